@@ -1,4 +1,4 @@
-"""Reports on stderr what becomes of sampling requests and URL elicitations in a run without a screen."""
+"""Reports on stderr the outcome of sampling requests and URL elicitations in a run without a screen."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class NotificationObserver(Protocol):
         """A sentence for the log."""
 
     def lost(self, reason: Exception) -> None:
-        """The connection ended by itself."""
+        """The connection was lost."""
 
 
 class Notifications:

@@ -1,6 +1,6 @@
 """Sends requests that need no question, since asking for them is the consent; each is written to the audit log.
 
-A request that the server refuses for want of a sign-in is tried again after it.
+A request that needs a sign-in is retried after it.
 """
 
 from __future__ import annotations

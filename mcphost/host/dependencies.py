@@ -53,7 +53,7 @@ class Dependencies:
     open_url: Open = no_browser
     """Opens a URL in the browser; returns why it could not, or an empty text."""
     begin_sign_ins: bool = True
-    """Does an operation that a server refuses for want of a sign-in begin one by itself?"""
+    """Does an operation that needs a sign-in start it?"""
     measure: Callable[[int], ProcessUsageReport | None] | None = None
     """Returns the resource usage of a process group; called in a thread. None: it cannot be measured."""
     forget: Callable[[Config, str], Awaitable[Sequence[str]]] | None = None

@@ -1,4 +1,4 @@
-"""What becomes of exceptions on their way to a person.
+"""Turns exceptions into errors that the user may see.
 
 One that nobody planned for becomes an error that names the place in our code, and never what the exception says, which
 may quote anything. One that quotes a server loses the secrets that server may have quoted.

@@ -49,19 +49,19 @@ class ServersChanged(_Nothing):
 
 
 class ToolsChanged(_OfServer):
-    """A server's tools were listed anew, or are gone."""
+    """A server's tools were listed again, or are gone."""
 
     __slots__ = ()
 
 
 class ResourcesChanged(_OfServer):
-    """A server's resources or resource templates were listed anew, or are gone."""
+    """A server's resources or resource templates were listed again, or are gone."""
 
     __slots__ = ()
 
 
 class PromptsChanged(_OfServer):
-    """A server's prompts were listed anew, or are gone."""
+    """A server's prompts were listed again, or are gone."""
 
     __slots__ = ()
 
@@ -81,7 +81,7 @@ class Logged(_Nothing):
 
 
 class TrafficAdded(_Nothing):
-    """There are new frames; which is the traffic book's to say. Not published again until somebody read them."""
+    """There are new messages in the traffic book. Not published again until they are read."""
 
     __slots__ = ()
 

@@ -33,7 +33,7 @@ class Inbound(Protocol):
         """The server's process wrote a line to its standard error."""
 
     def closed(self, reason: Exception) -> None:
-        """The connection ended by itself. Called at most once, and never after ``aclose``."""
+        """The connection was lost. Called at most once, and never after ``aclose``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ def s256(verifier: str) -> str:
 def authorization_url(endpoint: str, parameters: Mapping[str, str]) -> str:
     """The endpoint with ``parameters``; its own are kept unless they are in `_OURS`. Raises SignInFailed.
 
-    The URL is escaped anew, so that it holds no character that RFC 3986 forbids.
+    The URL is escaped again, so that it holds no character that RFC 3986 forbids.
     """
     url = httpx.URL(endpoint)
     own = parse_qsl(url.query.decode("ascii"), keep_blank_values=True)

@@ -75,7 +75,7 @@ class TokenStore:
 
     @asynccontextmanager
     async def changing(self, server: str) -> AsyncIterator[Credentials]:
-        """Lock this server's item against all other tasks and processes, and read it anew.
+        """Lock this server's item against all other tasks and processes, and read it again.
 
         Raises ConfigError if another mcphost does not release it in time.
         """

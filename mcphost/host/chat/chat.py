@@ -36,7 +36,7 @@ CHECK_SECONDS: Final = 0.01
 """For which new tools are checked at once, before the event loop goes on: some hundred."""
 
 Run = Callable[["Chat", Turn], Coroutine[Any, Any, None]]
-"""Works on a turn to its end, whatever that is; never raises but CancelledError."""
+"""Works on a turn until it ends. Raises nothing but CancelledError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Chat:
 
     @property
     def model(self) -> AvailableModel:
-        """The model that is talked to. Raises UnknownName where there is none of that name, or none at all."""
+        """The current model. Raises UnknownName if it is not configured, or if none is."""
         named = self.entry or self._services.settings.model
         models = [model for model in self._services.models.all if not model.by_hand]
         found = next((model for model in models if named in (None, "", model.entry)), None)
@@ -183,7 +183,7 @@ class Chat:
         return bool(text) and self.settings.told.get(server) == _digest(text)
 
     def request(self) -> ModelRequest:
-        """What the model is asked next. Raises UnknownName where there is no model."""
+        """The next request to the model. Raises UnknownName if there is no model."""
         model = self.model
         tools = self.tools.offered(self.found) if model.able.tools else ()
         return ModelRequest(
@@ -194,7 +194,7 @@ class Chat:
         )
 
     def passages(self) -> Iterator[Passage]:
-        """What the model was told by anybody but the person who talks to it."""
+        """The texts that the model got from servers and files."""
         yield Passage(OURS, "", OWN)
         yield Passage(YOURS, "", self._services.settings.system)
         if self.settings.folders:
@@ -214,7 +214,7 @@ class Chat:
     # What the user does.
 
     def send(self, text: str, attachments: Sequence[Attachment] = (), prompts: Sequence[PromptUsed] = ()) -> Turn:
-        """Say something; the turn goes on by itself. Raises NotDone where one is under way or nothing was said.
+        """Send a message; the turn runs in a task. Raises NotDone if one is under way or the message is empty.
 
         Raises UnknownName where there is no model to talk to.
         """
@@ -230,7 +230,7 @@ class Chat:
         return turn
 
     def go_on(self) -> Turn:
-        """Take the last turn up again: ask anew what failed or was stopped, or grant its bounds once more.
+        """Resume the last turn: retry what failed or was stopped, or grant its limits once more.
 
         Raises NotDone where there is nothing to take up.
         """
@@ -281,7 +281,7 @@ class Chat:
         self._choose(folders=on)
 
     def hold_results(self, hold: Hold) -> None:
-        """Have these results wait for the user from now on, whatever is configured."""
+        """Choose which results wait for a review, instead of the configured ones."""
         self._choose(hold=hold)
 
     async def ended(self) -> None:
@@ -300,7 +300,7 @@ class Chat:
         self.changed()
 
     def resume(self, turns: Sequence[Turn], origin: tuple[str, int] | None) -> None:
-        """Begin with what was written down; ``usage`` is counted anew, by today's prices."""
+        """Begin with the saved turns; ``usage`` is computed again, with the current prices."""
         self.turns, self.branch_of, self._kept = list(turns), origin, True
         models = {model.entry: model for model in self._services.models.all}
         for turn in self.turns:

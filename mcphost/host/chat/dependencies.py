@@ -53,7 +53,7 @@ class ChatDependencies:
         return [each for each in self.catalog.tools() if each.server in self.servers]
 
     def instructions(self, server: str) -> str:
-        """What a server says on how to use it; empty where it says nothing."""
+        """A server's instructions; may be empty."""
         connection = self.servers.get(server)
         session = None if connection is None else connection.session
         return "" if session is None else session.server.instructions or ""

@@ -1,4 +1,4 @@
-"""A conversation as a model is told it: the same turns always give the same messages, the new ones at the end."""
+"""The messages of a conversation as a model gets them. The same turns always give the same messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OWN: Final = (
     "or decline each call; a declined call is an answer, so do not make it again unless asked to. Where a result is an "
     "error, mend the call or say what is wrong."
 )
-"""What every model is told first. It never changes, so that a vendor can keep what it read."""
+"""The start of every system prompt. It never changes, so that vendors can cache it."""
 
 
 def system(user: str, context: Iterable[str]) -> str:

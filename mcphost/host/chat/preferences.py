@@ -1,4 +1,4 @@
-"""What a person set of one conversation: its model, what that may use and is told, and which results wait for a review.
+"""The settings of a conversation: its model, the tools and texts that the model gets, and which results are reviewed.
 
 A value, and its plain form for a transcript or a state file.
 """
@@ -28,7 +28,7 @@ def following(hold: Hold) -> Hold:
 
 @dataclass(frozen=True, slots=True)
 class ChatSettings:
-    """Everything is on, nothing is told and the rest is as configured, until the person says otherwise."""
+    """The defaults: all tools on, no server's instructions, the rest as configured."""
 
     model: str = ""
     """The entry of ``[models]``; empty: as configured, or the first."""
@@ -43,7 +43,7 @@ class ChatSettings:
     tools: frozenset[tuple[str, str]] = frozenset()
     """Those that are off, by server and name."""
     told: Mapping[str, str] = field(default_factory=dict)
-    """The servers whose instructions the model is told, and the digest of the text that was accepted."""
+    """The servers whose instructions the model gets, with the digest of the accepted text."""
 
     def on(self, server: str, tool: str | None = None) -> bool:
         """May the model use it?"""
@@ -76,7 +76,7 @@ class ChatSettings:
 
     @classmethod
     def read(cls, plain: Mapping[str, Any]) -> Self:
-        """From the plain form, or whatever was made of it."""
+        """Read the plain form; invalid members are ignored."""
         model, instead_of, hold = plain.get("model"), plain.get("instead_of"), plain.get("hold")
         told = plain.get("told")
         return cls(

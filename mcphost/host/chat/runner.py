@@ -1,4 +1,4 @@
-"""Works on a turn: asks the model, has its tools called, tells it what came of that, until it is done or must stop."""
+"""Runs a turn: asks the model, calls its tools and returns their results to it, until it is done or at a limit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MOST_TEXT: Final = 4_000_000
 
 
 class LimitReached(Exception):
-    """The user's bounds say that it is enough; ``str()`` is a sentence."""
+    """A limit of ``[chat]`` is reached; ``str()`` is a sentence."""
 
 
 class TurnRunner:
@@ -48,7 +48,7 @@ class TurnRunner:
         self._tools = ToolExecution(services)
 
     async def run(self, chat: Chat, turn: Turn) -> None:
-        """To its end, whatever that is."""
+        """Run a turn until it ends; its state says how."""
         self._services.keep(chat.id, turn_record(turn))
         try:
             await self._rounds(chat, turn)
@@ -157,7 +157,7 @@ def _take(answer: ModelRound, event: ProviderEvent, known: set[str]) -> None:
 
 
 def _use(event: ToolUseReady, known: set[str]) -> ModelToolUse:
-    """Its id is unique from now on: some vendors count anew in each answer, others refuse what comes twice."""
+    """Make the id unique in the conversation: some vendors repeat ids, others refuse repeated ones."""
     use_id, number = event.id, 1
     while use_id in known:
         number += 1
@@ -167,9 +167,9 @@ def _use(event: ToolUseReady, known: set[str]) -> ModelToolUse:
 
 
 def _count(answer: ModelRound, request: ModelRequest) -> None:
-    """What the model did not say is estimated: a budget that it could keep silent about would be none.
+    """Estimate the tokens that the model did not report, so that budgets hold.
 
-    That it took no tokens at all, as some say, is no count.
+    A report of zero tokens counts as none.
     """
     told, silent = answer.usage, not (answer.size or answer.thought or answer.uses or answer.stop_reason)
     if silent or (told.input_tokens and told.output_tokens):
@@ -195,5 +195,5 @@ class _Clock:
         self.add(self._now() - self._began)
 
     def add(self, seconds: float) -> None:
-        """Something took so long."""
+        """Add work that was timed elsewhere."""
         self.seconds += seconds

@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # imported when somebody begins to talk: most commands never 
 
 
 class ChatService:
-    """The conversations of this run. ``models`` finds its catalog when somebody begins to talk.
+    """The conversations of this run. ``models`` returns the catalog when the first conversation begins.
 
     ``folder`` is where transcripts are kept; None: nowhere. ``mask`` takes secrets out of them.
     """
@@ -88,9 +88,9 @@ class ChatService:
         return self._add(_new_id(), ChatSettings() if as_configured else self._initial(), model)
 
     def branch(self, chat: Chat, turns: int) -> Chat:
-        """A new conversation that shares the first so many turns of another, which stays as it is.
+        """Begin a conversation with the first ``turns`` turns of another, which is not changed.
 
-        To send one message anew: branch before it, and send. Raises NotDone where one of the turns is under way.
+        To change a message: branch before it, and send another. Raises NotDone if one of the turns is under way.
         """
         shared = chat.turns[:turns]
         if any(not turn.state.ended for turn in shared):

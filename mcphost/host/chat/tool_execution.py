@@ -1,4 +1,4 @@
-"""Carries out the tools of one answer: which call each use means, in what order, and what the model is told of it."""
+"""Carries out the tool uses of one answer: finds the tool of each, calls it, and makes the results for the model."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ToolExecution:
         """All tools of this answer; each use has a result at the end, also when this is cancelled."""
         try:
             await self._carry_out(chat, turn, answer, model)
-        finally:  # what is there the model gets, whatever became of the rest
+        finally:  # the model gets the results that there are
             for use in answer.uses:
                 if use.outside:
                     chat.read_outside(f"what {use.server}:{use.tool} answered")
@@ -70,7 +70,7 @@ class ToolExecution:
     async def _run(
         self, chat: Chat, answer: ModelRound, uses: list[ModelToolUse], model: AvailableModel, readings: ReadTexts
     ) -> None:
-        """At once where nobody would be asked about any of them; else one after the other, as they were written."""
+        """Run the calls in parallel if none needs consent, else one after the other in the model's order."""
         if len(uses) > 1 and all(
             self._services.runs_unasked(use.server, use.tool, use.arguments, answer.outside) for use in uses
         ):
@@ -124,7 +124,7 @@ class ToolExecution:
         use.outcome, use.result = NOT_RUN, failure(use.id, text)
 
     def _close(self, use: ModelToolUse, tools: ToolSelection, model: AvailableModel) -> None:
-        """What became of a use; one that still goes on is stopped."""
+        """Set the outcome of a use; stop its call if it still runs."""
         if use.result is not None:
             return
         call = use.call

@@ -1,4 +1,4 @@
-"""What a model is told of a call, by one rule.
+"""Turns the result of a tool call into the message that a model gets.
 
 Texts as they came; structured content as JSON where no text says the same; images where the model takes them; an
 embedded text under its URI; everything else, links above all, by reference: its title and URI. What is meant for
@@ -38,7 +38,7 @@ PICTURE_CHARACTERS: Final = 5_000_000
 """Of an image's base64: more is refused by vendors, and the whole conversation with it."""
 
 MOST_LINKS: Final = 50
-"""That are named to a person who looks at a text before a model does."""
+"""Links that are listed when the user reviews a text."""
 
 FOR_USER: Final = "(a part that is meant for the user only was left out)"
 NOTHING: Final = "(the tool answered nothing)"
@@ -48,19 +48,19 @@ _LINK: Final = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s\"'<>)\]]{1,500}", re
 
 @dataclass(frozen=True, slots=True)
 class ModelResult:
-    """What the model gets, and in sentences what it does not."""
+    """The result that the model gets, and sentences on what was left out."""
 
     result: ToolResult
     notes: tuple[str, ...] = ()
 
 
 def failure(use_id: str, text: str) -> ToolResult:
-    """A result that says why there is none."""
+    """An error result with this text."""
     return ToolResult.of(use_id, [_text(text)], is_error=True)
 
 
 def told(use_id: str, call: ToolCall, able: ModelCapabilities, limit: int) -> ModelResult:
-    """What a model of these capabilities is told of a call that ended, in about ``limit`` characters."""
+    """The result of an ended call for a model of these capabilities, in about ``limit`` characters."""
     if call.outcome is None:
         return ModelResult(failure(use_id, _bounded([_why(call)], limit)[0][0]))
     notes: list[str] = []
@@ -96,12 +96,12 @@ _DECLINERS: Final = {"user": "The user", "policy": "The user's policy"}
 
 
 def declined(by: str, reason: str) -> str:
-    """What a model is told of a no."""
+    """The text for the model when a call was declined."""
     return f"{_DECLINERS[by]} declined this call" + (f" and says: {reason}" if reason else f"; {NOTHING_SENT}.")
 
 
 def stopped(call: ToolCall) -> str:
-    """What a model is told of a call that the user stopped."""
+    """The text for the model when the user stopped the call."""
     return "The user stopped this call" + ("; it may have had effects." if call.sent_at is not None else ".")
 
 

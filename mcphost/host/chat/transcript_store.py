@@ -1,4 +1,4 @@
-"""Where conversations are kept: one private file of JSON lines for each, appended to as it goes on.
+"""Saves conversations: one private file of JSON lines for each, appended to as it goes on.
 
 Lines are written by one thread of its own, in order, so that nobody waits for a disk; a file that cannot be written
 is an alarm, once.
@@ -224,7 +224,7 @@ def round_record(turn: Turn, answer: ModelRound) -> dict[str, Any]:
 
 
 def results_record(turn: Turn, answer: ModelRound) -> dict[str, Any]:
-    """What became of the tool uses of an answer."""
+    """The outcomes of the tool uses of an answer."""
     return {
         "event": "results",
         "turn": turn.number,

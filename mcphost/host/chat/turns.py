@@ -94,7 +94,7 @@ class UserMessage:
 
 @dataclass(slots=True)
 class ModelToolUse:
-    """A tool the model wants used, and what became of it."""
+    """A tool use that the model requested, and its outcome."""
 
     id: str
     """Unique in its conversation."""
@@ -119,7 +119,7 @@ class ModelToolUse:
     """How it ended, in the words of `CallState`, or `NOT_RUN`; empty while it goes on."""
     seconds: float = 0.0
     result: ToolResult | None = None
-    """What the model is told."""
+    """What the model gets."""
     notes: tuple[str, ...] = ()
     """What the model does not get of the result, or gets otherwise."""
     outside: bool = False
@@ -158,11 +158,11 @@ class ModelRound:
     guessed: bool = False
     """Are its tokens an estimate of ours?"""
     stop_reason: str = ""
-    """Empty while it is being written, and where it broke off or was stopped."""
+    """Empty while it is streamed, and if it broke off or was stopped."""
     error: str = ""
     """Why it broke off."""
     superseded: bool = False
-    """Was the model asked again instead? Then it is not part of what the model is told."""
+    """Was the model asked again instead? Then later requests leave it out."""
     writing: str = ""
     """The name of the tool whose arguments are being written."""
     waiting: RetryScheduled | None = None
@@ -205,7 +205,7 @@ class ModelRound:
 
 @dataclass(slots=True)
 class Turn:
-    """A message of the user's and everything that came of it."""
+    """A message of the user, and the model's answers to it."""
 
     number: int
     """From 1, in its conversation."""

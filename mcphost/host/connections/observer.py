@@ -90,11 +90,11 @@ class ConnectionObserver:
         self.note(LogLevel.DEBUG, text)
 
     def lost(self, reason: Exception) -> None:
-        """Pass on that the connection ended by itself."""
+        """Pass on that the connection was lost."""
         self._connection.disconnected(reason)
 
     def note(self, level: LogLevel, text: str) -> None:
-        """Keep a line of mcphost's own."""
+        """Log a message of mcphost itself."""
         self._log(LogSource.MCPHOST, level, text)
 
     def _log(self, source: LogSource, level: LogLevel, text: str, logger: str = "") -> None:

@@ -79,5 +79,5 @@ async def ask_for_level(
 
 
 def masked(report: ProcessReport, mask: Callable[[str], str]) -> ProcessReport:
-    """What is known of a process, without the secrets that its command line and last words may hold."""
+    """A process report with the secrets in its command line and stderr masked."""
     return replace(report, stderr_tail=tuple(map(mask, report.stderr_tail)), command=tuple(map(mask, report.command)))

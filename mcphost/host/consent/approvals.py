@@ -125,7 +125,7 @@ class ApprovedTool:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One field that is not what it was; None where it was or is absent."""
+    """A changed field; None where it is absent."""
 
     field: str
     before: str | None

@@ -1,4 +1,4 @@
-"""Whether something may happen: policy first, then the one who is asked, and always the audit log."""
+"""Decides whether a call may be sent: by policy, then by asking the user. Every decision is in the audit log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CHANGES_NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A call that wants to be made, before anybody was asked."""
+    """A call for which consent is needed."""
 
     call: int
     server: str
@@ -43,7 +43,7 @@ class Proposal:
     provenance: Provenance = NOTHING
     """What of the arguments such a model read elsewhere."""
     unconfirmed: str = ""
-    """Why the server's tools could not be listed again, where that was due."""
+    """Why the tools could not be listed again; empty if they were, or need not be."""
 
 
 class ConsentBroker:
@@ -209,7 +209,7 @@ class ConsentBroker:
             self._changed()
 
     def _unasked(self, proposal: Proposal, approval: ToolApproval, answer: Answer) -> None:
-        """It runs without a question: the user's rule stands, but a tool that is no longer what it was is told of.
+        """A rule allowed it without a question: warn if the tool changed since it last ran.
 
         Where another program runs by now, that was the user's doing, and its tools are others for that reason.
         """
@@ -242,7 +242,7 @@ class ConsentBroker:
 
 
 def _doubt(proposal: Proposal) -> str:
-    """Why what was allowed on screen does not hold for this call; empty where it does."""
+    """Why a remembered approval does not hold for this call; empty if it does."""
     if proposal.outside and proposal.tool.reaches_out:
         return f"the model has read {proposal.outside}"
     return proposal.unconfirmed and f"it may have changed ({proposal.unconfirmed})"

@@ -57,7 +57,7 @@ class Provenance:
             yield f"from {show_line(source, 60)}: {sum(found):,} characters{places}{how}"
 
     def after(self, arguments: Mapping[str, Any]) -> Provenance:
-        """What is left of the marks when the user made these of the arguments; nothing is compared anew."""
+        """The marks that still hold after the user edited the arguments; nothing is compared again."""
         if self == NOTHING:
             return self
         kept = (_moved(mark, arguments) for mark in self.marks)

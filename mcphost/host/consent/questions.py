@@ -138,7 +138,7 @@ class UrlQuestion(ServerQuestion):
     address: PageAddress | None = None
     """What is to be seen of the URL: its host in both spellings, and what is suspicious about it."""
     until: float | None = None
-    """When it is moot, by a monotonic clock in seconds; None: not before it is answered."""
+    """When it expires, in seconds of the monotonic clock; None: never."""
 
     @property
     def about(self) -> str:
@@ -168,7 +168,7 @@ class RootsQuestion(ServerQuestion):
 
 @dataclass(frozen=True, slots=True)
 class SamplingQuestion(ServerQuestion):
-    """May a model answer this request of a server? The request, the plan and what came of it are the handle's."""
+    """May a model answer this request of a server? The handle has the request, the plan and the result."""
 
     sampling: int
     """The number of the handle, `mcphost.host.sampling.service.SamplingService.all`."""

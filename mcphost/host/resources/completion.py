@@ -1,4 +1,4 @@
-"""Asks servers for completions while somebody types: not for every key, and not twice for the same text.
+"""Requests completions while the user types: not for every key, and not twice for the same text.
 
 Specification: server/utilities/completion.
 """

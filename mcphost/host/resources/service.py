@@ -1,4 +1,4 @@
-"""Reads resources, gets prompts, lists offers again and subscribes to resources, for whoever asked.
+"""Reads and subscribes to resources, gets prompts, and lists again.
 
 Specification: server/resources, server/prompts.
 """
@@ -46,7 +46,7 @@ class ResourceService:
         )
 
     async def relist(self, server: str, kind: CatalogKind) -> None:
-        """List again now what a server offers of this kind, after a sign-in where it takes one.
+        """List the items of this kind again, after a sign-in if that is needed.
 
         A listing that fails for another reason is noted, and the last one stays.
         """

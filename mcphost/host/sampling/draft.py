@@ -36,13 +36,13 @@ CONTEXT_LABEL: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SamplingEstimate:
-    """What it would take to ask a model, before anybody is asked; tokens are guessed from characters."""
+    """The estimated cost of a request; tokens are estimated from characters."""
 
     input_tokens: int
     most_tokens: int
     """Of the answer."""
     media: int = 0
-    """Pictures and sounds, whose tokens nobody can guess: they are not in ``input_tokens``."""
+    """Number of pictures and sounds, which ``input_tokens`` does not count."""
     cost: float | None = None
     """At most, for one answer; None where no price is configured."""
 

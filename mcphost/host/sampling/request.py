@@ -154,12 +154,12 @@ class Sampling:
 
     @property
     def cost(self) -> float | None:
-        """What the last answer cost; None where that is not known."""
+        """The cost of the last answer; None if unknown."""
         return self.model.price.of(self.usage) if self.model.price else None
 
     @property
     def problem(self) -> str:
-        """Why the model cannot take this request; empty where it can."""
+        """Why the model cannot take this request; empty if it can."""
         kind = lacking(self.request, self.model.able)
         return f"it takes no {kind}; choose another model or leave that out" if kind else ""
 
@@ -230,7 +230,7 @@ class Sampling:
         self._changed(self)
 
     def begin(self) -> None:
-        """A model is asked, anew."""
+        """Another attempt to ask the model begins."""
         self.attempts += 1
         self.usage, self.blocks, self.stop_reason, self.error = TokenUsage(), (), None, None
         self.answered_by, self.stopped = "", False

@@ -50,7 +50,7 @@ KEPT_BYTES: Final = 32 << 20
 """About how much of them."""
 
 TEXT_CHARACTERS: Final = 16_000
-"""Characters of what a server said before that are added to a prompt, where that is allowed."""
+"""Characters of earlier results of the server that are added to a prompt, if that is allowed."""
 
 KEPT_ROUNDS: Final = 1000
 """Calls of which is known how often the model wanted tools for them."""
@@ -89,7 +89,7 @@ class SamplingService:
         self._paused: set[str] = set()
 
     def declared(self, server: str) -> Mapping[str, Any] | None:
-        """The sampling capability as declared to this server; None where nobody would answer."""
+        """The sampling capability as declared to this server; None if nobody would answer."""
         config = self._config()
         settings, policy = _settings(config, server), sampling_policy(config, server)
         models = self._models.for_server(server)
@@ -133,7 +133,7 @@ class SamplingService:
         return self._budgets.usage(self._servers[server].name)
 
     def raise_budget(self, server: str, *, tokens: int | None = None, cost: float | None = None) -> None:
-        """Let a server use so much more in this run; with neither, once more what is configured. Raises UnknownName."""
+        """Raise a server's budget for this run; with neither, by the configured budget. Raises UnknownName."""
         _ = self._servers[server]
         self._budgets.increase(server, tokens, cost)
         self._paused.discard(server)
@@ -260,7 +260,7 @@ class SamplingService:
         return None
 
     async def _ask(self, sampling: Sampling, certain: bool, *, review: bool) -> Answer:
-        """The yes of whoever is asked. Raises InputRefused."""
+        """Ask the user; return the answer if it is a yes. Raises InputRefused."""
         question = SamplingQuestion(sampling.server, sampling.number, sampling.call, sampling.tool, review)
         answer = await self._pending.ask("sampling", question, certain=certain, admitted=True)
         if not answer.allow:
@@ -268,7 +268,7 @@ class SamplingService:
         return answer
 
     def _sendable(self, sampling: Sampling, answer: Answer) -> None:
-        """Raise InputRefused where a plain yes means nothing: nothing came, or a rule would send what nobody saw."""
+        """Raise InputRefused if there is no answer, or an incomplete one that no user reviewed."""
         seen = answer.by == "user"
         if sampling.blocks and (seen or sampling.error is None):
             sampling.error = None

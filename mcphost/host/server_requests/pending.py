@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from mcphost.host.connections.servers import Servers
 
 PER_MINUTE: Final = 10
-"""Questions a server may put in a minute, those about language models apart: nobody reads more with care."""
+"""Questions per server and minute, without sampling: nobody reads more with care."""
 
 OPEN: Final = 6
-"""Questions of one server that wait for a person: one on screen and five behind it."""
+"""Pending questions per server: one on screen and five behind it."""
 
 MUTED: Final = "you declined everything from this server until mcphost exits"
 
@@ -174,7 +174,7 @@ class PendingRequests:
         self.end(LEAVING, lambda each: each.server == server)
 
     def call_ended(self, call: int) -> None:
-        """What was asked for this call is moot."""
+        """The call has ended: withdraw its questions."""
         self.end(CALL_ENDED, lambda each: each.call == call)
 
     def shared(self, server: str) -> None:
@@ -218,7 +218,7 @@ class PendingRequests:
             self._bus.publish(CallChanged(number))
 
     def _observe(self, event: Event) -> None:
-        """What was asked for a call that has ended is moot."""
+        """Withdraw the questions of a call that has ended."""
         if isinstance(event, CallFinished):
             self.call_ended(event.call)
 

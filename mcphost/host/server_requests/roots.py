@@ -197,7 +197,7 @@ FRESH: Final = 1.0
 """Seconds for which a look at the folders will do: a server may ask ten thousand times."""
 
 TRIES: Final = 5
-"""How often a person is asked again about folders that cannot be shared."""
+"""How often the user is asked again after choosing folders that cannot be shared."""
 
 Resolve = Callable[[Config, str], Sequence[ResolvedRoot]]
 """The ``roots`` of a server's entry, their references resolved; called in a thread. Raises ConfigError."""
@@ -323,7 +323,7 @@ class RootsService:
             raise NotDone(f"{path} {seen.problem}")
         share = SharedRoot(server, seen.path, name, self._identity(server), remember)
         await self._grant(share)
-        await self.check(anew=True)
+        await self.check(changed=True)
         return _folder(share, seen)
 
     async def unshare(self, server: str | None, path: Path) -> None:
@@ -343,19 +343,19 @@ class RootsService:
             self._note("unshare", SharedRoot(server, path))
         else:
             raise NotDone(f"{path} is not shared with {server or 'all servers'}")
-        await self.check(anew=True)
+        await self.check(changed=True)
 
-    async def check(self, *, anew: bool = False) -> None:
+    async def check(self, *, changed: bool = False) -> None:
         """Look at every folder again, and tell the servers whose list is another now.
 
-        ``anew``: something was shared or taken back.
+        ``changed``: something was shared or taken back.
         """
         before = dict(self._offered)
         for server in list(self._config().servers):
-            if anew:
+            if changed:
                 self._looked.pop(server, None)
-            await self._check(server, anew=anew)
-        if anew or self._offered != before:
+            await self._check(server, changed=changed)
+        if changed or self._offered != before:
             self._bus.publish(RootsChanged(None))
 
     async def check_one(self, server: str) -> None:
@@ -367,7 +367,7 @@ class RootsService:
             self._bus.publish(RootsChanged(server))
 
     def reconfigured(self, servers: Iterable[str]) -> None:
-        """These are configured otherwise, or no longer: look anew, and tell those whose folders changed."""
+        """The configuration of these servers changed: check their folders, and notify those whose list changed."""
         for server in servers:
             self._looked.pop(server, None)
             self._declined.discard(server)
@@ -422,11 +422,11 @@ class RootsService:
 
     # Looking.
 
-    async def _check(self, server: str, *, anew: bool = False) -> None:
+    async def _check(self, server: str, *, changed: bool = False) -> None:
         """Tell it where its list is another; one that was never looked at is no other."""
         looked, before = server in self._offered, self.visible(server)
         await self._look(server)
-        if (looked or anew) and self.visible(server) != before:
+        if (looked or changed) and self.visible(server) != before:
             self._tell_changed(server)
         if self.visible(server):
             self._pending.shared(server)

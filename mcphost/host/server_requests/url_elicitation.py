@@ -54,7 +54,7 @@ class UrlElicitation:
         """When a call that needs it gives up, by a monotonic clock in seconds; None: nothing of ours waits for it."""
         self.state = UrlElicitationState.WAITING
         self.not_opened = ""
-        """Why no browser could be had: then its address is to be copied."""
+        """Why no browser opened; the user then copies the address."""
         self._open_url, self._changed = open_url, changed
         self._ended = asyncio.Event()
 

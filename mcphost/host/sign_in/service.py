@@ -68,7 +68,7 @@ class SignIn:
         self.link_until = 0.0
         """Until when, on the event loop's clock."""
         self.not_opened = ""
-        """Why the page was not opened by itself."""
+        """Why the browser was not opened."""
         self.paste_problem = ""
         """Why what was pasted, or what a browser came back with, would not do."""
         self.error: McphostError | None = None
@@ -188,7 +188,7 @@ class SignInService:
         return next((each for each in self.all.values() if each.server == server and not each.state.ended), None)
 
     def begin(self, server: str) -> SignIn:
-        """Begin to sign in, or anew; one that runs is joined. Returns at once; raises UnknownName."""
+        """Start a sign-in, or join the running one. Returns at once. Raises UnknownName."""
         connection = self._servers[server]
         self.reset_step_ups(server)
         return self.begin_for(server, connection.refusal or AuthorizationRequired(""))
@@ -206,7 +206,7 @@ class SignInService:
         return sign_in
 
     def reset_step_ups(self, server: str) -> None:
-        """Count anew how often more rights were asked for at this server."""
+        """Reset the counts of step-ups at this server."""
         for key in [key for key in self.step_ups if key[0] == server]:
             del self.step_ups[key]
 
@@ -216,7 +216,7 @@ class SignInService:
         return await (await self._port(server)).status()
 
     async def sign_out(self, server: str) -> str:
-        """Revoke and forget the tokens and our names at its authorization servers, and connect anew without them.
+        """Revoke and forget the tokens and our names at its authorization servers, and reconnect without them.
 
         Returns what happened, in words. Raises UnknownName, ConfigError, SignInFailed.
         """

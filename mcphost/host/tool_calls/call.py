@@ -1,4 +1,4 @@
-"""A tool call as something to hold on to: where it stands, how far it is, what it brought."""
+"""The state of one tool call: progress, outcome and error."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class ToolCall:
         self._task.cancel()
 
     def waits_for_sign_in(self, number: int) -> None:
-        """The server refused it, having done nothing, until somebody signs in."""
+        """The server refused it before doing anything; it waits for a sign-in."""
         self.sign_in, self.state = number, CallState.SIGNING_IN
 
     def waits_for_pages(self) -> None:
@@ -160,7 +160,7 @@ class ToolCall:
             self.state = CallState.VISITING
 
     def begins_anew(self) -> None:
-        """It is settled anew whether it may be sent."""
+        """Another attempt begins, with consent asked for again."""
         self.sent_at, self.progress = None, None
         if self.state is not CallState.CANCELLING:
             self.state = CallState.ASKING
@@ -193,7 +193,7 @@ class ToolCall:
         return self.outcome
 
     async def ended(self) -> None:
-        """Wait for the end, whatever that is."""
+        """Wait for the end; never raises its error."""
         if self._task is not None:
             await self.finished.wait()
 

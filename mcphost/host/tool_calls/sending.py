@@ -94,7 +94,7 @@ class CallSending:
             return await self._again(lost)
 
     async def _again(self, lost: McphostError) -> CallToolResult:
-        """Take up the task in the next session, and the next; raises what ended the last where that cannot be."""
+        """Collect the task in the next session, and in later ones. Raises the last error if that fails."""
         while self._call.task is not None:
             client = await self._next_session(lost)
             try:

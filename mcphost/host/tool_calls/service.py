@@ -1,4 +1,4 @@
-"""Carries out tool calls: checked, asked for, sent at most once, the answer checked, and all of it audited.
+"""Runs tool calls: checks arguments, asks for consent, sends at most once, validates the result, and audits all of it.
 
 Specification: server/tools.
 """
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 VISITS: Final = 3
-"""How often one call may be refused for want of a visited page."""
+"""How many times one call may require pages to be visited first."""
 
 _AGAIN: Final = {
     True: "the server refused this before it did anything, for want of a sign-in; now you are signed in",
@@ -135,7 +135,7 @@ class ToolCallService:
                 call.cancelled()
             else:
                 call.failed(without_secrets(error, self._mask))
-        except Exception as error:  # a fault in here must end neither the other calls nor the servers
+        except Exception as error:  # a bug in here must end neither other calls nor servers
             call.failed(fault(error))
         finally:
             try:
@@ -156,7 +156,7 @@ class ToolCallService:
         self._bus.publish(CallFinished(call.number))
 
     async def _attempt(self, call: ToolCall) -> None:
-        """Until the server lets it through: each time it is settled anew whether it may be sent."""
+        """Try until the server accepts it. Each attempt checks the arguments and asks for consent again."""
         connection, request = self._servers[call.request.server], call.request
         operation, note, visits = self._sign_in_retry.operation(connection, request.tool), "", 0
         while True:
@@ -239,7 +239,7 @@ class ToolCallService:
         return call.request.arguments
 
     async def _reached(self, connection: Connection) -> None:
-        """Wait until it is up. Raises ServerNotReady, AuthorizationRequired where it waits for a sign-in."""
+        """Wait for the connection and its tools. Raises ServerNotReady, or AuthorizationRequired."""
         await connection.reach()  # raises where there is no server, before anybody is asked
         await connection.current(CatalogKind.TOOLS)
 
@@ -279,7 +279,7 @@ class ToolCallService:
         )
 
     def _still_as_shown(self, shown: Proposal, config: ServerConfig, connection: Connection) -> None:
-        """What runs is what was shown: refuse it where it moved in the meantime."""
+        """Raise Declined if the tool or the server changed since consent was asked for."""
         tool = self._catalog.tool(shown.server, shown.tool.name)
         if tool is not shown.tool and tool.canonical != shown.tool.canonical:
             moved = "the tool's definition"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KeptTask:
-    """A task as its server told of it last; ``call`` is None where it was begun in another run or by somebody else."""
+    """A task as its server told of it last; ``call`` is None if it was begun in another run or by another client."""
 
     server: str
     task: Task
@@ -37,7 +37,7 @@ class KeptTask:
 
     @property
     def tool(self) -> str | None:
-        """The tool that runs, where that is known: a server does not say."""
+        """The tool, if this run began the task: servers do not say."""
         return None if self.call is None else self.call.request.tool
 
 

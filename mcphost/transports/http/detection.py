@@ -26,7 +26,7 @@ class DetectedTransport:
     """A `Transport` over Streamable HTTP, or over its predecessor if the first response shows that.
 
     ``found`` is the result, None until the first response; ``learned`` is called with it. The ``remembered`` result of
-    an earlier connection is tried first, and detected anew if the server's status contradicts it.
+    an earlier connection is tried first, and detected again if the server's status contradicts it.
     """
 
     def __init__(
