@@ -18,10 +18,10 @@ from mcphost.composition import demo_config, dependencies, values_for
 from mcphost.config import Config
 from mcphost.host.host import Host
 from mcphost.host.server_requests.pending import SCREEN
-from mcphost.host.start_info import StartInfo
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.kit.modal import Dialog
+from mcphost.tui.start_info import StartInfo
 
 FOLDER: Final = Path(__file__).resolve().parents[1] / "screenshots"
 WIDE: Final = (140, 40)
@@ -176,7 +176,7 @@ async def shoot_chat(name: str, size: tuple[int, int], folder: Path) -> None:
         servers = {"demo": portable_demo().servers["demo"].model_dump(exclude_unset=True)}
         async with chatting(ships, horn, text("done"), servers=servers, size=size) as stage:
             await stage.say("Who is out there, and is anybody in danger?")
-            await stage.asked()
+            await stage.call_dialog()
             await stage.press("space", "space", "y")
             await stage.shows("Run Sound")
             await stage.pilot.pause(0.2)

@@ -1,1 +1,1 @@
-"""The Textual app over a host: it shows what the host holds, asks what the host must know, and sends commands."""
+"""The Textual app: shows the host's state, asks its questions, and calls its services."""

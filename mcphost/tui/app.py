@@ -1,7 +1,6 @@
 """The app: the main screen, one controller per feature, and the host's questions to the user.
 
-It decides nothing about consent and starts nothing by itself. The host is already running when the app starts and
-stops the servers after it has left.
+The host is already running when the app starts, and stops the servers after the app has exited.
 """
 
 from __future__ import annotations
@@ -27,43 +26,42 @@ from mcphost.config import UI
 from mcphost.errors import McphostError
 from mcphost.host.events import Alarmed
 from mcphost.host.host import Host
-from mcphost.host.start_info import StartInfo
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
 from mcphost.tui.chat.controller import ChatController
-from mcphost.tui.driver import Driver
 from mcphost.tui.elicitation.controller import ElicitationController
-from mcphost.tui.error_boundary import FailureCount, failures_reported_to, place, sentence
-from mcphost.tui.inbox.queue import AnswerChosen, PageChosen, QuestionQueue
-from mcphost.tui.keys import KeyOrder
+from mcphost.tui.error_boundary import FailureCounter, failures_reported_to, place, sentence
+from mcphost.tui.inbox.queue import QuestionQueue, SamplingChosen, UrlElicitationChosen
+from mcphost.tui.key_order import KeyOrder
 from mcphost.tui.kit.messages import (
     BudgetRequested,
     CallChosen,
     CancelRequested,
     LogLevelRequested,
     MuteToggled,
+    OpenRequested,
     QuestionsDeclined,
     ResourceLinkFollowed,
     RootsRequested,
     SignInRequested,
 )
 from mcphost.tui.kit.modal import Dialog, QuestionDialog
-from mcphost.tui.kit.timers import unskipped
-from mcphost.tui.main.refresh import MainScreenUpdater
 from mcphost.tui.main.screen import MainScreen
+from mcphost.tui.main.updater import MainScreenUpdater
 from mcphost.tui.offers.controller import OffersController
 from mcphost.tui.results.controller import ResultsController
-from mcphost.tui.results.messages import OpenRequested
 from mcphost.tui.roots.controller import RootsController
 from mcphost.tui.sampling.controller import SamplingController
 from mcphost.tui.servers import reload
 from mcphost.tui.servers.card import ServerCard
 from mcphost.tui.servers.controller import ServersController
 from mcphost.tui.servers.list import ServersPane
-from mcphost.tui.sign_in.account import AccountBook
 from mcphost.tui.sign_in.controller import SignInController
+from mcphost.tui.sign_in.status import SignInStatusCache
+from mcphost.tui.start_info import StartInfo
 from mcphost.tui.tasks.controller import TasksController
+from mcphost.tui.textual_fixes import Driver, unskipped
 from mcphost.tui.theme import THEMES, legible, theme_for
 from mcphost.tui.tools.call_list import CallList
 from mcphost.tui.tools.controller import ToolsController
@@ -74,20 +72,17 @@ if TYPE_CHECKING:
     from mcphost.tui.traffic.pane import TrafficPane
 
 GUARD: Final = 0.3
-"""Seconds after a dialog appears in which keys do nothing; nor do letters that follow each other without that pause."""
+"""Seconds for which a new dialog ignores keys, and letters that follow each other without such a pause."""
 
 QUIT: Final = "ctrl+q"
-"""The key to leave by, which waits for no other."""
 
-ALWAYS_HEARD: Final = frozenset({QUIT, "f1"})
-"""Keys that answer nothing, and must work also while one dialog follows another: leaving, and help."""
+ALWAYS_ACTIVE: Final = frozenset({QUIT, "f1"})
+"""Keys that answer nothing, and must work even while one dialog follows another."""
 
 DEMO: Final = "This is the built-in demo server: everything here can be tried without harm."
 
 
 class McphostApp(App[None]):
-    """mcphost on a terminal."""
-
     TITLE = "mcphost"
     HELP = "ctrl+p finds every action. Nothing is sent to a server before you were shown it."
     ENABLE_COMMAND_PALETTE = True
@@ -95,7 +90,7 @@ class McphostApp(App[None]):
     ToastRack { dock: top; align: right top; margin: 1 0 0 0; }
     VerticalScroll { scrollbar-size-vertical: 1; }
     """
-    """Notes stand where no dialog is: those are at the bottom, with their answers."""
+    """Toasts are at the top, since dialogs with their answers are at the bottom."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "keys", "keys", id="app.keys", tooltip="The keys that work here, and what this is"),
@@ -110,20 +105,20 @@ class McphostApp(App[None]):
     ) -> None:
         super().__init__(driver_class=Driver)
         self._choose_theme(host.config.ui.theme, light=start.light_terminal)
-        self.animation_level = "none"  # over a slow link each step of a scroll is a picture that nobody waits for
+        self.animation_level = "none"  # over a slow link, each step of an animated scroll is one more frame to send
         self.host, self.approver, self.start = host, approver, start
-        self.faults = FailureCount()
-        self.outlives_faults: bool | None = None
-        """None: only with a terminal, so that tests fail."""
+        self.failures = FailureCounter()
+        self.survives_failures: bool | None = None
+        """Whether the app survives an exception; None: only on a real terminal, so that tests fail."""
         self.guard_seconds = GUARD
-        self.keys = KeyOrder(self, self._give_key, lambda: self.focused or self.screen)
+        self.keys = KeyOrder(self, self._pass_on_key, lambda: self.focused or self.screen)
         self.questions = QuestionQueue(self, host, approver)
         self._reread = reread
         welcome = f"{DEMO}\n\n{start.how_to}" if start.is_demo else ""
         self.main = MainScreen(host, welcome)
-        """There from the start, whatever is above it."""
-        accounts = AccountBook(host)
-        self.updater = MainScreenUpdater(host, self.main, self.questions, accounts, start.how_to)
+        """Always the lowest screen of the stack."""
+        sign_in_status = SignInStatusCache(host)
+        self.updater = MainScreenUpdater(host, self.main, self.questions, sign_in_status, start.how_to)
         self.chat = ChatController(self, host, self.main, self.questions)
         self.elicitation = ElicitationController(self, host, self.questions)
         self.offers = OffersController(self, self.main)
@@ -131,18 +126,18 @@ class McphostApp(App[None]):
         self.roots = RootsController(self, host)
         self.sampling = SamplingController(self, host, approver, self.questions)
         self.servers = ServersController(self, host, self.main)
-        self.sign_in = SignInController(self, host, approver, self.questions, accounts, self.updater)
+        self.sign_in = SignInController(self, host, approver, self.questions, sign_in_status, self.updater)
         self.tasks = TasksController(self, host, self.main)
         self.tools = ToolsController(self, host, self.main, self.updater)
         self.traffic = TrafficController(self, host)
         self._gatherer: EventGatherer | None = None
 
     def set_timer(self, delay: float, callback: TimerCallback | None = None, **options: Any) -> Timer:
-        """Also for Textual itself: a resize waits for a timer of 8 ms."""
+        """Correct Textual's own timers too: a resize waits for one of 8 ms."""
         return unskipped(super().set_timer(delay, callback, **options))
 
     def _choose_theme(self, name: str, *, light: bool) -> None:
-        """Take a theme before the first frame, which a change of themes would draw twice."""
+        """Set the theme before the first frame, which a later change would draw twice."""
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = self._theme_named(name, light=light)
@@ -169,11 +164,9 @@ class McphostApp(App[None]):
         return self.theme_variables
 
     def get_default_screen(self) -> Screen[None]:
-        """The main screen, from the start."""
         return self.main
 
     def on_mount(self) -> None:
-        """Begin to listen, and show what is there already."""
         self.results.draw_pictures(self.host.config.ui.images != "off")
         self._gatherer = EventGatherer(self.host.bus, self)
         self.approver.attach(self)
@@ -190,10 +183,10 @@ class McphostApp(App[None]):
         self.results.close()
 
     async def on_event(self, event: TextualEvent) -> None:
-        """Give out keys one at a time, and drop what was typed before a dialog could be read."""
+        """Pass keys on one at a time, and drop keys, clicks and pastes that were meant for what a new dialog covers."""
         if isinstance(event, Key) and not event.is_forwarded:
             if event.key == QUIT:
-                await self._give_key(event)
+                await self._pass_on_key(event)
             else:
                 await self.keys.take(event)
         elif isinstance(event, Paste | MouseDown) and self._too_early(event):
@@ -201,9 +194,9 @@ class McphostApp(App[None]):
         else:
             await super().on_event(event)
 
-    async def _give_key(self, key: Key) -> None:
+    async def _pass_on_key(self, key: Key) -> None:
         self.questions.typed()
-        if key.key not in ALWAYS_HEARD and self._too_early(key):
+        if key.key not in ALWAYS_ACTIVE and self._too_early(key):
             key.stop()
         else:
             await super().on_event(key)
@@ -212,7 +205,7 @@ class McphostApp(App[None]):
         screen = self.screen_stack[-1] if self.screen_stack else None
         return isinstance(screen, Dialog) and screen.too_early(event, self.guard_seconds)
 
-    # Facts from the host.
+    # Events from the host.
 
     def on_host_changed(self, message: HostChanged) -> None:
         events = message.take()
@@ -226,10 +219,10 @@ class McphostApp(App[None]):
         self.chat.changed(events)
         self.sampling.changed(events)
 
-    # What the user chose in a pane.
+    # Messages from panes and screens. Handlers of classes that are imported late are found by their names.
 
-    @on(AnswerChosen)
-    def _answer_chosen(self, event: AnswerChosen) -> None:
+    @on(SamplingChosen)
+    def _sampling_chosen(self, event: SamplingChosen) -> None:
         self.sampling.show(event.number)
 
     @on(AppFocus)
@@ -245,15 +238,12 @@ class McphostApp(App[None]):
         await self.tools.open_call(event.number)
 
     def on_chat_pane_branch_requested(self, event: ChatPane.BranchRequested) -> None:
-        """Named, as the pane is imported late."""
         self.chat.branch(event.turn)
 
     def on_chat_pane_chats_requested(self) -> None:
-        """Named, as the pane is imported late."""
         self.chat.list_chats()
 
     def on_chat_pane_message_submitted(self, event: ChatPane.MessageSubmitted) -> None:
-        """Named, as the pane is imported late."""
         self.chat.send(event)
 
     @on(Dialog.Placed)
@@ -288,9 +278,9 @@ class McphostApp(App[None]):
     def _open_requested(self, event: OpenRequested) -> None:
         self.results.open(event.block)
 
-    @on(PageChosen)
-    def _page_chosen(self, event: PageChosen) -> None:
-        self.elicitation.show_page(event.number)
+    @on(UrlElicitationChosen)
+    def _url_elicitation_chosen(self, event: UrlElicitationChosen) -> None:
+        self.elicitation.show_elicitation(event.number)
 
     @on(ResourceLinkFollowed)
     def _resource_link_followed(self, event: ResourceLinkFollowed) -> None:
@@ -317,10 +307,9 @@ class McphostApp(App[None]):
         self.updater.card()
 
     def on_traffic_pane_resend_requested(self, event: TrafficPane.ResendRequested) -> None:
-        """Named, as the pane is imported late."""
         self.traffic.resend(event.frame)
 
-    # Facts from the main screen.
+    # Messages from the main screen.
 
     @on(MainScreen.PaneMade)
     def _pane_made(self) -> None:
@@ -336,7 +325,6 @@ class McphostApp(App[None]):
     # Questions.
 
     def on_questions_changed(self, _: QuestionsChanged) -> None:
-        """Open what waits, close what was withdrawn."""
         self.questions.changed()
         self.updater.top_line()
 
@@ -346,8 +334,7 @@ class McphostApp(App[None]):
         self.questions.ask_next()
         self.updater.top_line()
 
-    def on_sampling_view_resumed(self) -> None:
-        """Named, as the screen is imported late."""
+    def on_sampling_screen_resumed(self) -> None:
         self.questions.ask_next()
 
     @on(QuestionDialog.Answered)
@@ -364,26 +351,23 @@ class McphostApp(App[None]):
     # Help, grants, palette.
 
     def action_keys(self) -> None:
-        """Show the keys that work here."""
         from mcphost.tui.main.help import HelpScreen
 
         self.push_screen(HelpScreen(self.screen))
 
     def action_grants(self) -> None:
-        """Show what is allowed without asking."""
         from mcphost.tui.consent.grants import GrantsScreen
 
         self.push_screen(GrantsScreen(self.host.consent.grants, self.host.consent.revoke))
 
     def action_reload(self) -> None:
-        """Read the configuration file again."""
         if self._reread is None:
             self.notify("This run has no configuration file.")
         elif len(self.screen_stack) == 1:
             self.run_worker(reload.reload(self, self.host, self._reread, self._apply_ui), exclusive=True)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Every action, for the command palette; first those of what has the focus."""
+        """Yield every action for the command palette, those of the focused widget first."""
         yield from self._commands_here(screen)
         yield from super().get_system_commands(screen)
         yield SystemCommand("Keys", "The keys that work here", self.action_keys)
@@ -417,35 +401,35 @@ class McphostApp(App[None]):
                 act = partial(self.call_later, self.run_action, binding.action, node)
                 yield SystemCommand(f"Here: {binding.description}", tooltip, act)
 
-    # When the screen itself fails.
+    # Errors of the screen itself.
 
     async def _dispatch_message(self, message: Message) -> None:
-        with failures_reported_to(self):  # Textual ends a message pump after the first failure
+        with failures_reported_to(self):  # Textual ends a message pump after its first exception
             await super()._dispatch_message(message)
 
     def _handle_exception(self, error: Exception) -> None:
-        """Keep the app: what a server sent may break a part of it, and must not break the rest."""
+        """Keep running: what one server sent must not break the rest of the screen."""
         if isinstance(error, WorkerFailed):
             self._worker_failed(error.error)
             return
-        outlives = not self.is_headless if self.outlives_faults is None else self.outlives_faults
-        if outlives and self.faults.bearable():
+        survives = not self.is_headless if self.survives_failures is None else self.survives_failures
+        if survives and self.failures.within_limit():
             words = sentence(error, int(time.time()) % 100_000)
             self.call_later(self.notify, words, severity="error", timeout=15, markup=False)
         else:
             super()._handle_exception(error)
 
     def _worker_failed(self, error: BaseException) -> None:
-        """Report an error of ours in its words; anything else is a failure like others."""
+        """Show an error of ours as a sentence; treat any other like an exception of the screen."""
         if isinstance(error, McphostError):
             self.notify(show(str(error), limit=600), severity="warning", markup=False, timeout=10)
         elif isinstance(error, Exception):
             self._handle_exception(error)
 
     def _fatal_error(self) -> None:
-        """Leave with the kind and place of the failure; Textual would print every local variable."""
+        """Exit with the type and place of the error. Textual would print every local variable."""
         error = sys.exception()
         words = "it" if error is None else f"{type(error).__name__} at {place(error)}"
-        if not self._exit_renderables:  # the first is the one to look for
+        if not self._exit_renderables:  # only the first one, which caused the others
             self._exit_renderables.append(Text(f"mcphost gives up: {words} went wrong on screen. Please report this."))
         self._close_messages_no_wait()

@@ -1,7 +1,7 @@
-"""The one place where the host's world and Textual's touch.
+"""Connects the host to Textual.
 
-Facts: the host's events are gathered and handed to the app as one message, at most once a frame. Questions: the
-approver registers each one, tells the app, and waits for the one answer it is owed, however the app gets it.
+The host's events are collected and posted to the app as one message, at most once a frame. The approver keeps each
+question until the app passes its answer back.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from mcphost.host.consent.questions import Answer, Question
 from mcphost.host.events import Event, EventBus
 
 FRAME: Final = 1 / 30
-"""Seconds in which events are gathered. Below what an eye tells apart; a flood costs thirty updates a second."""
+"""Seconds in which events are collected: too short to notice, and a flood causes at most thirty updates a second."""
 
 
 class HostChanged(Message):
-    """Something happened in the host; ``take`` hands over what, each kind of fact once.
+    """Something happened in the host; ``take`` returns the events, without duplicates.
 
-    There is never more than one of these in the app's queue: what happens until it is read comes with it.
+    The app's queue holds at most one of these. Events that follow before it is handled are returned with the others.
     """
 
     def __init__(self, take: Callable[[], frozenset[Event]]) -> None:
@@ -34,7 +34,7 @@ class HostChanged(Message):
 
 
 class QuestionsChanged(Message):
-    """A question was asked, answered or withdrawn; `ScreenApprover.open` says which are left."""
+    """A question was asked, answered or withdrawn; `ScreenApprover.open` holds those that are left."""
 
 
 class Front(Protocol):
@@ -52,26 +52,25 @@ class OpenQuestion:
     question: Question
     asked_at: float
     answer: asyncio.Future[Answer]
-    kept: dict[str, Any] = field(default_factory=dict, compare=False)
-    """What its screen wants to find again when it is opened anew; gone with the question."""
+    drafts: dict[str, Any] = field(default_factory=dict, compare=False)
+    """What its screen restores when it is opened again, by a key of the screen's choice."""
 
     @property
     def age(self) -> float:
-        """Seconds since it was asked."""
         return time.monotonic() - self.asked_at
 
 
 class ScreenApprover:
-    """The approver whose answers come from the screen."""
+    """Lets the app answer the host's questions."""
 
     def __init__(self) -> None:
         self.open: dict[int, OpenQuestion] = {}
-        """Oldest first."""
+        """By number, oldest first."""
         self._front: Front | None = None
         self._last = 0
 
     def attach(self, front: Front) -> None:
-        """Tell this app about questions from now on."""
+        """Post changes to this app from now on."""
         self._front = front
         if self.open:
             front.post_message(QuestionsChanged())
@@ -81,14 +80,14 @@ class ScreenApprover:
         self._last += 1
         waiting = OpenQuestion(self._last, question, time.monotonic(), asyncio.get_running_loop().create_future())
         self.open[waiting.number] = waiting
-        self._tell()
+        self._post_change()
         try:
             return await waiting.answer
         finally:
             self._close(waiting.number)
 
     def answer(self, number: int, answer: Answer) -> bool:
-        """Answer a question; False when it no longer waits."""
+        """Answer a question; return False if it no longer waits."""
         waiting = self.open.get(number)
         if waiting is None or waiting.answer.done():
             return False
@@ -98,15 +97,15 @@ class ScreenApprover:
 
     def _close(self, number: int) -> None:
         if self.open.pop(number, None) is not None:
-            self._tell()
+            self._post_change()
 
-    def _tell(self) -> None:
+    def _post_change(self) -> None:
         if self._front is not None:
             self._front.post_message(QuestionsChanged())
 
 
 class EventGatherer:
-    """Gathers the host's events for ``front``, at most one message a frame, and none before the last was taken."""
+    """Collects the host's events for ``front``: one message a frame, and none before the last one was handled."""
 
     def __init__(self, bus: EventBus, front: Front) -> None:
         self._front = front
@@ -117,20 +116,19 @@ class EventGatherer:
         self._posted_at = float("-inf")
 
     def close(self) -> None:
-        """Stop handing on events."""
         self._stop_observing()
         if self._timer is not None:
             self._timer.cancel()
 
     def take(self) -> frozenset[Event]:
-        """What happened since the last time."""
+        """Return the events since the last call."""
         events, self._events, self._posted = frozenset(self._events), set(), False
         return events
 
     def _observe(self, event: Event) -> None:
         self._events.add(event)
         if self._timer is None and not self._posted:
-            loop = asyncio.get_running_loop()  # the first after a pause is told at once: somebody waits for it
+            loop = asyncio.get_running_loop()  # the first event after a pause is posted at once
             self._timer = loop.call_at(max(loop.time(), self._posted_at + FRAME), self._post)
 
     def _post(self) -> None:

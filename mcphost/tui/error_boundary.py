@@ -1,4 +1,4 @@
-"""What happens when the screen itself fails: which failures it outlives, and what is said of them."""
+"""Keeps the app running after an exception of the screen, and says what happened."""
 
 from __future__ import annotations
 
@@ -19,31 +19,29 @@ else:
     _Pump = object
 
 CRASHES: Final = 20
-"""Failures of the screen after which it is no use going on."""
+"""Exceptions after which the app gives up."""
 
 OWN: Final = os.path.dirname(os.path.dirname(__file__))
 
 
 @dataclass(slots=True)
-class FailureCount:
-    """Counts failures. ``bearable`` says whether to go on after one more."""
-
+class FailureCounter:
     limit: int = CRASHES
     count: int = 0
 
-    def bearable(self) -> bool:
-        """One more; go on?"""
+    def within_limit(self) -> bool:
+        """Count one more; return whether to continue."""
         self.count += 1
         return self.count <= self.limit
 
 
 def sentence(error: BaseException, reference: int) -> str:
-    """What is said to the user: kind and place, and a number to find it by in the logs."""
+    """What the user is told: the type, the place, and a number by which to find it in the logs."""
     return f"mcphost could not show something ({type(error).__name__} at {place(error)}, reference {reference})."
 
 
 def place(error: BaseException) -> str:
-    """The innermost line of ours that the error passed."""
+    """The innermost line of mcphost in the traceback."""
     found, step = "an unknown place", error.__traceback__
     while step is not None:
         file = step.tb_frame.f_code.co_filename
@@ -54,7 +52,7 @@ def place(error: BaseException) -> str:
 
 
 class ErrorBoundary(_Pump):
-    """A screen that goes on after a message whose handling failed; a message pump of Textual's ends after one."""
+    """A screen that survives an exception in a message handler; Textual's message pumps end after one."""
 
     async def _dispatch_message(self, message: Message) -> None:
         with failures_reported_to(self.app):
@@ -63,7 +61,7 @@ class ErrorBoundary(_Pump):
 
 @contextmanager
 def failures_reported_to(app: App[Any]) -> Iterator[None]:
-    """Let ``app`` report an exception and count it; the next message may be a better one."""
+    """Let ``app`` report an exception, and continue with the next message."""
     try:
         yield
     except Exception as error:

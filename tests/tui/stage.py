@@ -22,12 +22,12 @@ from mcphost.composition import demo_config, dependencies, values_for
 from mcphost.config import Config, ServerConfig
 from mcphost.host.host import Host
 from mcphost.host.server_requests.pending import ALL
-from mcphost.host.start_info import StartInfo
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.consent.tool_call import ToolCallScreen
 from mcphost.tui.main.top_bar import TopBar
+from mcphost.tui.start_info import StartInfo
 from tests.executables import write_executable
 from tests.screen_text import says
 from tests.screenshots import until
@@ -90,14 +90,14 @@ class Stage:
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
-        await self._heard()
+        await self._keys_done()
 
     async def write(self, text: str) -> None:
         names = {"_": "underscore", " ": "space", "-": "minus", "/": "slash", "?": "question_mark"}
         await self.pilot.press(*(names.get(letter, letter) for letter in text))
-        await self._heard()
+        await self._keys_done()
 
-    async def _heard(self) -> None:
+    async def _keys_done(self) -> None:
         """Wait until every key has done all it does, leaving among it."""
         if self.app.is_running:
             await self.until(lambda app: not app.is_running or not app.keys.busy)
@@ -121,7 +121,7 @@ class Stage:
         """Wait until this kind of screen is in front."""
         await self.until(lambda app: isinstance(app.screen, screen))
 
-    async def asked(self) -> ToolCallScreen:
+    async def call_dialog(self) -> ToolCallScreen:
         """Wait for the dialog, drawn and listening."""
         await self.until(lambda app: isinstance(app.screen, ToolCallScreen) and app.screen.shown_for() >= 0)
         assert isinstance(self.app.screen, ToolCallScreen)
@@ -141,13 +141,13 @@ class Stage:
         """Begin a call as a model would, past the form."""
         return self.host.tool_calls.call(server or next(iter(self.host.servers)), tool, arguments or {})
 
-    async def is_asked(self, arguments: Mapping[str, Any], tool: str = "echo") -> bool:
+    async def needs_consent(self, arguments: Mapping[str, Any], tool: str = "echo") -> bool:
         """Does a call wait for an answer? It gets a no."""
         call = self.call(tool, arguments)
         await self.until(lambda app: app.approver.open or call.state.ended)
         if call.state.ended:
             return False
-        await self.asked()
+        await self.call_dialog()
         await self.press("n")
         await self.ended(call)
         return True

@@ -7,7 +7,7 @@ from textual.content import Content
 from textual.events import Key
 
 from mcphost.errors import NotDone
-from mcphost.tui.error_boundary import FailureCount, place, sentence
+from mcphost.tui.error_boundary import FailureCounter, place, sentence
 from mcphost.tui.main.help import HelpScreen
 from mcphost.tui.tools.pane import ToolList
 from tests.tui.stage import NARROW, echo, on_stage, server, servers
@@ -22,8 +22,8 @@ def broken(*_: object) -> Content:
 
 
 def test_failures_are_bearable_until_there_are_too_many() -> None:
-    faults = FailureCount(limit=2)
-    assert [faults.bearable() for _ in range(4)] == [True, True, False, False]
+    faults = FailureCounter(limit=2)
+    assert [faults.within_limit() for _ in range(4)] == [True, True, False, False]
 
 
 def test_a_failure_is_told_by_kind_and_place_without_any_value() -> None:
@@ -38,7 +38,7 @@ def test_a_failure_is_told_by_kind_and_place_without_any_value() -> None:
 async def test_a_part_that_fails_on_what_a_server_sent_leaves_the_rest_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     async with on_stage(servers(one=server("echo.py"), two=server("echo.py")), size=NARROW) as stage:
         await stage.ready()
-        stage.app.outlives_faults = True
+        stage.app.survives_failures = True
         monkeypatch.setattr(ToolList, "show_offers", broken)
         await stage.press("s", "down")
         await stage.shows("mcphost could not show something", "ValueError")
@@ -48,7 +48,7 @@ async def test_a_part_that_fails_on_what_a_server_sent_leaves_the_rest_alive(mon
         await stage.shows("Tools · two")
         await stage.press("h")
         await stage.shows("No calls yet")
-        assert stage.app.faults.count
+        assert stage.app.failures.count
 
 
 async def test_work_that_fails_unheard_is_told_like_any_failure_and_what_is_ours_to_say_in_its_words() -> None:
@@ -57,20 +57,20 @@ async def test_work_that_fails_unheard_is_told_like_any_failure_and_what_is_ours
 
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
-        stage.app.outlives_faults = True
+        stage.app.survives_failures = True
         stage.app.run_worker(fails(ValueError(TOKEN)))
         await stage.shows("mcphost could not show something", "ValueError")
-        assert (TOKEN in stage.text, stage.app.faults.count) == (False, 1)
+        assert (TOKEN in stage.text, stage.app.failures.count) == (False, 1)
         stage.app.run_worker(fails(NotDone("it is \x1b[2J too late")))
         await stage.shows("it is ␛[2J too late")
-        assert stage.app.faults.count == 1
+        assert stage.app.failures.count == 1
         assert stage.app.is_running
 
 
 async def fail_too_often(monkeypatch: pytest.MonkeyPatch) -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
-        stage.app.outlives_faults, stage.app.faults = True, FailureCount(limit=1)
+        stage.app.survives_failures, stage.app.failures = True, FailureCounter(limit=1)
         monkeypatch.setattr(ToolList, "show_offers", broken)
         await stage.press("s", "down", "up", "down")
         await stage.until(lambda app: not app.is_running)
@@ -99,11 +99,11 @@ async def test_leaving_and_help_work_at_once_in_a_dialog_that_has_just_appeared(
         await stage.ready()
         stage.app.guard_seconds = 60.0
         stage.call("echo", {"text": "x"})
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("y", "f1")
         await stage.at(HelpScreen)
         await stage.press("escape")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("ctrl+q")
         await stage.pilot.pause()
         assert not stage.app.is_running
@@ -112,7 +112,7 @@ async def test_leaving_and_help_work_at_once_in_a_dialog_that_has_just_appeared(
 async def test_ctrl_q_does_not_wait_for_a_key_that_is_not_done() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
-        stage.app.keys._under_way = 1  # a key whose target is busy with a flood
+        stage.app.keys._current = 1  # a key whose target is busy with a flood
         stage.app.post_message(Key("ctrl+q", None))
         await stage.until(lambda app: not app.is_running)
 

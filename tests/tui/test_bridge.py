@@ -67,7 +67,7 @@ async def test_a_flood_of_logs_is_thirty_messages_a_second_and_keys_are_heard(mo
     async with on_stage(hostile("notification-flood", "--count", 10_000), size=NARROW) as stage:
         await stage.ready()
         await stage.open_tool("act")
-        await stage.asked()
+        await stage.call_dialog()
         taken.clear()
         began = time.monotonic()
         await stage.press("y")

@@ -30,7 +30,7 @@ async def test_a_link_in_a_result_is_followed_and_esc_goes_back_to_the_result() 
         await stage.open_tool("chart")
         await stage.shows("demo › fetch_chart")
         await stage.press("ctrl+r")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("y")
         await stage.shows("done", "link · Chart")
         await stage.press("down")
@@ -140,7 +140,7 @@ async def test_a_watched_resource_is_marked_when_it_changed_unseen_and_read_agai
 async def written(stage: Stage, entry: dict[str, str]) -> None:
     """Something else writes in the demo's logbook."""
     call = stage.call("keep_logbook", entry)
-    await stage.asked()
+    await stage.call_dialog()
     await stage.press("space", "space", "space", "y")
     await stage.ended(call)
 

@@ -44,7 +44,7 @@ def echo(listens: bool) -> Callable[[Talk], None]:
 
 async def said_yes(stage: Stage) -> None:
     await stage.press("ctrl+r")
-    await stage.asked()
+    await stage.call_dialog()
     await stage.press("y")
     await stage.ended()
 
@@ -75,7 +75,7 @@ async def test_what_was_typed_and_what_was_answered_outlive_an_outage(
             web.__exit__()
             if not listens:  # then only a request can find out
                 stage.call("echo", {"text": "?"})
-                await stage.asked()
+                await stage.call_dialog()
                 await stage.press("y")
             await stage.until(lambda _: not server.ready)
             await stage.shows("7", "half a")

@@ -18,7 +18,6 @@ import pytest
 from textual.command import CommandPalette
 
 from mcphost.auth.ports import AuthorizationLink
-from mcphost.host.start_info import ReloadedConfig
 from mcphost.transports.base import ProcessUsageReport
 from mcphost.tui.chat.choose import ChatsScreen
 from mcphost.tui.chat.preview import PreviewScreen
@@ -27,20 +26,19 @@ from mcphost.tui.consent.argument_rule import ArgumentRuleScreen
 from mcphost.tui.consent.grants import GrantsScreen
 from mcphost.tui.consent.result_review import ResultScreen
 from mcphost.tui.consent.tool_call import EditArgumentsScreen
-from mcphost.tui.elicitation.form import FormQuestionScreen
-from mcphost.tui.elicitation.url import PageQuestionScreen
+from mcphost.tui.elicitation.form import FormElicitationScreen
+from mcphost.tui.elicitation.url import UrlElicitationScreen
 from mcphost.tui.inbox.screen import InboxScreen
+from mcphost.tui.kit.export import SaveScreen
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.main.help import HelpScreen
 from mcphost.tui.results.links import LinksScreen
-from mcphost.tui.results.picture_screen import PictureScreen
-from mcphost.tui.results.saving import SaveScreen
-from mcphost.tui.roots.screen import FoldersScreen
-from mcphost.tui.sampling.limits import LimitsScreen
-from mcphost.tui.sampling.model import ModelScreen
-from mcphost.tui.sampling.screen import WordsScreen
+from mcphost.tui.results.picture_view import PictureScreen
+from mcphost.tui.roots.screen import RootsScreen
+from mcphost.tui.sampling.dialogs import LimitsScreen, ModelScreen, RefusalScreen
 from mcphost.tui.servers.reload import ReloadScreen
 from mcphost.tui.sign_in.visit import QrScreen
+from mcphost.tui.start_info import ReloadedConfig
 from mcphost.tui.tasks.screen import TasksScreen
 from tests.executables import write_executable
 from tests.host.chat.scripted_model import text, use, uses
@@ -48,10 +46,10 @@ from tests.host.sampling.sampling_host import create
 from tests.host.server_requests.pending import ROOTS, form, page
 from tests.tui import stage as stage_module
 from tests.tui.chat.chats import chatting
-from tests.tui.elicitation.questions import ask, asked, at
+from tests.tui.elicitation.questions import ask, at, question_stage
 from tests.tui.elicitation.test_form import EVERY
 from tests.tui.pictured import FOLDER, Snapshots
-from tests.tui.sampling.samplings import lent
+from tests.tui.sampling.samplings import sampling_stage
 from tests.tui.sampling.test_screen import ASKED
 from tests.tui.sign_in.sign_ins import PAGE, REDIRECT, ScriptedPort, at_sign_in, signing
 from tests.tui.stage import Stage, on_stage
@@ -84,7 +82,7 @@ async def run(stage: Stage, words: str) -> None:
     """Run a tool of the demo, as its form is."""
     await stage.open_tool(words)
     await stage.press("ctrl+r")
-    await stage.asked()
+    await stage.call_dialog()
     await stage.press("space", "space", "y")
     await stage.ended()
 
@@ -104,7 +102,7 @@ async def servers_and_tools(snapshots: Snapshots) -> None:
         await stage.press("escape")
         await stage.open_tool("tear_out_pages")
         await stage.press("ctrl+r")
-        await stage.asked()
+        await stage.call_dialog()
         await snapshots.take(stage, "call-that-destroys")
         await stage.press("d")
         await stage.at(ReaderScreen)
@@ -117,7 +115,7 @@ async def servers_and_tools(snapshots: Snapshots) -> None:
         await snapshots.take(stage, "result-link")
         await stage.open_tool("ships_in_sight")
         await stage.press("ctrl+r")
-        await stage.asked()
+        await stage.call_dialog()
         await snapshots.take(stage, "call")
         await stage.press("a")
         await stage.ended()
@@ -186,7 +184,7 @@ async def around_the_main_screen(snapshots: Snapshots) -> None:
         await stage.ended(stage.call("log", {"level": "warning", "logger": "x"}))
         for text, key in (("SELECT 1", "y"), ("SELECT secrets", "n"), ("DROP t", "n")):
             call = stage.call("echo", {"text": text})
-            await stage.asked()
+            await stage.call_dialog()
             await stage.press(key)
             await stage.ended(call)
         await stage.press("f4")
@@ -199,13 +197,13 @@ async def around_the_main_screen(snapshots: Snapshots) -> None:
         await snapshots.take(stage, "traffic-detail")
         await stage.press("t")
         call = stage.call("echo", {"text": "SELECT 2"})
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("w")
         await stage.at(ArgumentRuleScreen)
         await stage.until(lambda _: "looking for past calls" not in stage.text)
         await snapshots.take(stage, "argument-rule")
         await stage.press("escape", "escape")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("e")
         await stage.at(EditArgumentsScreen)
         await snapshots.take(stage, "edit-arguments")
@@ -226,9 +224,9 @@ async def around_the_main_screen(snapshots: Snapshots) -> None:
 
 
 async def what_servers_ask(snapshots: Snapshots) -> None:
-    async with asked(size=WIDE) as stage:
+    async with question_stage(size=WIDE) as stage:
         call = ask(stage, form(EVERY, message="Who is it?"))
-        await at(stage, FormQuestionScreen)
+        await at(stage, FormElicitationScreen)
         await snapshots.take(stage, "form")
         await stage.write("Ada")
         await stage.press("ctrl+r")
@@ -237,7 +235,7 @@ async def what_servers_ask(snapshots: Snapshots) -> None:
         await stage.press("n")
         await stage.ended(call)
         call = ask(stage, page())
-        await at(stage, PageQuestionScreen)
+        await at(stage, UrlElicitationScreen)
         await snapshots.take(stage, "page")
         await stage.press("y")
         await stage.shows("the server has not said that it is done")
@@ -246,7 +244,7 @@ async def what_servers_ask(snapshots: Snapshots) -> None:
         await stage.gone()
         os.makedirs("src/deep")
         call = ask(stage, ROOTS)
-        await at(stage, FoldersScreen)
+        await at(stage, RootsScreen)
         await stage.until(lambda _: "reading …" not in stage.text)
         await snapshots.take(stage, "folders")
         await stage.press("n")
@@ -254,8 +252,8 @@ async def what_servers_ask(snapshots: Snapshots) -> None:
 
 
 async def sampling(snapshots: Snapshots) -> None:
-    async with lent(size=WIDE) as stage:
-        call, _ = await stage.wanted(ASKED)
+    async with sampling_stage(size=WIDE) as stage:
+        call, _ = await stage.request_sampling(ASKED)
         await snapshots.take(stage, "request")
         await stage.press("l")
         await stage.at(LimitsScreen)
@@ -267,11 +265,11 @@ async def sampling(snapshots: Snapshots) -> None:
         await stage.listens()
         await snapshots.take(stage, "answer")
         await stage.press("d")
-        await stage.at(WordsScreen)
+        await stage.at(RefusalScreen)
         await snapshots.take(stage, "refuse")
         await stage.press("enter")
         await stage.ended(call)
-        call, _ = await stage.wanted(create())
+        call, _ = await stage.request_sampling(create())
         await stage.press("m")
         await stage.at(ModelScreen)
         await stage.press("end", "enter")
@@ -289,7 +287,7 @@ async def tasks(snapshots: Snapshots) -> None:
     async with on_stage(config, size=WIDE) as stage:
         await stage.ready()
         call = stage.call("research", {"polls": 100_000, "interval": 60_000})
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("y")
         await stage.until(lambda _: call.task)
         await stage.press("T")
@@ -344,13 +342,13 @@ async def chat(snapshots: Snapshots) -> None:
         await stage.press("escape")
         await stage.gone()
         await stage.press("enter")
-        await stage.asked()
+        await stage.call_dialog()
         await snapshots.take(stage, "call")
         await stage.press("space", "space", "y")
         await stage.at(ResultScreen)
         await snapshots.take(stage, "held-result")
         await stage.press("y")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("n")
         await stage.rest()
         await snapshots.take(stage, "answer")

@@ -16,9 +16,9 @@ from mcphost.config import Config
 from mcphost.config.models import UI
 from mcphost.host.host import Host
 from mcphost.host.server_requests.pending import SCREEN
-from mcphost.host.start_info import StartInfo
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
+from mcphost.tui.start_info import StartInfo
 from mcphost.tui.theme import (
     DARK,
     EDGE_CONTRAST,

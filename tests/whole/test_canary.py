@@ -135,7 +135,7 @@ async def test_what_the_screen_shows_and_leaves_behind_holds_no_secret(tmp_path:
             await stage.ready()
             for server, tool in (("program", "act"), ("web", "page")):
                 call = stage.call(tool, server=server)
-                await stage.asked()
+                await stage.call_dialog()
                 await stage.press("y")
                 await stage.ended(call)
                 await stage.gone()

@@ -21,7 +21,7 @@ from mcphost.errors import ConfigError
 from mcphost.host.desktop import open_page
 from mcphost.host.host import Host
 from mcphost.host.server_requests.pending import SCREEN
-from mcphost.host.start_info import ReloadedConfig, StartInfo
+from mcphost.tui.start_info import ReloadedConfig, StartInfo
 
 HOW_TO: Final = """\
 Add a server to {file}:

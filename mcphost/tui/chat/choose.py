@@ -1,4 +1,4 @@
-"""One of several things of a conversation: another conversation, or a block of code to copy."""
+"""Dialogs to choose a conversation, or a block of code to copy."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.transcript_store import SavedChat
 from mcphost.protocol.display import show_line, size_text
 from mcphost.tui.chat.markdown import CodeBlock
-from mcphost.tui.kit.pick import PickScreen
+from mcphost.tui.kit.framed import PickScreen
 from mcphost.tui.kit.rows import Cell, columns
 
 
 @dataclass(frozen=True, slots=True)
 class ListedChoice:
-    """What can be chosen: what it stands for, and its row; foreign text in it has been made safe."""
+    """A choice and its row; foreign text in it has been made safe."""
 
     value: str
     mark: str
@@ -30,8 +30,6 @@ class ListedChoice:
 
 
 class ChooseScreen(PickScreen[ListedChoice, str]):
-    """Lists choices; dismissed with the value of one."""
-
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f8", "back", "back", id="choose.back", tooltip="Choose none", show=False)
     ]
@@ -45,7 +43,7 @@ class ChooseScreen(PickScreen[ListedChoice, str]):
 
 
 class ChatsScreen(ChooseScreen):
-    """Conversations of this run, then those kept from before; dismissed with an id, empty for a new one."""
+    """Conversations of this run, then saved ones; dismissed with an id, or "" for a new conversation."""
 
     HELP = (
         "enter opens a conversation, n begins one, as the first row does.\n"
@@ -88,7 +86,7 @@ def _saved(each: SavedChat) -> ListedChoice:
 
 
 class CodeScreen(ChooseScreen):
-    """Blocks of code, the newest first; dismissed with the text of one."""
+    """Blocks of code, newest first; dismissed with the text of one."""
 
     HELP = "The blocks of code in what the model wrote. enter copies one, as it came."
 

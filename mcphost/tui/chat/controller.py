@@ -1,4 +1,4 @@
-"""Shows conversations, sends their messages, branches them, and lists them."""
+"""Shows, lists and branches conversations, and sends their messages."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from mcphost.protocol.display import show
 from mcphost.tui.inbox.queue import QuestionQueue
 from mcphost.tui.main.screen import MainScreen
 
-if TYPE_CHECKING:  # conversations would delay the first picture
+if TYPE_CHECKING:  # late: the first frame does without conversations
     from mcphost.host.chat.chat import Chat
     from mcphost.host.chat.preview import MessagePreview
     from mcphost.tui.chat.pane import ChatPane
 
 Work = Callable[[], Coroutine[None, None, None]]
-"""A coroutine is made only where it is awaited: a worker may be replaced before it begins."""
+"""Not a coroutine itself: a worker may be replaced before it starts, and would leave the coroutine unawaited."""
 
 _NOTHING_NEW: Final = (Logged, TrafficAdded)
 
@@ -35,12 +35,12 @@ class ChatController:
         self._shown: Chat | None = None
 
     def changed(self, events: Iterable[Event]) -> None:
-        """Show what changed in the conversation, where it is on screen or something else than words is new."""
+        """Update the conversation, unless there were only log lines and traffic."""
         if any(not isinstance(event, _NOTHING_NEW) for event in events):
             self.show()
 
     def show(self, chat: Chat | None = None) -> None:
-        """Show a conversation, or the one that is shown as it is now."""
+        """Show this conversation; None: update the one that is shown."""
         pane = self._main.chat
         self._shown = chat or self._shown
         if pane is None or not pane.is_attached or not (self._main.conversing or chat is not None):
@@ -50,24 +50,23 @@ class ChatController:
         pane.show_chat(self._shown, self._host.config.chat, tuple(self._host.servers))
 
     def opened(self) -> None:
-        """The chat's tab was opened."""
         self.show()
         if self._main.chat is not None:
             self._main.chat.focus_input()
 
     def cover(self, rows: int) -> None:
-        """Keep the conversation readable above a dialog of so many rows; 0: no dialog is in front any more."""
+        """Keep the conversation readable above a dialog of so many rows; 0: there is no dialog."""
         pane = self._main.chat
         if pane is not None:
             pane.make_room(rows - (self._app.size.height - pane.region.bottom) if rows else 0)
 
     def send(self, message: ChatPane.MessageSubmitted) -> None:
-        """Read what the message brings along, and send it."""
+        """Resolve the message's prompts and attachments, and send it."""
         if self._shown is not None:
             self._work(partial(self._send, self._shown, message), "chat-send", exclusive=True)
 
     def branch(self, turn: int) -> None:
-        """Begin another conversation from this turn on, and go there."""
+        """Start another conversation from this turn on, and show it."""
         if self._shown is None:
             return
         try:
@@ -76,15 +75,14 @@ class ChatController:
             self._app.notify(show(str(error), limit=600), severity="warning", markup=False, timeout=10)
 
     def list_chats(self) -> None:
-        """Let the user choose among the conversations of this run and before."""
+        """Let the user choose among the conversations of this run and saved ones."""
         self._work(self._choose_chat, "chat-list")
 
     def begin(self) -> None:
-        """Begin a conversation, and go there."""
+        """Start a conversation, and show it."""
         self._turn_to(self._host.chats.begin())
 
     def commands(self) -> Iterator[SystemCommand]:
-        """Yield what the palette offers."""
         about = "With a language model that may use your servers' tools"
         yield SystemCommand("New conversation", about, self.begin)
         yield SystemCommand("Conversations", "Those of this run and before", self.list_chats)
@@ -99,13 +97,13 @@ class ChatController:
             return
         target = self._host.chats.branch(chat, message.instead_of - 1) if message.instead_of else chat
         target.send(*parts)
-        self._questions.rested()
+        self._questions.typing_done()
         pane.sent(chat, message.text)
         pane.transcript.action_last()
         self.show(target)
 
     async def _approved(self, preview: MessagePreview) -> bool:
-        """Show what would be sent; shall it be?"""
+        """Show what would be sent; return whether the user agrees."""
         from mcphost.tui.chat.preview import PreviewScreen
 
         approved: bool = await self._app.push_screen_wait(PreviewScreen(preview))
@@ -130,7 +128,6 @@ class ChatController:
         self._turn_to(opened or await self._host.chats.resume(chat_id))
 
     def _turn_to(self, chat: Chat) -> None:
-        """Show another conversation, and go there."""
         self.show(chat)
         self._main.action_go("chat")
 

@@ -1,4 +1,4 @@
-"""Where one writes to a model: several lines, what was sent before, and suggestions for what is being typed."""
+"""The input of the chat: several lines, a history of sent messages, and suggestions."""
 
 from __future__ import annotations
 
@@ -21,29 +21,28 @@ from mcphost.protocol.display import show, show_line
 from mcphost.tui.kit.rows import Cell, columns
 
 ROWS: Final = 6
-"""Suggestions in view at once."""
 
-KEPT: Final = 200
-"""Messages that can be had back."""
+HISTORY: Final = 200
+"""Sent messages in the history."""
 
-LONGEST: Final = 200_000
-"""Characters that can be written here; more belongs in a file that is attached."""
+MOST_CHARACTERS: Final = 200_000
+"""Characters; longer texts should be attached as a file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A text that could stand from ``start`` to ``end``, and what it is; foreign text in both."""
+    """A text to insert between ``start`` and ``end``, and a description; both are foreign text."""
 
     start: int
     end: int
     text: str
     about: str = ""
     more: str = " "
-    """What follows it at once."""
+    """What is inserted after it."""
 
 
 class SuggestionList(Widget):
-    """What could be meant; one of them is chosen."""
+    """Suggestions, one of them chosen."""
 
     DEFAULT_CSS = """
     SuggestionList { height: auto; background: $panel; padding: 0 1; display: none; }
@@ -60,7 +59,7 @@ class SuggestionList(Widget):
         return self.values[self.at] if self.values else None
 
     def show_values(self, values: Sequence[Suggestion]) -> None:
-        """Suggest these, the first chosen."""
+        """Show these suggestions, the first of them chosen."""
         if values != self.values:
             self.values, self.at = values, 0
             self.set_class(bool(values), "-open")
@@ -72,15 +71,13 @@ class SuggestionList(Widget):
 
     @property
     def top(self) -> int:
-        """The first in view."""
+        """The index of the first visible suggestion."""
         return max(0, min(self.at - ROWS // 2, len(self.values) - ROWS))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """A few rows, and one for the keys."""
         return min(len(self.values), ROWS) + 1
 
     def render(self) -> Content:
-        """Those in view, what the chosen one is, and the keys."""
         lines = [self._line(number) for number in range(self.top, min(self.top + ROWS, len(self.values)))]
         count = f" · {len(self.values)}" if len(self.values) > ROWS else ""
         return Content("\n").join(
@@ -96,20 +93,20 @@ class SuggestionList(Widget):
 
 
 class MessageArea(TextArea):
-    """The lines themselves."""
+    """The text area of the input."""
 
     class Entered(Message):
-        """Enter: send it, or take the suggestion."""
+        """The user pressed enter."""
 
     class Stepped(Message):
-        """Up in the first line, or down in the last."""
+        """The user pressed up in the first line, or down in the last."""
 
         def __init__(self, step: int) -> None:
             super().__init__()
             self.step = step
 
     class Tabbed(Message):
-        """Tab: take the suggestion, or go on."""
+        """The user pressed tab."""
 
     def __init__(self) -> None:
         super().__init__(compact=True, highlight_cursor_line=False, soft_wrap=True, show_line_numbers=False)
@@ -130,10 +127,10 @@ class MessageArea(TextArea):
                 self._instead(event, self.Stepped(1))
 
     async def _on_paste(self, event: events.Paste) -> None:
-        """What a terminal would obey is marked: it would be drawn as it is."""
+        """Insert the text with its control characters marked: a terminal would obey them."""
         event.prevent_default()
         event.stop()
-        room = max(0, LONGEST - len(self.text))
+        room = max(0, MOST_CHARACTERS - len(self.text))
         self.replace(show(event.text.replace("\r\n", "\n").replace("\r", "\n"), joiners=True)[:room], *self.selection)
         if len(event.text) > room:
             self.notify(f"Only {room:,} characters fit; attach the rest as a file: @path", severity="warning")
@@ -146,7 +143,7 @@ class MessageArea(TextArea):
 
 
 class ChatInput(Vertical):
-    """The message that is being written. Posts `Typed` with each change, `Entered` with enter."""
+    """The message that is being written, with suggestions above it."""
 
     DEFAULT_CSS = """
     ChatInput {
@@ -168,14 +165,14 @@ class ChatInput(Vertical):
     ]
 
     class Typed(Message):
-        """Another text stands here, or the cursor elsewhere: suggestions would be welcome."""
+        """The text or the cursor changed."""
 
         def __init__(self, text: str, cursor: int) -> None:
             super().__init__()
             self.text, self.cursor = text, cursor
 
     class Entered(Message):
-        """Send this."""
+        """The user entered this message."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
@@ -192,9 +189,8 @@ class ChatInput(Vertical):
         self._suggested_for = ""
 
     def compose(self) -> ComposeResult:
-        """Suggestions above the lines: what is written stays where it is."""
         self.border_subtitle = "enter sends · ctrl+g preview · ctrl+j new line · / prompts · @ resources"
-        yield self.suggestions
+        yield self.suggestions  # above the text, so that opening them does not move it
         yield self.area
 
     @property
@@ -202,26 +198,26 @@ class ChatInput(Vertical):
         return self.area.text
 
     def write(self, text: str) -> None:
-        """Put this there, the cursor at its end."""
+        """Replace the text, and put the cursor at its end."""
         self._at = None
         self.area.text = show(text, joiners=True)
         self.area.move_cursor(self.area.document.end)
 
     def sent(self, text: str) -> None:
-        """It went out: keep it, and begin anew; what was typed meanwhile stays."""
-        self._sent = [*[each for each in self._sent if each != text], text][-KEPT:]
+        """Add a sent message to the history; empty the input unless it was changed since."""
+        self._sent = [*[each for each in self._sent if each != text], text][-HISTORY:]
         self._at, self._draft = None, ""
         if self.text == text:
             self.write("")
 
     def suggest(self, text: str, values: Sequence[Suggestion]) -> None:
-        """These could be meant, if that text still stands here."""
+        """Show suggestions for ``text``, unless the text has changed since."""
         if text == self.text and text != self._closed_for and self.area.has_focus:
             self._suggested_for = text
             self.suggestions.show_values(values)
 
     def close_suggestions(self) -> bool:
-        """Take none; were there any?"""
+        """Close the suggestions; return whether there were any."""
         was_open = bool(self.suggestions.values)
         self._closed_for = self.text
         self.suggestions.show_values(())
@@ -243,7 +239,7 @@ class ChatInput(Vertical):
             self.post_message(self.Typed(self.text, self.cursor))
 
     def _narrow_suggestions(self) -> None:
-        """Keep the suggestions that what was typed since may still become: a key may come before the next ones do."""
+        """Keep the suggestions that still match: the next key may come before the new ones do."""
         if self.suggestions.values:
             self.suggestions.show_values(tuple(filter(None, map(self._fitted, self.suggestions.values))))
             self._suggested_for = self.text
@@ -258,7 +254,7 @@ class ChatInput(Vertical):
 
     @property
     def cursor(self) -> int:
-        """Characters before the cursor."""
+        """The number of characters before the cursor."""
         row, column = self.area.cursor_location
         return sum(len(line) + 1 for line in self.area.document.lines[:row]) + column
 
@@ -267,7 +263,7 @@ class ChatInput(Vertical):
         event.stop()
         chosen = self.suggestions.chosen
         if chosen is not None and self.text[chosen.start : chosen.end] != chosen.text:
-            self._take(chosen)
+            self._accept(chosen)
         elif self.text.strip():
             self.close_suggestions()
             self.post_message(self.Entered(self.text))
@@ -277,7 +273,7 @@ class ChatInput(Vertical):
         event.stop()
         chosen = self.suggestions.chosen
         if chosen is not None:
-            self._take(chosen)
+            self._accept(chosen)
         else:
             self.screen.focus_next()
 
@@ -290,7 +286,7 @@ class ChatInput(Vertical):
             self._recall(event.step)
 
     def _recall(self, step: int) -> None:
-        """What was sent before; below the last of it stands what was being written."""
+        """Step through the history; below its newest entry is the draft."""
         if not self._sent or (self._at is None and step > 0):
             return
         if self._at is None:
@@ -301,7 +297,7 @@ class ChatInput(Vertical):
         self.write(text)
         self._at = at if at < len(self._sent) else None
 
-    def _take(self, chosen: Suggestion) -> None:
+    def _accept(self, chosen: Suggestion) -> None:
         text = self.text
         written = chosen.text + chosen.more
         self.suggestions.show_values(())
@@ -310,5 +306,4 @@ class ChatInput(Vertical):
         self.area.move_cursor((len(before) - 1, len(before[-1])))
 
     def on_descendant_blur(self) -> None:
-        """Nobody looks at the suggestions any more."""
         self.suggestions.show_values(())

@@ -1,4 +1,4 @@
-"""The parts of a conversation on screen: what was said, thought, answered and done, each laid out alone."""
+"""The items of a transcript: messages, thoughts, answers, tool calls and notes. Each is laid out on its own."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from mcphost.tui.kit.markdown import Line
 from mcphost.tui.kit.marks import CALL_MARKS
 
 Key = tuple[int, int, str]
-"""Turn, answer in it, and which part of that."""
+"""The number of the turn, the answer in it, and the part of that."""
 
-SAID: Final = 100_000
+MESSAGE_CHARACTERS: Final = 100_000
 """Characters of a message that are shown."""
-THOUGHT: Final = 20_000
+THOUGHT_CHARACTERS: Final = 20_000
 
-AT_A_TIME: Final = 0.02
-"""Seconds spent on rendering before keys and painting get their turn: a long answer may come all at once."""
+RENDER_SECONDS: Final = 0.02
+"""Seconds of rendering after which keys and painting get their turn: a long answer may come all at once."""
 
 
 class TranscriptItem:
-    """A part of a conversation. ``gutter`` stands before each row: nothing in the text can look like another's."""
+    """One item of a conversation. ``gutter`` is drawn before each row, so that no text can imitate another speaker."""
 
     gutter: ClassVar[tuple[str, str]] = (" ", "muted")
     folds: ClassVar[bool] = False
@@ -38,46 +38,45 @@ class TranscriptItem:
         self.laid = WrappedLines()
         self.gap = 1
         self.folded = self.folds
-        self._seen: object = None
+        self._last_state: object = None
         self._due = True
 
     @property
     def source(self) -> str:
-        """Its text as it came: to copy, to search, and to guess its height by."""
+        """The text as it came: it is copied and searched, and its length predicts the height."""
         return ""
 
     def state(self) -> object:
-        """Another value whenever other lines are to be shown."""
+        """Return a value that differs whenever the lines differ."""
         return None
 
     def refresh(self) -> bool:
-        """Look again; is anything another?"""
+        """Compare the state with that of the last call; return whether it changed."""
         now = (self.state(), self.folded)
-        changed = now != self._seen
-        self._seen, self._due = now, self._due or changed
+        changed = now != self._last_state
+        self._last_state, self._due = now, self._due or changed
         return changed
 
     def height(self, width: int) -> int:
-        """Its rows with the gap above; a guess as long as it was not laid out."""
+        """The rows with the gap above; an estimate until the item is laid out."""
         rows = len(self.laid.rows) if self.ready(width) or self.laid.rows else self._guess(width)
         return rows + self.gap
 
     def ready(self, width: int) -> bool:
-        """Is it laid out?"""
+        """Is it laid out for this width?"""
         return not self._due and not self.behind and self.laid.width == width
 
     @property
     def behind(self) -> bool:
-        """Is there more of it to lay out than there was time for?"""
+        """Is some of it not yet rendered, for lack of time?"""
         return False
 
     def lay_out(self, width: int) -> None:
-        """Write and wrap its lines."""
         self.write_lines()
         self.laid.lay_out(width)
 
     def write_lines(self) -> None:
-        """Have its lines as they are to be, or more of them where it is behind."""
+        """Write the lines that are out of date, or some more of those that are behind."""
         if self._due or self.behind:
             self._due = False
             self.write()
@@ -92,8 +91,8 @@ class TranscriptItem:
         return 1 if self.folded else 1 + self.source.count("\n") + len(self.source) // max(width, 1)
 
 
-class SaidItem(TranscriptItem):
-    """What the user sent."""
+class MessageItem(TranscriptItem):
+    """The user's message."""
 
     gutter = ("▌", "user")
 
@@ -118,11 +117,11 @@ class SaidItem(TranscriptItem):
             size = f"{size_text(each.size)}, about {each.tokens:,} tokens"
             yield from plain_lines(f"@{whose}{show_line(each.name, 200)} · {size}{_note(each.note)}", part="label")
         if self.message.text:
-            yield from plain_lines(show(self.message.text, limit=SAID, joiners=True))
+            yield from plain_lines(show(self.message.text, limit=MESSAGE_CHARACTERS, joiners=True))
 
 
 class ThoughtItem(TranscriptItem):
-    """What a model thought before it answered."""
+    """The thoughts of a model before an answer."""
 
     gutter = ("│", "muted")
     folds = True
@@ -136,19 +135,19 @@ class ThoughtItem(TranscriptItem):
         return self.answer.thought
 
     def state(self) -> object:
-        """As long as they are."""
         return len(self.answer.thought)
 
     def lines(self) -> Iterator[Line]:
-        """How many, or all."""
         mark = "▸" if self.folded else "▾"
         yield from plain_lines(f"{mark} thoughts · {len(self.answer.thought):,} characters", part="muted")
         if not self.folded:
-            yield from plain_lines(show(self.answer.thought, limit=THOUGHT, joiners=True), indent="  ", part="muted")
+            yield from plain_lines(
+                show(self.answer.thought, limit=THOUGHT_CHARACTERS, joiners=True), indent="  ", part="muted"
+            )
 
 
 class AnswerItem(TranscriptItem):
-    """What a model answered, as far as it came."""
+    """A model's answer as far as it has come."""
 
     gutter = ("│", "model")
 
@@ -163,7 +162,6 @@ class AnswerItem(TranscriptItem):
 
     @property
     def codes(self) -> list[CodeBlock]:
-        """The blocks of code in it."""
         self.write_lines()
         while self.behind:
             self.write_lines()
@@ -171,17 +169,15 @@ class AnswerItem(TranscriptItem):
 
     @property
     def behind(self) -> bool:
-        """Is there more of it than there was time to render?"""
         return self.markdown.behind
 
     def state(self) -> object:
-        """As long as it is, and whether it still counts."""
         return self.answer.size, self.answer.superseded, self.answer.stop_reason
 
     def write(self) -> None:
-        """What is new of it."""
+        """Render what is new."""
         head = tuple(self._heading())
-        first = self.markdown.grow(self.answer.text, AT_A_TIME)
+        first = self.markdown.grow(self.answer.text, RENDER_SECONDS)
         if head != self._head:
             self._head = head
             self.laid.replace(0, (*head, *self.markdown.lines))
@@ -198,7 +194,7 @@ class AnswerItem(TranscriptItem):
 
 
 class NoteItem(TranscriptItem):
-    """What mcphost says of a turn: that the model is asked, has no room, failed or was stopped, and what to do."""
+    """A note of mcphost's: the model is busy, failed or was stopped, and what to do."""
 
     def __init__(self, key: Key, turn: Turn) -> None:
         super().__init__(key)
@@ -217,7 +213,7 @@ class NoteItem(TranscriptItem):
 
 
 def note_of(turn: Turn) -> tuple[str, str]:
-    """How it looks and what it says; nothing where there is nothing to say."""
+    """Return the style and text of a turn's note; both are empty if there is nothing to say."""
     if not turn.state.ended:
         return _doing(turn)
     reason = show(turn.reason, limit=2_000)
@@ -265,10 +261,10 @@ def _note(note: str) -> str:
 
 
 ARGUMENT_LINES: Final = 200
-RESULT: Final = 20_000
-"""Characters of a result that an open card shows."""
-GLANCE: Final = 160
-"""Characters of arguments, or of a result, on a folded card."""
+RESULT_CHARACTERS: Final = 20_000
+"""Characters of a result on an unfolded card."""
+GLANCE_CHARACTERS: Final = 160
+"""Characters of arguments or of a result on a folded card."""
 
 _STATES: Final[Mapping[str, CallState]] = {state.value: state for state in CallState}
 _PARTS: Final[Mapping[str, str]] = {
@@ -277,7 +273,7 @@ _PARTS: Final[Mapping[str, str]] = {
 
 
 class UseItem(TranscriptItem):
-    """The card. Folded it is two lines."""
+    """A tool call, as a card. Folded, it takes two lines."""
 
     gutter = ("┆", "use")
     folds = True
@@ -288,20 +284,23 @@ class UseItem(TranscriptItem):
 
     @property
     def source(self) -> str:
-        """Its name, arguments and result."""
         use = self.use
-        return "\n".join([f"{use.server}:{use.tool or use.name}", _compact(use.arguments), told(use)])
+        return "\n".join([f"{use.server}:{use.tool or use.name}", _compact(use.arguments), result_text(use)])
 
     def state(self) -> object:
-        """What changes while it goes on."""
         use, call = self.use, self.use.call
         running = call is not None and not call.state.ended
-        return use.state, use.edited, use.notes, running and call is not None and int(call.elapsed), told(use)[:50]
+        return (
+            use.state,
+            use.edited,
+            use.notes,
+            running and call is not None and int(call.elapsed),
+            result_text(use)[:50],
+        )
 
     def lines(self) -> Iterator[Line]:
-        """The head, then a glance or all of it."""
         yield self._head()
-        yield from self._glance() if self.folded else self._whole()
+        yield from self._glance() if self.folded else self._details()
         for note in self.use.notes:
             yield from plain_lines(f"! {show_line(note)}", indent="    ", part="warn")
 
@@ -326,13 +325,13 @@ class UseItem(TranscriptItem):
     def _glance(self) -> Iterator[Line]:
         use = self.use
         if use.arguments and not use.outcome:
-            yield from plain_lines(show_line(_compact(_sent(use)), GLANCE), indent="    ", part="muted")
+            yield from plain_lines(show_line(_compact(_sent(use)), GLANCE_CHARACTERS), indent="    ", part="muted")
         elif use.outcome and not use.ok:
-            yield from plain_lines(show_line(told(use), 2 * GLANCE), indent="    ", part="muted")
+            yield from plain_lines(show_line(result_text(use), 2 * GLANCE_CHARACTERS), indent="    ", part="muted")
         elif use.arguments:
-            yield from plain_lines(show_line(_compact(_sent(use)), GLANCE // 2), indent="    ", part="muted")
+            yield from plain_lines(show_line(_compact(_sent(use)), GLANCE_CHARACTERS // 2), indent="    ", part="muted")
 
-    def _whole(self) -> Iterator[Line]:
+    def _details(self) -> Iterator[Line]:
         use = self.use
         if use.server and use.name != f"{use.server}__{use.tool}":
             yield from plain_lines(f"the model calls it {show_line(use.name, 80)}", indent="    ", part="muted")
@@ -347,7 +346,7 @@ class UseItem(TranscriptItem):
         if use.result is not None:
             label = "the model was told" + (" that it failed" if use.result.is_error else "")
             yield from plain_lines(label, indent="    ", part="label")
-            yield from plain_lines(show(told(use), limit=RESULT, joiners=True), indent="    ")
+            yield from plain_lines(show(result_text(use), limit=RESULT_CHARACTERS, joiners=True), indent="    ")
 
     def _arguments(self, label: str, arguments: Mapping[str, Any]) -> Iterator[Line]:
         if not arguments:
@@ -362,8 +361,8 @@ class UseItem(TranscriptItem):
             yield from plain_lines("… o shows all of it", indent="    ", part="warn")
 
 
-def told(use: ModelToolUse) -> str:
-    """The texts that the model was told."""
+def result_text(use: ModelToolUse) -> str:
+    """The text of the result that the model got."""
     blocks = () if use.result is None else use.result.blocks
     return "\n".join(block.text if isinstance(block, TextContent) else f"({block.type})" for block in blocks)
 

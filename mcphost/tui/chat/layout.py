@@ -1,4 +1,4 @@
-"""Lines of a conversation wrapped to a width: what grows at its end is wrapped anew only where it changed."""
+"""Wraps the lines of a conversation. When lines are added at the end, only those are wrapped."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from mcphost.tui.kit.markdown import Line
 from mcphost.tui.kit.text_view import wrap_line
 
 LONGEST: Final = 4_000
-"""Characters of a line; a longer one is cut into several, so that one line costs a frame's time at most."""
+"""Characters; a longer line is split, so that no line takes more than a frame's time."""
 
 TAB: Final = 4
 
 Row = tuple[int, int, int]
-"""The number of a line, and the part of it that stands on this row."""
+"""The number of a line, and where in it the row starts and ends."""
 
 
 class WrappedLines:
-    """Lines, and their rows at the width they were last laid out for."""
+    """Lines, and their rows at the width they were last wrapped for."""
 
     def __init__(self) -> None:
         self.lines: list[Line] = []
         self.rows: list[Row] = []
         self.strips: dict[int, Strip] = {}
-        """Rows that were drawn, as long as they stay as they are."""
+        """Drawn rows, kept until they change."""
         self.width = 0
         self._first_rows: list[int] = []
 
     def replace(self, first: int, lines: Iterable[Line]) -> None:
-        """From line ``first`` on stand these instead."""
+        """Replace all lines from ``first`` on."""
         del self.lines[first:]
         self.lines.extend(lines)
         self._keep(first)
@@ -41,14 +41,14 @@ class WrappedLines:
             self._wrap()
 
     def lay_out(self, width: int) -> None:
-        """Wrap for another width."""
+        """Wrap for this width."""
         if width != self.width:
             self.width = width
             self._keep(0)
             self._wrap()
 
     def row_of(self, line: int, column: int) -> int:
-        """The row on which a place of a line stands."""
+        """The row in which this column of a line is."""
         if line >= len(self._first_rows):
             return 0
         first = self._first_rows[line]
@@ -58,7 +58,7 @@ class WrappedLines:
         return next(found, first)
 
     def _keep(self, lines: int) -> None:
-        """Forget how the lines from this one on were wrapped."""
+        """Forget the rows of all lines from this one on."""
         if lines < len(self._first_rows):
             row = self._first_rows[lines]
             del self._first_rows[lines:]
@@ -74,15 +74,16 @@ class WrappedLines:
 
 
 def legible(text: str) -> str:
-    """What a model wrote or a tool answered, safe to show.
+    """Make text from a model or a tool safe to show.
 
-    Emoji stay whole, but for the selector whose width terminals disagree on: it would shift what stands beside it.
+    Emoji stay whole, except for the variation selector: terminals disagree on its width, and would shift the rest of
+    the row.
     """
     return show(text, joiners=True).replace("\ufe0f", "")
 
 
 def plain_lines(text: str, *, indent: str = "", part: str = "") -> Iterable[Line]:
-    """Lines of a text that is safe to show, all in one style."""
+    """The lines of a safe text, all in one style."""
     for line in text.expandtabs(TAB).split("\n"):
         for piece in pieces(line):
             shown = indent + piece
@@ -90,7 +91,7 @@ def plain_lines(text: str, *, indent: str = "", part: str = "") -> Iterable[Line
 
 
 def pieces(line: str) -> Iterable[str]:
-    """A line, or as many as it takes."""
+    """Split a line that is longer than `LONGEST`."""
     if len(line) <= LONGEST:
         yield line
     else:

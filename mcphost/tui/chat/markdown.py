@@ -1,4 +1,4 @@
-"""Markdown that is still being written: what can no longer change is rendered once, only its last piece every time."""
+"""Renders Markdown that is still growing: finished paragraphs once, and only the last one again each time."""
 
 from __future__ import annotations
 
@@ -16,37 +16,36 @@ from mcphost.tui.kit.markdown import AT_ONCE, Line, render_markdown
 
 MOST_CHARACTERS: Final = 400_000
 MOST_LINES: Final = 20_000
-"""Of one answer; beyond either, how much more there is."""
+"""Of one answer; a note says how much more there is."""
 
 _FENCE: Final = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*)")
 
 
 @dataclass(slots=True)
 class CodeBlock:
-    """A block of code, as it came."""
+    """A block of code as it came."""
 
     language: str
     text: str = ""
 
 
 class GrowingMarkdown:
-    """`grow` takes the whole text each time it got longer; ``lines`` are what to show, safe to."""
+    """Call `grow` with the whole text each time it has grown; ``lines`` are safe to show."""
 
     def __init__(self) -> None:
         self.lines: list[Line] = []
         self.codes: list[CodeBlock] = []
-        """The blocks of code so far."""
         self.behind = False
-        """Was there no time for all of the text? Then `grow` wants to be called again."""
+        """Was there no time to render all? Then call `grow` again."""
         self._at = 0
-        """Up to here the text is rendered for good."""
+        """The text before this position is rendered for good."""
         self._firm = 0
-        """So many lines come of that."""
+        """The number of lines that are rendered for good."""
         self._fence = ""
-        """What opened the block of code that goes on."""
+        """The fence that opened the current block of code; empty outside of one."""
 
     def grow(self, text: str, seconds: float = inf) -> int:
-        """Render what is new, for about so long at most; return the first line that is another than before."""
+        """Render what is new for about this long; return the first line that changed."""
         changed, until = self._firm, time.monotonic() + seconds
         del self.lines[changed:]
         limit = min(len(text), MOST_CHARACTERS)
@@ -59,7 +58,7 @@ class GrowingMarkdown:
         return changed
 
     def _end(self, text: str, limit: int) -> None:
-        """What may still change, and how much is not shown."""
+        """Render the part that may still change, and note how much is not shown."""
         if limit - self._at > 0 and len(self.lines) < MOST_LINES:
             tail = text[self._at : limit]
             self.lines.extend(self._code_lines(tail) if self._fence else self._spaced(_rendered(tail)))
@@ -69,7 +68,7 @@ class GrowingMarkdown:
             self.lines.append(Line(words, ((0, len(words), "warn"),)))
 
     def _step(self, text: str) -> bool:
-        """Render one more piece for good; is there one?"""
+        """Render one more piece for good; return False if there is none."""
         if self._fence:
             return self._code_step(text)
         self._skip_blank_lines(text)
@@ -142,7 +141,7 @@ def _closes(line: str, fence: str) -> bool:
 
 
 def _piece_end(text: str, start: int) -> int | None:
-    """Where the paragraph, list or table that begins at ``start`` surely ends; None: it may go on."""
+    """Where the paragraph, list or table at ``start`` ends for certain; None while it may continue."""
     at, blank = start, False
     while (end := text.find("\n", at)) >= 0:
         line = text[at:end]

@@ -1,6 +1,6 @@
 """A conversation with a model: the transcript, the input, and the usage beside them.
 
-Keys act on the chat that is shown; what concerns other chats goes up to the app.
+Keys act on the chat that is shown. What concerns other chats is posted to the app.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from mcphost.host.chat.turns import TurnState, UserMessage
 from mcphost.host.host import Host
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.chat.input import ChatInput
-from mcphost.tui.chat.items import AnswerItem, UseItem, told
-from mcphost.tui.chat.side import ChatLine, ChatSide, tally_of
+from mcphost.tui.chat.items import AnswerItem, UseItem, result_text
+from mcphost.tui.chat.side import ChatLine, ChatSide, chat_facts
 from mcphost.tui.chat.transcript import Transcript
 from mcphost.tui.kit.export import copy_text, save_as
 from mcphost.tui.kit.messages import CallChosen
@@ -40,7 +40,7 @@ from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.kit.search import Searchable, SearchArea
 
 BESIDE: Final = 110
-"""Columns of the pane from which the tally stands beside the conversation, which keeps 72 of them."""
+"""Columns of the pane from which the usage is shown beside the conversation, which keeps 72 of them."""
 
 WELCOME: Final = """\
 Write to the model below, and press enter. It may use the tools of your servers: you are asked before each call, may \
@@ -75,18 +75,16 @@ ctrl+l reads the file again. Until then everything works by hand: t runs tools, 
 
 @dataclass(frozen=True, slots=True)
 class MessageDraft:
-    """What is being written in a conversation."""
+    """A message that was not sent yet."""
 
     text: str = ""
     instead_of: int = 0
-    """The turn whose message it takes the place of; 0: none."""
+    """The number of the turn whose message it replaces; 0: none."""
     before: str = ""
-    """What was being written before that message was taken up."""
+    """The draft that the user was writing before editing that message."""
 
 
 class ChatPane(SearchArea):
-    """One conversation. ``/`` in it searches; the input is below it."""
-
     DEFAULT_CSS = """
     ChatPane {
         & > #beside { height: 1fr; }
@@ -133,7 +131,7 @@ class ChatPane(SearchArea):
     ]
 
     class Left(Message):
-        """The user is done here for now."""
+        """The user left the chat."""
 
     class ChatsRequested(Message):
         """The user asked for the list of conversations."""
@@ -146,7 +144,7 @@ class ChatPane(SearchArea):
 
     @dataclass
     class MessageSubmitted(Message):
-        """The user entered a message; ``preview``: to see it first. ``instead_of`` is as in `MessageDraft`."""
+        """The user entered a message; ``preview``: show it before it is sent. For ``instead_of`` see `MessageDraft`."""
 
         text: str
         instead_of: int
@@ -158,16 +156,15 @@ class ChatPane(SearchArea):
         self.transcript, self.input = Transcript(), ChatInput()
         self.side, self.line = ChatSide(), ChatLine()
         self.chat: Chat | None = None
-        """What is shown."""
+        """The conversation that is shown."""
         self._welcome = Static(markup=False, id="empty")
         self._welcome.can_focus = True
         self._ticking: Timer | None = None
         self._instead_of, self._before = 0, ""
-        self._put_by: dict[int, MessageDraft] = {}
-        """Of the conversations that are not shown, by their numbers."""
+        self._other_drafts: dict[int, MessageDraft] = {}
+        """Drafts in the other conversations, by their numbers."""
 
     def compose(self) -> ComposeResult:
-        """The conversation above, the input below, the tally beside."""
         with Horizontal(id="beside"):
             with Vertical(id="talk"):
                 yield self._welcome
@@ -177,25 +174,23 @@ class ChatPane(SearchArea):
                 yield self.input
             yield self.side
 
-    # What is shown.
-
     def show_chat(self, chat: Chat, settings: ChatConfig, servers: tuple[str, ...]) -> None:
-        """Show this conversation as it is now."""
+        """Show this conversation, or update it."""
         if chat is not self.chat:
-            self._take_up(chat)
+            self._switch_to(chat)
             self.forget_search()
             self.transcript.forget()
-        tally = tally_of(chat, settings, servers)
+        facts = chat_facts(chat, settings, servers)
         self.set_class(not chat.turns, "-empty")
-        self.set_class(not tally.model and not chat.turns, "-no-model")
+        self.set_class(not facts.model and not chat.turns, "-no-model")
         scripted = any(
-            model.provider == "demo" and name == tally.model for name, model in self._host.config.models.items()
+            model.provider == "demo" and name == facts.model for name, model in self._host.config.models.items()
         )
-        self._welcome.update(WELCOME + SCRIPT * scripted if tally.model else NO_MODEL)
+        self._welcome.update(WELCOME + SCRIPT * scripted if facts.model else NO_MODEL)
         self.transcript.show_turns(chat.turns)
-        self.side.show_tally(tally)
-        self.line.show_tally(tally)
-        self._say_title()
+        self.side.show_chat_facts(facts)
+        self.line.show_chat_facts(facts)
+        self._update_title()
         self._keep_time(chat.busy)
 
     def refresh_chat(self) -> None:
@@ -203,62 +198,59 @@ class ChatPane(SearchArea):
             self.transcript.show_turns(self.chat.turns)
 
     def on_resize(self, event: Resize) -> None:
-        """The tally goes where there is room."""
         self.set_class(event.size.width >= BESIDE, "-wide")
 
     def focus_input(self) -> None:
-        """Go where one writes; where there is no model, to what says so."""
+        """Focus the input; without a model, focus the text that says so."""
         if self.has_class("-no-model"):
             self._welcome.focus()
         else:
             self.input.focus()
 
-    def _say_title(self) -> None:
+    def _update_title(self) -> None:
         if self._instead_of:
             self.input.border_title = f"message {self._instead_of}, changed: sent in a branch · esc leaves it"
         elif self.chat is not None:
             self.input.border_title = Content(_heading(self.chat))
 
-    # What is being written.
+    # Drafts.
 
     @property
     def drafts(self) -> dict[int, str]:
-        """What is written and not sent, by the numbers of the conversations."""
+        """The text that was not sent yet, by the number of the conversation."""
         shown = {self.chat.number: self.input.text} if self.chat is not None else {}
-        texts = {number: draft.text for number, draft in self._put_by.items()} | shown
+        texts = {number: draft.text for number, draft in self._other_drafts.items()} | shown
         return {number: text for number, text in texts.items() if text.strip()}
 
     def edit(self, turn: int, text: str) -> None:
-        """Change the message of this turn; what was being written comes back after it."""
+        """Edit the message of this turn; the current draft comes back afterwards."""
         if not self._instead_of:
             self._before = self.input.text
         self._write(MessageDraft(text, turn, self._before))
-        self._say_title()
+        self._update_title()
 
     def sent(self, chat: Chat, text: str) -> None:
-        """Forget what went out, which was written in this conversation."""
+        """Drop the draft that was sent from this conversation."""
         self.input.sent(text)
         if chat is not self.chat:
-            draft = self._put_by.get(chat.number, MessageDraft())
+            draft = self._other_drafts.get(chat.number, MessageDraft())
             if draft.text == text:
-                self._put_by[chat.number] = MessageDraft(draft.before)
+                self._other_drafts[chat.number] = MessageDraft(draft.before)
         elif self._instead_of and not self.input.text:
             self._write(MessageDraft(self._before))
 
-    def _take_up(self, chat: Chat) -> None:
+    def _switch_to(self, chat: Chat) -> None:
         if self.chat is not None:
-            self._put_by[self.chat.number] = MessageDraft(self.input.text, self._instead_of, self._before)
+            self._other_drafts[self.chat.number] = MessageDraft(self.input.text, self._instead_of, self._before)
         self.chat = chat
-        self._write(self._put_by.pop(chat.number, MessageDraft()))
+        self._write(self._other_drafts.pop(chat.number, MessageDraft()))
 
     def _write(self, draft: MessageDraft) -> None:
         self._instead_of, self._before = draft.instead_of, draft.before
         self.input.write(draft.text)
 
-    # What else is to be seen.
-
     def make_room(self, rows: int) -> None:
-        """So many rows at the bottom are covered."""
+        """Leave so many rows free at the bottom of the pane, for a dialog."""
         below = self.input.outer_size.height + self.line.outer_size.height
         self.styles.padding = (0, 0, max(0, rows - below), 0)
 
@@ -269,10 +261,9 @@ class ChatPane(SearchArea):
             self._ticking.stop()
             self._ticking = None
 
-    # What the user does.
+    # Actions.
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what there is can be done."""
         turns = self.chat.turns if self.chat else []
         if action == "resume":
             return bool(turns) and turns[-1].state in (TurnState.FAILED, TurnState.STOPPED, TurnState.BOUNDED)
@@ -286,23 +277,21 @@ class ChatPane(SearchArea):
 
     @property
     def _turn(self) -> int:
-        """The turn under the cursor; 0: none."""
+        """The number of the turn under the cursor; 0: none."""
         item = self.transcript.item
         return item.key[0] if item is not None else 0
 
     def action_resume(self) -> None:
-        """Ask again, or let the model go on."""
+        """Ask the model again, or let it continue."""
         if self.chat is not None:
             self._try(self.chat.go_on)
 
     def action_toggle_review(self) -> None:
-        """Change which results wait for the user."""
         if self.chat is not None:
             self.chat.hold_results(following(self.chat.hold))
 
     def action_choose_model(self) -> None:
-        """Talk to another model."""
-        from mcphost.tui.sampling.model import ModelScreen
+        from mcphost.tui.sampling.dialogs import ModelScreen
 
         chat = self.chat
         models = [model for model in self._host.models.all if not model.by_hand]
@@ -318,34 +307,30 @@ class ChatPane(SearchArea):
         self.app.push_screen(ModelScreen(models, current, None, "talk to it"), use)
 
     def action_choose_tools(self) -> None:
-        """Switch servers and tools on and off for this conversation."""
         from mcphost.tui.chat.tools import ChatToolsScreen
 
         if self.chat is not None:
             self.app.push_screen(ChatToolsScreen(self.chat, self._host.catalog, tuple(self._host.servers)))
 
     def action_list_chats(self) -> None:
-        """Go to another conversation."""
         self.post_message(self.ChatsRequested())
 
     def action_edit(self) -> None:
-        """Change a message: it is sent in a branch, and what came of it before stays."""
+        """Edit a message; it is sent in a branch, so the turns after it stay as they are."""
         if self.chat is not None and 0 < self._turn <= len(self.chat.turns):
-            self.edit(self._turn, _typed(self.chat.turns[self._turn - 1].message))
+            self.edit(self._turn, _as_typed(self.chat.turns[self._turn - 1].message))
             self.focus_input()
 
     def action_branch(self) -> None:
-        """Begin another conversation from here on."""
         self.post_message(self.BranchRequested(self._turn))
 
     def action_export(self) -> None:
-        """Save the conversation as Markdown."""
         if self.chat is not None:
             name = f"chat-{datetime.now():%Y%m%d-%H%M%S}.md"
             save_as(self.app, name, self.chat.markdown.encode("utf-8", "replace"))
 
     def action_open_item(self) -> None:
-        """Show all of what is under the cursor: the call, the answer, the message."""
+        """Show all of the selected item: the call, the answer or the message."""
         item = self.transcript.item
         if isinstance(item, UseItem) and item.use.number is not None and item.use.number in self._host.tool_calls.calls:
             self.post_message(CallChosen(item.use.number))
@@ -353,7 +338,6 @@ class ChatPane(SearchArea):
             self.app.push_screen(ReaderScreen("Conversation", item.source))
 
     def action_copy_code(self) -> None:
-        """Copy one of the blocks of code."""
         from mcphost.tui.chat.choose import CodeScreen
 
         codes = [code for item in self.transcript.items if isinstance(item, AnswerItem) for code in item.codes]
@@ -374,7 +358,9 @@ class ChatPane(SearchArea):
         return [self.transcript]
 
     def action_back(self) -> None:
-        """Stop the model; where it is idle, from the input to the conversation, and from there out of the chat."""
+        """Stop the model; if it is idle, move the focus from the input to the transcript, and leave the chat from
+        there.
+        """
         if self.bar.has_class("-open"):
             self.action_close_search()
             return
@@ -382,7 +368,7 @@ class ChatPane(SearchArea):
             return
         if self._instead_of:
             self._write(MessageDraft(self._before))
-            self._say_title()
+            self._update_title()
         elif self.chat is not None and self.chat.busy:
             self.chat.stop()
         elif self.input.area.has_focus and self.transcript.display:
@@ -391,7 +377,6 @@ class ChatPane(SearchArea):
             self.post_message(self.Left())
 
     def action_preview(self) -> None:
-        """See what would be sent."""
         self.input.close_suggestions()
         if self.input.text.strip():
             self.post_message(self.MessageSubmitted(self.input.text, self._instead_of, preview=True))
@@ -400,10 +385,9 @@ class ChatPane(SearchArea):
         self.focus_input()
 
     def action_copy(self) -> None:
-        """The part under the cursor, as it came."""
         item = self.transcript.item
         if item is not None:
-            copy_text(self.app, told(item.use) if isinstance(item, UseItem) else item.source)
+            copy_text(self.app, result_text(item.use) if isinstance(item, UseItem) else item.source)
 
     @on(ChatInput.Entered)
     def _entered(self, event: ChatInput.Entered) -> None:
@@ -430,7 +414,7 @@ class ChatPane(SearchArea):
 
     @property
     def call_in_view(self) -> int | None:
-        """The call under the cursor."""
+        """The number of the selected tool call."""
         item = self.transcript.item
         return item.use.number if isinstance(item, UseItem) and self.transcript.has_focus else None
 
@@ -441,8 +425,8 @@ def _heading(chat: Chat) -> str:
     return f"Chat {chat.number}{': ' + title if title else ''}{branch}"
 
 
-def _typed(message: UserMessage) -> str:
-    """A message as it was typed."""
+def _as_typed(message: UserMessage) -> str:
+    """The message as the user typed it."""
     lines = []
     for prompt in message.prompts[:1]:
         pairs = (f"{name}={shlex.quote(value)}" for name, value in prompt.arguments.items())

@@ -1,4 +1,4 @@
-"""A message before it is sent: what a model would get of it, part by part, each with its size and what it costs."""
+"""The preview of a message: what the model would get, part by part, with sizes and costs."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from mcphost.tui.kit.modal import KEYS, Dialog
 from mcphost.tui.kit.text_view import Spans, TextView
 
 LINKS = 3
-"""Addresses that are named one by one."""
+"""Links that are listed one by one."""
 
 GUTTER = "│ "
-"""Stands before each row of what is sent: nothing in it can look like a heading of ours."""
+"""Before each row that is sent, so that no text can imitate one of our headings."""
 
 Lines = list[tuple[str, bool]]
 """Text, and whether it is ours."""
 
 
 class PiecesView(TextView):
-    """Headings of ours, and below each what is sent."""
+    """The parts of a message, each below a heading of ours."""
 
     def __init__(self, lines: Lines) -> None:
         self._ours = {number for number, (_, ours) in enumerate(lines) if ours}
@@ -42,7 +42,7 @@ class PiecesView(TextView):
 
 
 class PreviewScreen(Dialog[bool], inherit_bindings=False):
-    """Shows ``preview``; dismissed with True to send it, else with False."""
+    """Dismissed with True if the message is to be sent."""
 
     HELP = (
         "What the model would get of your message, read already and not sent yet. What a prompt says comes from its\n"
@@ -69,11 +69,10 @@ class PreviewScreen(Dialog[bool], inherit_bindings=False):
     def __init__(self, preview: MessagePreview) -> None:
         super().__init__(classes="-careful" if preview.hidden else None)
         self._preview = preview
-        self._to_be_read = preview.has_prompt
+        self._must_be_read = preview.has_prompt
         self._view = PiecesView(list(_lines(preview)))
 
     def compose(self) -> ComposeResult:
-        """The sum, then all parts."""
         with Vertical(classes="dialog") as dialog:
             model = show_line(self._preview.model, 30)
             dialog.border_title = Content.assemble("What would be sent to ", (model, "bold"))
@@ -83,7 +82,6 @@ class PreviewScreen(Dialog[bool], inherit_bindings=False):
             yield Static("▼ more below: press space until the end, then it can be sent", id="hint", markup=False)
 
     def on_mount(self) -> None:
-        """Notice when the end is reached."""
         self._view.focus()
         self.query_one("#hint").display = False
         self.watch(self._view, "scroll_y", self._check_end, init=False)
@@ -91,8 +89,8 @@ class PreviewScreen(Dialog[bool], inherit_bindings=False):
         self.call_after_refresh(self._check_end)
 
     def action_send(self) -> None:
-        """Send it, once what a server wrote could be read."""
-        if self._to_be_read:
+        """Send the message, once all text from servers was on screen."""
+        if self._must_be_read:
             self.app.bell()
         else:
             self.dismiss(True)
@@ -106,8 +104,8 @@ class PreviewScreen(Dialog[bool], inherit_bindings=False):
     def _check_end(self) -> None:
         view = self._view
         if view.size.height and round(view.scroll_y) >= view.max_scroll_y:
-            self._to_be_read = False
-        self.query_one("#hint").display = self._to_be_read
+            self._must_be_read = False
+        self.query_one("#hint").display = self._must_be_read
 
 
 def _facts(preview: MessagePreview) -> Iterator[Fact]:

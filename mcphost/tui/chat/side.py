@@ -1,4 +1,4 @@
-"""The side of the chat: the model, the tools and their cost, the usage and its limits, and what the model has read."""
+"""The panel beside a chat: the model, its tools and their cost, the usage and its limits, and what it has read."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ from mcphost.host.models import AvailableModel
 from mcphost.protocol.display import show_line
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 
-REVIEWED: Final[Mapping[Hold, str]] = {
+REVIEW_WORDS: Final[Mapping[Hold, str]] = {
     "never": "results go straight to the model",
     "outside": "results from outside wait for you first",
     "always": "each result waits for you first",
 }
-"""What becomes of results, in words."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatFacts:
-    """What of a conversation stands beside it."""
+    """What the panel shows of a conversation."""
 
     model: str
     """Empty: there is none."""
@@ -37,7 +36,7 @@ class ChatFacts:
     tools: int
     tokens: int
     costs: tuple[tuple[str, int], ...]
-    """About the tokens of each server's tools; off are -1."""
+    """The estimated tokens of each server's tools; -1 for a server that is switched off."""
     searching: bool
     dropped: int
     used: str
@@ -47,21 +46,21 @@ class ChatFacts:
     """Is the model told which folders servers may know of?"""
     attached: tuple[str, ...]
     instructions: tuple[str, ...]
-    """Servers that say how to use them, which the model is not told yet."""
+    """Servers whose instructions the model is not told."""
 
 
-def tally_of(chat: Chat, settings: ChatConfig, servers: tuple[str, ...]) -> ChatFacts:
+def chat_facts(chat: Chat, settings: ChatConfig, servers: tuple[str, ...]) -> ChatFacts:
     model, problem = _model(chat)
-    box = chat.tools
-    costs = box.costs()
+    selection = chat.tools
+    costs = selection.costs()
     return ChatFacts(
         model.entry if model else "",
         problem,
-        len(box.entries),
-        box.tokens,
+        len(selection.entries),
+        selection.tokens,
         tuple((name, costs.get(name, 0) if chat.settings.on(name) else -1) for name in servers),
-        box.searching,
-        len(box.dropped),
+        selection.searching,
+        len(selection.dropped),
         _used(chat, settings, model),
         chat.outside,
         chat.hold,
@@ -79,13 +78,13 @@ def _model(chat: Chat) -> tuple[AvailableModel | None, str]:
 
 
 def _used(chat: Chat, settings: ChatConfig, model: AvailableModel | None) -> str:
-    spent = chat.usage
-    about = "about " if spent.guessed else ""
-    words = f"{about}{spent.tokens:,} of {settings.budget_tokens * chat.allowance:,} tokens"
-    if spent.cost is None or (model is not None and model.price is None):
+    usage = chat.usage
+    about = "about " if usage.guessed else ""
+    words = f"{about}{usage.tokens:,} of {settings.budget_tokens * chat.allowance:,} tokens"
+    if usage.cost is None or (model is not None and model.price is None):
         return words
     bound = "" if settings.budget_cost is None else f" of {settings.budget_cost * chat.allowance:.2f}"
-    return f"{words}, {spent.cost:.4f}{bound}" if spent.cost or bound else words
+    return f"{words}, {usage.cost:.4f}{bound}" if usage.cost or bound else words
 
 
 def _attached(chat: Chat) -> Iterator[str]:
@@ -95,7 +94,7 @@ def _attached(chat: Chat) -> Iterator[str]:
 
 
 class ChatLine(Widget):
-    """The tally in one line, for a narrow screen."""
+    """The usage in one line, for narrow screens."""
 
     DEFAULT_CSS = """
     ChatLine { height: 1; padding: 0 1; color: $foreground-muted; }
@@ -103,30 +102,29 @@ class ChatLine(Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._tally: ChatFacts | None = None
+        self._chat_facts: ChatFacts | None = None
 
-    def show_tally(self, tally: ChatFacts) -> None:
-        if tally != self._tally:
-            self._tally = tally
+    def show_chat_facts(self, facts: ChatFacts) -> None:
+        if facts != self._chat_facts:
+            self._chat_facts = facts
             self.refresh()
 
     def render(self) -> Content:
-        """As much as fits, the most important first."""
-        tally = self._tally
-        if tally is None:
+        facts = self._chat_facts
+        if facts is None:
             return Content("")
-        parts = [Content.styled(show_line(tally.model or "no model", 24), "bold $foreground")]
-        if tally.outside:
+        parts = [Content.styled(show_line(facts.model or "no model", 24), "bold $foreground")]
+        if facts.outside:
             parts.append(Content.styled("▲ has read from outside", "$text-warning"))
-        if tally.hold != "never":
-            parts.append(Content(REVIEWED[tally.hold].removesuffix(" first")))
-        parts.append(Content(f"{tally.tools} tools, {tally.tokens:,} tokens"))
-        parts.append(Content(f"used {tally.used}"))
+        if facts.hold != "never":
+            parts.append(Content(REVIEW_WORDS[facts.hold].removesuffix(" first")))
+        parts.append(Content(f"{facts.tools} tools, {facts.tokens:,} tokens"))
+        parts.append(Content(f"used {facts.used}"))
         return Content(" · ").join(parts).truncate(self.size.width, ellipsis=True)
 
 
 class ChatSide(VerticalScroll, can_focus=False):
-    """The whole tally, for a wide one."""
+    """All of the facts, for wide screens."""
 
     DEFAULT_CSS = """
     ChatSide {
@@ -143,32 +141,31 @@ class ChatSide(VerticalScroll, can_focus=False):
         self.border_title = "This conversation"
         yield self._facts
 
-    def show_tally(self, tally: ChatFacts) -> None:
-        self._facts.show_facts(list(facts_of(tally)))
+    def show_chat_facts(self, facts: ChatFacts) -> None:
+        self._facts.show_facts(list(facts_of(facts)))
 
 
-def facts_of(tally: ChatFacts) -> Iterator[Fact]:
-    """A tally as facts."""
-    if tally.model:
-        yield Fact("model", Content.assemble((show_line(tally.model, 40), "bold"), (" · ctrl+o", "$foreground-muted")))
+def facts_of(facts: ChatFacts) -> Iterator[Fact]:
+    if facts.model:
+        yield Fact("model", Content.assemble((show_line(facts.model, 40), "bold"), (" · ctrl+o", "$foreground-muted")))
     else:
-        yield fact("model", tally.problem, "$text-warning")
-    yield fact("used", tally.used)
-    if tally.outside:
-        yield fact("beware", f"▲ It has read {tally.outside}: writing and open-world calls ask again.", "$text-warning")
-    yield Fact("review", Content.assemble(REVIEWED[tally.hold], (" · f9", "$foreground-muted")))
-    words = f"{tally.tools}, about {tally.tokens:,} tokens in each request"
+        yield fact("model", facts.problem, "$text-warning")
+    yield fact("used", facts.used)
+    if facts.outside:
+        yield fact("beware", f"▲ It has read {facts.outside}: writing and open-world calls ask again.", "$text-warning")
+    yield Fact("review", Content.assemble(REVIEW_WORDS[facts.hold], (" · f9", "$foreground-muted")))
+    words = f"{facts.tools}, about {facts.tokens:,} tokens in each request"
     yield Fact("tools", Content.assemble(words, (" · ctrl+t", "$foreground-muted")))
-    if tally.searching:
+    if facts.searching:
         yield fact("", "too many to name them all: the model searches them", "$foreground-muted")
-    for server, cost in tally.costs:
+    for server, cost in facts.costs:
         text = f"◌ {server} off" if cost < 0 else f"● {server} {cost:,}"
         yield fact("", show_line(text, 60), "$foreground-muted" if cost < 0 else "")
-    if tally.dropped:
-        yield fact("", f"{tally.dropped} left out: ctrl+t says why", "$text-warning")
-    if tally.folders:
+    if facts.dropped:
+        yield fact("", f"{facts.dropped} left out: ctrl+t says why", "$text-warning")
+    if facts.folders:
         yield fact("", "it is told your shared folders: ctrl+t, F", "$foreground-muted")
-    if tally.instructions:
-        yield fact("", f"not told the instructions of {', '.join(tally.instructions)}: ctrl+t, i", "$foreground-muted")
-    for number, text in enumerate(tally.attached):
+    if facts.instructions:
+        yield fact("", f"not told the instructions of {', '.join(facts.instructions)}: ctrl+t, i", "$foreground-muted")
+    for number, text in enumerate(facts.attached):
         yield fact("" if number else "given", text)

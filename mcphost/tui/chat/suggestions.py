@@ -1,4 +1,4 @@
-"""What could be meant by what somebody is writing to a model: prompts and their arguments, resources, files."""
+"""Suggestions for a message: prompts and their arguments, resources, files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mcphost.tui.chat.input import Suggestion
 
 MOST: Final = 200
 LOOKED_AT: Final = 5_000
-"""Names of a folder that are looked at."""
+"""Names in a folder that are looked at."""
 
 _ARGUMENTS: Final = re.compile(r"/(?P<server>[^\s:/]+):(?P<prompt>\S+)[ \t]+(?P<rest>[^\n]*)")
 _LAST: Final = re.compile(r"(?:(?P<name>[^\s=]+)=(?P<value>\"[^\"]*|'[^']*|\S*)|(?P<part>[^\s=]*))\Z")
@@ -25,7 +25,7 @@ _FILE: Final = re.compile(r"(?<!\S)@(?P<path>[^\s\"]*)\Z")
 
 
 async def suggestions(host: Host, text: str, cursor: int) -> Sequence[Suggestion] | None:
-    """What could stand there; None where a later question brings the answer."""
+    """Return the suggestions at the cursor; None if a later request will bring them."""
     before = text[:cursor]
     if (arguments := _ARGUMENTS.fullmatch(before)) is not None:
         return await _of_arguments(host, arguments, cursor)
@@ -37,7 +37,7 @@ async def suggestions(host: Host, text: str, cursor: int) -> Sequence[Suggestion
 
 
 def _about(host: Host, candidate: str) -> str:
-    """What a candidate is, in the words of its server."""
+    """A description of a suggestion, in its server's words."""
     server, _, name = candidate[1:].strip('"').partition(":")
     if candidate.startswith("@"):
         resource = host.catalog.resource(server, name)
@@ -58,14 +58,14 @@ def _prompt(host: Host, server: str, name: str) -> Prompt | None:
 
 
 async def _of_arguments(host: Host, typed: re.Match[str], cursor: int) -> Sequence[Suggestion] | None:
-    """Names of arguments that are not there yet, or values that the server suggests for the one being written."""
+    """Suggest arguments that are missing, or the server's completions for the value at the cursor."""
     prompt, last = _prompt(host, typed["server"], typed["prompt"]), _LAST.search(typed["rest"])
     if prompt is None or last is None:
         return ()
-    given = dict(re.findall(r"([^\s=]+)=(\"[^\"]*\"|'[^']*'|\S*)", typed["rest"]))
+    arguments = dict(re.findall(r"([^\s=]+)=(\"[^\"]*\"|'[^']*'|\S*)", typed["rest"]))
     if last["name"] is None:
         start = cursor - len(last["part"])
-        missing = [each for each in prompt.arguments or () if each.name not in given]
+        missing = [each for each in prompt.arguments or () if each.name not in arguments]
         fitting = [each for each in missing if each.name.startswith(last["part"])]
         return [Suggestion(start, cursor, f"{each.name}=", _meaning(each), "") for each in fitting]
     if not host.completion.offered(typed["server"]) or last["name"] not in {
@@ -73,7 +73,7 @@ async def _of_arguments(host: Host, typed: re.Match[str], cursor: int) -> Sequen
     }:
         return ()
     value, start = last["value"].strip("\"'"), cursor - len(last["value"])
-    others = {name: text.strip("\"'") for name, text in given.items() if name != last["name"]}
+    others = {name: text.strip("\"'") for name, text in arguments.items() if name != last["name"]}
     answer = await host.completion.suggest(typed["server"], PromptRef(prompt.name), last["name"], value, others)
     return None if answer is None else [Suggestion(start, cursor, _quoted(each)) for each in answer.usable[:MOST]]
 
@@ -89,20 +89,20 @@ def _quoted(value: str) -> str:
 
 
 def _files(typed: str, start: int, end: int) -> Iterator[Suggestion]:
-    """The files and folders whose names begin like this. Waits for the disk."""
+    """Suggest the files and folders whose names start with ``typed``. Blocks on the disk."""
     folder, name = os.path.split(typed)
     if not typed or ":" in typed:
         return
     try:
         with os.scandir(folder or ".") as entries:
             for entry in sorted(islice(entries, LOOKED_AT), key=lambda each: each.name):
-                if _is_meant(entry.name, name):
+                if _matches(entry.name, name):
                     yield _file(os.path.join(folder, entry.name), entry.is_dir(), start, end)
     except OSError:
         return
 
 
-def _is_meant(name: str, typed: str) -> bool:
+def _matches(name: str, typed: str) -> bool:
     hidden = name.startswith(".") and not typed
     return name.startswith(typed) and name.isprintable() and not hidden
 

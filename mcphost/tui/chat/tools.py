@@ -1,4 +1,4 @@
-"""Which servers and tools a model may use in a conversation, what each costs it, and what it is told of them.
+"""Switches servers and tools on and off for a conversation, and shows the tokens they cost.
 
 Specification: server/tools (user interaction: which tools are exposed to the model).
 """
@@ -9,12 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
 from textual import on
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
-from textual.widgets import Static
 
 from mcphost.dataclass import dataclass
 from mcphost.host.catalog import Catalog
@@ -22,8 +18,8 @@ from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.preferences import following
 from mcphost.host.chat.tool_selection import ToolSelection
 from mcphost.protocol.display import show_line
-from mcphost.tui.chat.side import REVIEWED
-from mcphost.tui.error_boundary import ErrorBoundary
+from mcphost.tui.chat.side import REVIEW_WORDS
+from mcphost.tui.kit.framed import ListScreen
 from mcphost.tui.kit.json_text import json_text
 from mcphost.tui.kit.modal import KEYS
 from mcphost.tui.kit.rows import Cell, RowList, columns
@@ -31,19 +27,17 @@ from mcphost.tui.kit.rows import Cell, RowList, columns
 
 @dataclass(frozen=True, slots=True)
 class ToolRow:
-    """A server, or a tool of one."""
-
     server: str
     tool: str | None
     on: bool
     words: str
-    """What it is, safe to show."""
+    """The description, safe to show."""
     cost: int | None
     problem: str = ""
 
 
-class ChatToolsScreen(ErrorBoundary, ModalScreen[None]):
-    """Switches act at once, from the model's next answer on."""
+class ChatToolsScreen(ListScreen[ToolRow, None]):
+    """A switch takes effect from the model's next answer on."""
 
     HELP = (
         "What the model is offered in this conversation: ● it is, ◌ it is not, ✖ no vendor would take it. The numbers\n"
@@ -66,38 +60,19 @@ class ChatToolsScreen(ErrorBoundary, ModalScreen[None]):
 
     DEFAULT_CSS = """
     ChatToolsScreen {
-        align: center middle;
-        background: $background 40%;
-        & > Vertical { width: 92%; max-width: 120; height: 84%; border: round $border; background: $surface; }
-        Static { height: auto; max-height: 5; padding: 0 1; border-top: solid $border-blurred; }
+        & > .frame { width: 92%; max-width: 120; height: 84%; }
     }
     """
 
     def __init__(self, chat: Chat, catalog: Catalog, servers: Sequence[str]) -> None:
-        super().__init__()
+        title = "What the model may use, and about the tokens it takes"
+        keys = "space on or off · d definition · i instructions · esc back"
+        super().__init__(title, keys, RowList[ToolRow](_row, empty="No server is configured."))
         self._chat, self._catalog, self._servers = chat, catalog, servers
-        self.rows = RowList[ToolRow](_row, empty="No server is configured.")
-        self._about = Static(markup=False)
-
-    def compose(self) -> ComposeResult:
-        """A list in a frame, and the whole of what is under its cursor."""
-        with Vertical() as frame:
-            frame.border_title = "What the model may use, and about the tokens it takes"
-            frame.border_subtitle = "space on or off · d definition · i instructions · esc back"
-            yield self.rows
-            yield self._about
-
-    def on_mount(self) -> None:
-        self.refresh_rows()
-        self.rows.focus()
 
     def refresh_rows(self) -> None:
         self.rows.set_items(self._read(), keep=lambda row: (row.server, row.tool))
-        self._tell()
-
-    @on(RowList.Highlighted)
-    def _moved(self) -> None:
-        self._tell()
+        self.show_details()
 
     @on(RowList.Selected)
     def _selected(self, event: RowList.Selected[ToolRow]) -> None:
@@ -105,7 +80,6 @@ class ChatToolsScreen(ErrorBoundary, ModalScreen[None]):
         self.action_switch()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Instructions only where a server has some."""
         row = self.rows.item if self.is_mounted else None
         if action in ("instructions", "tell"):
             return row is not None and bool(self._chat.instructions(row.server))
@@ -118,20 +92,21 @@ class ChatToolsScreen(ErrorBoundary, ModalScreen[None]):
             self.refresh_rows()
 
     def action_definition(self) -> None:
-        """What the model gets of a tool; of one that is left out, what its server says."""
+        """Show the definition as the model gets it; of a tool that is left out, as its server sends it."""
         from mcphost.tui.kit.reader import ReaderScreen
 
         row = self.rows.item
         if row is None or row.tool is None:
             return
-        box = self._chat.tools
-        given = (each.definition for each in box.entries if (each.server, each.tool.name) == (row.server, row.tool))
-        tool = next(given, None) or self._catalog.tool(row.server, row.tool)
+        selection = self._chat.tools
+        offered = (
+            each.definition for each in selection.entries if (each.server, each.tool.name) == (row.server, row.tool)
+        )
+        tool = next(offered, None) or self._catalog.tool(row.server, row.tool)
         title = f"{row.server} › as the model gets it"
         self.app.push_screen(ReaderScreen(title, json_text(tool.definition()), is_json=True))
 
     def action_instructions(self) -> None:
-        """What the server says on how to use it."""
         from mcphost.tui.kit.reader import ReaderScreen
 
         if (row := self.rows.item) is not None:
@@ -139,32 +114,28 @@ class ChatToolsScreen(ErrorBoundary, ModalScreen[None]):
             self.app.push_screen(ReaderScreen(f"{row.server} › instructions, I tells the model", text))
 
     def action_tell(self) -> None:
-        """Tell the model the instructions, or no more."""
+        """Tell the model a server's instructions, or no longer."""
         if (row := self.rows.item) is not None:
             self._chat.tell_instructions(row.server, on=not self._chat.told_instructions(row.server))
             self.refresh_rows()
 
     def action_folders(self) -> None:
-        """Tell it the folders that servers may know of, or no more."""
+        """Tell the model the shared folders, or no longer."""
         self._chat.tell_folders(on=not self._chat.settings.folders)
-        self._tell()
+        self.show_details()
 
     def action_review(self) -> None:
-        """Have other results wait for the person."""
         self._chat.hold_results(following(self._chat.hold))
-        self._tell()
-
-    def action_back(self) -> None:
-        self.dismiss(None)
+        self.show_details()
 
     def _read(self) -> Iterator[ToolRow]:
-        box = self._chat.tools
-        costs, choices = box.costs(), self._chat.settings
-        tokens = {(each.server, each.tool.name): each.tokens for each in box.entries}
-        dropped = {(each.server, each.tool): each.reason for each in box.dropped}
+        selection = self._chat.tools
+        costs, choices = selection.costs(), self._chat.settings
+        tokens = {(each.server, each.tool.name): each.tokens for each in selection.entries}
+        dropped = {(each.server, each.tool): each.reason for each in selection.dropped}
         for server in self._servers:
             tools = self._catalog.tools(server)
-            words = f"{len(tools)} tool{'' if len(tools) == 1 else 's'}{self._told(server)}"
+            words = f"{len(tools)} tool{'' if len(tools) == 1 else 's'}{self._instructions_note(server)}"
             yield ToolRow(server, None, choices.on(server), words, costs.get(server, 0))
             for offered in sorted(tools, key=lambda each: each.tool.name):
                 key, tool = offered.key, offered.tool
@@ -172,27 +143,27 @@ class ChatToolsScreen(ErrorBoundary, ModalScreen[None]):
                 on = choices.on(*key) and key not in dropped
                 yield ToolRow(server, tool.name, on, show_line(about), tokens.get(key), dropped.get(key, ""))
 
-    def _told(self, server: str) -> str:
+    def _instructions_note(self, server: str) -> str:
         if not self._chat.instructions(server):
             return ""
         return " · its instructions are told" if self._chat.told_instructions(server) else " · has instructions: i"
 
-    def _tell(self) -> None:
-        row, box = self.rows.item, self._chat.tools
-        self._about.update(Content("\n").join(_whole(row, box, self._chat)))
+    def show_details(self) -> None:
+        row, selection = self.rows.item, self._chat.tools
+        self.details.update(Content("\n").join(_details(row, selection, self._chat)))
         self.refresh_bindings()
 
 
-def _whole(row: ToolRow | None, box: ToolSelection, chat: Chat) -> Iterator[Content]:
+def _details(row: ToolRow | None, selection: ToolSelection, chat: Chat) -> Iterator[Content]:
     if row is not None and row.problem:
         yield Content.styled(f"✖ left out: {show_line(row.problem, 300)}", "$text-error")
     elif row is not None and row.tool is not None:
         yield Content.assemble((show_line(row.tool, 120), "bold"), f" {row.words}")
     folders = "told" if chat.settings.folders else "not told"
-    how = "the model searches them, they are too many" if box.searching else "all in every request"
+    how = "the model searches them, they are too many" if selection.searching else "all in every request"
     yield Content.styled(
-        f"{len(box.entries)} tools, about {box.tokens:,} tokens: {how}\n"
-        f"folders are {folders}: F · {REVIEWED[chat.hold]}: v",
+        f"{len(selection.entries)} tools, about {selection.tokens:,} tokens: {how}\n"
+        f"folders are {folders}: F · {REVIEW_WORDS[chat.hold]}: v",
         "$foreground-muted",
     )
 

@@ -1,4 +1,4 @@
-"""A conversation as one text that scrolls at once whatever its length, and grows at its end without flicker."""
+"""The transcript of a conversation: scrolls at once whatever its length, and grows without flicker."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from textual.strip import Strip
 from textual.timer import Timer
 
 from mcphost.host.chat.turns import Turn
-from mcphost.tui.chat.items import AnswerItem, Key, NoteItem, SaidItem, ThoughtItem, TranscriptItem, UseItem, note_of
+from mcphost.tui.chat.items import AnswerItem, Key, MessageItem, NoteItem, ThoughtItem, TranscriptItem, UseItem, note_of
 from mcphost.tui.chat.layout import legible
 from mcphost.tui.kit.text_view import MATCHES, matches_in
-from mcphost.tui.kit.timers import unskipped
+from mcphost.tui.textual_fixes import unskipped
 
 GUTTER: Final = 2
-"""Cells before each row: the cursor or whose words these are, and a blank."""
+"""Cells before each row: the speaker's mark or the cursor, and a blank."""
 
-NEXT: Final = 0.01
-"""Seconds until the next piece of a part that is too long to be laid out at once."""
+NEXT_PIECE: Final = 0.01
+"""Seconds until the next piece of a long item is laid out."""
 
 PARTS: Final = (
     "heading", "strong", "em", "strike", "code", "link", "mark", "key", "string", "number", "constant", "match",
@@ -40,7 +40,7 @@ MUTED: Final = ("muted", "label")
 
 
 class PartsView(ScrollView, can_focus=True):
-    """Draws ``_items``. While it is ``following`` it stays at its end."""
+    """Draws transcript items. While ``following`` it stays at the end."""
 
     DEFAULT_CSS = """
     PartsView {
@@ -76,25 +76,25 @@ class PartsView(ScrollView, can_focus=True):
         self.following = True
         self._items: list[TranscriptItem] = []
         self._tops = [0]
-        self._sure = 0
-        """Items whose tops are right."""
+        self._measured = 0
+        """The number of items whose tops are exact."""
         self._cursor: TranscriptItem | None = None
         self._anchor = (0, 0)
-        """What stands at the top while it does not follow: an item, and how many of its rows are above."""
+        """The item at the top of the view, and how many of its rows are above; used while not following."""
         self._placing = self._behind = False
         self._next: Timer | None = None
 
     @property
     def item(self) -> TranscriptItem | None:
-        """The part under the cursor; the last one, as long as nobody moved it."""
+        """The item under the cursor; the last one until the cursor was moved."""
         return self._cursor if self._cursor is not None else (self._items[-1] if self._items else None)
 
     @property
     def items(self) -> Sequence[TranscriptItem]:
         return self._items
 
-    def _settle(self) -> None:
-        """Lay out what is in view, and put it where it belongs."""
+    def _lay_out_view(self) -> None:
+        """Lay out the visible items, and scroll to where they belong."""
         width, height = self._room, self.scrollable_content_region.height
         if width <= 0 or height <= 0:
             return
@@ -111,11 +111,11 @@ class PartsView(ScrollView, can_focus=True):
         self._place(max(0, top))
         self.refresh()
         if self._behind and self._next is None:
-            self._next = unskipped(self.set_timer(NEXT, self._go_on))
+            self._next = unskipped(self.set_timer(NEXT_PIECE, self._go_on))
 
     def _go_on(self) -> None:
         self._next = None
-        self._settle()
+        self._lay_out_view()
 
     @property
     def _room(self) -> int:
@@ -134,16 +134,16 @@ class PartsView(ScrollView, can_focus=True):
         if not item.ready(width):
             item.lay_out(width)
             self._behind = self._behind or item.behind
-            self._sure = min(self._sure, number)
+            self._measured = min(self._measured, number)
 
     def _measure(self, width: int) -> None:
-        del self._tops[self._sure + 1 :]
-        for item in self._items[self._sure :]:
+        del self._tops[self._measured + 1 :]
+        for item in self._items[self._measured :]:
             self._tops.append(self._tops[-1] + item.height(width))
-        self._sure = len(self._items)
+        self._measured = len(self._items)
 
     def _place(self, top: int) -> None:
-        """Say how long it is and scroll there; the whole screen is not laid out again for it."""
+        """Set the virtual height and scroll, without a new layout of the whole screen."""
         self._placing = True
         try:
             length = self._tops[-1]
@@ -156,13 +156,13 @@ class PartsView(ScrollView, can_focus=True):
             self._placing = False
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Looking back stops following; the end starts it again."""
+        """Stop following when the user scrolls back; follow again at the end."""
         super().watch_scroll_y(old_value, new_value)
         if not self._placing and self._room > 0:
-            self._look_from(round(new_value))
+            self._show_from(round(new_value))
 
-    def _look_from(self, top: int) -> None:
-        """Show what stands at this row; the first part in view may turn out to be of another height than guessed."""
+    def _show_from(self, top: int) -> None:
+        """Show what is at this row; the top item may turn out to be higher or lower than estimated."""
         if not self._items:
             return
         width, self.following = self._room, top >= self.max_scroll_y
@@ -172,15 +172,13 @@ class PartsView(ScrollView, can_focus=True):
         before = item.height(width)
         self._lay_out(number, width)
         self._anchor = number, max(0, item.height(width) - (before - row))
-        self._settle()
+        self._lay_out_view()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Wrap what is in view for the new width."""
-        self._sure = 0
-        self._settle()
+        self._measured = 0
+        self._lay_out_view()
 
     def notify_style_update(self) -> None:
-        """Draw in the colours of another theme."""
         super().notify_style_update()
         for item in self._items:
             item.laid.strips.clear()
@@ -195,7 +193,6 @@ class PartsView(ScrollView, can_focus=True):
         self.scroll_to(y=max(0, min(top, self.max_scroll_y)), animate=False, force=True)
 
     def render_line(self, y: int) -> Strip:
-        """One row of what is in view."""
         row, width = y + round(self.scroll_y), self.scrollable_content_region.width
         if not self._items or not 0 <= row < self._tops[-1]:
             return Strip.blank(width, self.rich_style)
@@ -222,7 +219,7 @@ class PartsView(ScrollView, can_focus=True):
         yield from Segment.apply_style(text.render(self.app.console), self.rich_style)
 
     def _style(self, part: str) -> Style:
-        # A muted colour lets the background through, so it needs one; the others go over whatever is there.
+        # A muted colour is translucent and needs a background; the others are drawn over whatever is there.
         return self.get_component_rich_style(f"chat--{part}", partial=part not in MUTED)
 
     def _mark(self, item: TranscriptItem, row: int) -> Segment:
@@ -232,12 +229,12 @@ class PartsView(ScrollView, can_focus=True):
         return Segment(f"{mark} ", self.rich_style + self._style(part))
 
     def marks_of(self, item: TranscriptItem, line: int) -> Iterator[tuple[int, int, str]]:
-        """What of a line has a style besides its own."""
+        """The spans of a line that are marked besides its own styles."""
         yield from ()
 
 
 Place = tuple[TranscriptItem, int, int]
-"""A part, a line of it and a column."""
+"""An item, a line of it and a column."""
 
 
 def _key(keys: str, action: str, words: str, tooltip: str, *, show: bool = False) -> Binding:
@@ -245,7 +242,7 @@ def _key(keys: str, action: str, words: str, tooltip: str, *, show: bool = False
 
 
 class Transcript(PartsView):
-    """`show_turns` says what there is; the cursor is on one part of it. At its end it follows what comes."""
+    """The conversation that `show_turns` is given, with the cursor on one item. At its end it follows what is added."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         _key("up,k", "step(-1)", "up", "To the part before, or up in a long one"),
@@ -263,19 +260,17 @@ class Transcript(PartsView):
     )
 
     class Moved(Message):
-        """The cursor is on another part."""
+        """The cursor moved to another item."""
 
     def __init__(self) -> None:
         super().__init__()
         self._starts: list[int] = []
-        """The first item of each turn."""
+        """The index of the first item of each turn."""
         self._ended = 0
-        """Turns that were shown when they had ended already."""
+        """The number of leading turns that had ended when they were last shown."""
         self._open: bool | None = None
         self._matches: dict[TranscriptItem, list[tuple[int, int, int]]] = {}
         self._match: Place | None = None
-
-    # What there is.
 
     @property
     def turn(self) -> int | None:
@@ -283,13 +278,13 @@ class Transcript(PartsView):
         return None if self.item is None else self.item.key[0]
 
     def forget(self) -> None:
-        """Another conversation comes."""
-        self._items, self._starts, self._ended, self._tops, self._sure = [], [], 0, [0], 0
+        """Drop all items, before another conversation is shown."""
+        self._items, self._starts, self._ended, self._tops, self._measured = [], [], 0, [0], 0
         self._cursor, self._anchor, self.following = None, (0, 0), True
         self._matches, self._match = {}, None
 
     def show_turns(self, turns: Sequence[Turn]) -> None:
-        """Show them; those that had ended when they were shown last are taken to be as they were, but the last."""
+        """Show these turns. Turns that had ended before are not looked at again, except the last."""
         first = min(self._ended, max(0, len(turns) - 1), len(self._starts))
         start = self._starts[first] if first < len(self._starts) else len(self._items)
         old = self._items[start:]
@@ -301,14 +296,14 @@ class Transcript(PartsView):
         self._ended = next((number for number in range(first, len(turns)) if not turns[number].state.ended), len(turns))
         changed = old != self._items[start:]
         for number in range(start, len(self._items)):
-            changed = self._look_at(number, new=self._items[number].key not in known) or changed
+            changed = self._update_item(number, new=self._items[number].key not in known) or changed
         if changed:
             if self._cursor is not None and self._cursor not in self._items[start:] and self._cursor in old:
                 self._cursor = None
-            self._sure = min(self._sure, start)
-            self._settle()
+            self._measured = min(self._measured, start)
+            self._lay_out_view()
 
-    def _look_at(self, number: int, *, new: bool) -> bool:
+    def _update_item(self, number: int, *, new: bool) -> bool:
         item = self._items[number]
         beside = number > 0 and isinstance(item, UseItem) and isinstance(self._items[number - 1], UseItem)
         item.gap = 0 if number == 0 or beside else 1
@@ -319,7 +314,7 @@ class Transcript(PartsView):
     # Keys and mouse.
 
     def action_step(self, direction: int) -> None:
-        """Go to another part; in one that is taller than the view, go on in it."""
+        """Go to another item; scroll within an item that is taller than the view."""
         if not self._items:
             return
         height, number = self.scrollable_content_region.height, self._number(self.item)
@@ -340,32 +335,30 @@ class Transcript(PartsView):
             self._measure(self._room)
             row = round(self.scroll_y) + (height - 1 if direction > 0 else 0)
             self._cursor = self._items[self._at(row)]
-            self._told()
+            self._cursor_moved()
 
     def action_first(self) -> None:
         self._go(0)
         self._point(0)
 
     def action_last(self) -> None:
-        """To the end, and follow it."""
+        """Go to the end, and follow."""
         self._cursor, self.following = None, True
-        self._settle()
-        self._told()
+        self._lay_out_view()
+        self._cursor_moved()
 
     def action_fold(self) -> None:
-        """Open or fold the part under the cursor."""
         item = self.item
         if item is not None and item.folds:
             self._fold([item], not item.folded)
 
     def action_fold_all(self) -> None:
-        """Open all that folds, or fold it."""
         folding = [item for item in self._items if item.folds]
         self._open = any(item.folded for item in folding)
         self._fold(folding, not self._open)
 
     def _fold(self, items: Sequence[TranscriptItem], folded: bool) -> None:
-        """The part under the cursor stays where it is on the screen."""
+        """Fold or unfold, with the selected item staying where it is on the screen."""
         if not items:
             return
         self._measure(self._room)
@@ -375,22 +368,22 @@ class Transcript(PartsView):
         for item in items:
             item.folded = folded
             item.refresh()
-        self._sure = 0
-        self._settle()
+        self._measured = 0
+        self._lay_out_view()
         self.following = self.scroll_y >= self.max_scroll_y
 
     def on_click(self, event: events.Click) -> None:
-        """One click points, two open or fold."""
+        """Select on one click, fold or unfold on two."""
         offset = event.get_content_offset(self)
         if offset is None or not self._items or offset.y + round(self.scroll_y) >= self._tops[-1]:
             return
         self._cursor = self._items[self._at(offset.y + round(self.scroll_y))]
-        self._told()
+        self._cursor_moved()
         if event.chain == 2:
             self.action_fold()
 
     def _point(self, number: int) -> None:
-        """Put the cursor on a part, and it into view."""
+        """Select an item, and scroll to it."""
         number = max(0, min(number, len(self._items) - 1))
         if not self._items:
             return
@@ -403,21 +396,21 @@ class Transcript(PartsView):
             self._go(max(top, bottom - height) if bottom - height < top else bottom - height)
         elif bottom > view + height:
             self._go(min(top, bottom - height) if bottom - top <= height else top)
-        self._told()
+        self._cursor_moved()
 
-    def _told(self) -> None:
+    def _cursor_moved(self) -> None:
         self.refresh()
         self.post_message(self.Moved())
 
     # Searching; see `mcphost.tui.kit.search.SearchArea`.
 
     def find(self, query: str) -> list[Place]:
-        """Mark every match, at most ``MATCHES``; an empty query marks nothing."""
+        """Mark the matches, `MATCHES` at most; an empty query removes the marks."""
         for item in self._matches:
             item.laid.strips.clear()
         self._matches, self._match = {}, None
         found = list(islice(self._find(query), MATCHES)) if query else []
-        self._sure = 0
+        self._measured = 0
         for item, line, start, end in found:
             self._matches.setdefault(item, []).append((line, start, end))
             item.laid.strips.clear()
@@ -425,7 +418,7 @@ class Transcript(PartsView):
         return [(item, line, start) for item, line, start, _ in found]
 
     def go_to(self, place: Place | None) -> None:
-        """Show one match as the current one, in the middle."""
+        """Make this match the current one, in the middle of the view."""
         for each in (self._match, place):
             if each is not None:
                 each[0].laid.strips.clear()
@@ -438,7 +431,7 @@ class Transcript(PartsView):
             row = self._tops[number] + item.gap + item.laid.row_of(line, column)
             self._cursor = item
             self._go(row - self.scrollable_content_region.height // 2)
-            self._told()
+            self._cursor_moved()
         self.refresh()
 
     def _find(self, query: str) -> Iterator[tuple[TranscriptItem, int, int, int]]:
@@ -459,8 +452,8 @@ class Transcript(PartsView):
 
 
 def items_of(turn: Turn, known: Mapping[Key, TranscriptItem]) -> Iterator[TranscriptItem]:
-    """The parts of a turn, in order; those ``known`` are used again."""
-    yield known.get((turn.number, 0, "said")) or SaidItem((turn.number, 0, "said"), turn)
+    """The items of a turn in order; those ``known`` are reused."""
+    yield known.get((turn.number, 0, "said")) or MessageItem((turn.number, 0, "said"), turn)
     for number, answer in enumerate(turn.rounds):
         if answer.thought:
             key = turn.number, number, "thought"

@@ -1,6 +1,6 @@
-"""Making a rule of a call: later ones whose arguments match run without asking, and past ones show which those are.
+"""The dialog that makes a rule of a call: later calls whose arguments match run without asking.
 
-It knows patterns and past calls; the answer is the question's own to give.
+The rule is tried on past calls, so that the user sees which of them it would have allowed.
 """
 
 from __future__ import annotations
@@ -21,17 +21,16 @@ from mcphost.host.consent.argument_rules import PATTERN_CHARACTERS, fits, left_o
 from mcphost.host.consent.questions import ToolCallQuestion
 from mcphost.host.tool_calls.history import CallHistory, RuleTrial, tried
 from mcphost.protocol.display import show_line
-from mcphost.tui.consent.answers import AnswerOption, AnswerOptions
 from mcphost.tui.consent.call_rows import text_of
 from mcphost.tui.kit.json_text import json_text
-from mcphost.tui.kit.modal import KEYS, Dialog
+from mcphost.tui.kit.modal import KEYS, AnswerOption, AnswerOptions, Dialog
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
 ANYTHING = "may be anything"
 
 
 class PatternRow(Vertical):
-    """A field for the pattern of ``argument``, which has this ``text``; left empty, the argument may be anything."""
+    """The pattern of an ``argument`` whose value is ``text``. Left empty, the argument may be anything."""
 
     DEFAULT_CSS = """
     PatternRow {
@@ -46,57 +45,57 @@ class PatternRow(Vertical):
     def __init__(self, argument: str, text: str) -> None:
         super().__init__()
         self.argument, self._text = argument, text
-        self._kept = suggested(text)
+        self._last_pattern = suggested(text)
         self.input = Input(
-            self._kept, placeholder=ANYTHING, compact=True, select_on_focus=False, max_length=PATTERN_CHARACTERS + 1
+            self._last_pattern,
+            placeholder=ANYTHING,
+            compact=True,
+            select_on_focus=False,
+            max_length=PATTERN_CHARACTERS + 1,
         )
         self._label, self._note = Static(classes="name", markup=False), Static(classes="note", markup=False)
 
     def compose(self) -> ComposeResult:
-        """Whether it is bound, its name and the field; below, what is to be said."""
         with Horizontal():
             yield self._label
             yield self.input
         yield self._note
 
     def on_mount(self) -> None:
-        """Say what there is to say."""
-        self.judge()
+        self.show_check()
 
     @property
     def pattern(self) -> str:
-        """What its text must match; empty: nothing."""
         return self.input.value
 
     @property
     def problem(self) -> str:
-        """Why this is no pattern for a rule that fits this call; empty: it is, or there is none."""
+        """Why the pattern is invalid or does not match this call; empty: it is right, or there is none."""
         if not self.pattern:
             return ""
         wrong = wrong_with(self.pattern)
         return wrong or ("" if fits({"text": self.pattern}, {"text": self._text}) else "does not match this very call")
 
-    def judge(self) -> None:
-        """Say what there is to say of the pattern as it is now."""
+    def show_check(self) -> None:
+        """Show the box, and whether the pattern matches."""
         box = "[x]" if self.pattern else "[ ]"
         self._label.update(Content.assemble((f"{box} ", "bold"), show_line(self.argument, 17)))
-        note = self._judgement()
+        note = self._check_result()
         self._note.update(note)
         self._note.display = bool(note)
 
     def toggle(self) -> None:
-        """Let the argument be anything, or bind it again by the pattern that it had."""
+        """Remove the pattern, or put it back."""
         if self.pattern:
-            self._kept, self.input.value = self.pattern, ""
+            self._last_pattern, self.input.value = self.pattern, ""
         else:
-            self.input.value = self._kept
+            self.input.value = self._last_pattern
 
     def on_click(self, event: events.Click) -> None:
-        """A click on the box or the name."""
         if event.widget is self._label:
             self.toggle()
 
-    def _judgement(self) -> Content:
+    def _check_result(self) -> Content:
         if not self.pattern:
             return Content("")
         if problem := self.problem:
@@ -112,23 +111,23 @@ INTRODUCTION = (
 NO_PATTERN = "no argument has a pattern: a rule needs one at least"
 NO_CALLS = "This tool was not called before.\nWhat a rule would have allowed of past calls is listed here."
 OTHER_ROWS = 13
-"""The frame, the introduction, the sum, what is missing and the answers."""
+"""The frame, the introduction, the sum, the hint and the answers."""
 FEW = 4
-"""Rows for past calls where there are hardly any."""
+"""Rows for past calls if there are hardly any."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentRule:
-    """Which calls are allowed from now on, and how long."""
+    """Which calls are allowed from now on, and for how long."""
 
     when: Mapping[str, str]
     lifetime: Lifetime
 
 
 class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
-    """Dismissed with the rule, or with None. ``always`` says whether it may outlive this run.
+    """Dismissed with the rule, or with None. ``always`` says whether the rule may outlive this run.
 
-    ``arguments`` are those that would be sent; ``past`` finds the calls on which the rule is tried.
+    ``arguments`` are those that would be sent; ``past`` returns the calls on which the rule is tried.
     """
 
     HELP = (
@@ -173,7 +172,6 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         self._sum, self._hint = Static(classes="sum", markup=False), Static(classes="hint", markup=False)
 
     def compose(self) -> ComposeResult:
-        """The patterns, what they would have allowed, the answers."""
         self.set_class(self.app.screen_stack[-2].has_class("-docked"), "-wide")
         with Vertical(classes="dialog") as dialog:
             label = show_line(self._question.tool.label, 50)
@@ -190,23 +188,22 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
             yield self.answers
 
     def on_mount(self) -> None:
-        """Begin at the first pattern, and look for past calls."""
-        self.answers.offer(self._ways(), at="esc" if self._question.careful else "u")
+        self.answers.offer(self._options(), at="esc" if self._question.careful else "u")
         self.patterns[0].input.focus()
         self._try()
-        self.run_worker(self._look_back())
+        self.run_worker(self._find_past())
 
     def on_resize(self) -> None:
-        self._leave_room()
+        self._fit_height()
 
     @property
     def when(self) -> dict[str, str]:
-        """The patterns by argument, as they are now."""
+        """The patterns by argument."""
         return {row.argument: row.pattern for row in self.patterns if row.pattern}
 
     @property
     def missing(self) -> str:
-        """Why this is no rule that can be made of this call, in words; empty: it is one."""
+        """Why no rule can be made of the patterns; empty: one can."""
         if not self.when:
             return NO_PATTERN
         wrong = next((row for row in self.patterns if row.problem), None)
@@ -216,15 +213,13 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
 
     @property
     def typing(self) -> bool:
-        """Do letters belong to a field?"""
+        """Does a text field have the focus?"""
         return isinstance(self.focused, Input)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Letters answer only where none are typed."""
         return action != "allow" or not self.typing
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """Other keys work here."""
         self.refresh_bindings()
 
     @on(Input.Changed)
@@ -245,57 +240,56 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         if isinstance(event.item, AnswerOption):
             await self.run_action(event.item.action)
         else:
-            self._read(event.item)
+            self._open_arguments(event.item)
 
     def action_allow(self, lifetime: str) -> None:
-        """Make the rule, if it is one."""
         if self.missing or (lifetime == "always" and not self._always):
             self.app.bell()
         else:
             self.dismiss(ArgumentRule(self.when, Lifetime(lifetime)))
 
     def action_bind(self) -> None:
-        """Bind the argument one is at, or do not."""
+        """Bind the focused argument to its pattern, or let it be anything."""
         at = next((row for row in self.patterns if row.has_focus_within), None)
         if at is not None:
             at.toggle()
 
     def action_back(self) -> None:
-        """From a field to the answers; from there to the question."""
+        """Go from a field to the answers, and from there back to the question."""
         if self.typing:
             self.answers.focus()
         else:
             self.dismiss(None)
 
-    async def _look_back(self) -> None:
+    async def _find_past(self) -> None:
         self._past = await self._find()
         self.trials.empty = NO_CALLS
         self._try()
 
     def _try(self) -> None:
-        """What the rule, as it is now, would have done."""
+        """Try the rule on the past calls."""
         for row in self.patterns:
-            row.judge()
+            row.show_check()
         missing = self.missing
         self._hint.update(f"▲ {missing}")
         self._hint.display = bool(missing)
         trials = tried({} if missing else self.when, self._past or CallHistory())
         self.trials.set_items(trials, keep=lambda trial: trial.call.name)
         self._sum.update(_sum(trials, self._past))
-        self._leave_room()
+        self._fit_height()
 
-    def _leave_room(self) -> None:
-        """The list gets the rows it has a use for, and no more than there are."""
-        wanted = OTHER_ROWS + 2 * len(self.patterns) + max(FEW, len(self.trials.items))
-        self.query_one(".dialog").styles.height = min(wanted, int(self.app.size.height * self.share))
+    def _fit_height(self) -> None:
+        """Give the list the rows it needs, and no more than there are."""
+        height = OTHER_ROWS + 2 * len(self.patterns) + max(FEW, len(self.trials.items))
+        self.query_one(".dialog").styles.height = min(height, int(self.app.size.height * self.share))
 
-    def _read(self, trial: RuleTrial) -> None:
+    def _open_arguments(self, trial: RuleTrial) -> None:
         from mcphost.tui.kit.reader import ReaderScreen
 
         title = f"{self._question.server} › arguments of {trial.call.name}"
         self.app.push_screen(ReaderScreen(title, json_text(trial.call.arguments), is_json=True))
 
-    def _ways(self) -> Iterator[AnswerOption]:
+    def _options(self) -> Iterator[AnswerOption]:
         always = "run it, and those like it always (lapses if the tool changes)"
         yield AnswerOption("u", "run it, and those like it until mcphost exits", "allow('session')")
         yield AnswerOption(
@@ -315,18 +309,20 @@ def _sum(trials: list[RuleTrial], past: CallHistory | None) -> Content:
 
 
 def _row(trial: RuleTrial, width: int) -> Content:
-    told = "  ".join(f"{show_line(name, 40)}={show_line(text_of(value), 200)}" for name, value in _few(trial))
+    text = "  ".join(
+        f"{show_line(name, 40)}={show_line(text_of(value), 200)}" for name, value in _first_arguments(trial)
+    )
     return columns(
         width,
         [
             Cell("✓" if trial.allowed else "✗", "bold $text-success" if trial.allowed else "bold $text-error", 1, 1),
             Cell(trial.call.name, "$foreground-muted", 8, 13),
-            Cell(told, "", 10),
+            Cell(text, "", 10),
             Cell("declined" if trial.call.declined else "", "$text-warning", 8, 8),
         ],
     )
 
 
-def _few(trial: RuleTrial) -> list[tuple[str, Any]]:
-    """As many of its arguments as may fit on a line."""
+def _first_arguments(trial: RuleTrial) -> list[tuple[str, Any]]:
+    """As many arguments as may fit on a line."""
     return list(trial.call.arguments.items())[:10]

@@ -1,7 +1,7 @@
-"""The arguments of a call that is asked about, row by row: nothing of them folded away, and what hides counted.
+"""The arguments of a call, row by row. Nothing is folded away, and hidden characters are counted.
 
-Names are shown as JSON strings, and every row stands in a frame of its own: no argument can be called so that it looks
-like a fact of ours.
+Names are shown as JSON strings and every row is part of the arguments' frame, so that no argument can imitate a fact of
+ours.
 """
 
 from __future__ import annotations
@@ -29,28 +29,26 @@ from mcphost.tui.kit.json_text import json_text
 from mcphost.tui.kit.modal import ReadToEnd
 
 SHOWN_CHARACTERS: Final = 20_000
-"""Of one argument. More is said in numbers; then all of it must have been read (``v``) before it can be allowed."""
+"""Of one argument. For a longer one, the whole must have been read (``v``) before the call can be allowed."""
 
 SHOWN_ARGUMENTS: Final = 300
-"""Rows: a model may want a call with tens of thousands, which no screen lays out in time."""
+"""Rows; a model may send tens of thousands, which no screen lays out in time."""
 
 LABEL: Final = 24
-"""Cells of an argument's quoted name beside its value; a longer name stands on a line of its own above."""
+"""Cells of a quoted name beside its value; a longer name is on a line of its own above."""
 
-LOOKED_THROUGH: Final = 5 * SHOWN_CHARACTERS
-"""Characters of JSON in which untrusted words are looked for: blanks that are counted are not shown."""
+SEARCHED_CHARACTERS: Final = 5 * SHOWN_CHARACTERS
+"""Characters of JSON in which untrusted text is searched: long blanks are counted and not shown."""
 
 PADDING: Final = re.compile(r"(?:[^\S\n]*\n){4,}|[^\S\n]{24,}")
-"""Blanks that could push something out of sight; shorter ones are somebody's indentation."""
+"""Blanks long enough to push something out of sight; shorter ones are indentation."""
 
 
-BORROWED: Final = "underline"
-"""What stood elsewhere before; a line below says so in words."""
+UNTRUSTED_STYLE: Final = "underline"
+"""The style of text that was copied from elsewhere; a line below says so in words."""
 
 
 class Arguments(ReadToEnd):
-    """Arguments in a frame that says how many there are."""
-
     DEFAULT_CSS = """
     Arguments {
         border: round $border-blurred; border-title-color: $foreground-muted;
@@ -70,7 +68,7 @@ class Arguments(ReadToEnd):
 
 
 def argument_rows(arguments: Mapping[str, Any], provenance: Provenance = NOTHING) -> Iterator[Widget]:
-    """A row for each; words that ``provenance`` marks as untrusted are underlined, with their source below."""
+    """A row for each argument. Text that ``provenance`` marks as untrusted is underlined, with its source below."""
     shown = dict(islice(arguments.items(), SHOWN_ARGUMENTS))
     names = {name: show_name(name, LABEL * 2) for name in shown}
     short = [cell_len(quoted) for quoted in names.values() if cell_len(quoted) <= LABEL]
@@ -89,7 +87,7 @@ def argument_rows(arguments: Mapping[str, Any], provenance: Provenance = NOTHING
 
 
 def argument_facts(arguments: Mapping[str, Any], provenance: Provenance = NOTHING) -> Iterator[Fact]:
-    """What is to be known of all of them together."""
+    """Facts about the arguments as a whole."""
     if (more := len(arguments) - SHOWN_ARGUMENTS) > 0:
         yield fact("beware", f"{more:,} more arguments are not shown here", "bold $text-error")
     if provenance.note:
@@ -97,14 +95,14 @@ def argument_facts(arguments: Mapping[str, Any], provenance: Provenance = NOTHIN
 
 
 def is_cut(arguments: Mapping[str, Any]) -> bool:
-    """Is there more of them than `argument_rows` shows?"""
+    """Are the arguments longer than `argument_rows` shows?"""
     texts = (text for name, value in arguments.items() for text in (name, text_of(value)))
     return len(arguments) > SHOWN_ARGUMENTS or any(len(text) > SHOWN_CHARACTERS for text in texts)
 
 
 def _value(value: object, provenance: Provenance, name: str) -> Content:
     text = text_of(value)
-    lines = [_shown(text, _stretches(value, text, provenance.of(name)))]
+    lines = [_shown(text, _spans(value, text, provenance.of(name)))]
     lines.extend(Content.styled(f"▲ {words}", "$text-warning") for words in provenance.words(name))
     if notes := "; ".join(_notes(text)):
         lines.append(Content.styled(f"({notes})", "$foreground-muted"))
@@ -119,12 +117,12 @@ def _notes(text: str) -> Iterator[str]:
         yield f"{hidden} invisible characters"
 
 
-def _shown(text: str, stretches: Iterable[tuple[int, int]]) -> Content:
-    """The text, made safe piece by piece: what is marked in it grows where its characters do."""
+def _shown(text: str, spans: Iterable[tuple[int, int]]) -> Content:
+    """Make the text safe piece by piece, since escapes would shift the spans."""
     parts: list[Content] = []
     at, room = 0, SHOWN_CHARACTERS
-    for start, end in stretches:
-        for piece, style in ((text[at:start], ""), (text[start:end], BORROWED)):
+    for start, end in spans:
+        for piece, style in ((text[at:start], ""), (text[start:end], UNTRUSTED_STYLE)):
             shown = show(PADDING.sub(_counted, piece))
             if len(shown) > room:
                 return Content("").join([*parts, Content(show(PADDING.sub(_counted, text[at:]), limit=room))])
@@ -133,8 +131,8 @@ def _shown(text: str, stretches: Iterable[tuple[int, int]]) -> Content:
     return Content("").join([*parts, Content(show(PADDING.sub(_counted, text[at:]), limit=room))])
 
 
-def _stretches(value: object, text: str, marks: Iterable[UntrustedSpan]) -> Iterator[tuple[int, int]]:
-    """Where in ``text``, which is how ``value`` is read, untrusted words stand: in order, none in another."""
+def _spans(value: object, text: str, marks: Iterable[UntrustedSpan]) -> Iterator[tuple[int, int]]:
+    """The spans of untrusted text in ``text``, the shown form of ``value``: in order, not overlapping."""
     here = [mark for mark in marks if len(mark.path) > 1 or not mark.is_name]  # else it is in the row's label
     if isinstance(value, str):
         places = {(mark.start, mark.end) for mark in here}
@@ -148,16 +146,16 @@ def _stretches(value: object, text: str, marks: Iterable[UntrustedSpan]) -> Iter
 
 
 def _written(words: str, text: str) -> Iterator[tuple[int, int]]:
-    """Wherever these words stand in JSON: they are untrusted there as well."""
+    """All places of this text in JSON."""
     written = json.dumps(words, ensure_ascii=False)[1:-1]
-    start = text.find(written, 0, LOOKED_THROUGH)
+    start = text.find(written, 0, SEARCHED_CHARACTERS)
     while start >= 0:
         yield start, start + len(written)
-        start = text.find(written, start + len(written), LOOKED_THROUGH)
+        start = text.find(written, start + len(written), SEARCHED_CHARACTERS)
 
 
 def text_of(value: object) -> str:
-    """A value as it is read."""
+    """The shown form of a value."""
     return value if isinstance(value, str) else json_text(value)
 
 
@@ -167,7 +165,7 @@ def _counted(padding: re.Match[str]) -> str:
 
 
 def call_facts(question: ToolCallQuestion) -> Iterator[Fact]:
-    """Where the arguments would go, why it is asked, and what is known of the tool."""
+    """Where the arguments go, why the user is asked, and what is known of the tool."""
     tool = question.tool
     if tool.label != tool.name:
         yield fact("tool", show_name(tool.name))
@@ -182,19 +180,18 @@ def call_facts(question: ToolCallQuestion) -> Iterator[Fact]:
 
 
 def tool_facts(question: ToolCallQuestion) -> Iterator[Fact]:
-    """What changed, what is allowed already, and the server's own description."""
+    """What changed, what is already allowed, and the server's description."""
     for difference in question.approval.differences:
         yield Fact("changed", _difference(difference))
     for rule in question.approval.rules:
         yield fact("allowed", f"where {in_words(rule.when)}, {rule.lifetime.words}")
     if description := question.tool.description:
-        whole = question.approval.kind is not ApprovalStatus.UNCHANGED
-        text = show(description, limit=4000) if whole else show_line(description, 120)
+        in_full = question.approval.kind is not ApprovalStatus.UNCHANGED
+        text = show(description, limit=4000) if in_full else show_line(description, 120)
         yield Fact("description", Content.styled(text, "italic $foreground-muted"))
 
 
 def claims_text(tool: Tool) -> Content:
-    """What the server claims of a tool; its label says that it is a claim."""
     if not tool.claims:
         return Content.styled("nothing (so it may write, delete and reach the network)", "$foreground-muted")
     return Content(", ").join(Content.styled(claim, _claim_style(claim)) for claim in tool.claims)
@@ -204,14 +201,14 @@ def _claim_style(claim: str) -> str:
     return "bold $text-error" if claim == "destructive" else ""
 
 
-def _history(standing: ToolApproval) -> tuple[str, str]:
-    """What you allowed of it before, and the style to say it in."""
-    if standing.kind is ApprovalStatus.NEW or standing.since is None:
+def _history(approval: ToolApproval) -> tuple[str, str]:
+    """Since when the tool is allowed, and the style to say it in."""
+    if approval.kind is ApprovalStatus.NEW or approval.since is None:
         return "not allowed before", ""
-    since = f"since you allowed it on {standing.since:%-d %b %Y}"
-    if standing.kind is ApprovalStatus.CHANGED:
+    since = f"since you allowed it on {approval.since:%-d %b %Y}"
+    if approval.kind is ApprovalStatus.CHANGED:
         return f"CHANGED {since}", "bold $text-error"
-    lapsed = "; that was for good, but too long ago (policy.remember_days)" if standing.lapsed else ""
+    lapsed = "; that was for good, but too long ago (policy.remember_days)" if approval.lapsed else ""
     return f"definition unchanged {since}{lapsed}", ""
 
 

@@ -1,4 +1,4 @@
-"""What runs without asking because the user said so, and taking it back."""
+"""The list of what runs without asking, from which approvals are revoked."""
 
 from __future__ import annotations
 
@@ -6,23 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from textual import on
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
-from textual.widgets import Static
 
 from mcphost.host.consent.approvals import Approval
 from mcphost.protocol.display import show_line
+from mcphost.tui.kit.framed import ListScreen
 from mcphost.tui.kit.modal import KEYS
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
 EMPTY = "Nothing is allowed without asking.\nWhat you allow “until mcphost exits” or “always” is listed here."
 
 
-class GrantsScreen(ModalScreen[None]):
-    """Lists what ``grants`` returns; ``revoke`` takes one back by server, tool and the patterns it is bound to."""
+class GrantsScreen(ListScreen[Approval, None]):
+    """Lists what ``grants`` returns; ``revoke`` takes back one approval by server, tool and patterns."""
 
     HELP = (
         "What runs without asking because you said so: a tool whatever its arguments are, or where they match a\n"
@@ -37,60 +34,41 @@ class GrantsScreen(ModalScreen[None]):
 
     DEFAULT_CSS = """
     GrantsScreen {
-        align: center middle;
-        background: $background 40%;
-        & > Vertical { width: 94%; max-width: 140; height: 60%; border: round $border; background: $surface; }
-        Static { height: auto; max-height: 5; padding: 0 1; border-top: solid $border-blurred; }
+        & > .frame { width: 94%; max-width: 140; height: 60%; }
     }
     """
 
     def __init__(
         self, grants: Callable[[], Sequence[Approval]], revoke: Callable[[str, str, Mapping[str, str]], None]
     ) -> None:
-        super().__init__()
+        rows = RowList[Approval](_row, empty=EMPTY)
+        super().__init__("Allowed without asking", "x take back · esc back", rows)
         self._grants, self._revoke = grants, revoke
-        self._rows, self._about = RowList[Approval](_row, empty=EMPTY), Static(markup=False)
-
-    def compose(self) -> ComposeResult:
-        """A list in a frame."""
-        with Vertical() as frame:
-            frame.border_title = "Allowed without asking"
-            frame.border_subtitle = "x take back · esc back"
-            yield self._rows
-            yield self._about
-
-    def on_mount(self) -> None:
-        self._fill()
-        self._rows.focus()
 
     def action_revoke(self) -> None:
-        """Take back the one under the cursor."""
-        grant = self._rows.item
+        grant = self.rows.item
         if grant is not None:
             self._revoke(grant.server, grant.tool, grant.when)
-            self._fill()
+            self.refresh_rows()
 
-    def action_back(self) -> None:
-        self.dismiss(None)
-
-    @on(RowList.Highlighted)
-    def _tell(self, event: RowList.Highlighted[Approval]) -> None:
-        event.stop()
-        self._about.display = event.item is not None
-        self._about.update("" if event.item is None else _words(event.item))
+    def show_details(self) -> None:
+        grant = self.rows.item
+        self.details.display = grant is not None
+        self.details.update("" if grant is None else _words(grant))
 
     @on(RowList.Selected)
-    def _show_whole(self, event: RowList.Selected[Approval]) -> None:
+    def _open(self, event: RowList.Selected[Approval]) -> None:
         from mcphost.tui.kit.reader import ReaderScreen
 
         event.stop()
         self.app.push_screen(ReaderScreen("Allowed without asking", _words(event.item)))
 
-    def _fill(self) -> None:
+    def refresh_rows(self) -> None:
         def key(grant: Approval) -> object:
             return grant.server, grant.tool, *grant.when.items()
 
-        self._rows.set_items(list(self._grants()), keep=key)
+        self.rows.set_items(list(self._grants()), keep=key)
+        self.show_details()
 
 
 def _words(grant: Approval) -> str:

@@ -1,4 +1,4 @@
-"""Who asks a question, where an answer would go, because of which call, and until when, in words."""
+"""The origin of a question in words: who asks, for which call, where the answer goes, and the time limit."""
 
 from __future__ import annotations
 
@@ -12,24 +12,23 @@ from mcphost.protocol.display import duration_text, show_line
 
 @dataclass(frozen=True, slots=True)
 class QuestionOrigin:
-    """All of it safe to show."""
+    """All of it is safe to show."""
 
     server: str
     """The configured name."""
-    because: str
+    cause: str
     identity: str
     """The command line or URL that gets the answer."""
     limit: str = ""
-    """Until when it can be answered."""
+    """The time until which it can be answered."""
 
 
-def reason_of(host: Host, question: Question) -> QuestionOrigin:
-    """Why this question is asked, as far as is known now."""
-    return _reason(host, question.server, because(host, question), limit_words(question))
+def origin_of(host: Host, question: Question) -> QuestionOrigin:
+    return _origin(host, question.server, cause(host, question), limit_words(question))
 
 
-def because(host: Host, question: Question, *, timed: bool = False) -> str:
-    """Who asks, and for which call; ``timed`` says how long that has been running."""
+def cause(host: Host, question: Question, *, timed: bool = False) -> str:
+    """Who asks, and for which call; ``timed`` adds how long that call has been running."""
     number = getattr(question, "call", None)
     if question.origin != question.server:
         return f"by {show_line(question.origin, 20)}"
@@ -39,13 +38,13 @@ def because(host: Host, question: Question, *, timed: bool = False) -> str:
 
 
 def limit_words(question: Question) -> str:
-    """Until when a question can be answered, by the clock on the wall. No call of that server times out meanwhile."""
+    """The local time until which a question can be answered. No call of that server times out before."""
     until = getattr(question, "until", None)
     return "no time limit" if until is None else f"until {wall_clock(until)}"
 
 
 def call_words(call: ToolCall | None, number: int, tool: str = "", *, timed: bool = False) -> str:
-    """A call on a line: which, and where it stands if it does not simply run."""
+    """A call in one line, with its state unless it simply runs."""
     name = show_line(call.request.tool if call is not None else tool, 40)
     words = f"call {number}" + (f" · {name}" if name else "")
     if call is None or (call.state is CallState.RUNNING and not timed):
@@ -55,15 +54,14 @@ def call_words(call: ToolCall | None, number: int, tool: str = "", *, timed: boo
     )
 
 
-def page_reason(host: Host, page: UrlElicitation) -> QuestionOrigin:
-    """Why a page was opened."""
-    call = None if page.call is None else host.tool_calls.calls.get(page.call)
-    words = "by itself, for no call" if page.call is None else f"for {call_words(call, page.call)}"
-    limit = "" if page.until is None or page.state.ended else f"until {wall_clock(page.until)}"
-    return _reason(host, page.server, words, limit)
+def url_elicitation_origin(host: Host, elicitation: UrlElicitation) -> QuestionOrigin:
+    call = None if elicitation.call is None else host.tool_calls.calls.get(elicitation.call)
+    words = "by itself, for no call" if elicitation.call is None else f"for {call_words(call, elicitation.call)}"
+    limit = "" if elicitation.until is None or elicitation.state.ended else f"until {wall_clock(elicitation.until)}"
+    return _origin(host, elicitation.server, words, limit)
 
 
-def _reason(host: Host, server: str, because: str, limit: str) -> QuestionOrigin:
+def _origin(host: Host, server: str, cause: str, limit: str) -> QuestionOrigin:
     connection = host.servers.get(server)
     where = "" if connection is None else show_line(connection.config.identity, 300)
-    return QuestionOrigin(show_line(server, 60), because, where, limit)
+    return QuestionOrigin(show_line(server, 60), cause, where, limit)

@@ -1,7 +1,4 @@
-"""A result before a model gets it: what it is, what hides in it, and whether it goes on, changed or not.
-
-It shows and asks; the answer is the approver's to deliver.
-"""
+"""The dialog that reviews a tool's result before the model gets it, changed or not."""
 
 from __future__ import annotations
 
@@ -13,25 +10,24 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import TextArea
 
 from mcphost.host.consent.questions import Answer, ResultQuestion
 from mcphost.protocol.display import show, show_line, size_text
 from mcphost.tui.bridge import OpenQuestion
-from mcphost.tui.error_boundary import ErrorBoundary
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact, link_facts
+from mcphost.tui.kit.framed import FramedScreen
 from mcphost.tui.kit.modal import QuestionDialog
 from mcphost.tui.kit.text_view import TextView
 
 LINKS = 8
-"""Addresses that are named one by one."""
+"""Links that are listed one by one."""
 
 
 class ResultScreen(QuestionDialog):
-    """Asks whether the model may get a result. Dismissed with the answer, or None when it was parked or withdrawn."""
+    """Dismissed with the answer, or with None if the question was parked or withdrawn."""
 
-    NOTHING = "the model got nothing of it"
+    WITHDRAWN = "the model got nothing of it"
     HELP = (
         "A tool has answered, and the model has not seen it yet. y passes it on as it is, e lets you shorten or mend\n"
         "it first, n keeps it back, t keeps it back and says why. It may hold words that are meant to mislead a model."
@@ -55,7 +51,6 @@ class ResultScreen(QuestionDialog):
         self.question = question
 
     def compose(self) -> ComposeResult:
-        """What it is, then all of it."""
         question = self.question
         with Vertical(classes="dialog") as dialog:
             tool, model = show_line(question.tool, 60), show_line(question.origin, 30)
@@ -67,7 +62,7 @@ class ResultScreen(QuestionDialog):
     def on_mount(self) -> None:
         self.dock_below(True)
         self.query_one(TextView).focus()
-        self.call_after_refresh(self.tell_place)
+        self.call_after_refresh(self.post_placed)
 
     def action_allow(self) -> None:
         self.dismiss(Answer(allow=True))
@@ -76,14 +71,14 @@ class ResultScreen(QuestionDialog):
         self.dismiss(Answer(allow=False))
 
     def action_tell(self) -> None:
-        """Not at all, and why."""
-        from mcphost.tui.sampling.screen import WordsScreen
+        """Keep the result back, and tell the model why."""
+        from mcphost.tui.sampling.dialogs import RefusalScreen
 
         def keep(words: str | None) -> None:
             if words is not None:
                 self.dismiss(Answer(allow=False, reason=words))
 
-        self.app.push_screen(WordsScreen(show_line(self.question.origin, 40)), keep)
+        self.app.push_screen(RefusalScreen(show_line(self.question.origin, 40)), keep)
 
     def action_edit(self) -> None:
 
@@ -94,8 +89,8 @@ class ResultScreen(QuestionDialog):
         self.app.push_screen(EditResultScreen(show(self.question.text, joiners=True)), pass_on)
 
 
-class EditResultScreen(ErrorBoundary, ModalScreen[str | None]):
-    """A text to shorten or change, safe to show; dismissed with what it became, or None."""
+class EditResultScreen(FramedScreen[str | None]):
+    """Edits a text that is safe to show; dismissed with the edited text, or None."""
 
     HELP = "What stands here is what the model gets. ctrl+r passes it on, esc goes back without a change."
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -105,8 +100,7 @@ class EditResultScreen(ErrorBoundary, ModalScreen[str | None]):
     DEFAULT_CSS = """
     EditResultScreen {
         align: center bottom;
-        background: $background 40%;
-        & > Vertical { width: 100%; max-width: 140; height: 85%; border: round $border; background: $surface; }
+        & > .frame { width: 100%; max-width: 140; height: 85%; }
         TextArea { height: 1fr; border: none; }
     }
     """
@@ -116,10 +110,7 @@ class EditResultScreen(ErrorBoundary, ModalScreen[str | None]):
         self._text = text
 
     def compose(self) -> ComposeResult:
-        """The text in a frame."""
-        with Vertical() as frame:
-            frame.border_title = "What the model gets"
-            frame.border_subtitle = "ctrl+r pass it on · esc back"
+        with self.framed("What the model gets", "ctrl+r pass it on · esc back"):
             yield TextArea(self._text, compact=True)
 
     @on(TextArea.Changed)
@@ -127,12 +118,7 @@ class EditResultScreen(ErrorBoundary, ModalScreen[str | None]):
         event.stop()
 
     def action_take(self) -> None:
-        """The text as it is now."""
         self.dismiss(self.query_one(TextArea).text)
-
-    def action_back(self) -> None:
-        """Close without a change."""
-        self.dismiss(None)
 
 
 def _facts(question: ResultQuestion) -> Iterator[Fact]:

@@ -1,7 +1,4 @@
-"""The dialog for a tool call: what would be sent where, what is known of the tool, and the ways to answer.
-
-It shows and asks; the answer is the approver's to deliver.
-"""
+"""The dialog for a tool call: what would be sent where, what is known of the tool, and the possible answers."""
 
 from __future__ import annotations
 
@@ -13,7 +10,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from mcphost.host.consent.approvals import ANY, Lifetime
@@ -23,19 +19,19 @@ from mcphost.host.tool_calls.history import CallHistory
 from mcphost.protocol.display import show_line
 from mcphost.protocol.models.tools import Tool
 from mcphost.tui.bridge import OpenQuestion
-from mcphost.tui.consent.answers import AnswerOption, AnswerOptions
 from mcphost.tui.consent.call_rows import Arguments, argument_facts, call_facts, is_cut, tool_facts
-from mcphost.tui.forms import SchemaForm
+from mcphost.tui.forms.schema_form import SchemaForm
 from mcphost.tui.kit.facts_table import Fact, FactsTable
+from mcphost.tui.kit.framed import FramedScreen
 from mcphost.tui.kit.json_text import json_text
-from mcphost.tui.kit.modal import QuestionDialog, ReadToEnd
+from mcphost.tui.kit.modal import AnswerOption, AnswerOptions, QuestionDialog, ReadToEnd
 from mcphost.tui.kit.rows import RowList
 
 TALL: Final = 30
-"""Rows of the screen from which what stands behind the dialog stays readable."""
+"""Rows of the screen from which something stays visible behind the dialog."""
 
 SHORT: Final = 20
-"""Rows below which the ways to answer have one line together."""
+"""Rows below which all answers share one line."""
 
 MOST_COLUMNS: Final = 140
 """Of the dialog."""
@@ -44,13 +40,13 @@ TINY: Final = 12
 """Rows up to which the dialog covers everything."""
 
 LEAST: Final = 5
-"""Rows for the arguments and their frame, however much else there is to read."""
+"""Rows for the arguments and their frame, whatever else there is to read."""
 
 
 class ToolCallScreen(QuestionDialog):
-    """Asks whether a tool may run. Dismissed with the answer, or with None when it was parked or withdrawn.
+    """Dismissed with the answer, or with None if the question was parked or withdrawn.
 
-    ``past`` finds the calls of the tool that were wanted before: a rule by argument is tried on them.
+    ``past`` returns earlier calls of the tool, on which an argument rule is tried.
     """
 
     HELP = (
@@ -70,7 +66,7 @@ class ToolCallScreen(QuestionDialog):
         Binding("t", "tell", "no, and say why", id="call.tell", tooltip="Refuse, and tell the model why"),
         Binding("v", "arguments", "arguments", id="call.arguments", tooltip="All arguments, as they would be sent"),
         Binding("d", "definition", "definition", id="call.definition", tooltip="The tool as its server defines it"),
-        Binding("enter", "easy", "choose", id="call.easy", show=False),
+        Binding("enter", "choose_default", "choose", id="call.easy", show=False),
         Binding("space,pagedown", "page(1)", "scroll", id="call.down", show=False),
         Binding("pageup", "page(-1)", "scroll back", id="call.up", show=False),
     ]
@@ -94,20 +90,19 @@ class ToolCallScreen(QuestionDialog):
         self.question = question
         self.arguments: Mapping[str, Any] = question.arguments
         self.what, self.block, self.answers = ReadToEnd(), self._block(), AnswerOptions()
-        self._facts = FactsTable([*self._ours(), *tool_facts(question)])
+        self._facts = FactsTable([*self._own_facts(), *tool_facts(question)])
         self._hint, self._short = Static(classes="hint", markup=False), Static(classes="short", markup=False)
         self._past = past
         self._read_in_full = False
 
     @property
     def edited(self) -> bool:
-        """Are these not the arguments that were asked about?"""
+        """Did the user change the arguments?"""
         return self.arguments != self.question.arguments
 
     def compose(self) -> ComposeResult:
-        """What is asked about, how to see all of it, and the ways to answer."""
         self.dock_below(self.by_model)
-        self._leave_room()  # before anything is laid out: what is cut off was not seen
+        self._fit_height()  # before the first layout: what is cut off then does not count as seen
         with Vertical(classes="dialog") as dialog:
             dialog.border_title = Content.assemble(
                 "Run ", (show_line(self.question.tool.label, 60), "bold"), f" on {self.question.server}?"
@@ -126,37 +121,35 @@ class ToolCallScreen(QuestionDialog):
         return self.question.origin != "you"
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only a model can be told why, and only texts can be matched."""
+        """A reason can be told only to a model, and a rule needs text arguments."""
         if action == "rule":
             return any(isinstance(value, str) for value in self.arguments.values())
         return self.by_model if action == "tell" else True
 
     def on_mount(self) -> None:
-        """Put the cursor on the answer that does no harm where care is due."""
         self._hint.display = False
         self._offer()
         self.answers.focus()
-        self.call_after_refresh(self._settle)
+        self.call_after_refresh(self._fit_arguments)
 
     def on_resize(self) -> None:
-        self._leave_room()
-        self.call_after_refresh(self._settle)
+        self._fit_height()
+        self.call_after_refresh(self._fit_arguments)
 
     @on(RowList.Selected)
     async def answer_chosen(self, event: RowList.Selected[AnswerOption]) -> None:
-        """Enter on an answer does what its key does."""
         event.stop()
         await self.run_action(event.item.action)
 
     def action_allow(self, lifetime: str) -> None:
-        """Allow, once everything could be read."""
+        """Allow, once everything was on screen."""
         if not self._all_seen or not self._offered(lifetime):
             self.app.bell()
         else:
             self._allow(Lifetime(lifetime))
 
     def action_rule(self) -> None:
-        """Allow it and those like it, once everything could be read."""
+        """Make a rule of the call, once everything was on screen."""
         from mcphost.tui.consent.argument_rule import ArgumentRule, ArgumentRuleScreen
 
         def take(rule: ArgumentRule | None) -> None:
@@ -169,68 +162,65 @@ class ToolCallScreen(QuestionDialog):
             always = self._offered("always")
             self.app.push_screen(ArgumentRuleScreen(self.question, self.arguments, self._past, always=always), take)
 
-    async def action_easy(self) -> None:
-        """What the cursor stands on, where there is one line for all ways to answer."""
-        await self.run_action(next(way.action for way in self._ways() if way.key == self._easy))
+    async def action_choose_default(self) -> None:
+        """Choose the default, if all answers share one line."""
+        await self.run_action(next(option.action for option in self._options() if option.key == self._default_key))
 
     def action_decline(self) -> None:
         self.dismiss(Answer(allow=False))
 
     def action_tell(self) -> None:
-        from mcphost.tui.sampling.screen import WordsScreen
+        from mcphost.tui.sampling.dialogs import RefusalScreen
 
         def refuse(words: str | None) -> None:
             if words is not None:
                 self.dismiss(Answer(allow=False, reason=words))
 
-        self.app.push_screen(WordsScreen(show_line(self.question.origin, 40)), refuse)
+        self.app.push_screen(RefusalScreen(show_line(self.question.origin, 40)), refuse)
 
     def action_definition(self) -> None:
-        """Show the tool as its server defines it."""
         from mcphost.tui.kit.reader import ReaderScreen
 
         title = f"{self.question.server} › definition"
         self.app.push_screen(ReaderScreen(title, json_text(self.question.tool.definition()), is_json=True))
 
     def action_arguments(self) -> None:
-        """Show all the arguments as they would be sent."""
         from mcphost.tui.kit.reader import ReaderScreen
 
         def done(to_the_end: bool | None) -> None:
             self._read_in_full = self._read_in_full or bool(to_the_end)
-            self._tell_hint()
+            self._update_hint()
 
         title = f"{self.question.server} › arguments"
         self.app.push_screen(ReaderScreen(title, json_text(self.arguments), is_json=True), done)
 
     def action_edit(self) -> None:
-        """Change the arguments in the tool's form."""
         screen = EditArgumentsScreen(self.question.server, self.question.tool, self.arguments)
-        self.app.push_screen(screen, self._take_arguments)
+        self.app.push_screen(screen, self._use_arguments)
 
     def action_page(self, direction: int) -> None:
-        """Scroll by a page: first what is known of the call, then its arguments; back the other way round."""
+        """Scroll by a page: first the facts, then the arguments; backwards in reverse order."""
         parts = (self.what, self.block)[::direction]
         next((part for part in parts if part.more(direction)), parts[1]).page(direction)
 
-    async def _take_arguments(self, arguments: Mapping[str, Any] | None) -> None:
+    async def _use_arguments(self, arguments: Mapping[str, Any] | None) -> None:
         if arguments is None:
             return
         self.arguments, self._read_in_full = arguments, False
         before, self.block = self.block, self._block()
-        self._leave_room()  # before anything is laid out: what is cut off was not seen
+        self._fit_height()  # before the first layout: what is cut off then does not count as seen
         await before.remove()
         await self.query_one(".dialog").mount(self.block, before=self._hint)
-        self._facts.show_facts([*self._ours(), *tool_facts(self.question)])
+        self._facts.show_facts([*self._own_facts(), *tool_facts(self.question)])
         self.what.rewind()
         self._offer()
         self.refresh_bindings()
-        self.call_after_refresh(self._settle)
+        self.call_after_refresh(self._fit_arguments)
 
     def _block(self) -> Arguments:
         return Arguments(self.arguments, edited=self.edited, provenance=self._provenance)
 
-    def _ours(self) -> Iterator[Fact]:
+    def _own_facts(self) -> Iterator[Fact]:
         yield from call_facts(self.question)
         yield from argument_facts(self.arguments, self._provenance)
 
@@ -239,59 +229,61 @@ class ToolCallScreen(QuestionDialog):
         return self.question.provenance.after(self.arguments) if self.edited else self.question.provenance
 
     def _offer(self) -> None:
-        """The ways to answer, the cursor on the one that enter chooses."""
-        self.answers.offer(self._ways(), at=self._easy)
+        """List the answers, the default selected."""
+        self.answers.offer(self._options(), at=self._default_key)
         self._short.update(self._in_one_line())
 
     @property
-    def _easy(self) -> str:
+    def _default_key(self) -> str:
         return "n" if self.question.careful else "y"
 
     def _in_one_line(self) -> Content:
-        return Content(" · ").join(map(self._in_short, self._ways()))
+        return Content(" · ").join(map(self._in_short, self._options()))
 
-    def _in_short(self, way: AnswerOption) -> Content:
-        mark = "▸" if way.key == self._easy else ""
-        return Content.assemble((mark + way.key, "bold $text-accent"), f" {way.short}")
+    def _in_short(self, option: AnswerOption) -> Content:
+        mark = "▸" if option.key == self._default_key else ""
+        return Content.assemble((mark + option.key, "bold $text-accent"), f" {option.short}")
 
-    def _leave_room(self, block: int | None = None) -> None:
-        """Share the rows, so that nothing pushes the answers off the screen; ``block``: the arguments need so many."""
+    def _fit_height(self, block: int | None = None) -> None:
+        """Divide the rows so that the answers stay on screen; ``block`` is the height that the arguments need."""
         width, height = self.app.size
         tall, docked = height >= TALL, self.has_class("-docked")
         self.set_class(not tall and not docked and height > TINY, "-low")
         self.set_class(not tall and (docked or height < SHORT), "-short")
         share = int(height * self.share) if tall or docked else height - (height > TINY)
         inner = min(width, MOST_COLUMNS) - 4  # the frame and its padding
-        ways = len(self._in_one_line().wrap(inner)) if self.has_class("-short") else len(list(self._ways()))
-        room = share - ways - 3  # the line above the answers and the frame
-        facts = self._rows_of([*self._ours(), *tool_facts(self.question)], inner)
+        options_height = (
+            len(self._in_one_line().wrap(inner)) if self.has_class("-short") else len(list(self._options()))
+        )
+        room = share - options_height - 3  # the line above the answers and the frame
+        facts = self._rows_of([*self._own_facts(), *tool_facts(self.question)], inner)
         if block is None or facts + block > room:
             room -= 1  # for the hint
         room = max(4, room)
-        least = max(min(LEAST, room - 1), room - min(self._rows_of(self._ours(), inner), room // 2) - 1)
-        given = max(room - facts, least if block is None else min(least, block))
-        self.what.styles.max_height = max(1, room - given)
-        self.block.styles.max_height = given
+        least = max(min(LEAST, room - 1), room - min(self._rows_of(self._own_facts(), inner), room // 2) - 1)
+        arguments_height = max(room - facts, least if block is None else min(least, block))
+        self.what.styles.max_height = max(1, room - arguments_height)
+        self.block.styles.max_height = arguments_height
 
     def _rows_of(self, facts: Iterable[Fact], width: int) -> int:
         return FactsTable(facts).get_content_height(self.size, self.size, width - 1)  # there may be a scrollbar
 
-    def _settle(self) -> None:
-        """Now that it is known how many rows the arguments take, give what they leave to what is known of the call."""
+    def _fit_arguments(self) -> None:
+        """Give the rows that the arguments do not need to the facts, now that the arguments are laid out."""
         if self.block.virtual_size.height:
-            self._leave_room(self.block.virtual_size.height + 2)
-        self.call_after_refresh(self._tell_hint)
+            self._fit_height(self.block.virtual_size.height + 2)
+        self.call_after_refresh(self._update_hint)
 
     @property
     def _all_seen(self) -> bool:
         return self.what.reached and self.block.reached and (self._read_in_full or not is_cut(self.arguments))
 
     @on(ReadToEnd.Reached)
-    def _tell_hint(self) -> None:
+    def _update_hint(self) -> None:
         hint = "" if self._all_seen else self._how_to_see_all()
         self._hint.update(hint)
         self._hint.display = bool(hint)
-        self.tell_place()
+        self.post_placed()
 
     def _allow(self, lifetime: Lifetime, when: Mapping[str, str] = ANY) -> None:
         changed = self.arguments if self.edited else None
@@ -305,7 +297,7 @@ class ToolCallScreen(QuestionDialog):
     def _offered(self, lifetime: str) -> bool:
         return lifetime == "once" or "destructive" not in self.question.tool.claims or lifetime == "session"
 
-    def _ways(self) -> Iterator[AnswerOption]:
+    def _options(self) -> Iterator[AnswerOption]:
         always = "run it, and always from now on (approvals.toml; lapses if it changes)"
         if not self._offered("always"):
             always = "not offered: the tool claims to be destructive"
@@ -321,8 +313,8 @@ class ToolCallScreen(QuestionDialog):
         yield AnswerOption("p", "leave it in the inbox (f2)", "park", "later")
 
 
-class EditArgumentsScreen(ModalScreen[Mapping[str, Any] | None]):
-    """Dismissed with the new arguments, or None when they stay as they were."""
+class EditArgumentsScreen(FramedScreen[Mapping[str, Any] | None]):
+    """Dismissed with the new arguments, or with None if they stay as they were."""
 
     HELP = "Change the arguments before anything is sent. ctrl+r takes them over, esc leaves them as they were."
 
@@ -333,8 +325,7 @@ class EditArgumentsScreen(ModalScreen[Mapping[str, Any] | None]):
     DEFAULT_CSS = """
     EditArgumentsScreen {
         align: center bottom;
-        background: $background 40%;
-        & > Vertical { width: 100%; max-width: 140; height: 85%; border: round $border; background: $surface; }
+        & > .frame { width: 100%; max-width: 140; height: 85%; }
     }
     """
 
@@ -343,10 +334,8 @@ class EditArgumentsScreen(ModalScreen[Mapping[str, Any] | None]):
         self._server, self._tool, self._arguments = server, tool, arguments
 
     def compose(self) -> ComposeResult:
-        """The form in a frame."""
-        with Vertical() as frame:
-            frame.border_title = Content(f"Arguments of {self._server} › {show_line(self._tool.name, 60)}")
-            frame.border_subtitle = "ctrl+r take over · esc leave as they were"
+        title = f"Arguments of {self._server} › {show_line(self._tool.name, 60)}"
+        with self.framed(title, "ctrl+r take over · esc leave as they were"):
             yield SchemaForm(submit_label="take over")
 
     async def on_mount(self) -> None:
@@ -358,7 +347,3 @@ class EditArgumentsScreen(ModalScreen[Mapping[str, Any] | None]):
     def _submitted(self, event: SchemaForm.Submitted) -> None:
         event.stop()
         self.dismiss(event.arguments)
-
-    def action_back(self) -> None:
-        """Close without a change."""
-        self.dismiss(None)

@@ -1,4 +1,4 @@
-"""Shows the pages of URL elicitations, and mutes servers that ask too much."""
+"""Shows URL elicitations, and mutes servers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mcphost.host.events import ElicitationChanged, Event
 from mcphost.host.host import Host
 from mcphost.host.server_requests.url_elicitation import UrlElicitation, UrlElicitationState
 from mcphost.protocol.display import show_line
-from mcphost.tui.consent.origin import page_reason
+from mcphost.tui.consent.origin import url_elicitation_origin
 from mcphost.tui.inbox.queue import QuestionQueue
 
 
@@ -22,13 +22,15 @@ class ElicitationController:
         self._app, self._host, self._questions = app, host, questions
 
     def changed(self, events: Iterable[Event]) -> None:
-        """Show what became of pages, on their screen or else in a note."""
+        """Show changes of URL elicitations on their screens, else as a notification."""
         for event in events:
-            if isinstance(event, ElicitationChanged) and (page := self._host.elicitation.all.get(event.elicitation)):
-                self._page_changed(page)
+            if isinstance(event, ElicitationChanged) and (
+                elicitation := self._host.elicitation.all.get(event.elicitation)
+            ):
+                self._elicitation_changed(elicitation)
 
     def mute(self, server: str, muted: bool) -> None:
-        """Decline everything that this server asks, or take that back."""
+        """Decline everything that this server asks, or ask the user again."""
         called = show_line(server, 60)
         if muted:
             self._host.pending_requests.mute(server)
@@ -39,30 +41,29 @@ class ElicitationController:
         self._app.notify(words, markup=False)
         self._questions.changed()
 
-    def show_page(self, number: int) -> None:
-        """Show the state of a page."""
-        from mcphost.tui.elicitation.url import PageQuestionScreen, question_of
+    def show_elicitation(self, number: int) -> None:
+        """Show the state of a URL elicitation."""
+        from mcphost.tui.elicitation.url import UrlElicitationScreen, question_of
 
-        page = self._host.elicitation.all.get(number)
-        if page is not None and len(self._app.screen_stack) == 1:
-            reason = page_reason(self._host, page)
-            self._app.push_screen(PageQuestionScreen(None, question_of(page), reason, page))
+        elicitation = self._host.elicitation.all.get(number)
+        if elicitation is not None and len(self._app.screen_stack) == 1:
+            origin = url_elicitation_origin(self._host, elicitation)
+            self._app.push_screen(UrlElicitationScreen(None, question_of(elicitation), origin, elicitation))
 
     def commands(self) -> Iterator[SystemCommand]:
-        """Yield what the palette offers."""
         for name in self._host.servers:
             called, muted = show_line(name, 60), self._host.pending_requests.muted(name)
             title = f"Listen to {called} again" if muted else f"Decline everything {called} asks"
             about = "It asks you again" if muted else "Until mcphost exits"
             yield SystemCommand(title, about, lambda name=name, muted=muted: self.mute(name, not muted))
 
-    def _page_changed(self, page: UrlElicitation) -> None:
-        from mcphost.tui.elicitation.url import PageQuestionScreen
+    def _elicitation_changed(self, elicitation: UrlElicitation) -> None:
+        from mcphost.tui.elicitation.url import UrlElicitationScreen
 
         stack = self._app.screen_stack
-        seen = [each for each in stack if isinstance(each, PageQuestionScreen) and each.takes_page(page)]
-        for screen in seen:
-            screen.show_page(page)
-        if not seen and page.state in (UrlElicitationState.COMPLETED, UrlElicitationState.LEFT):
-            which = f"{show_line(page.server, 60)}, the page at {show_line(page.address.host, 100)}"
-            self._app.notify(f"{which}: {page.state.value}.", markup=False)
+        screens = [each for each in stack if isinstance(each, UrlElicitationScreen) and each.is_about(elicitation)]
+        for screen in screens:
+            screen.show_elicitation(elicitation)
+        if not screens and elicitation.state in (UrlElicitationState.COMPLETED, UrlElicitationState.LEFT):
+            which = f"{show_line(elicitation.server, 60)}, the page at {show_line(elicitation.address.host, 100)}"
+            self._app.notify(f"{which}: {elicitation.state.value}.", markup=False)

@@ -1,6 +1,6 @@
-"""A form that a server asks to fill in: who asks and why, the fields, a review of what would be sent, and the ways out.
+"""The dialog for an elicitation by form: who asks and why, the fields, and a review of what would be sent.
 
-What is typed is kept with the question while it waits in the inbox, and nowhere else.
+What was typed is kept with the question while it waits in the inbox, and nowhere else.
 
 Specification: client/elicitation, form mode.
 """
@@ -23,32 +23,32 @@ from mcphost.host.tool_calls.validation import validate
 from mcphost.protocol.display import show_line, show_name
 from mcphost.protocol.forms.form import Form, read_form
 from mcphost.tui.bridge import OpenQuestion
-from mcphost.tui.consent.answers import AnswerOption
 from mcphost.tui.consent.origin import QuestionOrigin
 from mcphost.tui.elicitation.server_question import LETTERS, ServerQuestionScreen
-from mcphost.tui.forms import FormState, SchemaForm
+from mcphost.tui.forms.schema_form import FormState, SchemaForm
 from mcphost.tui.kit.facts_table import Fact, fact
 from mcphost.tui.kit.json_text import json_lines, json_spans
+from mcphost.tui.kit.modal import AnswerOption
 from mcphost.tui.kit.text_view import TextView
 
 DRAFT: Final = "form"
-"""Under which name what was typed is kept with the question."""
+"""The key of the draft that is kept with the question."""
 
 SLACK: Final = 7
-"""Rows below the fields: for the keys, and for a field that tells more while one is in it."""
+"""Rows below the fields, for the keys and for a field that shows more while it is focused."""
 
 HIDDEN: Final = "••••••••"
 
 
-class FormQuestionScreen(ServerQuestionScreen):
-    """Asks for the values of a form. A yes carries them."""
+class FormElicitationScreen(ServerQuestionScreen):
+    """Shows a form, then its content for review. A yes carries that content."""
 
     HELP = (
         "A server asks you to fill in a form. Nothing of it is sent before you saw, as JSON, all that would be.\n"
         "esc leaves the fields: then n declines, x cancels, p leaves it in the inbox with what you typed.\n"
         "Servers may not ask for passwords and keys this way: such fields are marked, and asked about once more."
     )
-    NOTHING = "nothing of the form was sent"
+    WITHDRAWN = "nothing of the form was sent"
     LETTERS = LETTERS | {"review", "send", "edit", "reveal", "message"}
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -60,7 +60,7 @@ class FormQuestionScreen(ServerQuestionScreen):
     ]
 
     DEFAULT_CSS = """
-    FormQuestionScreen {
+    FormElicitationScreen {
         & > .dialog { height: auto; }
         &.-short > .dialog { height: 100%; max-height: 100%; }
         SchemaForm, TextView { height: 1fr; border: round $border-blurred; border-title-color: $foreground; }
@@ -71,50 +71,48 @@ class FormQuestionScreen(ServerQuestionScreen):
     }
     """
 
-    def __init__(self, waiting: OpenQuestion, question: FormQuestion, reason: QuestionOrigin) -> None:
-        super().__init__(waiting, reason)
+    def __init__(self, waiting: OpenQuestion, question: FormQuestion, origin: QuestionOrigin) -> None:
+        super().__init__(waiting, origin)
         self.question, self.message = question, question.message
         self._form, self._review = SchemaForm(submit_label="review"), TextView(spans=json_spans)
         self._warning = Static(classes="warning", markup=False)
-        self._shape = Form()
-        self._message_doubt = question.wants_secret
+        self._fields = Form()
+        self._message_asks_secret = question.wants_secret
         self._content: dict[str, Any] | None = None
-        """What is reviewed."""
+        """The content under review; None: the form is shown."""
         self._note = ""
         self._revealed = False
 
     def heading(self) -> str:
-        return f"{self.reason.server} asks you to fill in a form"
+        return f"{self.origin.server} asks you to fill in a form"
 
     def about(self) -> Iterator[Fact]:
-        """Who asks, why, and in which words."""
-        yield from self.reasons()
+        yield from self.origin_facts()
         if self.question.problem:
             words = f"what you sent before did not fit: {show_line(self.question.problem, 400)}"
             yield fact("again", words, "bold $text-error")
-        yield from self.says()
+        yield from self.message_facts()
 
     def body(self) -> ComposeResult:
-        """The form; what would be sent."""
         yield self._warning
         yield self._form
         yield self._review
 
     async def on_mount(self) -> None:
-        """Fill the form: with its defaults, or as it was left."""
+        """Fill the form with the draft, else with its defaults."""
         self.offer(at="s")
         self.hint("")
-        self._shape = read_form(self.question.schema)
-        self._form.border_title = f"Fields ({len(list(self._shape.leaves())):,})"
+        self._fields = read_form(self.question.schema)
+        self._form.border_title = f"Fields ({len(list(self._fields.leaves())):,})"
         await self._form.load(self.question.schema)
-        draft = self.waiting.kept.get(DRAFT) if self.waiting is not None else None
+        draft = self.waiting.drafts.get(DRAFT) if self.waiting is not None else None
         if isinstance(draft, FormState):
             self._form.restore(draft)
-        self._warn()
+        self._show_warnings()
         self._form.focus_first()
         self.call_after_refresh(self._fit)
-        self.watch(self._review, "scroll_y", self._see, init=False)
-        self.watch(self._review, "virtual_size", self._see, init=False)
+        self.watch(self._review, "scroll_y", self._update_hint, init=False)
+        self.watch(self._review, "virtual_size", self._update_hint, init=False)
 
     def on_resize(self, event: events.Resize) -> None:
         super().on_resize(event)
@@ -122,20 +120,20 @@ class FormQuestionScreen(ServerQuestionScreen):
         self.call_after_refresh(self._fit)
 
     def _fit(self) -> None:
-        """Where there is room, be as tall as the fields, and not taller."""
+        """Be as tall as the fields, as far as there is room."""
         height = self.app.size.height
         fields = self._form.query_one("#fields").children
-        wanted = (fields[-1].virtual_region.bottom if fields else 1) + SLACK
+        needed = (fields[-1].virtual_region.bottom if fields else 1) + SLACK
         room = max(8, int(height * 0.9) - height // 4 - 12)
-        rows: int | str = "1fr" if self.has_class("-short") else room if self._form.raw_shown else min(wanted, room)
+        rows: int | str = "1fr" if self.has_class("-short") else room if self._form.raw_shown else min(needed, room)
         self._form.styles.height = self._review.styles.height = rows
 
-    def ways(self) -> Iterator[AnswerOption]:
-        """The ways to answer at this stage."""
+    def options(self) -> Iterator[AnswerOption]:
+        """The answers at this stage."""
         if self._content is None:
             yield AnswerOption("s", "review what would be sent, then send it (ctrl+r in the form)", "review", "review")
         else:
-            yield AnswerOption("y", f"send exactly this to {self.reason.server}", "send", "send")
+            yield AnswerOption("y", f"send exactly this to {self.origin.server}", "send", "send")
             yield AnswerOption("e", "back to the form", "edit", "edit")
         yield from self.refusals()
 
@@ -147,7 +145,7 @@ class FormQuestionScreen(ServerQuestionScreen):
         _: Worker[None] = self.run_worker(partial(self._check, event.arguments), group="check-form", exclusive=True)
 
     async def _check(self, content: dict[str, Any]) -> None:
-        """Check by the whole schema; mark what does not fit, or show what would be sent."""
+        """Validate against the whole schema; mark the errors, or show what would be sent."""
         result = await validate(self.question.schema, content)
         if self.has_class("-review") or self._form.values() != content:
             return  # it was edited meanwhile
@@ -158,53 +156,51 @@ class FormQuestionScreen(ServerQuestionScreen):
         self._content, self._note, self._revealed = content, result.note or "", False
         self.add_class("-review")
         self._draw_review()
-        self._warn()
-        self.offer(at="e" if self._secrets() or self._message_doubt else "y")
+        self._show_warnings()
+        self.offer(at="e" if self._secrets() or self._message_asks_secret else "y")
         self.answers.focus()
 
     def action_review(self) -> None:
-        """Check the form, and show what would be sent."""
+        """Validate the form, and show what would be sent."""
         self._form.submit()
 
     def action_edit(self) -> None:
-        """Back to the fields."""
         self._content = None
         self.remove_class("-review")
         self.hint("")
         self.offer(at="s")
-        self._warn()
+        self._show_warnings()
         self._form.focus_first()
 
     def action_send(self) -> None:
-        """Send what was seen; what looks like a secret is asked about once more."""
+        """Send what was reviewed; ask again if it looks like a secret."""
         content = self._content
-        if content is None or not self._seen:
+        if content is None or not self._all_seen:
             self.app.bell()
-        elif (secrets := self._secrets()) or (content and self._message_doubt):
+        elif (secrets := self._secrets()) or (content and self._message_asks_secret):
             self._ask_again(content, secrets)
         else:
             self.dismiss(Answer(allow=True, content=content))
 
     def action_park(self) -> None:
-        """Close; the question stays in the inbox with what was typed."""
+        """Close the dialog; the question stays in the inbox with what was typed."""
         if self.waiting is not None:
-            self.waiting.kept[DRAFT] = self._form.state()
+            self.waiting.drafts[DRAFT] = self._form.state()
         self.dismiss(None)
 
     def action_back(self) -> None:
-        """From the review to the form, from a field to the answers, from there out."""
+        """Go from the review to the form, from a field to the answers, and from there out."""
         if self._content is not None:
             self.action_edit()
         else:
             super().action_back()
 
     def action_reveal(self) -> None:
-        """Show what is hidden, or hide it again."""
+        """Show or hide what looks secret."""
         self._revealed = not self._revealed
         self._draw_review()
 
     def action_page(self, direction: int) -> None:
-        """Scroll the review, or what the server says."""
         view = self._review if self._content is not None else None
         if view is None:
             super().action_page(direction)
@@ -212,7 +208,6 @@ class FormQuestionScreen(ServerQuestionScreen):
             view.scroll_relative(y=direction * max(1, view.size.height - 1), animate=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Each stage has its keys."""
         if action == "review":
             return self._content is None and not self.typing
         if action in ("send", "edit"):
@@ -221,27 +216,27 @@ class FormQuestionScreen(ServerQuestionScreen):
             return self._content is not None and not self.typing and bool(self._secrets())
         return super().check_action(action, parameters)
 
-    # What is warned of, and shown.
+    # Warnings and the review.
 
     @property
-    def _seen(self) -> bool:
+    def _all_seen(self) -> bool:
         return self._review.size.height > 0 and self._review.scroll_offset.y >= self._review.max_scroll_y
 
-    def _see(self) -> None:
+    def _update_hint(self) -> None:
         if self._content is not None:
-            self.hint("" if self._seen else "▼ more below: press space until the end, then it can be sent")
+            self.hint("" if self._all_seen else "▼ more below: press space until the end, then it can be sent")
 
     def _secrets(self) -> list[str]:
-        """The fields that look secret, of those that are filled in."""
-        names = [field.name for field in self._shape.leaves() if field.secret_looking]
+        """The names of fields that look secret; in a review, of those that are filled in."""
+        names = [field.name for field in self._fields.leaves() if field.secret_looking]
         return names if self._content is None else [name for name in names if name in self._content]
 
-    def _warn(self) -> None:
+    def _show_warnings(self) -> None:
         names = ", ".join(show_name(name, 40) for name in self._secrets()[:5])
         lines = []
         if names:
             lines.append(f"▲ {names} looks like a secret: no server may ask for one in a form")
-        elif self._message_doubt:
+        elif self._message_asks_secret:
             lines.append("▲ the message seems to ask for a secret: no server may ask for one in a form")
         if self._note and self._content is not None:
             lines.append(f"▲ {show_line(self._note, 300)}")
@@ -255,9 +250,9 @@ class FormQuestionScreen(ServerQuestionScreen):
         lines, _ = json_lines(content)
         self._review.load(lines)
         keys = " · v shows what is hidden" if self._secrets() else ""
-        title = f"This would be sent to {self.reason.server} ({len(content):,})"
+        title = f"This would be sent to {self.origin.server} ({len(content):,})"
         self._review.border_title = Content(f"{title}{keys}")
-        self.call_after_refresh(self._see)
+        self.call_after_refresh(self._update_hint)
 
     def _ask_again(self, content: dict[str, Any], secrets: list[str]) -> None:
         from mcphost.tui.kit.modal import AskScreen
@@ -268,7 +263,7 @@ class FormQuestionScreen(ServerQuestionScreen):
 
         doubt = "what the message asks for"
         facts = [
-            fact("to", self.reason.server),
+            fact("to", self.origin.server),
             fact("looks secret", ", ".join(show_name(name, 40) for name in secrets) or doubt, "bold $text-error"),
             fact("", "No server may ask for passwords, keys or codes in a form. What is sent cannot be taken back."),
         ]

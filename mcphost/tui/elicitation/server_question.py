@@ -1,7 +1,4 @@
-"""What the questions of servers have in common: who asks and why, the ways out, and keys that wait while one types.
-
-A subclass says what is asked, and how it is agreed to.
-"""
+"""The base of dialogs that a server asks for: who asks and why, and the ways to refuse."""
 
 from __future__ import annotations
 
@@ -18,28 +15,27 @@ from textual.widgets import Static
 from mcphost.host.consent.questions import Answer, wall_clock
 from mcphost.protocol.display import show
 from mcphost.tui.bridge import OpenQuestion
-from mcphost.tui.consent.answers import AnswerOption, AnswerOptions
 from mcphost.tui.consent.origin import QuestionOrigin
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.messages import MuteToggled
-from mcphost.tui.kit.modal import KEYS, QuestionDialog, ReadToEnd
+from mcphost.tui.kit.modal import KEYS, AnswerOption, AnswerOptions, QuestionDialog, ReadToEnd
 from mcphost.tui.kit.rows import RowList
 
 TALL: Final = 34
-"""Rows from which the ways to answer are listed while one types, too."""
+"""Rows from which the answers are listed even while a field has the focus."""
 
 LETTERS: Final = frozenset(("decline", "cancel", "mute", "park"))
-"""Actions whose keys are letters: they act in the list of ways to answer, never while one types."""
+"""Actions whose keys are letters; they do nothing while a field has the focus."""
 
 
 class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
-    """Asks for a server. `answers` are the ways to answer; `what` scrolls what is asked about."""
+    """Subclasses define what is asked and how it is agreed to."""
 
     LETTERS: ClassVar[frozenset[str]] = LETTERS
     BEFORE: ClassVar[str] = "esc, then  "
-    """What is pressed before the keys of the answers, while one is elsewhere."""
+    """What to press before the keys of the answers while a field has the focus."""
     message: str = ""
-    """What the server says, in its own words."""
+    """The server's message."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "decline", "decline", id="question.decline", tooltip="Tell the server no"),
@@ -65,53 +61,51 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
     }
     """
 
-    def __init__(self, waiting: OpenQuestion | None, reason: QuestionOrigin) -> None:
+    def __init__(self, waiting: OpenQuestion | None, origin: QuestionOrigin) -> None:
         super().__init__(waiting)
-        self.reason = reason
+        self.origin = origin
         self.answers = AnswerOptions()
         self.what = ReadToEnd()
         self._hint, self._short = Static(classes="hint", markup=False), Static(classes="short", markup=False)
 
-    # For a subclass to say.
+    # For subclasses.
 
     def heading(self) -> str:
-        """What stands in the frame; safe to show."""
-        return f"{self.reason.server} asks you"
+        """The title, safe to show."""
+        return f"{self.origin.server} asks you"
 
     def limit(self) -> str:
-        """Until when it can be answered; this stands in the frame as well."""
-        return self.reason.limit if self.waiting is not None else ""
+        """The time limit, for the title."""
+        return self.origin.limit if self.waiting is not None else ""
 
     def about(self) -> Iterator[Fact]:
-        """What is asked, to be read before it is answered."""
+        """The facts to read before answering."""
         yield from ()
 
     def body(self) -> ComposeResult:
-        """What stands between that and the ways to answer."""
+        """What is between the facts and the answers."""
         yield from ()
 
-    def ways(self) -> Iterator[AnswerOption]:
-        """The ways to answer."""
+    def options(self) -> Iterator[AnswerOption]:
+        """The possible answers."""
         yield from self.refusals()
 
     def refusals(self) -> Iterator[AnswerOption]:
-        """The ways that agree to nothing."""
+        """The answers that agree to nothing."""
         yield AnswerOption("n", "decline: the server is told no", "decline", "decline")
         yield AnswerOption("x", "cancel: the server is told neither yes nor no", "cancel", "cancel")
         yield AnswerOption(
-            "M", f"decline this and whatever else {self.reason.server} asks, until mcphost exits", "mute", "mute"
+            "M", f"decline this and whatever else {self.origin.server} asks, until mcphost exits", "mute", "mute"
         )
         yield AnswerOption("p", "leave it in the inbox (f2)", "park", "later")
 
-    # How it stands there.
+    # Layout.
 
     def asked_by(self) -> str:
-        """Whose question it is."""
-        return f"asked by the server {self.reason.server}, not by mcphost"
+        return f"asked by the server {self.origin.server}, not by mcphost"
 
     def compose(self) -> ComposeResult:
-        """What is asked, what is in between, the answers."""
-        self.leave_room(self.app.size.height)  # before anything is laid out: what is cut off was not seen
+        self.fit_height(self.app.size.height)  # before the first layout: what is cut off then does not count as seen
         with Vertical(classes="dialog") as frame:
             frame.border_title = self.title_line()
             frame.border_subtitle = Content(self.asked_by())
@@ -123,94 +117,91 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
             yield self.answers
 
     def title_line(self) -> Content:
-        """What stands in the frame."""
         return Content(" · ".join(filter(None, (self.heading(), self.limit()))))
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.height >= TALL, "-tall")
-        self.leave_room(event.size.height)
+        self.fit_height(event.size.height)
 
-    def leave_room(self, height: int) -> None:
-        """What is asked about pushes nothing off the screen."""
+    def fit_height(self, height: int) -> None:
+        """Limit the height of the facts, so that the rest stays on screen."""
         self.what.styles.max_height = max(3, height // 4)
 
-    def reasons(self) -> Iterator[Fact]:
+    def origin_facts(self) -> Iterator[Fact]:
         """Who asks, why, and since when."""
         when = "" if self.waiting is None else f" · at {wall_clock(self.waiting.asked_at)}"
-        yield fact("asked", f"{self.reason.because}{when}")
-        if self.reason.identity:
-            yield fact("goes to", f"{self.reason.server}  ({self.reason.identity})")
+        yield fact("asked", f"{self.origin.cause}{when}")
+        if self.origin.identity:
+            yield fact("goes to", f"{self.origin.server}  ({self.origin.identity})")
 
-    def says(self) -> Iterator[Fact]:
-        """The server's own words."""
+    def message_facts(self) -> Iterator[Fact]:
+        """The server's message as a fact."""
         if self.message.strip():
-            yield Fact(f"{self.reason.server} says:", Content(show(self.message)), wide=True, mark="▏ ")
+            yield Fact(f"{self.origin.server} says:", Content(show(self.message)), wide=True, mark="▏ ")
 
     def hint(self, words: str) -> None:
-        """Say what is missing before it can be agreed to; nothing with ``""``."""
+        """Show what is missing before the user can agree; ``""`` hides the hint."""
         self._hint.update(words)
         self._hint.display = bool(words)
 
     def offer(self, at: str | None = None) -> None:
-        """List the ways to answer again."""
-        ways = list(self.ways())
-        self.answers.offer(ways, at)
-        self._short.update(Content(self.BEFORE) + Content(" · ").join(map(_in_short, ways)))
+        """List the answers again."""
+        options = list(self.options())
+        self.answers.offer(options, at)
+        self._short.update(Content(self.BEFORE) + Content(" · ").join(map(_in_short, options)))
 
     # Keys.
 
     @property
     def typing(self) -> bool:
-        """Do letters belong to a field?"""
+        """Does a text field have the focus?"""
         return self.focused is not None and self.focused is not self.answers
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Letters answer only where none are typed, and only what is still asked."""
+        """Keys that are letters act only outside of fields, and while the question is open."""
         if action in self.LETTERS or action == "page":
             return not self.typing and (self.waiting is not None or action == "page")
         return True
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """Other keys work here; the answers fold away where one is not in them."""
+        """Fold the answers while a field has the focus; other keys work there."""
         self.set_class(self.focused is not self.answers, "-folded")
         self.refresh_bindings()
 
     @on(RowList.Selected)
-    async def _way_chosen(self, event: RowList.Selected[AnswerOption]) -> None:
+    async def _option_chosen(self, event: RowList.Selected[AnswerOption]) -> None:
         if event.row_list is self.answers:
             event.stop()
             await self.run_action(event.item.action)
 
     def action_page(self, direction: int) -> None:
-        """Scroll what is asked about."""
         self.what.page(direction)
 
     def action_back(self) -> None:
-        """From a field to the answers; from there out, and the question waits in the inbox."""
+        """Go from a field to the answers, and from there out; the question stays in the inbox."""
         if self.typing:
             self.answers.focus()
         else:
             self.action_park()
 
     def action_message(self) -> None:
-        """Read all that the server says."""
+        """Show the whole message of the server."""
         from mcphost.tui.kit.reader import ReaderScreen
 
-        self.app.push_screen(ReaderScreen(f"{self.reason.server} says", self.message))
+        self.app.push_screen(ReaderScreen(f"{self.origin.server} says", self.message))
 
     def action_decline(self) -> None:
         self.dismiss(Answer(allow=False))
 
     def action_cancel(self) -> None:
-        """Neither yes nor no."""
         self.dismiss(Answer(allow=False, cancelled=True))
 
     def action_mute(self) -> None:
-        """No, and so to all that comes from there."""
+        """Decline this and everything else the server asks."""
         if self.waiting is not None:
             self.post_message(MuteToggled(self.waiting.question.server, True))
             self.dismiss(Answer(allow=False))
 
 
-def _in_short(way: AnswerOption) -> Content:
-    return Content.assemble((way.key, "bold $text-accent"), f" {way.short}")
+def _in_short(option: AnswerOption) -> Content:
+    return Content.assemble((option.key, "bold $text-accent"), f" {option.short}")

@@ -1,6 +1,6 @@
-"""A page that a server asks to visit: its whole address and what is odd about it, then how the visit stands.
+"""The dialog for an elicitation by URL: the whole address with its warnings, then the state of the visit.
 
-Opens nothing by itself: a key does, and the host. It stays after its question, until the page is done with.
+It opens nothing without a key, and stays after its question until the visit has ended.
 
 Specification: client/elicitation, URL mode.
 """
@@ -19,33 +19,32 @@ from mcphost.host.consent.questions import Answer, UrlQuestion
 from mcphost.host.server_requests.url_elicitation import UrlElicitation, UrlElicitationState
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.bridge import OpenQuestion
-from mcphost.tui.consent.answers import AnswerOption
 from mcphost.tui.consent.origin import QuestionOrigin
 from mcphost.tui.elicitation.server_question import LETTERS, ServerQuestionScreen
 from mcphost.tui.kit.facts_table import Fact, fact
+from mcphost.tui.kit.modal import AnswerOption
 
 LONG: Final = 300
-"""Characters of an address from which it is worth a warning: what matters may be far from its start."""
+"""Characters from which an address gets a warning: what matters may be far from its start."""
 
-PAGE_MARKS: Final[Mapping[UrlElicitationState, tuple[str, str]]] = {
+STATE_MARKS: Final[Mapping[UrlElicitationState, tuple[str, str]]] = {
     UrlElicitationState.WAITING: ("◐", "$text-warning"),
     UrlElicitationState.COMPLETED: ("●", "$text-success"),
     UrlElicitationState.CONTINUED: ("●", "$text-success"),
     UrlElicitationState.GIVEN_UP: ("◌", "$foreground-muted"),
     UrlElicitationState.LEFT: ("▲", "$text-warning"),
 }
-"""Shape and style of each state."""
 
 
-class PageQuestionScreen(ServerQuestionScreen):
-    """Asks to open a page, and shows how it stands; ``page`` is None until it was opened. See `show_page`."""
+class UrlElicitationScreen(ServerQuestionScreen):
+    """Asks to open a page, then shows the ``elicitation``, which is None until the page was opened."""
 
     HELP = (
         "A server asks you to visit a page. mcphost never looks at it: it opens in your browser, once you said so.\n"
         "Look at the host, in bold: that is who will see what you do there. The server learns only that you agreed.\n"
         "Then: o opens it again, c copies its address, g says that you are done, x gives up. esc leaves it in f2."
     )
-    NOTHING = "no page was opened"
+    WITHDRAWN = "no page was opened"
     LETTERS = LETTERS | {"agree", "copy", "reopen", "go_on", "message"}
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -57,79 +56,77 @@ class PageQuestionScreen(ServerQuestionScreen):
     ]
 
     DEFAULT_CSS = """
-    PageQuestionScreen { .state { height: auto; } }
+    UrlElicitationScreen { .state { height: auto; } }
     """
 
     def __init__(
         self,
         waiting: OpenQuestion | None,
         question: UrlQuestion,
-        reason: QuestionOrigin,
-        page: UrlElicitation | None = None,
+        origin: QuestionOrigin,
+        elicitation: UrlElicitation | None = None,
     ) -> None:
-        super().__init__(waiting, reason)
-        self.question, self.message, self.page = question, question.message, page
+        super().__init__(waiting, origin)
+        self.question, self.message, self.elicitation = question, question.message, elicitation
         self._state = Static(classes="state", markup=False)
-        self._careful = bool(self._doubts()) or len(question.url) > LONG
+        self._careful = bool(self._warnings()) or len(question.url) > LONG
 
     def heading(self) -> str:
-        return f"{self.reason.server} asks you to visit a page"
+        return f"{self.origin.server} asks you to visit a page"
 
     def limit(self) -> str:
-        """Until when it can be visited, for a call that waits for it."""
-        if self.page is not None and self.page.state.ended:
+        """The time limit of the call that waits for the visit."""
+        if self.elicitation is not None and self.elicitation.state.ended:
             return ""
-        return super().limit() if self.question.until is None else self.reason.limit
+        return super().limit() if self.question.until is None else self.origin.limit
 
     def about(self) -> Iterator[Fact]:
-        """Where it would lead, who asks and why."""
         yield Fact("host", Content.assemble(*self._host_parts()))
-        for doubt in self._doubts():
-            yield fact("▲ beware", doubt, "bold $text-error")
-        yield from self.reasons()
+        for warning in self._warnings():
+            yield fact("▲ beware", warning, "bold $text-error")
+        yield from self.origin_facts()
         yield Fact("whole address:", _address(self.question.url, self._plain_host()), wide=True, mark="  ")
-        yield from self.says()
+        yield from self.message_facts()
 
     def body(self) -> ComposeResult:
         yield self._state
 
     def on_mount(self) -> None:
-        """The cursor stands where no harm is done."""
         self.set_class(self._careful, "-careful")
         self._show(at="n" if self.waiting is not None else None)
         self.answers.focus()
 
-    def leave_room(self, height: int) -> None:
-        """The address is what matters here."""
+    def fit_height(self, height: int) -> None:
+        """Leave most of the height to the address."""
         self.what.styles.max_height = max(4, int(height * 0.9) - 10)
 
-    def show_page(self, page: UrlElicitation) -> None:
-        """It was opened, or stands otherwise now."""
-        self.page = page
+    def show_elicitation(self, elicitation: UrlElicitation) -> None:
+        """The elicitation was opened, or its state changed."""
+        self.elicitation = elicitation
         if self.is_attached:
             self._show()
 
-    def takes_page(self, page: UrlElicitation) -> bool:
-        """Is it the one that is shown here?"""
-        if self.page is not None:
-            return self.page is page
-        asked = (self.question.server, self.question.elicitation)
-        return self.waiting is None and asked == (page.server, page.elicitation)
+    def is_about(self, elicitation: UrlElicitation) -> bool:
+        """Is this the elicitation that is shown here?"""
+        if self.elicitation is not None:
+            return self.elicitation is elicitation
+        shown = (self.question.server, self.question.elicitation)
+        return self.waiting is None and shown == (elicitation.server, elicitation.elicitation)
 
     def withdrawn(self) -> None:
-        """A question that no longer matters closes it; a page that was opened stays."""
+        """Close, unless the page was already opened."""
         if self.waiting is not None:
             super().withdrawn()
 
-    def ways(self) -> Iterator[AnswerOption]:
-        """The ways to answer, and then to go on."""
+    def options(self) -> Iterator[AnswerOption]:
+        """The answers; after the page was opened, what can be done next."""
         host = self._host()
         if self.waiting is not None:
             yield AnswerOption("y", f"open it in the browser, at {host}", "agree", "open")
             yield from self.refusals()
             yield AnswerOption("c", "copy the address, without an answer", "copy", "copy")
-        elif self.page is not None and not self.page.state.ended:
-            yield AnswerOption("g", f"done there: let {self.reason.server} go on", "go_on", "done")
+        elif self.elicitation is not None and not self.elicitation.state.ended:
+            yield AnswerOption("g", f"done there: let {self.origin.server} go on", "go_on", "done")
             yield AnswerOption("o", "open it again", "reopen", "open again")
             yield AnswerOption("c", "copy the address", "copy", "copy")
             yield AnswerOption("x", "give up: wait for it no longer", "cancel", "give up")
@@ -141,12 +138,11 @@ class PageQuestionScreen(ServerQuestionScreen):
     # Keys.
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """What can be done at this stage: what is on offer."""
-        offered = {way.action for way in self.ways()} | {"message", "page", "back"}
+        offered = {option.action for option in self.options()} | {"message", "page", "back"}
         return action not in self.LETTERS or action in offered
 
     def action_agree(self) -> None:
-        """Open it, once all of the address could be read."""
+        """Open the page, once all of the address was on screen."""
         if not self.what.reached:
             self.app.bell()
             return
@@ -154,32 +150,30 @@ class PageQuestionScreen(ServerQuestionScreen):
         self._show(at=None)
 
     def action_copy(self) -> None:
-        """Copy the address as a browser takes it."""
         self.app.copy_to_clipboard(self._opens())
         self.notify("The address is on the clipboard.")
 
     def action_reopen(self) -> None:
-        """Open the page once more."""
-        if self.page is not None:
-            self.app.run_worker(self.page.open(), group="open-page", exclusive=True)
+        if self.elicitation is not None:
+            self.app.run_worker(self.elicitation.open(), group="open-page", exclusive=True)
 
     def action_go_on(self) -> None:
-        """The user is done there: let the server go on."""
-        if self.page is not None:
-            self.page.go_on()
+        """Tell the server that the user is done."""
+        if self.elicitation is not None:
+            self.elicitation.go_on()
 
     def action_cancel(self) -> None:
-        """Neither yes nor no; once the page was opened: wait for it no longer."""
+        """Cancel; after the page was opened, stop waiting for it."""
         if self.waiting is not None:
             super().action_cancel()
-        elif self.page is not None:
-            self.page.give_up()
+        elif self.elicitation is not None:
+            self.elicitation.give_up()
 
     # What is shown.
 
     def _show(self, at: str | None = None) -> None:
         self.query_one(".dialog").border_title = self.title_line()
-        mark, style, words = self._stands()
+        mark, style, words = self._state_line()
         self._state.update(Content.assemble((f"{mark} {words}", style)))
         self._state.display = bool(words)
         self.offer(at)
@@ -187,28 +181,31 @@ class PageQuestionScreen(ServerQuestionScreen):
         self.refresh_bindings()
 
     def on_read_to_end_reached(self) -> None:
-        """All of it was on screen."""
         self._check_end()
 
     def _check_end(self) -> None:
         unseen = self.waiting is not None and not self.what.reached
         self.hint("▼ more below: press space until the end, then it can be opened" if unseen else "")
 
-    def _stands(self) -> tuple[str, str, str]:
+    def _state_line(self) -> tuple[str, str, str]:
         if self.waiting is not None:
             return "", "", ""
-        if self.page is None:
+        if self.elicitation is None:
             return "◐", "$text-warning", "opening it …"
-        mark, style = PAGE_MARKS[self.page.state]
-        words = self.page.state.value
-        if self.page.not_opened and not self.page.state.ended:
-            return "▲", "$text-warning", f"not opened: {show(self.page.not_opened, limit=300)}. c copies the address."
+        mark, style = STATE_MARKS[self.elicitation.state]
+        words = self.elicitation.state.value
+        if self.elicitation.not_opened and not self.elicitation.state.ended:
+            return (
+                "▲",
+                "$text-warning",
+                f"not opened: {show(self.elicitation.not_opened, limit=300)}. c copies the address.",
+            )
         return mark, style, words
 
-    def _doubts(self) -> Iterator[str]:
+    def _warnings(self) -> Iterator[str]:
         address = self.question.address
         if address is not None:
-            here = address.opens.startswith("http://")  # of this machine alone, where a number is no riddle
+            here = address.opens.startswith("http://")  # only on this machine, where an IP address is not suspicious
             yield from ("It is a page of this machine, which some program here serves.",) if here else address.doubts
         if len(self.question.url) > LONG:
             yield f"It is very long: {len(self.question.url):,} characters."
@@ -231,16 +228,22 @@ class PageQuestionScreen(ServerQuestionScreen):
 
 
 def _address(url: str, host: str) -> Content:
-    """The whole of it, its host in bold. No link: a terminal would open it before it was agreed to."""
+    """The whole address, its host in bold. Not a link: a terminal could open it before the user agreed."""
     shown = show(url)
     start = shown.lower().find(host.lower()) if host else -1
     text = Content(shown)
     return text if start < 0 else text.stylize("bold $text-accent", start, start + len(host))
 
 
-def question_of(page: UrlElicitation) -> UrlQuestion:
-    """The question that a page was asked by."""
-    address = page.address
+def question_of(elicitation: UrlElicitation) -> UrlQuestion:
+    """The question that this elicitation was asked by."""
+    address = elicitation.address
     return UrlQuestion(
-        page.server, page.message, address.url, page.elicitation, page.call, address=address, until=page.until
+        elicitation.server,
+        elicitation.message,
+        address.url,
+        elicitation.elicitation,
+        elicitation.call,
+        address=address,
+        until=elicitation.until,
     )

@@ -1,4 +1,4 @@
-"""A form of plain texts: the arguments of a prompt, the variables of a template."""
+"""A form of text fields: the arguments of a prompt, or the variables of a template."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from textual.widgets import Static
 from mcphost.dataclass import dataclass
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.models.prompts import Completion
-from mcphost.tui.kit.completed_input import CompletedInput
+from mcphost.tui.kit.inputs import CompletedInput
 
 
 @dataclass(frozen=True, slots=True)
 class TextField:
-    """One text that is asked for; ``label`` and ``about`` as the server wrote them."""
+    """``label`` and ``about`` are as the server wrote them."""
 
     name: str
     label: str
@@ -32,7 +32,7 @@ class TextField:
 
 
 class ArgumentForm(VerticalScroll, can_focus=False):
-    """The fields below each other. Enter goes to the next and from the last to `Submitted`, as ctrl+r does at once."""
+    """Enter goes to the next field, and from the last one posts `Submitted`, which ctrl+r does at once."""
 
     HELP = (
         "What the server asks for. Suggestions come below the field as you type: ↓ ↑ choose one, enter takes it.\n"
@@ -56,20 +56,20 @@ class ArgumentForm(VerticalScroll, can_focus=False):
 
     @dataclass
     class Submitted(Message):
-        """Use these; a field left empty is not among them."""
+        """The user submitted these values; empty fields are left out."""
 
         values: Mapping[str, str]
 
     @dataclass
     class SuggestionsRequested(Message):
-        """Another ``value`` stands in the field ``name``; ``context`` holds what stands in the others."""
+        """The field ``name`` has another ``value``; ``context`` holds the values of the other fields."""
 
         name: str
         value: str
         context: Mapping[str, str]
 
     def __init__(self, fields: Sequence[TextField], values: Mapping[str, str]) -> None:
-        self._asked = fields
+        self._fields = fields
         self._inputs = [CompletedInput(each.name, values.get(each.name, ""), _placeholder(each)) for each in fields]
         self._labels = [Static(_label(each), classes="label", markup=False) for each in fields]
         self._problem = Static("", classes="problem", markup=False)
@@ -77,7 +77,6 @@ class ArgumentForm(VerticalScroll, can_focus=False):
         super().__init__()
 
     def compose(self) -> ComposeResult:
-        """A label and a field each, and what is wrong."""
         for label, field in zip(self._labels, self._inputs, strict=True):
             yield label
             yield field
@@ -85,35 +84,35 @@ class ArgumentForm(VerticalScroll, can_focus=False):
 
     @property
     def values(self) -> dict[str, str]:
-        """What was filled in."""
+        """The values of fields that are not empty."""
         return {each.field_name: each.value for each in self._inputs if each.value}
 
     def focus_first(self) -> None:
-        """To the first field that is empty and must not be, or else the first."""
+        """Focus the first required field that is empty, else the first field."""
         missing = next(self._missing(), None)
         for field in [missing] if missing else self._inputs[:1]:
             field.focus()
 
     def focus_again(self) -> None:
-        """To the field that was left by submitting."""
+        """Focus the field from which the form was submitted."""
         if self._left is not None:
             self._left.focus()
         else:
             self.focus_first()
 
     def suggest(self, name: str, value: str, found: Completion) -> None:
-        """Show what was found for ``value`` of the field ``name``."""
+        """Show the suggestions for ``value`` of the field ``name``."""
         for field in self._inputs:
             if field.field_name == name:
                 field.suggest(value, found)
 
     def complain(self, words: str) -> None:
-        """Say below the fields what is wrong with them, until one of them changes; ``words`` are safe to show."""
+        """Show what is wrong until a field changes; ``words`` are safe to show."""
         self._problem.update(f"▲ {words}")
         self._problem.add_class("-shown")
 
     def action_submit(self) -> None:
-        """Use what the form holds, if nothing is missing."""
+        """Submit, unless a required field is empty."""
         missing = list(self._missing())
         if missing:
             self.complain(f"needed: {', '.join(show_line(each.field_name, 60) for each in missing)}")
@@ -124,9 +123,9 @@ class ArgumentForm(VerticalScroll, can_focus=False):
             self.post_message(self.Submitted(self.values))
 
     def on_descendant_focus(self, event: DescendantFocus) -> None:
-        """Mark the field that is typed in; not by colour alone."""
-        for asked, label, field in zip(self._asked, self._labels, self._inputs, strict=True):
-            label.update(_label(asked, field.input is event.widget))
+        """Mark the focused field, not by colour alone."""
+        for text_field, label, field in zip(self._fields, self._labels, self._inputs, strict=True):
+            label.update(_label(text_field, field.input is event.widget))
 
     @on(CompletedInput.Changed)
     def _changed(self, event: CompletedInput.Changed) -> None:
@@ -150,8 +149,8 @@ class ArgumentForm(VerticalScroll, can_focus=False):
         self.post_message(self.SuggestionsRequested(event.field.field_name, event.value, others))
 
     def _missing(self) -> Iterator[CompletedInput]:
-        for asked, field in zip(self._asked, self._inputs, strict=True):
-            if asked.required and not field.value:
+        for text_field, field in zip(self._fields, self._inputs, strict=True):
+            if text_field.required and not field.value:
                 yield field
 
 

@@ -1,4 +1,4 @@
-"""What stands in a form's fields <-> the arguments, also while some of it is wrong. Pure; knows no widgets."""
+"""Converts between the entries of a form and its arguments, even while some entries are invalid."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLAIN_NAME: Final = re.compile(r"[^\W\d][\w-]*", re.ASCII)
 
 
 def first_object(schema: Any, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return what the raw editor starts with where there are no fields: the arguments, or the defaults."""
+    """Return what the raw editor starts with if there are no fields: the arguments, or the defaults."""
     if arguments is not None:
         return dict(arguments)
     parts = schema.get("properties") if isinstance(schema, dict) else None
@@ -25,7 +25,7 @@ def first_object(schema: Any, arguments: Mapping[str, Any] | None) -> dict[str, 
 
 
 def to_object(form: Form, entries: Entries, base: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the arguments that are typed so far; what is wrong stands in them as it was typed."""
+    """Return the arguments typed so far; invalid entries are included as text."""
     arguments, errors = collect(form, entries, base=base)
     for field in form.leaves():
         if field.path in errors and not is_empty(field, entry := entries.get(field.path, ABSENT)):
@@ -34,7 +34,7 @@ def to_object(form: Form, entries: Entries, base: Mapping[str, Any] | None) -> d
 
 
 def from_object(form: Form, entries: Entries, before: Mapping[str, Any], after: Mapping[str, Any]) -> Entries:
-    """Return the entries once ``before`` was edited into ``after``: those whose value is the same stay as typed."""
+    """Return the entries after ``before`` was edited into ``after``; those with an equal value stay as typed."""
     fresh = fill(form, after)
     return {
         path: entries[path] if path in entries and _same(before, after, path) else entry
@@ -50,7 +50,9 @@ def value_at(value: Any, path: Path) -> Any:
 
 
 def path_at(place: str | Sequence[str | int], paths: Sequence[Path]) -> Path | None:
-    """Return which of ``paths`` a problem's place (``items[2].name``, or its parts) lies in; None for no single one."""
+    """Return which of ``paths`` contains the place of a problem (``items[2].name``, or its parts); None if no single
+    one does.
+    """
     inside = [path for path in paths if _holds(path, place)]
     return max(inside, key=len, default=None)
 

@@ -1,6 +1,6 @@
-"""One field on screen: its label, its box, what may be typed, what it is for, and what is wrong with it.
+"""One row of a form: the label, the box, the limits, the description, and what is wrong.
 
-A row draws all but the box itself, so that a form of two hundred fields stays light. It knows nothing of other rows.
+A row draws everything except the box itself, so that a form of two hundred fields stays fast.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from mcphost.tui.forms.text_boxes import JsonBox, LineBox, LinesBox, NeedsLines
 Box = LineBox | LinesBox | JsonBox | YesNo | OneOf | SeveralOf
 
 MOST_LINES = 10
-"""Lines of a description that are shown, while its field has the focus."""
+"""Lines of a description that are shown while its field is focused."""
 
 WIDEST = 130
-"""Cells of a row; on wider screens the eye would lose it."""
+"""Cells of a row; wider ones are hard to read."""
 
 _NARROW = 72
 _TINY = 34
@@ -36,14 +36,15 @@ _TINY = 34
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """How wide the columns of all rows are, in cells; a note of 0 stands below, a label of 0 above the box."""
+    """The widths of a row's columns in cells. If ``note`` is 0 the note is below the box, if ``label`` is 0 the label
+    above it.
+    """
 
     label: int
     note: int
 
     @classmethod
     def fit(cls, fields: list[FormField], width: int) -> Columns:
-        """Divide ``width`` between labels, boxes and notes."""
         width = min(width, WIDEST)
         if width < _TINY:
             return cls(0, 0)
@@ -56,13 +57,13 @@ class Columns:
 
 
 def label_of(field: FormField) -> Content:
-    """The label, indented as deep as its groups, with a star when it is required."""
+    """The label, indented by its depth, with a star if the field is required."""
     star = ("*", "bold $text-warning") if field.required else ""
     return Content.assemble("  " * (len(field.path) - 1), show_line(field.label, 80), " " if star else "", star)
 
 
 def note_of(field: FormField) -> str:
-    """What may be typed."""
+    """The limits of the value."""
     secret = "looks secret" if field.secret_looking else ""
     hidden = (
         ", ctrl+t shows it" if secret and field.kind in (FieldKind.STRING, FieldKind.INTEGER, FieldKind.NUMBER) else ""
@@ -71,7 +72,6 @@ def note_of(field: FormField) -> str:
 
 
 def box_for(field: FormField, entry: Any) -> Box:
-    """The box that a field is edited with."""
     if field.kind is FieldKind.STRING and isinstance(entry, str) and "\n" in entry and not field.secret_looking:
         return LinesBox(field, entry)
     return _BOXES.get(field.kind, LineBox)(field, entry)
@@ -88,15 +88,13 @@ _BOXES: dict[FieldKind, type[Box]] = {
 
 
 class FieldRow(Widget):
-    """One field."""
-
     DEFAULT_CSS = """
     FieldRow { height: auto; width: 100%; max-width: 130; }
     """
 
     @dataclass
     class Edited(Message):
-        """Something else stands in the box now."""
+        """The user changed the entry."""
 
         row: FieldRow
 
@@ -107,42 +105,40 @@ class FieldRow(Widget):
         self.problem = ""
         self.touched = False
         self.box = box_for(field, entry)
-        self._seen = self.box.entry
+        self._last_entry = self.box.entry
         self._height = 0
         self._place_box()
 
     def compose(self) -> ComposeResult:
-        """The box; the rest is drawn."""
         yield self.box
 
     @property
     def entry(self) -> Any:
-        """What stands in the box, as `mcphost.protocol.forms.form.parse` takes it."""
+        """The entry, as `mcphost.protocol.forms.form.parse` takes it."""
         return self.box.entry
 
     def put(self, entry: Any) -> None:
-        """Put something into the box; this is no edit."""
+        """Set the entry; this is not an edit by the user."""
         if isinstance(self.box, LineBox) and isinstance(box_for(self.field, entry), LinesBox):
             self._swap(entry)
         else:
             self.box.entry = entry
-            self._seen = self.box.entry
+            self._last_entry = self.box.entry
 
-    def say(self, problem: str) -> None:
-        """Show what is wrong; nothing with ``""``."""
+    def show_problem(self, problem: str) -> None:
+        """Show what is wrong; ``""`` removes it."""
         if problem != self.problem:
             self.problem = problem
             self._redraw()
 
     def fit(self, columns: Columns) -> None:
-        """Divide the width anew."""
+        """Use these column widths."""
         if columns != self.columns:
             self.columns = columns
             self._place_box()
             self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """The box, and the lines around it."""
         height = self._above + self._box_height(width) + len(list(self._below(width)))
         if height != self._height and self.is_mounted:
             self.call_after_refresh(self._show_focused)  # the focused row moves with this one
@@ -150,13 +146,12 @@ class FieldRow(Widget):
         return height
 
     def render(self) -> Content:
-        """All but the box."""
         width = max(self.size.width, 8)
         height = self._box_height(width)
         lines = [self._label(width)] if self._above else []
         for line in range(height):
             first = self._label(self.columns.label) if line == 0 and not self._above else Content("")
-            edge = Content.styled("▏", "$text-accent" if self.here else "$foreground-muted")
+            edge = Content.styled("▏", "$text-accent" if self.focused else "$foreground-muted")
             lines.append(Content.assemble(first.pad_right(max(0, self._left - 1 - first.cell_length)), edge))
         if self.columns.note and (note := note_of(self.field)):
             shown = Content.styled(note, "$foreground-muted").truncate(self.columns.note - 1, ellipsis=True)
@@ -164,7 +159,6 @@ class FieldRow(Widget):
         return Content("\n").join([*lines, *self._below(width)])
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """Tell all there is to tell, and be seen."""
         self._redraw()
         self.call_after_refresh(self.scroll_visible, animate=False)
 
@@ -175,18 +169,18 @@ class FieldRow(Widget):
     @on(TextArea.Changed)
     @on(Picked)
     def box_changed(self, event: Message) -> None:
-        """Tell of edits only: a box also reports what it was given."""
+        """Post edits by the user only: a box also reports what it was set to."""
         event.stop()
         entry = self.box.entry
         self._redraw()
-        if entry is not self._seen and not (type(entry) is type(self._seen) and entry == self._seen):
-            self._seen = entry
+        if entry is not self._last_entry and not (type(entry) is type(self._last_entry) and entry == self._last_entry):
+            self._last_entry = entry
             self.touched = True
             self.post_message(self.Edited(self))
 
     @on(NeedsLines)
     def needs_lines(self, event: NeedsLines) -> None:
-        """Several lines were pasted: nothing of them is lost."""
+        """Change to a box of several lines, so that a pasted text is kept."""
         event.stop()
         self._swap(event.text)
         self.box.focus()
@@ -194,8 +188,8 @@ class FieldRow(Widget):
         self.post_message(self.Edited(self))
 
     @property
-    def here(self) -> bool:
-        """Is this the field one is in?"""
+    def focused(self) -> bool:
+        """Is this the focused field?"""
         return self.box.has_focus
 
     @property
@@ -211,7 +205,7 @@ class FieldRow(Widget):
         return self.columns.note if note_of(self.field) else 0
 
     def _redraw(self) -> None:
-        """Draw the row; lay out the form only when the row's height changes."""
+        """Draw the row; lay out the form only if the row's height changes."""
         before = self._height
         self.refresh(layout=self.get_content_height(self.size, self.size, self.size.width) != before)
 
@@ -223,7 +217,7 @@ class FieldRow(Widget):
 
     def _swap(self, entry: Any) -> None:
         old, self.box = self.box, LinesBox(self.field, entry)
-        self._seen = self.box.entry
+        self._last_entry = self.box.entry
         self._place_box()
         old.remove()
         self.mount(self.box)
@@ -235,39 +229,39 @@ class FieldRow(Widget):
         return self.box.height_for(max(width - self._left - self._right, 1))
 
     def _label(self, width: int) -> Content:
-        mark = Content.styled("▸ " if self.here else "  ", "bold $text-accent")
+        mark = Content.styled("▸ " if self.focused else "  ", "bold $text-accent")
         label = Content.assemble(mark, label_of(self.field)).truncate(width + 1, ellipsis=True)
-        return label.stylize("bold" if self.here else "")
+        return label.stylize("bold" if self.focused else "")
 
     def _below(self, width: int) -> Iterator[Content]:
         room = max(width - self._left, 8)
-        for line in self._told(room):
+        for line in self._description_lines(room):
             yield Content.assemble(" " * self._left, line)
         if self.problem:
-            told = Content.styled(f"▲ {show_line(self.problem, 400)}", "bold $text-error")
-            for line in told.wrap(room)[:MOST_LINES]:
+            content = Content.styled(f"▲ {show_line(self.problem, 400)}", "bold $text-error")
+            for line in content.wrap(room)[:MOST_LINES]:
                 yield Content.assemble(" " * self._left, line)
 
-    def _told(self, room: int) -> list[Content]:
-        """The name, limits and description: a line of them, or all while one is here."""
-        field, here = self.field, self.here
+    def _description_lines(self, room: int) -> list[Content]:
+        """The name, limits and description: all of it while focused, else one line."""
+        field, focused = self.field, self.focused
         note = note_of(field)
-        if self.columns.note and not (here and Content(note).cell_length > self.columns.note - 1):
+        if self.columns.note and not (focused and Content(note).cell_length > self.columns.note - 1):
             note = ""
-        name = show_line(field.name, 80) if here and field.title and field.title != field.name else ""
-        description = show(field.description, limit=4000) if here else show_line(field.description, 200)
+        name = show_line(field.name, 80) if focused and field.title and field.title != field.name else ""
+        description = show(field.description, limit=4000) if focused else show_line(field.description, 200)
         text = " · ".join(filter(None, [name, note, description.strip()]))
         if not text:
             return []
-        told = Content.styled(text, "$foreground-muted")
-        if not here:
-            return [told.truncate(room, ellipsis=True)]
-        lines = told.expand_tabs(4).wrap(room)
+        content = Content.styled(text, "$foreground-muted")
+        if not focused:
+            return [content.truncate(room, ellipsis=True)]
+        lines = content.expand_tabs(4).wrap(room)
         return lines[:MOST_LINES] + [Content.styled("…", "$foreground-muted")] * (len(lines) > MOST_LINES)
 
 
 class GroupTitle(Widget):
-    """The title above the fields of an object inside the arguments."""
+    """The title above the fields of a nested object."""
 
     DEFAULT_CSS = """
     GroupTitle { height: auto; width: 100%; max-width: 130; }
@@ -278,13 +272,12 @@ class GroupTitle(Widget):
         self.field = field
 
     def render(self) -> Content:
-        """A rule with the title in it, and the description below."""
         width = max(self.size.width, 8)
         indent = "  " * len(self.field.path)
         title = Content.assemble(indent, label_of(self.field).plain.strip(), " ").truncate(width, ellipsis=True)
         rule = Content.styled("─" * max(0, width - title.cell_length), "$foreground-muted")
         lines = [Content.assemble(title.stylize("bold"), rule)]
         if self.field.description:
-            told = Content.styled(show_line(self.field.description, 400), "$foreground-muted")
-            lines.append(Content.assemble(indent, told).truncate(width, ellipsis=True))
+            content = Content.styled(show_line(self.field.description, 400), "$foreground-muted")
+            lines.append(Content.assemble(indent, content).truncate(width, ellipsis=True))
         return Content("\n").join(lines)

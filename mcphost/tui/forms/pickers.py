@@ -1,6 +1,6 @@
-"""What one chooses with instead of typing: what all pickers have in common, and yes or no.
+"""Pickers: a choice by keys instead of typing, for booleans and enums.
 
-An entry that is no choice is kept, and shown as such, until one chooses.
+An entry that is not one of the choices is kept, and shown as such, until the user chooses.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from mcphost.protocol.forms.form import ABSENT, FormField
 from mcphost.tui.forms.text_boxes import StepAway
 
 LABEL: Final = 120
-"""Characters of a label that are shown."""
 
 
 class Picked(Message):
-    """A picker's entry, or its height, changed."""
+    """The entry or the height of a picker changed."""
 
 
 class Picker(Widget, can_focus=True):
-    """What all pickers have in common: an entry, a height, and leaving."""
+    """The base of pickers: an entry, a height, and leaving."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "step(-1)", "before", id="form.pick_up", show=False, tooltip="Before, or the field before"),
@@ -71,34 +70,32 @@ class Picker(Widget, can_focus=True):
         return self.height_for(width)
 
     def changed(self) -> None:
-        """Show the entry, and tell."""
+        """Draw the entry, and post `Picked`."""
         self.refresh(layout=True)
         self.post_message(Picked())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Keys for lists are someone else's while there is none."""
+        """Keys of lists are left to others."""
         return action not in ("page", "close")
 
     def action_step(self, direction: int) -> None:
-        """Go to another field."""
         self.post_message(StepAway(self, direction))
 
     def action_enter(self) -> None:
         self.post_message(StepAway(self, 1, entered=True))
 
     def action_press(self) -> None:
-        """Choose the next one."""
         self.action_cycle(1)
 
     def action_cycle(self, direction: int) -> None:
-        """Choose the next or the one before."""
+        """Choose the next or previous option."""
 
     def action_clear(self) -> None:
         self.entry = ABSENT
 
 
 class YesNo(Picker):
-    """Yes, no and, where it may be left out, not set."""
+    """Yes, no, and "not set" where the field may be left out."""
 
     def __init__(self, field: FormField, entry: Any) -> None:
         super().__init__(field, entry)
@@ -109,11 +106,12 @@ class YesNo(Picker):
             self._options.append(("null", "null"))
 
     def render(self) -> Content:
-        """All of them on a line."""
         parts = [_radio(self._entry == entry, word) for entry, word in self._options]
         if all(self._entry != entry for entry, _ in self._options):
             nothing = "choose one" if self.field.required else "not set"
-            parts.append(stray(self._entry) if self._entry != "" else Content.styled(nothing, "$foreground-muted"))
+            parts.append(
+                unknown_entry(self._entry) if self._entry != "" else Content.styled(nothing, "$foreground-muted")
+            )
         return Content("  ").join(parts)
 
     def on_key(self, event: events.Key) -> None:
@@ -122,7 +120,6 @@ class YesNo(Picker):
             self.entry = event.character == "y"
 
     def on_click(self, event: events.Click) -> None:
-        """A click chooses what stands there."""
         start = 0
         for entry, word in self._options:
             if start <= event.x < start + len(word) + 2:
@@ -130,7 +127,7 @@ class YesNo(Picker):
             start += len(word) + 4
 
     def action_cycle(self, direction: int) -> None:
-        """Choose the next or the one before."""
+        """Choose the next or previous option."""
         entries = [entry for entry, _ in self._options]
         known = self._entry in entries
         index = entries.index(self._entry) + direction if known else (0 if direction > 0 else -1)
@@ -144,18 +141,17 @@ def _radio(chosen: bool, word: str) -> Content:
     return Content.styled(f"{'●' if chosen else '○'} {word}", "bold" if chosen else "$foreground-muted")
 
 
-def stray(entry: Any) -> Content:
-    """Show an entry that is no choice."""
-    told = entry if isinstance(entry, str) else json.dumps(entry, ensure_ascii=False)
-    return Content.styled(f"▲ {show_line(told, LABEL)}", "$text-error")
+def unknown_entry(entry: Any) -> Content:
+    """Show an entry that is not one of the choices."""
+    text = entry if isinstance(entry, str) else json.dumps(entry, ensure_ascii=False)
+    return Content.styled(f"▲ {show_line(text, LABEL)}", "$text-error")
 
 
 LIST_LINES: Final = 8
-"""Lines of an open list."""
 
 
 class _ListPicker(Picker):
-    """A list with a cursor and a filter, of which only the visible lines are made."""
+    """A list with a cursor and a filter; only visible lines are made."""
 
     def __init__(self, field: FormField, entry: Any, extra: Sequence[tuple[Any, str]] = ()) -> None:
         super().__init__(field, entry)
@@ -163,7 +159,7 @@ class _ListPicker(Picker):
         self.filter = ""
         self.cursor = 0
         self._matches: Sequence[int] = range(len(self.options))
-        self._folded: list[str] | None = None
+        self._casefolded: list[str] | None = None
 
     @property
     def at_cursor(self) -> int | None:
@@ -172,26 +168,24 @@ class _ListPicker(Picker):
 
     @property
     def rows(self) -> int:
-        """Lines that the list takes."""
+        """The height of the list."""
         return max(1, min(LIST_LINES, len(self._matches)))
 
     def chosen(self, index: int) -> bool:
-        """Is the option chosen? None is, where a subclass does not say otherwise."""
         return False
 
     def index_of(self, value: Any) -> int | None:
-        """The option with this value."""
         return next((index for index, (each, _) in enumerate(self.options) if same(each, value)), None)
 
     def narrow(self, text: str) -> None:
-        """Keep in the list what contains ``text``; the cursor stays on its option when that is still there."""
-        if self._folded is None:
-            self._folded = [label.casefold() for _, label in self.options]
-        stood = self.at_cursor
+        """List the options that contain ``text``; the cursor stays on its option if that is still listed."""
+        if self._casefolded is None:
+            self._casefolded = [label.casefold() for _, label in self.options]
+        before = self.at_cursor
         needle = text.casefold()
         self.filter = text
-        self._matches = [index for index, label in enumerate(self._folded) if needle in label]
-        self.cursor = self._matches.index(stood) if stood in self._matches else 0
+        self._matches = [index for index, label in enumerate(self._casefolded) if needle in label]
+        self.cursor = self._matches.index(before) if before in self._matches else 0
         self.refresh(layout=True)
         self.post_message(Picked())
 
@@ -207,29 +201,25 @@ class _ListPicker(Picker):
             yield line.truncate(width, ellipsis=True).stylize("bold" if here else "")
 
     def mark(self, index: int) -> str:
-        """The shape that says whether it is chosen."""
         return "●" if self.chosen(index) else "○"
 
     def label(self, index: int) -> str:
-        """The option's label, safe to show."""
         return show_line(self.options[index][1], LABEL) or '""'
 
     def count(self) -> str:
-        """``8 of 10,000`` while there is a filter."""
+        """``8 of 10,000``."""
         return f"{len(self._matches):,} of {len(self.options):,}"
 
     def move(self, step: int) -> None:
-        """Move the cursor, not beyond the ends."""
         self.cursor = max(0, min(self.cursor + step, len(self._matches) - 1))
         self.refresh()
 
     def action_page(self, direction: int) -> None:
-        """A page up or down."""
         self.move(direction * LIST_LINES)
 
 
 class OneOf(_ListPicker):
-    """One choice: left and right go through them, enter opens the list, letters search in it."""
+    """One choice: left and right change it, enter opens the list, letters filter the list."""
 
     def __init__(self, field: FormField, entry: Any) -> None:
         extra: list[tuple[Any, str]] = []
@@ -241,15 +231,12 @@ class OneOf(_ListPicker):
         self.open = False
 
     def height_for(self, width: int) -> int:
-        """One line, and the list below when it is open."""
         return 1 + self.rows if self.open else 1
 
     def chosen(self, index: int) -> bool:
-        """Is the option chosen?"""
         return same(self.options[index][0], self._entry)
 
     def render(self) -> Content:
-        """The choice, and the list when it is open."""
         width = max(self.size.width, 4)
         if not self.open:
             return self._choice().truncate(width, ellipsis=True)
@@ -258,7 +245,6 @@ class OneOf(_ListPicker):
         return Content("\n").join([head.truncate(width, ellipsis=True), *self.list_lines(width)])
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only an open list has pages and can be closed."""
         return self.open or action not in ("page", "close")
 
     def on_key(self, event: events.Key) -> None:
@@ -269,22 +255,19 @@ class OneOf(_ListPicker):
             self.narrow(self.filter + event.character)
 
     def on_blur(self) -> None:
-        """Going away closes the list."""
         self.action_close()
 
     def on_click(self, event: events.Click) -> None:
-        """A click opens the list."""
         self._show()
 
     def action_step(self, direction: int) -> None:
-        """Move in the list, or go to another field."""
+        """Move in the open list, else go to another field."""
         if self.open:
             self.move(direction)
         else:
             super().action_step(direction)
 
     def action_cycle(self, direction: int) -> None:
-        """Choose the next or the one before."""
         if not self.options or self.open:
             return
         index = self.index_of(self._entry)
@@ -294,7 +277,7 @@ class OneOf(_ListPicker):
     def action_press(self) -> None:
         """Open the list, or choose from it."""
         if self.open:
-            self._take()
+            self._choose()
         else:
             self._show()
 
@@ -302,17 +285,17 @@ class OneOf(_ListPicker):
         """Open the list, or choose from it and go on."""
         if not self.open:
             self._show()
-        elif self._take():
+        elif self._choose():
             self.post_message(StepAway(self, 1))
 
     def action_close(self) -> None:
-        """Close the list; the choice stays."""
+        """Close the list without choosing."""
         if self.open:
             self.open = False
             self.changed()
 
     def action_clear(self) -> None:
-        """Take a letter from the search, or choose nothing."""
+        """Delete a letter of the filter, or choose nothing."""
         if self.open and self.filter:
             self.narrow(self.filter[:-1])
         elif not self.open:
@@ -324,7 +307,7 @@ class OneOf(_ListPicker):
             self.narrow("")
             self.cursor = self.index_of(self._entry) or 0
 
-    def _take(self) -> bool:
+    def _choose(self) -> bool:
         if self.at_cursor is None:
             return False
         self._entry = self.options[self.at_cursor][0]
@@ -335,7 +318,7 @@ class OneOf(_ListPicker):
         index = self.index_of(self._entry)
         if index is None:
             nothing = self._entry is ABSENT
-            middle = Content.styled("choose one", "$foreground-muted") if nothing else stray(self._entry)
+            middle = Content.styled("choose one", "$foreground-muted") if nothing else unknown_entry(self._entry)
         else:
             middle = Content.styled(self.label(index), "$foreground-muted" if self._entry is ABSENT else "")
         place = Content.styled(f"  {len(self.field.choices):,} choices", "$foreground-muted")
@@ -343,7 +326,7 @@ class OneOf(_ListPicker):
 
 
 class SeveralOf(_ListPicker):
-    """Several choices: space takes one or gives it back, letters search."""
+    """Several choices: space toggles one, letters filter the list."""
 
     def __init__(self, field: FormField, entry: Any) -> None:
         super().__init__(field, entry)
@@ -352,7 +335,7 @@ class SeveralOf(_ListPicker):
 
     @property
     def entry(self) -> Any:
-        """The chosen values, in the order they were chosen; or what it was before, when nothing was touched."""
+        """The chosen values in the order they were chosen; the original entry until something is chosen."""
         return self._entry
 
     @entry.setter
@@ -362,29 +345,25 @@ class SeveralOf(_ListPicker):
         self.changed()
 
     def height_for(self, width: int) -> int:
-        """A line that counts, and the list."""
         return 1 + self.rows
 
     def chosen(self, index: int) -> bool:
-        """Is the option chosen?"""
         return index in self._picked
 
     def mark(self, index: int) -> str:
-        """Boxes, since several can be chosen."""
         return "[x]" if self.chosen(index) else "[ ]"
 
     def render(self) -> Content:
-        """How many are chosen, and the list."""
         width = max(self.size.width, 4)
         head = Content.styled(f"{len(self._picked):,} chosen of {len(self.options):,}", "$foreground-muted")
         if self.filter:
             head = Content.assemble(head, " · / ", show_line(self.filter, 40), ("▏", "bold"))
         if self._entry not in (ABSENT, "") and not self._is_known():
-            head = Content.assemble(head, " ", stray(self._entry))
+            head = Content.assemble(head, " ", unknown_entry(self._entry))
         return Content("\n").join([head.truncate(width, ellipsis=True), *self.list_lines(width)])
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """There is always a list; escape is ours only while one searches."""
+        """Escape is left to others unless there is a filter."""
         return action != "close" or bool(self.filter)
 
     def on_key(self, event: events.Key) -> None:
@@ -397,14 +376,13 @@ class SeveralOf(_ListPicker):
         self.refresh()
 
     def action_step(self, direction: int) -> None:
-        """Move in the list, or leave it at its ends."""
+        """Move in the list, and leave it at its ends."""
         if 0 <= self.cursor + direction < len(self._matches):
             self.move(direction)
         else:
             self.post_message(StepAway(self, direction))
 
     def action_press(self) -> None:
-        """Take what is under the cursor, or give it back."""
         index = self.at_cursor
         if index is None:
             return
@@ -419,7 +397,6 @@ class SeveralOf(_ListPicker):
         self.narrow("")
 
     def action_clear(self) -> None:
-        """Take a letter from the search."""
         if self.filter:
             self.narrow(self.filter[:-1])
 
@@ -434,7 +411,7 @@ class SeveralOf(_ListPicker):
 
 
 def same(one: Any, other: Any) -> bool:
-    """Are they the same choice? true is not 1."""
+    """Are they the same choice? Unlike Python, true is not 1."""
     return one is other or (isinstance(one, bool) == isinstance(other, bool) and bool(one == other))
 
 

@@ -1,4 +1,4 @@
-"""The arguments as JSON: an editor, why it is shown, and what is wrong with what stands in it."""
+"""The editor for arguments as JSON."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from mcphost.protocol.display import show_line
 from mcphost.protocol.forms.form import FieldError, FieldKind, FormField, parse
 from mcphost.tui.forms.text_boxes import JsonArea, escape
 
-_WHOLE = FormField(("arguments",), FieldKind.JSON, required=True)
+_ARGUMENTS = FormField(("arguments",), FieldKind.JSON, required=True)
 
 
 class RawArea(JsonArea):
-    """The editor itself."""
-
     DEFAULT_CSS = """
     RawArea, RawArea.-textual-compact { background: $surface; height: 1fr; min-height: 3; }
     """
@@ -30,7 +28,7 @@ class RawArea(JsonArea):
 
 
 class RawEditor(Vertical):
-    """An editor for the whole of the arguments."""
+    """The editor, why it is shown, and what is wrong with its text."""
 
     DEFAULT_CSS = """
     RawEditor {
@@ -45,7 +43,6 @@ class RawEditor(Vertical):
         self._listed: Sequence[tuple[str, str]] | None = None
 
     def compose(self) -> ComposeResult:
-        """The reason, the editor, the problems."""
         yield Static(id="reason", markup=False)
         yield RawArea()
         yield Static(id="problems", markup=False)
@@ -56,7 +53,6 @@ class RawEditor(Vertical):
 
     @property
     def text(self) -> str:
-        """What stands in the editor."""
         return self.area.text
 
     @text.setter
@@ -64,26 +60,28 @@ class RawEditor(Vertical):
         self.area.text = escape(text)
 
     def explain(self, reason: str) -> None:
-        """Say why there is JSON instead of fields."""
+        """Say why JSON is shown instead of fields."""
         self.query_one("#reason", Static).update(Content(show_line(reason)))
 
     def list_problems(self, problems: Sequence[tuple[str, str]]) -> None:
-        """List what is wrong: where, and a sentence."""
+        """List the problems, each with its place."""
         if problems == self._listed:
             return  # an update lays out the whole screen
         self._listed = problems
-        lines = [Content.assemble(("▲ ", "bold $text-error"), *_told(place, words)) for place, words in problems[:7]]
+        lines = [
+            Content.assemble(("▲ ", "bold $text-error"), *_problem_line(place, words)) for place, words in problems[:7]
+        ]
         if len(problems) > len(lines):
             lines.append(Content.styled(f"and {len(problems) - len(lines)} more", "$foreground-muted"))
-        told = self.query_one("#problems", Static)
-        told.update(Content("\n").join(lines))
-        told.display = bool(lines)
+        widget = self.query_one("#problems", Static)
+        widget.update(Content("\n").join(lines))
+        widget.display = bool(lines)
 
 
 def read_object(text: str) -> tuple[dict[str, Any] | None, str]:
     """Return the object in ``text``, or None and why there is none."""
     try:
-        value = parse(_WHOLE, text)
+        value = parse(_ARGUMENTS, text)
     except FieldError as error:
         return None, f"this {error}"
     if not isinstance(value, dict):
@@ -91,6 +89,6 @@ def read_object(text: str) -> tuple[dict[str, Any] | None, str]:
     return value, ""
 
 
-def _told(place: str, words: str) -> tuple[Content, Content]:
+def _problem_line(place: str, words: str) -> tuple[Content, Content]:
     where = Content.styled(f"{show_line(place, 80)} " if place else "", "bold")
     return where, Content(show_line(words, 300))

@@ -1,7 +1,7 @@
-"""The form as a whole: the rows, the raw editor beside them, moving, submitting, and what is wrong.
+"""The form made from a JSON Schema: the rows, the raw editor, and what is wrong.
 
-It checks what `mcphost.protocol.forms.form` checks. Whether the arguments fit the whole schema is for its parent to
-ask, which hands the answer to `SchemaForm.set_errors`. It remembers nothing by itself: see `SchemaForm.state`.
+It makes the checks of `mcphost.protocol.forms.form`. Its parent validates against the whole schema and calls
+`SchemaForm.set_errors`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mcphost.tui.forms.text_boxes import StepAway, dump
 
 
 class NoFields(Static, can_focus=True):
-    """Stands where there is nothing to fill in, and takes the focus."""
+    """Shown if there is nothing to fill in; takes the focus."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "enter", "run", id="form.empty", show=False, tooltip="Submit the form"),
@@ -45,7 +45,7 @@ class NoFields(Static, can_focus=True):
 
 
 class FormKeys(Static):
-    """The buttons at the end, as a line."""
+    """The keys of the form as clickable text."""
 
     DEFAULT_CSS = """
     FormKeys { height: 1; padding: 0 1; text-align: right; color: $foreground-muted; }
@@ -53,15 +53,13 @@ class FormKeys(Static):
 
     @dataclass
     class Pressed(Message):
-        """A button was clicked."""
-
         action: str
 
     def action_press(self, action: str) -> None:
         self.post_message(self.Pressed(action))
 
     def offer(self, submit_label: str, other: str) -> None:
-        """Show what submitting is called, and what ``ctrl+j`` leads to; nothing does with ``""``."""
+        """Show the name of submitting, and where ctrl+j leads; ``""``: nowhere."""
         action = "fields" if other == "fields" else "raw"
         toggle = f" · [@click=press('{action}')]ctrl+j {other}[/]" if other else ""
         keys = f"[@click=press('submit')]ctrl+r $label[/]{toggle}"
@@ -69,15 +67,15 @@ class FormKeys(Static):
 
 
 RAW_KEYS: Final = "ctrl+j,alt+j,f7"
-"""From the fields to raw JSON and back: some terminals send ctrl+j as enter."""
+"""Toggles raw JSON; more than one key, since some terminals send ctrl+j as enter."""
 
 Problems = Sequence[tuple[str | Sequence[str | int], str]]
-"""Where (as ``items[2].name`` or its parts; empty for the whole), and a sentence that goes on from there."""
+"""A place (``items[2].name`` or its parts; empty for the whole), and a sentence that continues from there."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormState:
-    """What was typed, to put it back later into a form of the same schema."""
+    """What was typed, to restore it in a form of the same schema."""
 
     entries: Entries
     base: Mapping[str, Any] | None
@@ -87,8 +85,6 @@ class FormState:
 
 
 class SchemaForm(Vertical):
-    """A form made from a JSON Schema."""
-
     HELP = (
         "Fill in the fields; * marks what is required. What is left empty is not sent.\n"
         "enter goes to the next field and submits on the last, tab and shift+tab move, ctrl+r submits from anywhere.\n"
@@ -114,14 +110,14 @@ class SchemaForm(Vertical):
 
     @dataclass
     class Submitted(Message):
-        """The user wants the arguments to be sent."""
+        """The user submitted these arguments."""
 
         form: SchemaForm
         arguments: dict[str, Any]
 
     @dataclass
     class Changed(Message):
-        """The user changed something; ``valid``: there are arguments now."""
+        """The user changed something; ``valid``: the form holds valid arguments now."""
 
         form: SchemaForm
         valid: bool
@@ -133,36 +129,35 @@ class SchemaForm(Vertical):
         self._rows: dict[Path, FieldRow] = {}
         self._base: Mapping[str, Any] | None = None
         self._raw_before: Mapping[str, Any] = {}
-        self._raw_seen = ""
-        self._outside: dict[Path, str] = {}
-        self._elsewhere: list[tuple[str, str]] = []
-        self._tried = False
-        self._said: list[str] = []
+        self._raw_text = ""
+        self._parent_errors: dict[Path, str] = {}
+        self._other_errors: list[tuple[str, str]] = []
+        self._was_submitted = False
+        self._status_lines: list[str] = []
         self._last: Widget | None = None
         self._columns = Columns(12, 0)
         self._loading = asyncio.Lock()
 
     def compose(self) -> ComposeResult:
-        """The fields, the raw editor, and the lines below."""
         yield VerticalScroll(id="fields", can_focus=False)
         yield RawEditor()
         yield Static(id="status", markup=False)
         yield FormKeys()
 
     async def load(self, schema: Any, arguments: Mapping[str, Any] | None = None) -> None:
-        """Replace the whole form, filled with ``arguments``, or without any with the defaults of the schema."""
+        """Replace the form, and fill it with ``arguments``, or without them with the schema's defaults."""
         form = self._form = read_form(schema)
-        self._base, self._tried, self._last = arguments, False, None
-        self._outside, self._elsewhere = {}, []
-        self._say([])
+        self._base, self._was_submitted, self._last = arguments, False, None
+        self._parent_errors, self._other_errors = {}, []
+        self._show_status([])
         entries = fill(form, arguments)
         self._columns = Columns.fit(list(form.leaves()), self._room)
         self._rows = {each.path: FieldRow(each, entries[each.path], self._columns) for each in form.leaves()}
         self._set_raw(dump(first_object(schema, arguments)), {})
         self._show_raw(form.raw_only is not None)
-        widgets = list(self._widgets(form.fields)) or [self._nothing()]
+        widgets = list(self._widgets(form.fields)) or [self._no_fields()]
         async with self._loading:
-            if form is self._form:  # else another one was asked for meanwhile
+            if form is self._form:  # else another form was loaded meanwhile
                 fields = self.query_one("#fields", VerticalScroll)
                 with self.app.batch_update():
                     await fields.remove_children()
@@ -171,40 +166,38 @@ class SchemaForm(Vertical):
 
     @property
     def raw_shown(self) -> bool:
-        """Is it JSON that one edits now?"""
+        """Is raw JSON being edited?"""
         return self.has_class("-raw")
 
     def values(self) -> dict[str, Any] | None:
-        """Return the arguments, or None while something is wrong with them; raw JSON need only be an object."""
+        """Return the arguments, or None while they are invalid; raw JSON need only be an object."""
         if self.raw_shown:
             return read_object(self._raw.text)[0]
         arguments, errors = self._collect()
         return None if errors else arguments
 
     def state(self) -> FormState:
-        """Return all that was typed."""
         return FormState(self._entries(), self._base, self._raw.text, self.raw_shown, self._raw_before)
 
     def restore(self, state: FormState) -> None:
-        """Put back what was typed; what the form has no field for any more is left out."""
+        """Restore what was typed, as far as the form still has these fields."""
         self._base = state.base
         for path, entry in state.entries.items():
             if path in self._rows:
                 self._rows[path].put(entry)
         self._set_raw(state.raw, state.raw_before)
         self._show_raw(state.raw_shown or self._form.raw_only is not None)
-        self._judge()
+        self._show_errors()
 
     def focus_first(self) -> None:
-        """Put the cursor where one begins."""
         first = next(iter(self._rows.values()), None)
         target = self._raw.area if self.raw_shown else first.box if first else self.query_one(NoFields)
         target.focus()
 
     def submit(self) -> None:
-        """Post `Submitted`, or go to the first thing that is wrong and say how many are."""
-        self._tried = True
-        errors = self._judge()
+        """Post `Submitted`, or focus the first field that is wrong and say how many are."""
+        self._was_submitted = True
+        errors = self._show_errors()
         if (arguments := self.values()) is not None:
             self.post_message(self.Submitted(self, arguments))
         elif self.raw_shown:
@@ -213,22 +206,20 @@ class SchemaForm(Vertical):
             next(row for path, row in self._rows.items() if path in errors).box.focus()
 
     def set_errors(self, problems: Problems) -> None:
-        """Mark what is wrong beyond the form's own checks; each mark goes with the next edit of its field."""
-        self._outside, self._elsewhere = {}, []
+        """Mark errors beyond the form's own checks; a mark goes away when its field is edited."""
+        self._parent_errors, self._other_errors = {}, []
         for place, sentence in problems:
             path = path_at(place, list(self._rows))
             if path is None or self.raw_shown:
-                self._elsewhere.append((place if isinstance(place, str) else ".".join(map(str, place)), sentence))
+                self._other_errors.append((place if isinstance(place, str) else ".".join(map(str, place)), sentence))
             else:
-                self._outside.setdefault(path, sentence)
-        self._judge()
+                self._parent_errors.setdefault(path, sentence)
+        self._show_errors()
 
     def on_mount(self) -> None:
-        """Say which keys there are."""
         self._show_raw(self.raw_shown)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Divide the width anew."""
         columns = Columns.fit([row.field for row in self._rows.values()], self._room)
         if columns != self._columns:
             self._columns = columns
@@ -236,19 +227,18 @@ class SchemaForm(Vertical):
                 row.fit(columns)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """Remember where one is, to come back from the raw editor."""
+        """Remember the focused field, to return to it from raw JSON."""
         if not isinstance(event.widget, RawArea):
             self._last = event.widget
 
     @on(FormKeys.Pressed)
     async def key_line_pressed(self, event: FormKeys.Pressed) -> None:
-        """A click does what the key does."""
         event.stop()
         await self.run_action(event.action)
 
     @on(StepAway)
     def step_away(self, event: StepAway) -> None:
-        """Go to the next field, or the one before."""
+        """Focus the next or previous field."""
         event.stop()
         rows = list(self._rows.values())
         index = next((place for place, row in enumerate(rows) if row.box is event.box), len(rows))
@@ -256,41 +246,38 @@ class SchemaForm(Vertical):
             self.submit()
         elif 0 <= index + event.step < len(rows):
             rows[index].touched = rows[index].touched or event.entered
-            self._judge()
+            self._show_errors()
             rows[index + event.step].box.focus()
 
     @on(FieldRow.Edited)
     def field_edited(self, event: FieldRow.Edited) -> None:
-        """Check what is typed."""
         event.stop()
-        self._outside.pop(event.row.field.path, None)
-        self._elsewhere = []
-        self.post_message(self.Changed(self, not self._judge()))
+        self._parent_errors.pop(event.row.field.path, None)
+        self._other_errors = []
+        self.post_message(self.Changed(self, not self._show_errors()))
 
     @on(TextArea.Changed)
     def raw_edited(self, event: TextArea.Changed) -> None:
         event.stop()
-        if self._raw.text != self._raw_seen:
-            self._raw_seen = self._raw.text
-            self._outside, self._elsewhere = {}, []
-            self._judge()
+        if self._raw.text != self._raw_text:
+            self._raw_text = self._raw.text
+            self._parent_errors, self._other_errors = {}, []
+            self._show_errors()
             self.post_message(self.Changed(self, self.values() is not None))
 
     def action_submit(self) -> None:
         self.submit()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """One key leads to the JSON, and back to the fields where there are some."""
         if action == "raw":
             return not self.raw_shown
         return action != "fields" or (self.raw_shown and self._form.raw_only is None)
 
     def action_fields(self) -> None:
-        """Go back to the fields; JSON that is none stays where it is."""
+        """Return to the fields; invalid JSON stays where it is."""
         self._toggle_raw()
 
     def action_raw(self) -> None:
-        """Go from the fields to raw JSON."""
         self._toggle_raw()
 
     def _toggle_raw(self) -> None:
@@ -298,11 +285,11 @@ class SchemaForm(Vertical):
             before = to_object(self._form, self._entries(), self._base)
             self._set_raw(dump(before), before)
             self._show_raw(True)
-        elif self._form.raw_only is None and self._take_raw():
+        elif self._form.raw_only is None and self._apply_raw():
             self._show_raw(False)
         else:
             self.app.bell()
-        self._judge()
+        self._show_errors()
         if self.raw_shown or self._last is None or not self._last.is_attached:
             self.focus_first()
         else:
@@ -314,7 +301,7 @@ class SchemaForm(Vertical):
 
     @property
     def _room(self) -> int:
-        return max(self.size.width - 1, 1)  # the scrollbar has a column
+        return max(self.size.width - 1, 1)  # one column for the scrollbar
 
     def _widgets(self, fields: tuple[FormField, ...]) -> Iterator[Widget]:
         for each in fields:
@@ -324,7 +311,7 @@ class SchemaForm(Vertical):
             else:
                 yield self._rows[each.path]
 
-    def _nothing(self) -> NoFields:
+    def _no_fields(self) -> NoFields:
         words = f"Nothing to fill in: there are no arguments. enter or ctrl+r: {self._submit_label}."
         return NoFields(words, markup=False)
 
@@ -336,10 +323,10 @@ class SchemaForm(Vertical):
 
     def _set_raw(self, text: str, before: Mapping[str, Any]) -> None:
         self._raw.text = text
-        self._raw_seen, self._raw_before = self._raw.text, before
+        self._raw_text, self._raw_before = self._raw.text, before
 
-    def _take_raw(self) -> bool:
-        """Put the JSON into the fields, unless it is as it was or cannot be read."""
+    def _apply_raw(self) -> bool:
+        """Put the JSON into the fields; return False if it is invalid."""
         after, _ = read_object(self._raw.text)
         if after is None:
             return False
@@ -359,14 +346,14 @@ class SchemaForm(Vertical):
         self.query_one(FormKeys).offer(self._submit_label, "" if reason else "fields" if shown else "raw JSON")
         self.refresh_bindings()
 
-    def _judge(self) -> dict[Path, str]:
-        """Show what is wrong, where one was already or everywhere once submitted; return all that is."""
+    def _show_errors(self) -> dict[Path, str]:
+        """Show the errors of fields that were edited, or of all after a submit; return all errors."""
         errors = {} if self.raw_shown else self._collect()[1]
         for path, row in self._rows.items():
-            known = errors.get(path, "") if self._tried or row.touched else ""
-            row.say(known or self._outside.get(path, ""))
+            known = errors.get(path, "") if self._was_submitted or row.touched else ""
+            row.show_problem(known or self._parent_errors.get(path, ""))
         self._raw.list_problems(self._raw_problems() if self.raw_shown else [])
-        self._say([] if self.raw_shown else self._summary(len(errors.keys() | self._outside.keys())))
+        self._show_status([] if self.raw_shown else self._summary(len(errors.keys() | self._parent_errors.keys())))
         return errors
 
     def _raw_problems(self) -> list[tuple[str, str]]:
@@ -375,17 +362,17 @@ class SchemaForm(Vertical):
             return [("", why)]
         _, errors = collect(self._form, fill(self._form, arguments), base=arguments)
         listed = {".".join(path): words for path, words in errors.items()}
-        return [*listed.items(), *((place, words) for place, words in self._elsewhere if place not in listed)]
+        return [*listed.items(), *((place, words) for place, words in self._other_errors if place not in listed)]
 
     def _summary(self, wrong: int) -> list[str]:
         counted = "1 field is wrong" if wrong == 1 else f"{wrong} fields are wrong"
-        said = [counted] if wrong and (self._tried or self._outside) else []
-        return said + [f"{place} {words}".strip() for place, words in self._elsewhere[:3]]
+        lines = [counted] if wrong and (self._was_submitted or self._parent_errors) else []
+        return lines + [f"{place} {words}".strip() for place, words in self._other_errors[:3]]
 
-    def _say(self, lines: list[str]) -> None:
-        if lines == self._said:
-            return  # an update lays out the whole screen, which costs more than all checks of a keystroke
-        self._said = lines
+    def _show_status(self, lines: list[str]) -> None:
+        if lines == self._status_lines:
+            return  # an update lays out the whole screen, which takes longer than all checks of a keystroke
+        self._status_lines = lines
         status = self.query_one("#status", Static)
         status.update(Content("\n".join(f"▲ {show_line(line, 300)}" for line in lines)))
         status.display = bool(lines)

@@ -1,7 +1,4 @@
-"""The boxes one types into: a line, several lines, JSON. Each holds an entry that `parse` takes.
-
-A box says by messages that one wants to leave it; it knows neither its label nor whether its entry is right.
-"""
+"""The boxes for typed entries: a line, several lines, JSON."""
 
 from __future__ import annotations
 
@@ -24,20 +21,20 @@ from textual.widgets import TextArea
 from mcphost.dataclass import dataclass
 from mcphost.protocol.display import MARKS_PER_BASE, show
 from mcphost.protocol.forms.form import ABSENT, FieldError, FieldKind, FormField, parse, render
-from mcphost.tui.kit.line_input import LineInput
+from mcphost.tui.kit.inputs import LineInput
 
 _MARK = re.compile(r"⟨U\+([0-9A-F]{4,6})⟩")
 
 
 def conceal(text: str, *, lines: bool = False) -> str:
-    """Return ``text`` with a mark for each character not safe to show; line ends and tabs stay when ``lines``."""
+    """Return ``text`` with a mark for each character that is not safe to show; ``lines`` keeps line ends and tabs."""
     kept = "\n\t" if lines else ""
     if show(text) == text and not _MARK.search(text) and (lines or not re.search(r"[\n\t]", text)):
         return text
     literal = {match.start() for match in _MARK.finditer(text)}
     return "".join(
         f"⟨U+{ord(char):04X}⟩" if (unsafe or index in literal) and char not in kept else char
-        for index, (char, unsafe) in enumerate(_judged(text, kept))
+        for index, (char, unsafe) in enumerate(_marked_characters(text, kept))
     )
 
 
@@ -50,7 +47,7 @@ def escape(text: str) -> str:
     r"""Return JSON ``text`` with ``\u202e`` for each character not safe to show; still the same JSON."""
     if show(text) == text:
         return text
-    return "".join(_escaped(char) if unsafe else char for char, unsafe in _judged(text, "\n\t"))
+    return "".join(_escaped(char) if unsafe else char for char, unsafe in _marked_characters(text, "\n\t"))
 
 
 def dump(value: Any) -> str:
@@ -61,8 +58,8 @@ def dump(value: Any) -> str:
         return "{}"
 
 
-def _judged(text: str, kept: str) -> Iterator[tuple[str, bool]]:
-    """Yield each character and whether it has to be marked; combining marks are, from the fifth on one base."""
+def _marked_characters(text: str, kept: str) -> Iterator[tuple[str, bool]]:
+    """Yield each character and whether it must be marked; of combining marks, from the fifth on one base."""
     run = 0
     for char in text:
         run = run + 1 if unicodedata.combining(char) or unicodedata.category(char) in ("Mn", "Me") else 0
@@ -78,7 +75,7 @@ def _escaped(char: str) -> str:
 
 
 TEXT_LINES: Final = (3, 8)
-"""Least and most lines of a box for several lines."""
+"""The least and greatest height of a box for several lines."""
 
 _NUMBERS: Final = (FieldKind.INTEGER, FieldKind.NUMBER)
 _TEXTS: Final = (FieldKind.STRING, FieldKind.TEXT)
@@ -86,7 +83,7 @@ _TEXTS: Final = (FieldKind.STRING, FieldKind.TEXT)
 
 @dataclass
 class StepAway(Message):
-    """One wants to go to the field after that of ``box`` (``step`` 1) or before it (-1); ``entered``: by enter."""
+    """The user goes to the next field (``step`` 1) or the previous one (-1); ``entered``: by enter."""
 
     box: Widget
     step: int
@@ -94,7 +91,7 @@ class StepAway(Message):
 
 
 class NeedsLines(Message):
-    """A text of several lines came into a box that has only one."""
+    """A text of several lines was pasted into a box that has only one."""
 
     def __init__(self, box: LineBox, text: str) -> None:
         super().__init__()
@@ -102,25 +99,25 @@ class NeedsLines(Message):
         self.text = text
 
 
-def hint(field: FormField, here: bool = False) -> str:
-    """What it means that nothing is typed; more of it while one is ``here``."""
+def hint(field: FormField, focused: bool = False) -> str:
+    """The placeholder: what an empty field means; with more detail if the field is focused (``focused``)."""
     if field.null_when_empty:
         return "empty: null"
-    quotes = '; "" sends an empty text' if here and field.kind in _TEXTS else ""
+    quotes = '; "" sends an empty text' if focused and field.kind in _TEXTS else ""
     return ("required" if field.required else "left out") + quotes
 
 
-def nudge(field: FormField, text: str, step: int) -> str | None:
-    """Return the number in ``text`` one ``step`` on, within the field's range; None when it stands at the end of it."""
+def stepped_number(field: FormField, text: str, step: int) -> str | None:
+    """Return the number in ``text`` plus ``step``, within the field's range; None at its end."""
     rules = field.rules
     size = abs(rules.multiple_of) or 1 if isinstance(rules.multiple_of, int) else 1
     try:
         number = _typed_number(text)
-        wanted = 0 if number is None else number + step * size
+        target = 0 if number is None else number + step * size
         for bound, end in ((rules.minimum, max), (rules.maximum, min)):
             if bound is not None and math.isfinite(bound):
-                wanted = end(wanted, bound)
-        told = str(render(field, wanted))
+                target = end(target, bound)
+        told = str(render(field, target))
         parse(field, told)
     except (FieldError, ValueError, OverflowError):
         return None
@@ -134,7 +131,7 @@ def _typed_number(text: str) -> int | float | None:
 
 
 class LineBox(LineInput):
-    """One line of text, or a number that up and down change."""
+    """A line of text, or a number that up and down change."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "step(-1)", "field before", id="form.up", show=False, tooltip="Field before, or one more"),
@@ -164,25 +161,22 @@ class LineBox(LineInput):
         return 1
 
     def on_focus(self) -> None:
-        """Say more of what it means that nothing is typed."""
-        self.placeholder = hint(self.field, here=True)
+        self.placeholder = hint(self.field, focused=True)
 
     def on_blur(self) -> None:
         self.placeholder = hint(self.field)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what looks like a secret can be revealed."""
         return action != "reveal" or self.field.secret_looking
 
     def action_reveal(self) -> None:
-        """Show what is hidden, or hide it again."""
         self.password = not self.password
 
     def action_step(self, direction: int) -> None:
         """Change a number by one, or go to another field."""
         if self.field.kind not in _NUMBERS:
             self.post_message(StepAway(self, direction))
-        elif (told := nudge(self.field, self.value, -direction)) is not None:
+        elif (told := stepped_number(self.field, self.value, -direction)) is not None:
             self.value = told
             self.cursor_position = len(told)
 
@@ -190,15 +184,14 @@ class LineBox(LineInput):
         self.post_message(StepAway(self, 1, entered=True))
 
     def action_paste(self) -> None:
-        """Paste what was copied in mcphost."""
-        self._take(self.app.clipboard)
+        self._insert_pasted(self.app.clipboard)
 
     def _on_paste(self, event: events.Paste) -> None:
         event.prevent_default()
         event.stop()
-        self._take(event.text)
+        self._insert_pasted(event.text)
 
-    def _take(self, pasted: str) -> None:
+    def _insert_pasted(self, pasted: str) -> None:
         pasted = pasted.replace("\r\n", "\n").replace("\r", "\n")
         if self.field.kind not in _TEXTS or self.password or "\n" not in pasted.strip("\n"):
             self.replace(conceal(pasted.strip("\n")), *self.selection)
@@ -208,18 +201,17 @@ class LineBox(LineInput):
 
 
 class SafeArea(TextArea):
-    """A text area into which nothing unseen can be pasted."""
+    """A text area that marks invisible characters in pasted text."""
 
     def action_paste(self) -> None:
-        """Paste what was copied in mcphost."""
-        self._take(self.app.clipboard)
+        self._insert_pasted(self.app.clipboard)
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.prevent_default()
         event.stop()
-        self._take(event.text)
+        self._insert_pasted(event.text)
 
-    def _take(self, pasted: str) -> None:
+    def _insert_pasted(self, pasted: str) -> None:
         text = self._safe(pasted.replace("\r\n", "\n").replace("\r", "\n"))
         self.replace(text, *self.selection, maintain_selection_offset=False)
 
@@ -228,7 +220,7 @@ class SafeArea(TextArea):
 
 
 class LinesBox(SafeArea):
-    """Several lines of text; tab goes on, and so do up and down at the ends."""
+    """Several lines of text; tab leaves the box, and so do up and down at its ends."""
 
     DEFAULT_CSS = """
     LinesBox, LinesBox.-textual-compact {
@@ -253,7 +245,7 @@ class LinesBox(SafeArea):
         self.text = self._shown(entry)
 
     def height_for(self, width: int) -> int:
-        """As many lines as it needs, between `TEXT_LINES`."""
+        """As high as its text, within `TEXT_LINES`."""
         least, most = TEXT_LINES
         width = max(width - 1, 1)
         if self.size.width and self.wrap_width == width:
@@ -263,8 +255,7 @@ class LinesBox(SafeArea):
         return min(max(needed, least), most)
 
     def on_focus(self) -> None:
-        """Say more of what it means that nothing is typed."""
-        self.placeholder = hint(self.field, here=True)
+        self.placeholder = hint(self.field, focused=True)
 
     def on_blur(self) -> None:
         self.placeholder = hint(self.field)
@@ -273,14 +264,12 @@ class LinesBox(SafeArea):
         return self.height_for(width)
 
     def action_cursor_up(self, select: bool = False) -> None:
-        """Leave at the first line."""
         if not select and self.navigator.is_first_wrapped_line(self.cursor_location):
             self.post_message(StepAway(self, -1))
             return
         super().action_cursor_up(select)
 
     def action_cursor_down(self, select: bool = False) -> None:
-        """Leave at the last line."""
         if not select and self.navigator.is_last_wrapped_line(self.cursor_location):
             self.post_message(StepAway(self, 1))
             return
@@ -291,7 +280,7 @@ class LinesBox(SafeArea):
 
 
 class JsonArea(SafeArea):
-    """Colours JSON line by line, which its strings, never longer than a line, allow."""
+    """Colours JSON line by line, which works because a JSON string never spans lines."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"json--key", "json--text", "json--number", "json--word"}
 
@@ -324,7 +313,7 @@ _TOKEN = re.compile(
 class JsonBox(JsonArea, LinesBox):
     """A small box for any JSON value."""
 
-    DEFAULT_CSS = LinesBox.DEFAULT_CSS.replace("LinesBox", "JsonBox")  # only that of the first base is inherited
+    DEFAULT_CSS = LinesBox.DEFAULT_CSS.replace("LinesBox", "JsonBox")  # Textual inherits only the CSS of the first base
 
     @property
     def entry(self) -> Any:

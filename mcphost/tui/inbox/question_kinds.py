@@ -1,6 +1,6 @@
-"""Which screen asks a question of which kind, and how it is called in the inbox: one table, and nowhere else.
+"""Which screen asks a question of which kind, and how the inbox describes it.
 
-A kind that is not in the table stays in the inbox, where it can be declined.
+A question that is not in the table stays in the inbox, where it can be declined.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mcphost.host.consent.questions import (
 from mcphost.host.host import Host
 from mcphost.protocol.display import show_name
 from mcphost.tui.bridge import OpenQuestion
-from mcphost.tui.consent.origin import reason_of
+from mcphost.tui.consent.origin import origin_of
 
 if TYPE_CHECKING:
     from mcphost.tui.kit.modal import QuestionDialog
@@ -31,28 +31,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class QuestionKind:
-    """How a kind of question is asked."""
-
     screen: Callable[[Host, OpenQuestion, Any], QuestionDialog]
-    """Makes the screen; given the question itself last, as what it is."""
+    """Makes the screen; the last argument is the question."""
     words: Callable[[Any], str] = lambda question: str(question.about)
-    """What is asked, for the inbox; may hold foreign text."""
+    """A description for the inbox; may hold foreign text."""
     mark: str = "?"
-    """Stands before it in the inbox; one cell."""
+    """One cell before it in the inbox."""
 
 
 def kind_of(question: Question) -> QuestionKind | None:
-    """How this question is asked; None where no screen for it is made yet."""
+    """Return None for a question that has no screen."""
     return KINDS.get(type(question))
 
 
 def words_of(question: Question) -> str:
-    """What is asked, in a few words; may hold foreign text."""
+    """A short description of the question; may hold foreign text."""
     kind = kind_of(question)
     return question.about if kind is None else kind.words(question)
 
 
-# The screens are imported when they are needed: each would delay the first picture.
+# The screens are imported when they are needed, so that the first frame does not wait for them.
 
 
 def _tool_call(host: Host, waiting: OpenQuestion, question: ToolCallQuestion) -> QuestionDialog:
@@ -68,28 +66,28 @@ def _sign_in(host: Host, waiting: OpenQuestion, question: SignInQuestion) -> Que
 
 
 def _sign_in_words(question: SignInQuestion) -> str:
-    from mcphost.tui.sign_in.plan import asked_for
+    from mcphost.tui.sign_in.plan import plan_line
 
-    return asked_for(question.plan)
+    return plan_line(question.plan)
 
 
 def _form(host: Host, waiting: OpenQuestion, question: FormQuestion) -> QuestionDialog:
-    from mcphost.tui.elicitation.form import FormQuestionScreen
+    from mcphost.tui.elicitation.form import FormElicitationScreen
 
-    return FormQuestionScreen(waiting, question, reason_of(host, question))
+    return FormElicitationScreen(waiting, question, origin_of(host, question))
 
 
 def _page(host: Host, waiting: OpenQuestion, question: UrlQuestion) -> QuestionDialog:
-    from mcphost.tui.elicitation.url import PageQuestionScreen
+    from mcphost.tui.elicitation.url import UrlElicitationScreen
 
-    return PageQuestionScreen(waiting, question, reason_of(host, question))
+    return UrlElicitationScreen(waiting, question, origin_of(host, question))
 
 
 def _folders(host: Host, waiting: OpenQuestion, question: RootsQuestion) -> QuestionDialog:
-    from mcphost.tui.roots.screen import FoldersScreen
+    from mcphost.tui.roots.screen import RootsScreen
 
     here = question.suggestions[-1] if question.suggestions else Path.cwd()
-    return FoldersScreen(host, question.server, reason_of(host, question), here, question.suggestions, waiting)
+    return RootsScreen(host, question.server, origin_of(host, question), here, question.suggestions, waiting)
 
 
 def _sampling(host: Host, waiting: OpenQuestion, question: SamplingQuestion) -> QuestionDialog:

@@ -1,4 +1,4 @@
-"""The order in which questions come to the screen: one at a time, oldest first, and never over something one reads."""
+"""Opens questions one at a time, oldest first, and never over another screen."""
 
 from __future__ import annotations
 
@@ -14,30 +14,29 @@ from mcphost.host.consent.questions import Answer
 from mcphost.host.host import Host
 from mcphost.tui.bridge import OpenQuestion, QuestionsChanged, ScreenApprover
 from mcphost.tui.inbox.question_kinds import kind_of
-from mcphost.tui.inbox.rows import InboxRow, RowKind, rows_of
-from mcphost.tui.inbox.screen import InboxScreen
+from mcphost.tui.inbox.screen import InboxRow, InboxScreen, RowKind, rows_of
 from mcphost.tui.kit.modal import QuestionDialog
 
 IDLE: Final = 1.0
-"""Seconds without a key after which one is taken to be idle: what a server asks then comes up by itself."""
+"""Seconds without a key after which the user counts as idle: a server's question may then open."""
 
 
 @dataclass
-class PageChosen(Message):
-    """The user chose this page in the inbox."""
+class UrlElicitationChosen(Message):
+    """The user chose this URL elicitation in the inbox."""
 
     number: int
 
 
 @dataclass
-class AnswerChosen(Message):
+class SamplingChosen(Message):
     """The user chose this sampling request in the inbox."""
 
     number: int
 
 
 class QuestionQueue:
-    """What the approver holds open, brought before the user."""
+    """Opens the approver's questions as dialogs."""
 
     def __init__(self, app: App[None], host: Host, approver: ScreenApprover) -> None:
         self._app, self._host, self._approver = app, host, approver
@@ -45,43 +44,45 @@ class QuestionQueue:
         self._dialog: QuestionDialog | None = None
         self.idle_seconds = IDLE
         self._typed_at = float("-inf")
-        self._later = False
+        self._retry_pending = False
 
     def typed(self) -> None:
-        """A key was pressed: what a server asks should wait a moment."""
+        """A key was pressed: questions of servers wait a moment."""
         self._typed_at = time.monotonic()
 
-    def rested(self) -> None:
-        """What was typed is done: what comes of it may ask at once."""
+    def typing_done(self) -> None:
+        """What was typed is complete: a question may open at once."""
         self._typed_at = float("-inf")
 
     @property
     def line(self) -> str:
-        """The oldest that waits, in a few words; foreign text."""
-        oldest = next((each for each in self._approver.open.values() if each is not self._asked), None)
+        """The oldest waiting question in a few words; foreign text."""
+        oldest = next((each for each in self._approver.open.values() if each is not self._open_question), None)
         return "" if oldest is None else f"{oldest.question.server}: {oldest.question.about}"
 
     @property
     def left(self) -> int:
-        """How many wait besides the one that is being asked."""
-        return sum(waiting is not self._asked for waiting in self._approver.open.values())
+        """The number of questions that wait besides the one that is open."""
+        return sum(waiting is not self._open_question for waiting in self._approver.open.values())
 
     def changed(self) -> None:
-        """Some were asked, answered or withdrawn: close what is moot, ask what is next."""
+        """Questions were asked, answered or withdrawn: close and open dialogs accordingly."""
         self._parked &= set(self._approver.open)
         self._withdraw()
         if isinstance(self._app.screen, InboxScreen):
             self._app.screen.refresh_rows()
         elif isinstance(self._app.screen, QuestionDialog):
-            self._app.screen.show_others([each for each in self._approver.open.values() if each is not self._asked])
+            self._app.screen.show_others(
+                [each for each in self._approver.open.values() if each is not self._open_question]
+            )
         self.ask_next()
 
     def ask_next(self) -> None:
-        """Ask the oldest that was not left for later, unless something else is on screen."""
-        if not self._app.screen_stack or self._asked is not None or self._taken_by(self._app.screen):
+        """Open the oldest question that was not parked, unless another screen is open."""
+        if not self._app.screen_stack or self._open_question is not None or self._taken_over_by(self._app.screen):
             return
         if len(self._app.screen_stack) == 1 and (waiting := next(self._next(), None)) is not None:
-            if (wait := self._not_now(waiting)) > 0:
+            if (wait := self._seconds_to_wait(waiting)) > 0:
                 self._ask_in(wait)
             else:
                 self._ask(waiting)
@@ -91,44 +92,44 @@ class QuestionQueue:
             self._app.push_screen(InboxScreen(self._rows), self._open)
 
     def decline(self, numbers: tuple[int, ...], *, cancelled: bool = False) -> None:
-        """Answer these with no, or with neither yes nor no."""
+        """Decline or cancel these questions."""
         for number in numbers:
             self._approver.answer(number, Answer(allow=False, cancelled=cancelled))
 
     def take(self, number: int, answer: Answer | None) -> None:
-        """Here is an answer; with None the question stays in the inbox."""
-        if self._asked is None or self._asked.number == number:
+        """Pass this answer on; with None the question is parked."""
+        if self._open_question is None or self._open_question.number == number:
             self._dialog = None
         if answer is None:
             self._parked.add(number)
         else:
             self._approver.answer(number, answer)
-            self._typed_at = float("-inf")  # who answers one is ready for the next
+            self._typed_at = float("-inf")  # who has just answered is ready for the next question
         self._app.call_after_refresh(self.ask_next)
 
     def unpark(self, numbers: set[int]) -> None:
-        """Ask these again, though they were left for later."""
+        """Ask these parked questions again."""
         self._parked -= numbers
         self.ask_next()
 
     @property
-    def _asked(self) -> OpenQuestion | None:
+    def _open_question(self) -> OpenQuestion | None:
         return self._dialog.waiting if self._dialog is not None else None
 
     def _next(self) -> Iterator[OpenQuestion]:
-        """What was not left for later and can be asked, oldest first."""
+        """The questions that can be asked now, oldest first."""
         for number, waiting in self._approver.open.items():
             if number not in self._parked and kind_of(waiting.question) is not None:
                 yield waiting
 
-    def _taken_by(self, screen: object) -> bool:
-        """Does what is in front ask one of them by itself?"""
+    def _taken_over_by(self, screen: object) -> bool:
+        """Does the screen in front take over one of the questions?"""
         if not isinstance(screen, QuestionDialog):
             return False
-        taken = next((waiting for waiting in self._next() if screen.takes(waiting)), None)
-        if taken is not None:
+        question = next((waiting for waiting in self._next() if screen.take_over(waiting)), None)
+        if question is not None:
             self._dialog = screen
-        return taken is not None
+        return question is not None
 
     def _ask(self, waiting: OpenQuestion) -> None:
         kind = kind_of(waiting.question)
@@ -137,11 +138,11 @@ class QuestionQueue:
             return
         self._dialog = kind.screen(self._host, waiting, waiting.question)
         self._app.push_screen(self._dialog, lambda answer: self.take(waiting.number, answer))
-        self._app.post_message(QuestionsChanged())  # one less waits unseen
+        self._app.post_message(QuestionsChanged())  # one question less waits unseen
 
     def _withdraw(self) -> None:
-        """Tell the dialog when its question no longer matters."""
-        dialog, waiting = self._dialog, self._asked
+        """Close the dialog if its question was withdrawn."""
+        dialog, waiting = self._dialog, self._open_question
         if dialog is not None and waiting is not None and waiting.number not in self._approver.open:
             self._dialog = None
             dialog.withdrawn()
@@ -154,29 +155,29 @@ class QuestionQueue:
         if waiting is not None:
             self._parked.discard(waiting.number)
             self._ask(waiting)
-        elif row is not None and row.kind is RowKind.PAGE:
-            self._app.post_message(PageChosen(row.number))
+        elif row is not None and row.kind is RowKind.URL:
+            self._app.post_message(UrlElicitationChosen(row.number))
         elif row is not None and row.kind is RowKind.ANSWER:
-            self._app.post_message(AnswerChosen(row.number))
+            self._app.post_message(SamplingChosen(row.number))
         else:
             self._app.call_after_refresh(self.ask_next)
 
-    def _not_now(self, waiting: OpenQuestion) -> float:
-        """Seconds until one may be interrupted by it: what comes of what one did last interrupts nothing."""
-        if waiting.question.origin == "you" or self._awaited(waiting):
+    def _seconds_to_wait(self, waiting: OpenQuestion) -> float:
+        """Seconds until this question may interrupt the user; none if it results from the user's last action."""
+        if waiting.question.origin == "you" or self._follows_user_call(waiting):
             return 0.0
         return self._typed_at + self.idle_seconds - time.monotonic()
 
-    def _awaited(self, waiting: OpenQuestion) -> bool:
-        """Is it asked for a call that the user began, and pressed no key since?"""
+    def _follows_user_call(self, waiting: OpenQuestion) -> bool:
+        """Does it belong to a call that the user started, with no key pressed since?"""
         call = self._host.tool_calls.calls.get(getattr(waiting.question, "call", None) or 0)
         return call is not None and call.request.origin == "you" and call.asked_at >= self._typed_at
 
     def _ask_in(self, seconds: float) -> None:
-        if not self._later:
-            self._later = True
+        if not self._retry_pending:
+            self._retry_pending = True
             self._app.set_timer(seconds, self._ask_later)
 
     def _ask_later(self) -> None:
-        self._later = False
+        self._retry_pending = False
         self.ask_next()

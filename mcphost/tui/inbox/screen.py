@@ -1,34 +1,106 @@
-"""The inbox: every question that waits for an answer, oldest first, and what else one is waited for."""
+"""The inbox: open questions, URL elicitations and model answers in progress, and muted servers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
 from typing import ClassVar, Final
 
 from textual import on
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
-from textual.widgets import Static
 
-from mcphost.protocol.display import show_line
-from mcphost.tui.error_boundary import ErrorBoundary
-from mcphost.tui.inbox.rows import InboxRow, RowKind
+from mcphost.dataclass import dataclass
+from mcphost.host.consent.questions import SamplingQuestion
+from mcphost.host.host import Host
+from mcphost.protocol.display import age_text, show_line
+from mcphost.tui.bridge import OpenQuestion
+from mcphost.tui.consent.origin import cause, limit_words, url_elicitation_origin
+from mcphost.tui.inbox.question_kinds import kind_of, words_of
+from mcphost.tui.kit.framed import ListScreen
 from mcphost.tui.kit.messages import MuteToggled, QuestionsDeclined
 from mcphost.tui.kit.modal import KEYS
 from mcphost.tui.kit.rows import Cell, RowList, columns
+
+
+class RowKind(Enum):
+    """What a row stands for."""
+
+    QUESTION = "question"
+    URL = "page"
+    ANSWER = "answer of a model"
+    MUTED = "muted"
+
+
+@dataclass(frozen=True, slots=True)
+class InboxRow:
+    """A line of the inbox. All but ``server``, the configured name, is safe to show; ``number`` is of its kind."""
+
+    kind: RowKind
+    server: str
+    number: int
+    mark: str
+    words: str
+    cause: str = ""
+    age: str = ""
+    limit: str = ""
+    """The time until which it can be answered or continued."""
+    by_server: bool = False
+    """Did the server ask, and not the user or a model?"""
+
+    @property
+    def limited(self) -> bool:
+        """Does it expire?"""
+        return self.limit.startswith("until")
+
+    @property
+    def key(self) -> tuple[RowKind, str, int]:
+        return self.kind, self.server, self.number
+
+
+def rows_of(host: Host, waiting: Iterable[OpenQuestion]) -> Iterator[InboxRow]:
+    """All rows: questions first, oldest first."""
+    for each in waiting:
+        yield _question(host, each)
+    for number, elicitation in host.elicitation.all.items():
+        if not elicitation.state.ended:
+            reason = url_elicitation_origin(host, elicitation)
+            words = f"page at {show_line(elicitation.address.host, 80)}: {elicitation.state.value}"
+            yield InboxRow(RowKind.URL, elicitation.server, number, "◐", words, reason.cause, limit=reason.limit)
+    yield from _answers(host)
+    for name in host.servers:
+        if host.pending_requests.muted(name):
+            words = "all it asks is declined until mcphost exits"
+            yield InboxRow(RowKind.MUTED, name, 0, "◌", words)
+
+
+def _question(host: Host, waiting: OpenQuestion) -> InboxRow:
+    question, kind = waiting.question, kind_of(waiting.question)
+    mark, words = "?" if kind is None else kind.mark, show_line(words_of(question), 300)
+    by_server = question.origin == question.server
+    why, age, limit = cause(host, question, timed=True), age_text(waiting.age), limit_words(question)
+    return InboxRow(RowKind.QUESTION, question.server, waiting.number, mark, words, why, age, limit, by_server)
+
+
+def _answers(host: Host) -> Iterator[InboxRow]:
+    from mcphost.host.sampling.request import SamplingState  # late: the first frame does without it
+
+    for number, sampling in host.sampling.all.items():
+        if sampling.state is SamplingState.STREAMING:
+            words = f"{show_line(sampling.model.entry, 40)} is answering · {len(sampling.text):,} characters so far"
+            asked = SamplingQuestion(sampling.server, number, sampling.call, sampling.tool)
+            yield InboxRow(RowKind.ANSWER, sampling.server, number, "◐", words, cause(host, asked, timed=True))
+
 
 EMPTY: Final = (
     "Nothing waits for you.\nWhat servers ask comes up by itself when you are idle; what you leave with p is kept here."
 )
 NARROW: Final = 100
-"""Columns below which why a question is asked stands below the list only."""
+"""Columns below which the cause of a question is shown only below the list."""
 
 
-class InboxScreen(ErrorBoundary, ModalScreen[InboxRow | None]):
-    """Lists what ``read`` returns; dismissed with the row to open."""
+class InboxScreen(ListScreen[InboxRow, InboxRow | None]):
+    """Lists the rows that ``read`` returns; dismissed with the row to open."""
 
     HELP = (
         "Every question that waits for you, oldest first; answer them in any order. enter opens one, n says no to it,\n"
@@ -48,91 +120,66 @@ class InboxScreen(ErrorBoundary, ModalScreen[InboxRow | None]):
 
     DEFAULT_CSS = """
     InboxScreen {
-        align: center middle;
-        background: $background 40%;
-        & > Vertical { width: 96%; max-width: 140; height: 70%; border: round $border; background: $surface; }
-        Static { height: auto; max-height: 4; padding: 0 1; border-top: solid $border-blurred; }
+        & > .frame { width: 96%; max-width: 140; height: 70%; }
+        Static { max-height: 4; }
     }
     """
 
     def __init__(self, read: Callable[[], Iterable[InboxRow]]) -> None:
-        super().__init__()
+        super().__init__("Inbox · waiting for you", "", RowList[InboxRow](_row, empty=EMPTY))
         self._read = read
-        self._rows = RowList[InboxRow](_row, empty=EMPTY)
-        self._about = Static(markup=False)
-
-    def compose(self) -> ComposeResult:
-        """A list in a frame, and all of what is under its cursor."""
-        with Vertical() as frame:
-            frame.border_title = "Inbox · waiting for you"
-            yield self._rows
-            yield self._about
 
     def on_mount(self) -> None:
-        """Fill the list, and keep its times right."""
-        self.refresh_rows()
-        self._rows.focus()
+        super().on_mount()
         self.set_interval(1.0, self.refresh_rows)
 
     def refresh_rows(self) -> None:
-        """Something waits, or no longer; or time has passed."""
-        self._rows.set_items(self._read(), keep=lambda row: row.key)
-        self._tell()
-
-    @on(RowList.Highlighted)
-    def _moved(self) -> None:
-        self._tell()
+        """Update the rows and their times."""
+        self.rows.set_items(self._read(), keep=lambda row: row.key)
+        self.show_details()
 
     @on(RowList.Selected)
     def open_question(self, event: RowList.Selected[InboxRow]) -> None:
-        """Open the chosen one."""
         if event.item.kind is RowKind.MUTED:
             self.action_mute()
         else:
             self.dismiss(event.item)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what is asked can be declined, only who asks can be muted."""
-        row = self._rows.item if self.is_mounted else None
+        """Only questions can be declined, and only servers muted."""
+        row = self.rows.item if self.is_mounted else None
         if action in ("decline", "cancel", "decline_all"):
             return row is not None and row.kind is RowKind.QUESTION
         return action != "mute" or (row is not None and (row.by_server or row.kind is RowKind.MUTED))
 
     def action_decline(self) -> None:
-        """Say no to the question under the cursor."""
-        if self._rows.item is not None:
-            self.post_message(QuestionsDeclined((self._rows.item.number,)))
+        if self.rows.item is not None:
+            self.post_message(QuestionsDeclined((self.rows.item.number,)))
 
     def action_cancel(self) -> None:
-        """Say neither yes nor no to it."""
-        if self._rows.item is not None:
-            self.post_message(QuestionsDeclined((self._rows.item.number,), cancelled=True))
+        if self.rows.item is not None:
+            self.post_message(QuestionsDeclined((self.rows.item.number,), cancelled=True))
 
     def action_decline_all(self) -> None:
-        """Say no to all questions of its server."""
-        chosen = self._rows.item
+        chosen = self.rows.item
         if chosen is not None:
-            same = (row for row in self._rows.items if (row.kind, row.server) == (chosen.kind, chosen.server))
+            same = (row for row in self.rows.items if (row.kind, row.server) == (chosen.kind, chosen.server))
             self.post_message(QuestionsDeclined(tuple(row.number for row in same)))
 
     def action_mute(self) -> None:
-        """Decline everything the server asks, or take that back."""
-        if self._rows.item is not None:
-            self.post_message(MuteToggled(self._rows.item.server, self._rows.item.kind is not RowKind.MUTED))
+        """Decline everything the server asks, or ask the user again."""
+        if self.rows.item is not None:
+            self.post_message(MuteToggled(self.rows.item.server, self.rows.item.kind is not RowKind.MUTED))
 
-    def action_back(self) -> None:
-        """Close without opening one."""
-        self.dismiss(None)
-
-    def _tell(self) -> None:
-        row = self._rows.item
-        self._about.display = row is not None
+    def show_details(self) -> None:
+        row = self.rows.item
+        self.details.display = row is not None
         if row is not None:
-            asked = " · ".join(filter(None, [f"asked {row.because}" if row.because else "", row.age, row.limit]))
-            self._about.update(
-                Content.assemble(f"{show_line(row.server, 60)}: {row.words}", f"\n{asked}" if asked else "")
+            origin = " · ".join(filter(None, [f"asked {row.cause}" if row.cause else "", row.age, row.limit]))
+            self.details.update(
+                Content.assemble(f"{show_line(row.server, 60)}: {row.words}", f"\n{origin}" if origin else "")
             )
-        self.query_one(Vertical).border_subtitle = _keys(row)
+        self.frame.border_subtitle = _keys(row)
         self.refresh_bindings()
 
 
@@ -141,7 +188,7 @@ def _keys(row: InboxRow | None) -> str:
         return "esc back"
     if row.kind is RowKind.MUTED:
         return "M listen again · esc back"
-    if row.kind in (RowKind.PAGE, RowKind.ANSWER):
+    if row.kind in (RowKind.URL, RowKind.ANSWER):
         return "enter open · esc back"
     mute = " · M mute" if row.by_server else ""
     return f"enter open · n decline · x cancel · N decline all{mute} · esc back"
@@ -149,7 +196,7 @@ def _keys(row: InboxRow | None) -> str:
 
 def _row(row: InboxRow, width: int) -> Content:
     wide = width >= NARROW
-    why = Cell(row.because, "$foreground-muted", 0, 44 if wide else 0)
+    why = Cell(row.cause, "$foreground-muted", 0, 44 if wide else 0)
     limit = Cell(row.limit, "$foreground-muted", 0, 14 if wide else 0)
     return columns(
         width,

@@ -1,4 +1,4 @@
-"""Source code with its colours: which language a text from outside is in, and where its parts are."""
+"""Source code in colours: which language a foreign text is in, and the spans of its parts."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from mcphost.dataclass import dataclass
 from mcphost.tui.kit.text_view import TextView
 
 LONGEST: Final = 50_000
-"""Characters of a text that gets colours."""
+"""Characters; longer texts stay without colours."""
 
 LONGEST_LINE: Final = 1_000
-"""Characters of a line that gets them: the patterns of some languages take long on one endless line."""
+"""Characters; the patterns of some languages are slow on one endless line."""
 
 _ENDINGS: Final[Mapping[str, str]] = {
     "bash": "bash", "c": "c", "cc": "cpp", "cfg": "ini", "conf": "ini", "cpp": "cpp", "cs": "csharp", "css": "css",
@@ -32,14 +32,14 @@ _TYPES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class HighlightedCode:
-    """The lines of a text that went through ``show``, and the coloured parts of each."""
+    """The lines of a text that went through ``show``, and the coloured spans of each."""
 
     lines: Sequence[str]
     spans: Sequence[Sequence[tuple[int, int, str]]]
 
 
 def language_of(mime_type: str, uri: str) -> str | None:
-    """The language that a type or, where it says nothing, the ending of a URI stands for; None for no known one."""
+    """The language by MIME type or, if that says nothing, by the extension of a URI; None if it is not known."""
     kind = mime_type.partition(";")[0].strip().lower()
     family, _, name = kind.partition("/")
     if family in ("text", "application", "image") and name not in ("", "plain", "octet-stream"):
@@ -50,10 +50,10 @@ def language_of(mime_type: str, uri: str) -> str | None:
 
 
 def colour(text: str, language: str) -> HighlightedCode | None:
-    """Find the parts of a text that went through ``show``; None where it is better read plain. Takes its time."""
+    """Find the spans of a text that went through ``show``; None if it is better plain. Slow: call it in a thread."""
     if len(text) > LONGEST or any(len(line) > LONGEST_LINE for line in text.split("\n")):
         return None
-    from textual.highlight import highlight  # late: it brings a library along
+    from textual.highlight import highlight  # late: it loads pygments
 
     lines = highlight(text.expandtabs(4), language=language).split("\n", allow_blank=True)
     parts = [
@@ -63,7 +63,7 @@ def colour(text: str, language: str) -> HighlightedCode | None:
 
 
 class CodeView(TextView):
-    """What `colour` made, as tall as it is."""
+    """Shows a `HighlightedCode`, as high as it is."""
 
     DEFAULT_CSS = """
     CodeView > .text-view--name { color: $text-primary; }
@@ -94,7 +94,7 @@ _PARTS: Final = (
     ("$text-primary bold", "definition"),
     ("$text-primary", "name"),
 )
-"""What Textual's colours of code are called here: a style begins with the first, and gets the second."""
+"""Maps Textual's highlight styles, by their beginnings, to the names of our component styles."""
 
 
 def _part(style: str) -> str | None:

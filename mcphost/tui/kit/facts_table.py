@@ -1,4 +1,4 @@
-"""Labels on the left, what they stand for on the right, every line of it under its first."""
+"""A table of facts: labels on the left, values on the right, wrapped within their column."""
 
 from __future__ import annotations
 
@@ -14,22 +14,21 @@ from mcphost.protocol.display import show_line
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One label and its value; foreign text in either has been made safe to show. ``wide`` stands below, not beside."""
+    """A label and its value; foreign text in either is safe to show. A ``wide`` value is below its label."""
 
     label: str
     value: Content
     wide: bool = False
     mark: str = ""
-    """Stands before each line of a wide value: text that is somebody else's gets a bar."""
+    """Before each line of a wide value; foreign text gets a bar."""
 
 
 def fact(label: str, value: str, style: str = "") -> Fact:
-    """A fact in one style."""
     return Fact(label, Content.styled(value, style) if style else Content(value))
 
 
 def link_facts(links: Sequence[str], most: int, width: int) -> Iterator[Fact]:
-    """The addresses that stand in a text, ``most`` of them one by one, each in at most ``width`` characters."""
+    """The links of a text, ``most`` of them one by one, each in at most ``width`` characters."""
     for number, link in enumerate(links[:most]):
         yield fact("" if number else "links", show_line(link, width), "$text-warning")
     if len(links) > most:
@@ -37,7 +36,7 @@ def link_facts(links: Sequence[str], most: int, width: int) -> Iterator[Fact]:
 
 
 class FactsTable(Widget):
-    """Shows facts, wrapped to the room there is. ``labels`` is the width of the left column in cells."""
+    """``labels`` is the width of the left column in cells."""
 
     DEFAULT_CSS = """
     FactsTable { height: auto; width: 1fr; }
@@ -56,15 +55,13 @@ class FactsTable(Widget):
 
     @property
     def text(self) -> str:
-        """All of it without styles."""
+        """All facts without styles."""
         return "\n".join(f"{each.label:<{self._labels}}{each.value.plain}" for each in self._facts)
 
     def render(self) -> Content:
-        """The lines for the width there is."""
         return Content("\n").join(list(self._lines(self.size.width)))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """As many lines as the facts take at this width."""
         return sum(1 for _ in self._lines(width))
 
     def _lines(self, width: int) -> Iterator[Content]:

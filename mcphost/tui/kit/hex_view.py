@@ -1,4 +1,4 @@
-"""Bytes as numbers and letters, sixteen a line, of which only the lines in view are ever written."""
+"""A hex dump; only visible lines are drawn."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 ROW: Final = 16
-"""Bytes a line."""
+"""Bytes in a line."""
 NARROW: Final = 8
-"""Bytes a line where there is no room for more."""
-WHOLE: Final = 10 + ROW * 4 + 2
-"""Cells that a line of `ROW` bytes takes."""
+"""Bytes in a line of a narrow view."""
+ROW_CELLS: Final = 10 + ROW * 4 + 2
+"""Cells of a line of `ROW` bytes."""
 
 
 class HexView(Widget):
-    """As tall as its bytes, for a parent that scrolls."""
+    """As high as its bytes, for a parent that scrolls."""
 
     DEFAULT_CSS = """
     HexView { height: auto; width: 1fr; }
@@ -32,7 +32,6 @@ class HexView(Widget):
         self.data = data
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """The rows at this width."""
         return max(1, -(-len(self.data) // _per_row(width)))
 
     def render_line(self, y: int) -> Strip:
@@ -46,7 +45,7 @@ class HexView(Widget):
 
 
 def hex_row(data: bytes, start: int, count: int) -> tuple[str, str, str]:
-    """The offset, the bytes as numbers, and the bytes as letters; both of one width in every row."""
+    """The offset, the hexadecimal digits and the characters of a row, each with the same width in every row."""
     part = data[start : start + count]
     numbers = " ".join(part[at : at + 8].hex(" ") for at in range(0, count, 8))
     letters = "".join(chr(byte) if 32 <= byte < 127 else "·" for byte in part)
@@ -54,4 +53,4 @@ def hex_row(data: bytes, start: int, count: int) -> tuple[str, str, str]:
 
 
 def _per_row(width: int) -> int:
-    return ROW if width >= WHOLE else NARROW
+    return ROW if width >= ROW_CELLS else NARROW

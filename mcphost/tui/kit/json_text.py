@@ -1,4 +1,4 @@
-"""JSON as lines to look at: written until a budget is spent, and where its parts are, for colours."""
+"""JSON as lines for the screen, up to a limit, and the spans of its parts for colours."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from mcphost.protocol.display import show, size_text
 
 LINES: Final = 20_000
 LONGEST_STRING: Final = 10_000
-"""Characters of one string that are shown: pictures come as one string of megabytes."""
+"""Characters of a string that are shown: images come as one string of megabytes."""
 DEEPEST: Final = 150
-"""Levels; the protocol's reader allows fewer, text that happens to be JSON may hold more."""
+"""Levels of nesting. The protocol's parser allows fewer, but text that happens to be JSON may have more."""
 
-# Possessive: a string of a million escapes must not be remembered step by step.
+# possessive: backtracking over a string of a million escapes would take too much memory
 _PART: Final = re.compile(
     r'(?P<string>"[^"\\]*+(?>(?:\\.[^"\\]*+)*)")(?P<colon>\s*:)?|(?P<number>-?\d[\d.eE+-]*)|(?P<constant>true|false|null)'
 )
 
 
 class Written(str):
-    """A number in the spelling it came in."""
+    """A number as it was spelled."""
 
     __slots__ = ()
 
 
 class Members(list[tuple[str, Any]]):
-    """An object's members in the order they came, repeated ones too."""
+    """An object's members in their order, repeated ones included."""
 
 
 def parse(text: str) -> Any:
-    """The object or array that ``text`` is, every number and repeated member kept; ValueError when it is none."""
+    """Parse an object or array, with numbers as spelled and repeated members kept; else ValueError."""
     if text.lstrip()[:1] not in ("{", "["):
         raise ValueError("neither an object nor an array")
     try:
@@ -51,12 +51,12 @@ def json_lines(value: Any, limit: int = LINES) -> tuple[list[str], bool]:
 
 
 def json_text(value: Any) -> str:
-    """The whole of ``value`` as it is copied and saved: indented, nothing marked or left out."""
+    """The text of ``value`` for the clipboard and files: indented, complete, unmarked."""
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def json_spans(line: str) -> Iterator[tuple[int, int, str]]:
-    """The parts of a line that `json_lines` wrote: start, end and ``key``, ``string``, ``number`` or ``constant``."""
+    """The spans of a line from `json_lines`: start, end and ``key``, ``string``, ``number`` or ``constant``."""
     for match in _PART.finditer(line):
         kind = match.lastgroup or ""
         if kind == "colon":

@@ -1,6 +1,6 @@
-"""The keys that work here and now, in one line at the bottom.
+"""The keys that work now, in one line.
 
-Textual's own footer is a widget for every key, made anew each time the focus moves; this is one line that is drawn.
+Textual's Footer makes a widget for every key each time the focus moves; this draws a single line.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from textual.widget import Widget
 from mcphost.dataclass import dataclass
 
 ALWAYS = ("quit", "keys")
-"""The way out and the action that explains all others: they are always on the line, at its end."""
+"""Actions whose keys are always shown, at the end of the line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key and what it does; ``name`` is what Textual calls it, ``shown`` what stands on a keyboard."""
+    """A key and its effect; ``name`` is Textual's name for it, ``shown`` what is printed on the keyboard."""
 
     name: str
     shown: str
@@ -34,27 +34,24 @@ class Key:
 
     @property
     def width(self) -> int:
-        """Cells it takes, with the blanks around it."""
+        """Its width in cells, including blanks."""
         return cell_len(self.shown) + cell_len(self.does) + 3
 
 
 class KeyLine(Widget):
-    """Draws the bindings of what has the focus that do something now, nearest first; a click presses the key."""
+    """The active bindings of the focused widget, nearest first; a click presses the key."""
 
     DEFAULT_CSS = """
     KeyLine { dock: bottom; height: 1; background: $footer-background; color: $footer-foreground; }
     """
 
     def on_mount(self) -> None:
-        """Draw again whenever other keys work."""
         self.screen.bindings_updated_signal.subscribe(self, self._changed)
 
     def render(self) -> Content:
-        """As many keys as fit."""
         return Content("").join([_drawn_line(key) for key in self._fitting()])
 
     async def on_click(self, event: events.Click) -> None:
-        """Press the key that was clicked on."""
         left = 0
         for key in self._fitting():
             left += key.width
@@ -88,7 +85,7 @@ class KeyLine(Widget):
 
 
 def _first(node: DOMNode, binding: Binding, active: Mapping[str, ActiveBinding]) -> Binding:
-    """The first key of several that do the same: in a text area, ``active`` has f7 before ctrl+j."""
+    """The first of several keys with the same action: in a text area, ``active`` has f7 before ctrl+j."""
     bound = (each for several in node._bindings.key_to_bindings.values() for each in several)
     same = (each for each in bound if each.action == binding.action)
     return next((each for each in same if each.key in active and active[each.key].binding is each), binding)
@@ -102,7 +99,7 @@ GAP: Final = 3
 
 
 class KeyBar(Widget):
-    """Shows pairs of a key and a word; foreign text in either was made safe."""
+    """Pairs of a key and a word; foreign text in either is safe to show."""
 
     DEFAULT_CSS = """
     KeyBar { height: auto; width: 1fr; }
@@ -118,11 +115,9 @@ class KeyBar(Widget):
             self.refresh(layout=True)
 
     def render(self) -> Content:
-        """The lines for the width there is."""
         return Content("\n").join([_drawn(line) for line in self._lines(self.size.width)])
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """As many lines as the keys take at this width."""
         return sum(1 for _ in self._lines(width))
 
     def _lines(self, width: int) -> Iterator[Sequence[tuple[str, str]]]:

@@ -1,4 +1,4 @@
-"""Markdown from outside as lines that look rendered, so that nothing in it acts, hides or costs much."""
+"""Renders foreign Markdown as lines, so that nothing in it acts, hides text or takes long."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from mcphost.tui.kit.json_text import json_spans
 from mcphost.tui.kit.text_view import TextView
 
 LONGEST: Final = 50_000
-"""Characters; hostile ones keep the parser busy for a second."""
+"""Characters; hostile texts of this length take the parser a second."""
 AT_ONCE: Final = 4_000
-"""Characters that are read in a frame's time whatever they are; more belong in a thread."""
+"""Characters that render within a frame, whatever they are; longer texts belong in a thread."""
 
 _DEEPEST: Final = 20
-_LOST: Final = 40
-"""Letters that may be missing in the rendering before it is refused: reference labels and the like."""
+_MAY_BE_MISSING: Final = 40
+"""Letters that may be missing in the rendering, such as reference labels, before it is rejected."""
 _COLUMN: Final = 40
 
 _FEATURES: Final = tuple(
@@ -44,7 +44,7 @@ Span = tuple[int, int, str]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of rendered Markdown; ``hang`` stands before each further row when it wraps."""
+    """A rendered line; ``hang`` is drawn before each further row when it wraps."""
 
     text: str
     spans: tuple[Span, ...] = ()
@@ -52,30 +52,30 @@ class Line:
 
 
 def looks_like_markdown(text: str) -> bool:
-    """Two signs of Markdown, or one that nothing else has; only the beginning is looked at."""
+    """Are there two signs of Markdown, or one that nothing else has? Only the beginning is searched."""
     sample = text[:5_000]
     return sum(weight for feature, weight in _FEATURES if feature.search(sample)) >= 2
 
 
 def render_markdown(text: str) -> tuple[Line, ...] | None:
-    """A text that went through ``show``, rendered; None when it is better read as it was sent.
+    """Render a text that went through ``show``; None if it is better read as it was sent.
 
-    Takes long for long texts: see ``AT_ONCE``.
+    Slow for long texts: see `AT_ONCE`.
     """
     if len(text) > LONGEST:
         return None
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST})
     parser.enable(["table", "strikethrough"]).disable(["entity", "html_inline", "html_block"])
     tokens = parser.parse(text)
-    if any(token.level >= _DEEPEST - 1 for token in tokens):  # what is nested deeper was left out
+    if any(token.level >= _DEEPEST - 1 for token in tokens):  # anything nested deeper was left out
         return None
     lines = tuple(_Writer().write(tokens))
-    lost = _letters(_ORDINAL.sub("", text)) - sum(_letters(line.text) for line in lines)
-    return lines if lost <= _LOST else None
+    missing = _letters(_ORDINAL.sub("", text)) - sum(_letters(line.text) for line in lines)
+    return lines if missing <= _MAY_BE_MISSING else None
 
 
 class MarkdownView(TextView):
-    """What `render_markdown` made, as tall as it is."""
+    """Shows lines of `render_markdown`, as high as they are."""
 
     DEFAULT_CSS = """
     MarkdownView > .text-view--heading { color: $text-primary; text-style: bold; }
@@ -98,21 +98,21 @@ class MarkdownView(TextView):
         return self._rendered[number].spans
 
     def hang_of(self, number: int) -> str:
-        """Below the text of an item, not below its bullet."""
+        """Align further rows with the text of a list item, not with its bullet."""
         return self._rendered[number].hang
 
 
 class _Writer:
-    """Walks the parser's tokens and writes lines."""
+    """Turns the parser's tokens into lines."""
 
     def __init__(self) -> None:
         self._prefixes: list[tuple[str, str]] = []
-        """Of the first line and of all others, for each quote and item that is open."""
+        """The prefix of the first line and that of the others, for each open quote and list item."""
         self._lists: list[int | None] = []
         self._table: list[list[str]] = []
         self._heading = False
         self._gap: int | None = None
-        """A blank line is due, within so many of the prefixes."""
+        """Set if a blank line is due: within how many of the prefixes."""
 
     def write(self, tokens: Sequence[Token]) -> Iterator[Line]:
         for token in tokens:
@@ -200,7 +200,7 @@ _STYLES: Final = {"em": "em", "strong": "strong", "s": "strike", "link": "link"}
 
 
 def _inline(parts: Iterable[Token]) -> Iterator[tuple[str, list[Span]]]:
-    """The lines of a paragraph; a link is followed by its target, a picture is its description and address."""
+    """The lines of a paragraph; links are followed by their targets, images become description and address."""
     text, spans, opened, targets = "", list[Span](), list[int](), list[str]()
     for part in parts:
         kind, _, side = part.type.rpartition("_")
@@ -222,7 +222,7 @@ def _inline(parts: Iterable[Token]) -> Iterator[tuple[str, list[Span]]]:
 
 
 def _piece(part: Token) -> str:
-    # `show` again: an entity or a percent sequence may spell what it took out.
+    # `show` again: an entity or a percent-encoded sequence may spell what it removed
     if part.type == "softbreak":
         return " "
     if part.type == "image":

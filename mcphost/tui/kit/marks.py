@@ -1,4 +1,4 @@
-"""The marks, words and styles of states: one vocabulary for the whole screen, never by colour alone."""
+"""The marks and styles of states; each state has a shape of its own, so that none is told by colour alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ SERVER_MARKS: Final[Mapping[ServerState, tuple[str, str]]] = {
     ServerState.STOPPED: ("◌", "$foreground-muted"),
     ServerState.DISABLED: ("◌", "$foreground-muted"),
 }
-"""Shape and style of each server state."""
 
 CALL_MARKS: Final[Mapping[CallState, tuple[str, str]]] = {
     CallState.ASKING: ("?", "$text-warning"),
@@ -32,7 +31,6 @@ CALL_MARKS: Final[Mapping[CallState, tuple[str, str]]] = {
     CallState.CANCELLED: ("◌", "$foreground-muted"),
     CallState.TIMED_OUT: ("▲", "$text-error"),
 }
-"""Shape and style of each call state."""
 
 TASK_MARKS: Final[Mapping[str, tuple[str, str]]] = {
     "working": ("◐", "$text-warning"),
@@ -41,4 +39,4 @@ TASK_MARKS: Final[Mapping[str, tuple[str, str]]] = {
     "failed": ("✖", "$text-error"),
     "cancelled": ("◌", "$foreground-muted"),
 }
-"""Shape and style of each task state there is; a server may say others."""
+"""A server may send other states."""

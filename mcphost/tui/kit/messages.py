@@ -1,10 +1,15 @@
-"""Facts about what the user chose that several panes and screens have in common; they go up to the app."""
+"""Messages to the app that several panes and screens post: what the user asked for."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
 from mcphost.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from mcphost.tui.results.content import Block
 
 
 @dataclass
@@ -32,7 +37,7 @@ class ResourceLinkFollowed(Message):
 
 @dataclass
 class LogLevelRequested(Message):
-    """The user asked for another log level of this server; None: of the one under the cursor of the servers."""
+    """The user asked to set the log level of this server; None: of the selected server."""
 
     server: str | None
 
@@ -46,7 +51,7 @@ class SignInRequested(Message):
 
 @dataclass
 class MuteToggled(Message):
-    """The user muted this server until mcphost exits; or, not ``muted``, took that back."""
+    """The user muted this server until mcphost exits, or unmuted it."""
 
     server: str
     muted: bool
@@ -54,7 +59,7 @@ class MuteToggled(Message):
 
 @dataclass
 class QuestionsDeclined(Message):
-    """The user declined the questions of these numbers; ``cancelled``: said neither yes nor no."""
+    """The user declined the questions of these numbers, or ``cancelled`` them."""
 
     numbers: tuple[int, ...]
     cancelled: bool = False
@@ -72,3 +77,10 @@ class BudgetRequested(Message):
     """The user asked for a larger sampling budget of this server."""
 
     server: str
+
+
+@dataclass
+class OpenRequested(Message):
+    """The user asked to open a block with a program of the desktop."""
+
+    block: Block

@@ -1,8 +1,8 @@
-"""The base of every question: it docks at the bottom, ignores keys that were still being typed, and can be parked."""
+"""Dialogs: the base of all questions, their answers, and a dialog for yes or no."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import inf
 from typing import ClassVar, Final, TypeVar
 
@@ -21,17 +21,18 @@ from mcphost.protocol.display import show_line
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.error_boundary import ErrorBoundary
 from mcphost.tui.kit.facts_table import Fact, FactsTable
+from mcphost.tui.kit.rows import Cell, RowList, columns
 
 Result = TypeVar("Result")
 
 KEYS: Final = Binding(
     "question_mark,f1", "app.keys", "keys", id="modal.keys", tooltip="The keys that work here", show=False
 )
-"""The help's key: the app's own keys do not reach it while a modal screen is open."""
+"""The app's own bindings do not work while a modal screen is open."""
 
 
 class Dialog(ErrorBoundary, ModalScreen[Result]):
-    """A modal that leaves what is behind it readable."""
+    """A modal at the bottom that leaves what is behind it readable, and ignores keys typed before it appeared."""
 
     HELP: ClassVar[str] = ""
     _shown_at = inf
@@ -65,39 +66,41 @@ class Dialog(ErrorBoundary, ModalScreen[Result]):
 
     @dataclass
     class Placed(Message):
-        """A dialog below a conversation covers so many rows of it, which should be readable above."""
+        """A dialog covers so many rows of the conversation behind it."""
 
         rows: int
 
     @property
     def share(self) -> float:
-        """Of the screen's height, which it may take."""
+        """The share of the screen's height that the dialog may take."""
         return 0.66 if self.has_class("-docked") else 0.9
 
-    def dock_below(self, wanted: bool) -> None:
-        """Leave the conversation readable, where there is one in view."""
+    def dock_below(self, dock: bool) -> None:
+        """Dock the dialog below the conversation, if one is in view."""
         below = self.app.screen_stack[-2] if len(self.app.screen_stack) > 1 else None
-        self.set_class(wanted and bool(getattr(below, "conversing", False)), "-docked")
+        self.set_class(dock and bool(getattr(below, "conversing", False)), "-docked")
 
-    def tell_place(self) -> None:
-        """See `Placed`."""
+    def post_placed(self) -> None:
+        """Post `Placed`, if the dialog is docked."""
         if self.has_class("-docked"):
             self.post_message(self.Placed(self.query_one(".dialog").outer_size.height))
 
     @on(ScreenResume)
     def start_guard(self) -> None:
-        """Start the guard's clock when the dialog is drawn: anew, too, when one comes back to it."""
+        """Restart the time in which keys are ignored, once the dialog is drawn."""
         self._shown_at = inf
         self.call_after_refresh(self._shown)
 
     def shown_for(self, until: Message | None = None) -> float:
-        """Seconds from when the dialog was drawn until this message was made, or until now; less than none before."""
+        """Seconds from the first drawing to this message, or to now; negative before."""
         return (until or Message()).time - self._shown_at
 
     def too_early(self, event: Event, guard: float) -> bool:
-        """Was it meant for what was there before? So is what follows such a letter within ``guard`` seconds.
+        """Was this event meant for what was there before? So are letters that follow such an event within ``guard``
+        seconds.
 
-        Half of what was typed for a chat must not get into a server's form. Keys that move are heard soon all the same.
+        Text that was typed for a chat must not get into a server's form. Keys that move the cursor work soon all the
+        same.
         """
         early = self.shown_for(event) < guard
         letter = isinstance(event, Key) and event.is_printable and event.character != " "
@@ -114,17 +117,17 @@ class Dialog(ErrorBoundary, ModalScreen[Result]):
 
 
 class QuestionDialog(Dialog[Answer | None]):
-    """A dialog that asks what the approver holds open. Dismissed with the answer; with None it is left for later.
+    """A dialog for a question of the approver. Dismissed with the answer, or with None if the question is parked.
 
-    One that stays after its question posts `Answered` instead.
+    A dialog that stays open after its question posts `Answered` instead.
     """
 
-    NOTHING: ClassVar[str] = "nothing was sent"
-    """What is said to have happened when the question is withdrawn."""
+    WITHDRAWN: ClassVar[str] = "nothing was sent"
+    """What the user is told when the question is withdrawn."""
 
     @dataclass
     class Answered(Message):
-        """An answer to the question of this number; None: it is left for later."""
+        """The user answered the question of this number; None: the question is parked."""
 
         number: int
         answer: Answer | None
@@ -132,62 +135,60 @@ class QuestionDialog(Dialog[Answer | None]):
     def __init__(self, waiting: OpenQuestion | None, *, classes: str | None = None) -> None:
         super().__init__(classes=classes)
         self.waiting = waiting
-        """What it asks now; None: nothing, or not yet."""
+        """The question that is open here; None: none, or none yet."""
 
-    def takes(self, waiting: OpenQuestion) -> bool:
-        """Is this question one that this screen, which is in front, asks as well? It then does."""
+    def take_over(self, waiting: OpenQuestion) -> bool:
+        """Take over this question, if it belongs to this screen; return whether it does."""
         return False
 
     def answer(self, answer: Answer | None) -> bool:
-        """Answer, and stay; False where nothing is asked any more."""
+        """Answer without closing; return False if no question is open."""
         waiting, self.waiting = self.waiting, None
         if waiting is not None:
             self.app.post_message(self.Answered(waiting.number, answer))
         return waiting is not None
 
     def show_others(self, others: Sequence[OpenQuestion]) -> None:
-        """These wait as well."""
+        """These questions wait as well."""
 
     def withdrawn(self) -> None:
-        """The question no longer matters: close, and what was opened from here."""
+        """The question was withdrawn: close this dialog and whatever was opened from it."""
         while self.app.screen is not self and len(self.app.screen_stack) > 1:
             self.app.pop_screen()
         self.dismiss(None)
         if self.waiting is not None:
-            words = f"The question to {show_line(self.waiting.question.about, 64)} was withdrawn: {self.NOTHING}."
+            words = f"The question to {show_line(self.waiting.question.about, 64)} was withdrawn: {self.WITHDRAWN}."
             self.app.notify(words, severity="warning", markup=False)
 
 
 class ReadToEnd(VerticalScroll, can_focus=False):
-    """Scrolls what is in it. `Reached` is posted once its end was in view; `rewind` asks for that anew."""
+    """A container that knows whether its end was on screen: `Reached` is posted once; `rewind` starts over."""
 
     DEFAULT_CSS = """
     ReadToEnd { height: auto; scrollbar-size-vertical: 1; }
     """
 
     class Reached(Message):
-        """Its end is in view, for the first time."""
+        """The end is on screen for the first time."""
 
     reached = False
 
     def on_mount(self) -> None:
-        """Notice when the end comes into view."""
         self.watch(self, "scroll_y", self._check, init=False)
         self.watch(self, "virtual_size", self._check, init=False)
         self.rewind()
 
     def on_resize(self) -> None:
-        """More of it may be in view."""
         self.call_after_refresh(self._check)
 
     def rewind(self) -> None:
-        """Something else is in it now."""
+        """The content changed: scroll to the top, and wait for the end again."""
         self.reached = False
         self.scroll_home(animate=False)
         self.call_after_refresh(self._check)
 
     def more(self, direction: int) -> bool:
-        """Is there something to scroll to on that side?"""
+        """Can it scroll in this direction?"""
         return self.scroll_offset.y < self.max_scroll_y if direction > 0 else self.scroll_offset.y > 0
 
     def page(self, direction: int) -> None:
@@ -202,7 +203,7 @@ class ReadToEnd(VerticalScroll, can_focus=False):
 
 
 class AskScreen(Dialog[bool], inherit_bindings=False):
-    """Shows ``facts``, whose foreign text has been made safe; dismissed with True for yes. ``yes`` says what y does."""
+    """Shows ``facts``, which are safe to show; dismissed with True for yes. ``yes`` and ``no`` say what the keys do."""
 
     HELP = "y is yes. n and esc are no: nothing is done."
 
@@ -212,16 +213,49 @@ class AskScreen(Dialog[bool], inherit_bindings=False):
         KEYS,
     ]
 
-    def __init__(self, title: str, facts: Sequence[Fact], yes: str) -> None:
+    def __init__(self, title: str, facts: Sequence[Fact], yes: str, no: str = "do not", *, labels: int = 14) -> None:
         super().__init__()
-        self._title, self._facts, self._yes = title, facts, yes
+        self._title, self._keys, self._facts = title, f"y {yes} · n {no}", FactsTable(facts, labels=labels)
 
     def compose(self) -> ComposeResult:
-        """The facts in a frame."""
         with VerticalScroll(classes="dialog") as frame:
             frame.border_title = Content(self._title)
-            frame.border_subtitle = Content(f"y {self._yes} · n do not")
-            yield FactsTable(self._facts)
+            frame.border_subtitle = Content(self._keys)
+            yield self._facts
 
     def action_close(self, yes: bool) -> None:
         self.dismiss(yes)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOption:
+    """An answer: its key, its description, and the screen's action; foreign text in it is safe to show."""
+
+    key: str
+    words: str
+    action: str
+    short: str = ""
+    """One or two words, if all answers share one line."""
+
+
+class AnswerOptions(RowList[AnswerOption]):
+    """The possible answers, below a separator. Enter on an answer does what its key does."""
+
+    DEFAULT_CSS = """
+    AnswerOptions { border-top: solid $border-blurred; &:focus { border-top: solid $border; } }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(_row)
+
+    def offer(self, options: Iterable[AnswerOption], at: str | None = None) -> None:
+        """List these answers; select the one with the key ``at``, else keep the selection."""
+        listed = list(options)
+        self.styles.height = len(listed) + 1
+        self.set_items(listed, keep=lambda option: option.key)
+        if at is not None:
+            self.highlighted = next(index for index, option in enumerate(listed) if option.key == at)
+
+
+def _row(option: AnswerOption, width: int) -> Content:
+    return columns(width, [Cell(option.key, "bold $text-accent", 3, 3), Cell(option.words)])

@@ -1,4 +1,4 @@
-"""Finds rows by typed words and ranks them: a hit in a name comes before one in a title or in a description."""
+"""Finds rows by typed words, and ranks them: matches in names first, then in titles, then in the rest."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import Final, TypeVar
 from textual.content import Content
 
 HIT: Final = "$text-accent underline"
-"""The style of matched letters; the line below them is seen without colour too."""
+"""The style of matched letters; underlined, to be seen without colours."""
 
 LEAD: Final = 16
-"""Characters of an excerpt before the first match."""
+"""Characters of an excerpt before its first match."""
 
 _SEPARATORS: Final = str.maketrans(dict.fromkeys("_-./:", " "))
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NOWHERE: Final = 1000
-"""The place of a word that is in none of the fields; there are fewer than a third as many of those."""
+"""The rank of a word that is in none of the fields; three times the number of fields is less."""
 
 Item = TypeVar("Item")
 
 
 class SearchText:
-    """The text of one row, prepared once, as every keystroke reads that of every row.
+    """The text of a row, prepared once, since each keystroke searches every row.
 
-    ``fields`` begin with the name; a hit in one ranks before a hit in those after it, and all before one in ``more``.
+    ``fields`` start with the name. A match in one ranks before a match in those after it; ``more`` comes last.
     """
 
     __slots__ = ("all", "fields", "name")
@@ -39,7 +39,7 @@ class SearchText:
 
 
 class Search:
-    """Words as typed, all of which must occur in a row, in any order and case; ``words`` may hold blanks."""
+    """Words that must all occur in a row, in any order and case; ``words`` may contain blanks."""
 
     def __init__(self, typed: str = "", words: Iterable[str] | None = None) -> None:
         self.words = tuple(dict.fromkeys(typed.lower().split() if words is None else map(str.lower, words)))
@@ -49,14 +49,16 @@ class Search:
         self._pattern = re.compile("|".join(longest_first), re.IGNORECASE) if self.words else None
 
     def rank(self, text: SearchText) -> tuple[int, int]:
-        """The lower, the better a text that has all words: exact name, its prefix, then by the word that fits worst."""
+        """The rank of a text that has all words; lower is better: exact name, prefix of the name, then by the worst
+        word.
+        """
         if text.name.startswith(self._name):
             return (0, 0) if text.name == self._name else (1, 0)
         places = [_place(word, text.fields) for word in self._spaced]
         return 2 + max(places), sum(places)
 
     def best_first(self, items: Iterable[Item], texts: Iterable[SearchText]) -> list[Item]:
-        """The items that match, best first; equally good ones in their own order. ``texts`` has one for each item."""
+        """The matching items, best first, equally good ones in their order; ``texts`` has one for each item."""
         hits = list(zip(items, texts, strict=True))
         for word in self.words:
             hits = [hit for hit in hits if word in hit[1].all]
@@ -66,16 +68,15 @@ class Search:
         return [item for rank in sorted(by_rank) for item in by_rank[rank]]
 
     def finds(self, shown: str) -> bool:
-        """Does some word occur in this text?"""
+        """Does one of the words occur in this text?"""
         return self._pattern is not None and self._pattern.search(shown) is not None
 
     def mark(self, shown: str) -> Content:
-        """The text with its matched letters marked."""
         content = Content(shown)
         return content if self._pattern is None else content.highlight_regex(self._pattern, style=HIT)
 
     def excerpt(self, text: str) -> str:
-        """The text from shortly before its first match on; empty where nothing matches."""
+        """The text from shortly before its first match; empty without a match."""
         found = self._pattern.search(text) if self._pattern else None
         start = 0 if found is None or found.start() <= LEAD else found.start() - LEAD
         return "" if found is None else f"…{text[start:]}" if start else text
@@ -89,7 +90,9 @@ def _spaced(text: str) -> str:
 
 
 def _place(word: str, fields: str) -> int:
-    """A whole word of the first field is 0, the start of a word 1, the inside of one 2; so on with the other fields."""
+    """In the first field, a whole word is 0, the start of a word 1, the inside of a word 2; other fields continue from
+    3.
+    """
     at = fields.find(word)
     if at < 0:
         return _NOWHERE

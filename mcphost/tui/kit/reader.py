@@ -1,4 +1,4 @@
-"""A text to read in full: a definition, a log line, the help of something."""
+"""A screen to read a text in full."""
 
 from __future__ import annotations
 
@@ -7,21 +7,18 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
-from textual.content import Content
-from textual.screen import ModalScreen
 
 from mcphost.protocol.display import show
-from mcphost.tui.error_boundary import ErrorBoundary
+from mcphost.tui.kit.framed import FramedScreen
 from mcphost.tui.kit.json_text import json_spans
 from mcphost.tui.kit.modal import KEYS
 from mcphost.tui.kit.text_view import Spans, TextView
 
 
-class ReaderScreen(ErrorBoundary, ModalScreen[bool]):
-    """Shows ``text`` from outside, marked; ``is_json`` or ``spans`` colour it.
+class ReaderScreen(FramedScreen[bool]):
+    """Shows foreign ``text`` with marks; ``is_json`` or ``spans`` colour it.
 
-    Dismissed with whether its end was on screen.
+    Dismissed with whether the end was on screen.
     """
 
     HELP = "A text to read. The arrow keys and page keys scroll, z wraps or not, y copies, esc goes back."
@@ -34,9 +31,7 @@ class ReaderScreen(ErrorBoundary, ModalScreen[bool]):
 
     DEFAULT_CSS = """
     ReaderScreen {
-        align: center middle;
-        background: $background 40%;
-        & > Vertical { width: 92%; height: 88%; border: round $border; background: $surface; padding: 0 1; }
+        & > .frame { width: 92%; height: 88%; padding: 0 1; }
     }
     """
 
@@ -49,13 +44,10 @@ class ReaderScreen(ErrorBoundary, ModalScreen[bool]):
         self._read_to_the_end = False
 
     def compose(self) -> ComposeResult:
-        with Vertical() as frame:
-            frame.border_title = Content(self._title)
-            frame.border_subtitle = "y copy · esc back"
+        with self.framed(self._title, "y copy · esc back"):
             yield TextView(show(self._text).split("\n"), spans=self._spans)
 
     def on_mount(self) -> None:
-        """Notice when the end is reached."""
         view = self.query_one(TextView)
         view.focus()
         self.watch(view, "scroll_y", self._check_end, init=False)
@@ -71,6 +63,6 @@ class ReaderScreen(ErrorBoundary, ModalScreen[bool]):
             self._read_to_the_end = True
 
     def action_copy(self) -> None:
-        """Put the text, as it came, on the clipboard."""
+        """Copy the text as it came."""
         self.app.copy_to_clipboard(self._text)
         self.notify("Copied.")

@@ -1,4 +1,4 @@
-"""A list of any length, one line a row, of which only the rows in view are ever drawn."""
+"""A list of any length with one line a row; only visible rows are drawn."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Item = TypeVar("Item")
 Held = TypeVar("Held")
 
 MARK: Final = "▸ "
-"""Stands before the row under the cursor, so that it is seen without colour; two cells."""
+"""Two cells before the row under the cursor, which is thus seen without colours."""
 
 
 def _key(keys: str, name: str, tooltip: str, *, show: bool = False) -> Binding:
@@ -34,10 +34,10 @@ def _key(keys: str, name: str, tooltip: str, *, show: bool = False) -> Binding:
 
 
 class RowList(ScrollView, Generic[Item], can_focus=True):
-    """``render(item, width)`` gives one line of at most ``width`` cells; foreign text in it has passed ``show_line``.
+    """``render(item, width)`` returns a line of at most ``width`` cells; foreign text in it has passed ``show_line``.
 
-    ``empty`` is our own text for when there is nothing yet. With ``tails`` the newest item is the last one and the
-    list follows it, until the user moves away; End, or going down past the end, follows again.
+    ``empty`` is shown without items. With ``tails`` the list follows its newest item, the last one, until the user
+    moves away; End, or moving down past the end, follows again.
     """
 
     HELP = "A list. ↑ ↓ or j k move, PgUp PgDn a page, Home End to the ends, Enter or a double click opens a row."
@@ -62,9 +62,9 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
     """
 
     following: reactive[bool] = reactive(False, repaint=False, init=False)
-    """Whether the cursor stays on the last row while rows come; only with ``tails``."""
+    """Does the cursor stay on the last row when rows are added? Only with ``tails``."""
 
-    class _About(Message):
+    class _ListMessage(Message):
         row_list: RowList[Any]
 
         @property
@@ -73,22 +73,22 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
             return self.row_list
 
     @dataclass
-    class Highlighted(_About, Generic[Held]):
-        """Another item is under the cursor; None when the list became empty."""
+    class Highlighted(_ListMessage, Generic[Held]):
+        """The cursor is on another item; None: the list became empty."""
 
         row_list: RowList[Any]
         item: Held | None
 
     @dataclass
-    class Selected(_About, Generic[Held]):
+    class Selected(_ListMessage, Generic[Held]):
         """The user opened this item: Enter, or a double click."""
 
         row_list: RowList[Any]
         item: Held
 
     @dataclass
-    class Followed(_About):
-        """The list began or ceased to follow its newest row."""
+    class Followed(_ListMessage):
+        """The list started or stopped following its newest row."""
 
         row_list: RowList[Any]
         following: bool
@@ -116,12 +116,12 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
 
     @property
     def items(self) -> Sequence[Item]:
-        """What is listed, in order; change it by the methods only."""
+        """The items in order; change them only by methods."""
         return self._items
 
     @property
     def highlighted(self) -> int | None:
-        """The index of the row under the cursor; None when there are no rows. Setting it scrolls there."""
+        """The index of the row under the cursor; None without rows. Setting it scrolls there."""
         return self._cursor
 
     @highlighted.setter
@@ -138,7 +138,7 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
 
     @property
     def empty(self) -> str:
-        """What the list says when it has no rows."""
+        """What is shown without rows."""
         return self._empty
 
     @empty.setter
@@ -151,8 +151,8 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
     ) -> None:
         """Replace all items. The cursor stays on the item with the same ``keep(item)``, else on the same row number.
 
-        The row under the cursor stays where it is on the screen; a list that stood at its top stays there. With
-        ``from_top`` the cursor stays on the first row until something moves it.
+        The row under the cursor keeps its place on the screen; a list at its top stays there. With ``from_top`` the
+        cursor stays on the first row until something moves it.
         """
         self._keep = keep or self._keep
         before, top = self._cursor, round(self.scroll_y)
@@ -172,13 +172,13 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
         self.refresh()
 
     def append(self, items: Sequence[Item], limit: int | None = None) -> None:
-        """Add items at the end, and drop the oldest over ``limit``. Costs what is added, however long the list is."""
+        """Add items at the end, and drop the oldest above ``limit``. The cost does not depend on the list's length."""
         self._items.extend(items)
         over = 0 if limit is None else max(0, len(self._items) - limit)
         self.drop_first(over)
 
     def drop_first(self, count: int) -> None:
-        """Take ``count`` items away at the top; what is in view stays in view."""
+        """Remove ``count`` items at the top; what is in view stays in view."""
         count = min(count, len(self._items))
         del self._items[:count]
         top = round(self.scroll_y)
@@ -190,14 +190,13 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
             self._scroll(max(0, top - count))
         self.refresh()
 
-    # Keys and mouse
+    # Keys and mouse.
 
     def action_up(self) -> None:
-        """To the row above."""
         self._move(-1)
 
     def action_down(self) -> None:
-        """To the row below; past the end, follow."""
+        """Move down; past the end, follow."""
         if self.tails and self._cursor == len(self._items) - 1:
             self.following = True
         self._move(1)
@@ -209,22 +208,20 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
         self._move(self.size.height - 1)
 
     def action_first(self) -> None:
-        """To the first row."""
         self._move(-len(self._items))
 
     def action_last(self) -> None:
-        """To the last row, and follow what comes after it."""
+        """Go to the last row, and follow."""
         self.following = self.tails
         self._move(len(self._items))
 
     def action_open(self) -> None:
-        """Tell the parent that the user wants this item."""
         self._moved = True
         if self._cursor is not None:
             self.post_message(self.Selected(self, self._items[self._cursor]))
 
     def on_click(self, event: events.Click) -> None:
-        """One click moves the cursor, two open the row."""
+        """Select on one click, open on two."""
         offset = event.get_content_offset(self)
         index = -1 if offset is None else offset.y + self.scroll_offset.y
         if 0 <= index < len(self._items):
@@ -233,42 +230,37 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
                 self.action_open()
 
     def on_mouse_scroll_down(self) -> None:
-        """Pushing past the end follows."""
         if self.tails and self.scroll_y >= self.max_scroll_y:
             self.following = True
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Looking back stops following."""
+        """Stop following when the user scrolls back."""
         super().watch_scroll_y(old_value, new_value)
         if self.following and new_value < min(old_value, self.max_scroll_y):
             self.following = False
 
     def watch_show_vertical_scrollbar(self, shown: bool) -> None:
-        """A scrollbar that was not there does not know how far we have scrolled."""
+        """Set the position of a scrollbar that has just appeared."""
         if shown:
             self.vertical_scrollbar.position = self.scroll_y
 
     def watch_following(self, following: bool) -> None:
-        """Go to the end when following begins, and tell the parent."""
         if following and self._items:
             self._place(len(self._items) - 1)
             self._scroll(self.max_scroll_y)
         self.post_message(self.Followed(self, following))
 
     def on_resize(self) -> None:
-        """Another height has another end to follow."""
         if self.following:
             self._reveal()
 
     def notify_style_update(self) -> None:
-        """Forget the styles of another theme."""
         super().notify_style_update()
         self._parsed_styles.clear()
 
-    # Drawing
+    # Drawing.
 
     def render_line(self, y: int) -> Strip:
-        """Draw one line of what is in view."""
         width, index = self.scrollable_content_region.width, self.scroll_offset.y + y
         if not self._items:
             return self._empty_line(y, width)
@@ -298,10 +290,10 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
         text = lines[row].center(width) if 0 <= row < len(lines) else ""
         return Strip([Segment(text, style)]).adjust_cell_length(width, style)
 
-    # Cursor and scroll position
+    # Cursor and scroll position.
 
     def _move(self, distance: int) -> None:
-        """Move the cursor as the user said."""
+        """Move the cursor for the user."""
         self._moved = True
         if self._cursor is None:
             return
@@ -311,7 +303,7 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
         self._reveal()
 
     def _place(self, index: int) -> None:
-        """Put the cursor on a row, without scrolling; tell the parent when that is another item."""
+        """Put the cursor on a row without scrolling; post `Highlighted` if the item is another."""
         self._cursor = min(max(0, index), len(self._items) - 1) if self._items else None
         item = self.item
         now = None if item is None else self._keep(item)
@@ -332,7 +324,7 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
         return next((index for index, item in enumerate(self._items) if self._keep(item) == key), None)
 
     def _resize(self) -> None:
-        """Say how long the list is; the whole screen is laid out again only when that can change something on it."""
+        """Set the virtual height; lay out the whole screen only if that can change something on it."""
         length = len(self._items)
         if self.show_vertical_scrollbar and length > self.size.height and not self.styles.is_auto_height:
             self.set_reactive(RowList.virtual_size, Size(0, length))
@@ -343,21 +335,21 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
 
 
 class Cell(NamedTuple):
-    """One column of one row. Widths are in cells and do not depend on the text, so that rows line up."""
+    """A column of a row. Widths are in cells and independent of the text, so that rows line up."""
 
     text: str | Content
     style: str = ""
-    """A Textual style such as ``$text-warning``; ours, never from outside."""
+    """A Textual style of ours, such as ``$text-warning``."""
     min: int = 0
     max: int | None = None
-    """None takes what the others leave, shared evenly with other such columns."""
+    """None: an even share of what the other columns leave."""
     align: Literal["left", "right"] = "left"
     keep: Literal["start", "end"] = "start"
-    """What is left of a text that is too long: paths and URIs differ at their end."""
+    """Which end of a text stays if it is too long; paths and URIs differ at their end."""
 
 
 def columns(width: int, cells: Sequence[Cell], gap: int = 1) -> Content:
-    """One line of exactly ``width`` cells; what does not fit ends in ``…``, and columns on the right go first."""
+    """One line of exactly ``width`` cells; longer text ends in ``…``, and columns on the right go first."""
     line, spans, used = "", list[Span](), 0
     for cell, size in zip(cells, widths(width, tuple((cell.min, cell.max) for cell in cells), gap), strict=False):
         if not size:
@@ -377,7 +369,7 @@ def columns(width: int, cells: Sequence[Cell], gap: int = 1) -> Content:
 def widths(width: int, bounds: tuple[tuple[int, int | None], ...], gap: int = 1) -> tuple[int, ...]:
     """The width of each column for its (minimum, maximum), as far from the left as the minimums fit.
 
-    Cells beyond the minimums go to the columns with a maximum first, from the left; then to the others, evenly.
+    What is left goes first to the columns with a maximum, from the left, then evenly to the others.
     """
     lowest = [min(low, width) for low, _ in bounds]
     fitting = next((count for count in range(len(bounds), 1, -1) if _taken(lowest[:count], gap) <= width), 1)
@@ -397,13 +389,13 @@ def _taken(sizes: Sequence[int], gap: int) -> int:
 
 
 def _grow(sizes: list[int], index: int, amount: int, gap: int) -> None:
-    """Widen one column by ``amount`` cells, less the gap that a column needs which was not there before."""
+    """Widen a column by ``amount`` cells, less the gap that a column needs if it was empty."""
     opening = gap if not sizes[index] and any(sizes) else 0
     sizes[index] += max(0, amount - opening)
 
 
 def _fit(cell: Cell, width: int) -> tuple[str, list[Span]]:
-    """The text of a cell in exactly ``width`` cells, and its own styles."""
+    """The text and the spans of a cell, in exactly ``width`` cells."""
     plain, spans = (cell.text, []) if isinstance(cell.text, str) else (cell.text.plain, list(cell.text.spans))
     length = cell_len(plain)
     if length > width and cell.keep == "end":
@@ -413,7 +405,7 @@ def _fit(cell: Cell, width: int) -> tuple[str, list[Span]]:
         spans = [Span(max(0, start - gone), end - gone, style) for start, end, style in spans if end - gone > 1]
         length = cell_len(plain)
     elif length > width:
-        plain = set_cell_size(plain, width - 1).rstrip() + "…"  # a wide character is not halved, but left out
+        plain = set_cell_size(plain, width - 1).rstrip() + "…"  # half of a wide character is left out
         spans = [Span(start, min(end, len(plain)), style) for start, end, style in spans if start < len(plain)]
         length = cell_len(plain)
     padding = " " * (width - length)

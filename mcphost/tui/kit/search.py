@@ -1,4 +1,4 @@
-"""Looking for words in what is on screen: a line to type them in, and a mark on every place."""
+"""Searching the texts on screen: the line for the query, and the marks of the matches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mcphost.tui.kit.text_view import MATCHES, TextView
 
 
 class SearchBar(Horizontal):
-    """Where what to look for is typed, and which of how many places is shown."""
+    """The line for the query, and the number of the current match."""
 
     DEFAULT_CSS = """
     SearchBar { dock: bottom; height: 1; background: $boost; display: none; }
@@ -32,28 +32,27 @@ class SearchBar(Horizontal):
         self._found = Static("", classes="found", markup=False)
 
     def compose(self) -> ComposeResult:
-        """A slash, the words, the count."""
         yield Static("/", classes="mark", markup=False)
         yield self.input
         yield self._found
 
-    def say(self, words: str) -> None:
-        """Which match this is, or that there is none."""
+    def show_status(self, words: str) -> None:
+        """Show the number of the match, or that there is none."""
         self._found.update(words)
 
 
 class Searchable(Protocol):
-    """A text in which words can be found."""
+    """A text that can be searched."""
 
     def find(self, query: str) -> Sequence[Any]:
-        """Mark every match and return where they are; an empty query marks nothing."""
+        """Mark every match and return them; an empty query removes the marks."""
 
     def go_to(self, match: Any) -> None:
-        """Show one match as the current one; None: none is."""
+        """Make this match the current one; None: none."""
 
 
 class SearchArea(Vertical):
-    """Holds one or more `TextView`; ``/`` searches those on screen, in order, ``n`` and ``N`` go on."""
+    """Holds one or more `TextView`. ``/`` searches those on screen in order; ``n`` and ``N`` go to other matches."""
 
     DEFAULT_CSS = """
     SearchArea { height: 1fr; }
@@ -70,69 +69,66 @@ class SearchArea(Vertical):
         self.bar = SearchBar()
         self._matches: list[tuple[Searchable, Any]] = []
         self._at = 0
-        self._asked_from: Widget | None = None
+        self._return_focus_to: Widget | None = None
 
     def compose(self) -> ComposeResult:
         yield self.bar
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Going on needs a match, closing an open bar."""
         if action == "go":
             return bool(self._matches)
         return self.bar.has_class("-open") if action == "close_search" else True
 
     def forget_search(self) -> None:
-        """What was searched is gone."""
+        """Forget the matches; their text is gone."""
         self._matches, self._at = [], 0
         self.bar.remove_class("-open")
 
     def make_searchable(self) -> None:
-        """For an area that shows some text in another way: turn it into text views now."""
+        """Called before a search: a subclass shows other views as text views."""
 
     def searched(self) -> Sequence[Searchable]:
-        """What is searched, in order."""
+        """The texts to search, in order."""
         return [view for view in self.query(TextView) if _on_screen(view)]
 
     def action_search(self) -> None:
-        self._asked_from = self.screen.focused
+        self._return_focus_to = self.screen.focused
         self.bar.add_class("-open")
         self.bar.input.focus()
 
     def action_close_search(self) -> None:
-        """Take the marks away and give the focus back."""
-        self._look_for("")
-        self._give_focus_back()
+        self._find_all("")
+        self._restore_focus()
         self.bar.remove_class("-open")
         self.refresh_bindings()
 
     def action_go(self, step: int) -> None:
-        """Go to another match; after the last comes the first."""
+        """Go to another match, and from the last one to the first."""
         if self._matches:
             self._go_to((self._at + step) % len(self._matches))
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Search, and go to the first match."""
         event.stop()
         self.make_searchable()
         self.call_after_refresh(self._start, event.value)
 
     def _start(self, query: str) -> None:
-        self._look_for(query)
-        self._give_focus_back()
+        self._find_all(query)
+        self._restore_focus()
         if self._matches:
             self._go_to(0)
         else:
-            self.bar.say("nothing found")
+            self.bar.show_status("nothing found")
         self.refresh_bindings()
 
-    def _give_focus_back(self) -> None:
+    def _restore_focus(self) -> None:
         if self.bar.input.has_focus:
-            self.screen.set_focus(self._asked_from)
+            self.screen.set_focus(self._return_focus_to)
 
-    def _look_for(self, query: str) -> None:
+    def _find_all(self, query: str) -> None:
         self._matches = [(view, match) for view in self.searched() for match in view.find(query)]
         self._at = 0
-        self.bar.say("")
+        self.bar.show_status("")
 
     def _go_to(self, number: int) -> None:
         self._matches[self._at][0].go_to(None)
@@ -140,7 +136,7 @@ class SearchArea(Vertical):
         view, match = self._matches[number]
         view.go_to(match)
         more = " or more" if len(self._matches) >= MATCHES else ""
-        self.bar.say(f"{number + 1} of {len(self._matches)}{more} · n next · esc end")
+        self.bar.show_status(f"{number + 1} of {len(self._matches)}{more} · n next · esc end")
 
 
 def _on_screen(view: TextView) -> bool:

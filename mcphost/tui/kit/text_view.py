@@ -1,4 +1,4 @@
-"""A long text that scrolls at once whatever its length, wraps or not, and can be searched."""
+"""A long text that wraps or scrolls sideways, and can be searched; fast whatever its length."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 Spans = Iterable[tuple[int, int, str]]
-"""Start, end and part name; the name picks the colour: key, string, number, constant."""
+"""Start, end and part: key, string, number or constant."""
 
 WRAP_LINES: Final = 20_000
 WRAP_CHARACTERS: Final = 500_000
-"""Above either, lines are not wrapped: where each row starts would have to be found first."""
+"""Above either limit lines are not wrapped, since that would need the rows of all lines before."""
 
 LONGEST_LINE: Final = 5_000
-"""Characters of a line that is not wrapped."""
+"""Characters of an unwrapped line."""
 
 MATCHES: Final = 1_000
 TAB: Final = 4
 
 
 class TextView(ScrollView, can_focus=True):
-    """Lines of text. ``fit`` makes it as tall as its text, for a parent that scrolls."""
+    """``fit`` makes it as high as its text, for a parent that scrolls."""
 
     DEFAULT_CSS = """
     TextView { height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; }
@@ -81,18 +81,18 @@ class TextView(ScrollView, can_focus=True):
 
     @property
     def wraps(self) -> bool:
-        """Are long lines wrapped? Not those of a text that is too long for it."""
+        """Are long lines wrapped? Never in a text that is too long for it."""
         return self._wrap and self._wrappable
 
     def load(self, lines: Sequence[str], *, home: bool = True) -> None:
-        """Show other lines, from the top or where it is."""
+        """Show other lines, from the top (``home``) or at the same position."""
         self._set(lines)
         self._relayout()
         if home:
             self.scroll_home(animate=False)
 
     def find(self, query: str) -> list[tuple[int, int]]:
-        """Mark every match, at most ``MATCHES``, and return (line, column) of each; an empty query marks nothing."""
+        """Mark the matches, `MATCHES` at most, and return their (line, column); an empty query removes the marks."""
         self._matches, self._current = {}, None
         found = list(islice(matches_in(self._lines, query), MATCHES)) if query else []
         for line, start, end in found:
@@ -101,7 +101,7 @@ class TextView(ScrollView, can_focus=True):
         return [(line, start) for line, start, _ in found]
 
     def go_to(self, match: tuple[int, int] | None) -> None:
-        """Show one match as the current one, and scroll to it."""
+        """Make this match the current one, and scroll to it."""
         self._current = match
         self.refresh()
         if match is not None:
@@ -109,30 +109,26 @@ class TextView(ScrollView, can_focus=True):
             self._scroll_here(region)
 
     def spans_of(self, number: int, text: str) -> Spans:
-        """The parts of a line that have a style."""
+        """The styled spans of a line."""
         return () if self._spans is None else self._spans(text)
 
     def hang_of(self, number: int) -> str:
-        """What stands before the further rows of a line that wraps."""
+        """The prefix of further rows of a wrapped line."""
         return ""
 
     def action_toggle_wrap(self) -> None:
-        """Wrap long lines, or not."""
         self._wrap = not self._wrap
         self._relayout()
         self.scroll_to(x=0, animate=False)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """The rows at this width."""
         self._lay_out(width)
         return self._row_count
 
     def on_resize(self, event: events.Resize) -> None:
-        """Wrap for the new width."""
         self._relayout()
 
     def render_line(self, y: int) -> Strip:
-        """One row of the visible part."""
         x, row = self.scroll_offset.x, self.scroll_offset.y + y
         width, base = self.scrollable_content_region.width, self.rich_style
         if not 0 <= row < self._row_count:
@@ -171,23 +167,23 @@ class TextView(ScrollView, can_focus=True):
             self._rows_width = width
 
     def _segments(self, line: int, start: int, end: int, base: Style) -> Iterable[Segment]:
-        whole = self._lines[line]
+        full_line = self._lines[line]
         hang = self.hang_of(line) if start else ""
-        text = Text(hang + whole[start:end], end="")
-        for first, last, part in self._parts(line, whole):
+        text = Text(hang + full_line[start:end], end="")
+        for first, last, part in self._parts(line, full_line):
             if first < end and last > start:
                 style = self.get_component_rich_style(f"text-view--{part}", partial=True)
                 text.stylize(style, len(hang) + max(0, first - start), len(hang) + min(last, end) - start)
-        if end < len(whole) and not self.wraps:
-            text.append(f" ⟨{len(whole) - end} characters more; z wraps⟩")
+        if end < len(full_line) and not self.wraps:
+            text.append(f" ⟨{len(full_line) - end} characters more; z wraps⟩")
         return Segment.apply_style(text.render(self.app.console), base)
 
-    def _parts(self, line: int, whole: str) -> Iterator[tuple[int, int, str]]:
-        yield from self.spans_of(line, whole)
+    def _parts(self, line: int, full_line: str) -> Iterator[tuple[int, int, str]]:
+        yield from self.spans_of(line, full_line)
         for start, end in self._matches.get(line, ()):
             yield start, end, "current" if (line, start) == self._current else "match"
 
-    # Where things are.
+    # Positions.
 
     def _row_of(self, match: tuple[int, int]) -> int:
         line, column = match
@@ -209,7 +205,7 @@ class TextView(ScrollView, can_focus=True):
 
 
 def matches_in(lines: Iterable[str], query: str) -> Iterator[tuple[int, int, int]]:
-    """Line, start and end of all that is found of ``query``, whatever its case."""
+    """The line, start and end of each match of ``query``, ignoring case."""
     pattern = re.compile(re.escape(query), re.IGNORECASE)
     for number, line in enumerate(lines):
         for match in pattern.finditer(line):
@@ -217,7 +213,7 @@ def matches_in(lines: Iterable[str], query: str) -> Iterator[tuple[int, int, int
 
 
 def wrap_line(line: str, width: int, hang: int = 0) -> Iterator[tuple[int, int]]:
-    """Where the rows of a line start and end, at most ``width`` cells each; broken at a blank where there is one.
+    """The start and end of each row of a line, at most ``width`` cells each; rows end at a blank if there is one.
 
     All rows but the first have ``hang`` cells less.
     """
@@ -236,7 +232,7 @@ def wrap_line(line: str, width: int, hang: int = 0) -> Iterator[tuple[int, int]]
 
 
 def _reach_of(line: str) -> Callable[[int, int], int]:
-    """How far ``width`` cells go from a start, one character at least."""
+    """A function that tells how far ``width`` cells reach from a start: one character at least."""
     if line.isascii():
         return int.__add__
     ends = list(accumulate(map(get_character_cell_size, line)))

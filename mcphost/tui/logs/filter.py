@@ -1,4 +1,4 @@
-"""The little language in which the log is searched: ``server:db level>=warning -source:stderr "connection lost"``."""
+"""The filter language of the log: ``server:db level>=warning -source:stderr "connection lost"``."""
 
 from __future__ import annotations
 
@@ -25,32 +25,30 @@ __all__ = ["EXAMPLES", "OWN_NAME", "FilterError", "LogFilter", "parse_filter"]
 Test = Callable[[LogRecord], bool]
 
 OWN_NAME: Final = "mcphost"
-"""The server of lines that belong to no server."""
+"""The server's name for records that belong to no server."""
 
 EXAMPLES: Final = 'words  server:NAME  level>=warning  source:stderr  call:12  logger:NAME  -not  "two words"'
 
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """What a line must be to be shown; with no tests, every line passes."""
+    """The tests of a filter; without any, every record passes."""
 
     text: str = ""
     tests: tuple[Test, ...] = ()
     names_level: bool = False
-    """The filter speaks of levels itself, so that no other bound should be set."""
+    """The filter tests levels itself, so the pane's least level does not apply."""
     words: tuple[str, ...] = ()
-    """The texts that occur in each line that passes."""
+    """Texts that occur in every record that passes."""
 
     def passes(self, record: LogRecord) -> bool:
-        """Is every term true of this line?"""
         return all(test(record) for test in self.tests)
 
 
 def parse_filter(text: str) -> LogFilter:
-    """Read a filter as typed. Terms are separated by blanks, and all of them must be true of a line.
+    """Parse a filter. Terms are separated by blanks, and a record must match all of them.
 
-    ``a,b`` after a field means one of them; ``*`` stands for any characters in a server or logger name.
-    Raises FilterError.
+    ``a,b`` after a field means either; ``*`` stands for any characters in a server or logger name. Raises FilterError.
     """
     text = text.strip()
     terms = list(split_terms(text))

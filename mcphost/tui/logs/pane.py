@@ -1,7 +1,4 @@
-"""The log of all servers in one pane: what they logged, what they wrote to stderr, what mcphost decided.
-
-Lines are copied and saved here; the app shows calls and sets the levels of servers.
-"""
+"""The log of all servers: what they logged and wrote to stderr, and what mcphost decided."""
 
 from __future__ import annotations
 
@@ -19,16 +16,16 @@ from mcphost.host.logs import LogBook, LogRecord, LogSource
 from mcphost.protocol.display import show_line
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.kit.export import copy_text, save_as
-from mcphost.tui.kit.filter_line import FilterLine
+from mcphost.tui.kit.inputs import FilterLine
 from mcphost.tui.kit.messages import CallChosen, LogLevelRequested
 from mcphost.tui.kit.ranking import Search
 from mcphost.tui.kit.rows import Cell, RowList, columns
-from mcphost.tui.logs.detail import LogDetail, log_line
+from mcphost.tui.logs.dialogs import LogDetail, log_line
 from mcphost.tui.logs.filter import EXAMPLES, OWN_NAME, LogFilter, parse_filter
 
 
 def log_row(record: LogRecord, width: int, name_width: int, search: Search) -> Content:
-    """One line: time, server, level or source, text with the words that are searched, and the call that was running."""
+    """Time, server, level or source, the text with its matches marked, and the call that was running."""
     mark, style = _look(record.level)
     word = record.level.wire if record.source is LogSource.SERVER else record.source.value
     cells = [
@@ -50,7 +47,7 @@ def _text(record: LogRecord, width: int, search: Search) -> Content:
 
 
 def _look(level: LogLevel) -> tuple[str, str]:
-    """A mark that is seen without colour, and a style."""
+    """A mark that is seen without colours, and a style."""
     if level >= LogLevel.ERROR:
         return "✖", "bold $text-error"
     if level >= LogLevel.WARNING:
@@ -60,7 +57,7 @@ def _look(level: LogLevel) -> tuple[str, str]:
 
 @lru_cache(maxsize=256)
 def _clock(second: int) -> str:
-    """The local time of a second since the epoch; a clock set to nonsense is no reason to fail."""
+    """The local time of a second since the epoch; ``--:--:--`` if the clock is set to nonsense."""
     try:
         return f"{datetime.fromtimestamp(second):%H:%M:%S}"
     except (ValueError, OverflowError, OSError):
@@ -69,7 +66,7 @@ def _clock(second: int) -> str:
 
 LINES: Final = 20_000
 CHARACTERS: Final = 20 << 20
-"""What is shown at most, oldest lines going first; a change of the filter reads again what the book still has."""
+"""Limits of what is shown; the oldest lines go first. A change of the filter reads from the book again."""
 
 _LEAST: Final = (LogLevel.DEBUG, LogLevel.INFO, LogLevel.WARNING, LogLevel.ERROR)
 _NOTHING_YET: Final = (
@@ -84,7 +81,7 @@ def _key(key: str, action: str, description: str, tooltip: str, *, show: bool = 
 
 
 class LogsPane(Vertical):
-    """A live view of ``book``; the app calls ``refresh_logs`` when lines came, at most once a frame."""
+    """A live view of ``book``; the app calls `refresh_logs` when records were added, at most once a frame."""
 
     HELP = (
         "The log of all servers: what they logged, their stderr and stray stdout, and what mcphost decided.\n"
@@ -116,70 +113,66 @@ class LogsPane(Vertical):
     ) -> None:
         super().__init__(id=id)
         self._book, self._limit = book, limit
-        self._seen = self._cleared = self._paused_at = 0  # numbers of records
+        self._last_number = self._cleared = self._paused_at = 0  # numbers of records
         self._total = self._missed = self._characters = 0
         self._least = least
         self._filter = LogFilter()
         self._servers: set[str] = set()
         self._name_width = len(OWN_NAME)
-        self._title, self._works = "", (False, False)
+        self._title, self._active_keys = "", (False, False)
         self._search = Search()
         self._filter_line = FilterLine(parse_filter, EXAMPLES)
         self._rows = RowList[LogRecord](self.row, empty=_NOTHING_YET, tails=True, id="log-rows")
 
     def compose(self) -> ComposeResult:
-        """The filter line and the rows."""
         yield self._filter_line
         yield self._rows
 
     def on_mount(self) -> None:
-        """Show what the book holds already."""
         self._rebuild()
 
     def focus_rows(self) -> None:
-        """Put the keyboard focus on the lines."""
         self._rows.focus()
 
     def refresh_logs(self) -> None:
-        """Show what came since the last time. Costs what came, however much is kept."""
+        """Show the records since the last call. The cost does not depend on how many are kept."""
         if not self.is_mounted:
-            return  # mounting reads it all
-        fresh = self._book.since(self._seen - 1) if self._seen else self._book.since(0)
-        if self._seen and (not fresh or fresh[0].number != self._seen):
-            self._rebuild()  # the last line we saw is gone: cleared, or pushed out by more than is kept
+            return  # mounting reads all of them
+        fresh = self._book.since(self._last_number - 1) if self._last_number else self._book.since(0)
+        if self._last_number and (not fresh or fresh[0].number != self._last_number):
+            self._rebuild()  # the last record we saw was cleared or evicted
             return
-        self._take(fresh[1:] if self._seen else fresh)
+        self._add(fresh[1:] if self._last_number else fresh)
 
     def passes(self, record: LogRecord) -> bool:
-        """Is this line shown?"""
         return record.level >= self._bound and self._filter.passes(record)
 
     @property
     def _bound(self) -> LogLevel:
         return LogLevel.DEBUG if self._filter.names_level else self._least
 
-    def _take(self, fresh: list[LogRecord]) -> None:
+    def _add(self, fresh: list[LogRecord]) -> None:
         if not fresh:
             return
-        self._note(fresh)
+        self._remember(fresh)
         shown = [record for record in fresh if self.passes(record)]
         self._rows.append(shown)
         self._total += len(fresh)
         self._missed += len(shown)
-        self._settle(shown)
+        self._enforce_limits(shown)
 
     def _rebuild(self) -> None:
-        """Read all that is kept: at the beginning, and when it has changed what passes."""
+        """Read all records again."""
         kept = self._book.since(self._cleared)
-        self._note(kept)
+        self._remember(kept)
         shown = [record for record in kept if self.passes(record)]
         self._rows.set_items(shown, keep=lambda record: record.number)
         self._total, self._characters = len(kept), 0
         self._missed = sum(record.number > self._paused_at for record in shown)
-        self._settle(shown)
+        self._enforce_limits(shown)
 
-    def _settle(self, added: list[LogRecord]) -> None:
-        """Drop what is too much, and say what there is."""
+    def _enforce_limits(self, added: list[LogRecord]) -> None:
+        """Enforce the limits, and update the title."""
         self._characters += sum(len(record.text) for record in added)
         gone, items = 0, self._rows.items
         while gone < len(items) and (len(items) - gone > self._limit or self._characters > CHARACTERS):
@@ -187,24 +180,23 @@ class LogsPane(Vertical):
             gone += 1
         if gone:
             self._rows.drop_first(gone)
-        self._say()
+        self._update_title()
 
-    def _note(self, records: list[LogRecord]) -> None:
-        """Remember how far we have read, and make room for the names of servers."""
+    def _remember(self, records: list[LogRecord]) -> None:
+        """Remember the last record, and make room for server names."""
         if records:
-            self._seen = records[-1].number
+            self._last_number = records[-1].number
         for name in {record.server for record in records} - self._servers:
             self._servers.add(name)
             self._name_width = min(16, max(self._name_width, cell_len(show_line(name, 40))))
 
     def row(self, record: LogRecord, width: int) -> Content:
-        """How a line looks."""
         return log_row(record, width, self._name_width, self._search)
 
-    def _say(self) -> None:
-        """Title, count and what an empty view says."""
+    def _update_title(self) -> None:
+        """Update the title, the count and the text of an empty list."""
         if self._rows.following:
-            self._paused_at, self._missed = self._seen, 0
+            self._paused_at, self._missed = self._last_number, 0
         dropped = sum(map(self._book.dropped, self._servers))
         words = [
             "Logs",
@@ -217,14 +209,13 @@ class LogsPane(Vertical):
         if title != self._title:
             self._title = title
             self.border_title = Content(title)
-        self._filter_line.say_count(len(self._rows.items), self._total)
+        self._filter_line.show_count(len(self._rows.items), self._total)
         if not self._rows.items:
             self._rows.empty = _NOTHING_PASSES if self._total else _cleared_words(self._cleared)
 
-    # What the user does
+    # Actions.
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A key works where it has something to work on."""
         record = self._rows.item
         if action == "call":
             return record is not None and record.call is not None
@@ -237,19 +228,17 @@ class LogsPane(Vertical):
         return record is not None if action in ("copy", "save") else True
 
     def action_filter(self) -> None:
-        """Open the filter line."""
         self._filter_line.open()
         self.refresh_bindings()
 
     def action_unfilter(self) -> None:
-        """Close the filter line and show all lines."""
         self._filter_line.close()
         self._apply("")
         self.focus_rows()
         self.refresh_bindings()
 
     def on_filter_line_typed(self, event: FilterLine.Typed) -> None:
-        """Filter as it is typed; the newest line that passes is under the cursor."""
+        """Filter as the user types; the newest match is selected."""
         event.stop()
         if event.text == self._filter_line.input.value:  # else a later one is on its way
             self._apply(event.text)
@@ -263,7 +252,6 @@ class LogsPane(Vertical):
             self._rebuild()
 
     def on_filter_line_entered(self, event: FilterLine.Entered) -> None:
-        """Go on to the lines that pass."""
         event.stop()
         if self._filter.text:
             self.focus_rows()
@@ -271,34 +259,29 @@ class LogsPane(Vertical):
             self.action_unfilter()
 
     def on_filter_line_left(self, event: FilterLine.Left) -> None:
-        """Down is enough to go there."""
         event.stop()
         self.focus_rows()
 
     def action_follow(self) -> None:
-        """Follow the newest line, or pause."""
         self._rows.following = not self._rows.following
 
     def on_row_list_followed(self, event: RowList.Followed) -> None:
-        """Say whether new lines come into view."""
         event.stop()
-        self._say()
-        self._say_keys()
+        self._update_title()
+        self._update_keys()
 
     def on_row_list_highlighted(self, event: RowList.Highlighted[LogRecord]) -> None:
-        """Another line may have another call, or none."""
         event.stop()
-        self._say_keys()
+        self._update_keys()
 
-    def _say_keys(self) -> None:
-        """Let the footer show which keys work; not for every new line, as it is costly."""
-        works = (self._rows.item is not None, not self._rows.following and self.check_action("call", ()) is True)
-        if works != self._works:
-            self._works = works
+    def _update_keys(self) -> None:
+        """Update the key line only if other keys work, since that is slow."""
+        active = (self._rows.item is not None, not self._rows.following and self.check_action("call", ()) is True)
+        if active != self._active_keys:
+            self._active_keys = active
             self.refresh_bindings()
 
     def on_row_list_selected(self, event: RowList.Selected[LogRecord]) -> None:
-        """Show the whole line."""
         event.stop()
         self.app.push_screen(LogDetail(event.item))
 
@@ -308,27 +291,24 @@ class LogsPane(Vertical):
         self._rebuild()
 
     def action_least(self) -> None:
-        """Show only higher levels, or all again."""
+        """Raise the least level that is shown; after the highest comes the lowest."""
         self.set_least(next((level for level in _LEAST if level > self._least), _LEAST[0]))
 
     def action_server_level(self) -> None:
-        """Let the user choose what the server itself logs."""
         record = self._rows.item
         self.post_message(LogLevelRequested(record.server or None if record else None))
 
     def action_call(self) -> None:
-        """Go to the call that was running."""
         record = self._rows.item
         if record is not None and record.call is not None:
             self.post_message(CallChosen(record.call))
 
     def action_copy(self) -> None:
-        """Copy the line under the cursor."""
         if self._rows.item is not None:
             copy_text(self.app, log_line(self._rows.item))
 
     def action_save(self) -> None:
-        """Save what is shown, oldest first."""
+        """Save the lines that are shown, oldest first."""
         records = self._rows.items
         if records:
             name = f"mcphost-{datetime.fromtimestamp(records[-1].time):%Y%m%d-%H%M%S}.log"
@@ -336,12 +316,11 @@ class LogsPane(Vertical):
             save_as(self.app, name, text.encode("utf-8", "replace"))
 
     def action_clear(self) -> None:
-        """Begin with an empty view; the lines are still in the book."""
-        self._cleared = self._seen
+        """Empty the view; the book keeps the records."""
+        self._cleared = self._last_number
         self._rebuild()
 
     def action_restore(self) -> None:
-        """Show the lines again that were cleared from the view."""
         self._cleared = 0
         self._rebuild()
 

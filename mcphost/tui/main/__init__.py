@@ -1,1 +1,1 @@
-"""The main screen: header, tabs, and what fills them."""
+"""The main screen with its tabs, and help."""

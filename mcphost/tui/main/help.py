@@ -1,4 +1,4 @@
-"""The keys that work here and now, and what each pane is for."""
+"""The help screen: the keys that work now, and what each pane is for."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.dom import DOMNode
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 
 from mcphost.tui.kit.facts_table import Fact, FactsTable
+from mcphost.tui.kit.framed import FramedScreen
 from mcphost.tui.kit.rows import RowList
 
 MARKS = (
@@ -33,15 +34,18 @@ TITLES = {
     "CompletedInput": "Suggestions",
     "ArgumentForm": "Form",
     "FrameText": "Text",
+    "FormElicitationScreen": "Form question",
+    "UrlElicitationScreen": "Page question",
+    "RootsScreen": "Folders",
 }
-"""What sections are called whose names say how they are made, and not what they are for."""
+"""Headings of sections whose class names would not explain themselves."""
 
 _BROKEN: Final = re.compile(r"(?<=[\w,;)]) *\n(?=[a-z])")
-"""Where a sentence was broken for a line of the width of code: here it gets the width there is."""
+"""Where a sentence was broken in the source; the screen wraps it again."""
 
 
-class HelpScreen(ModalScreen[None]):
-    """Lists the bindings from the focused part outwards."""
+class HelpScreen(FramedScreen[None]):
+    """Lists the bindings from the focused widget outwards."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark,f1", "back", "back", id="help.back", tooltip="Close the help"),
@@ -49,11 +53,7 @@ class HelpScreen(ModalScreen[None]):
 
     DEFAULT_CSS = """
     HelpScreen {
-        align: center middle;
-        background: $background 40%;
-        & > VerticalScroll {
-            width: 90%; max-width: 100; height: 88%; border: round $border; background: $surface; padding: 0 2;
-        }
+        & > .frame { width: 90%; max-width: 100; height: 88%; padding: 0 2; }
     }
     """
 
@@ -62,13 +62,8 @@ class HelpScreen(ModalScreen[None]):
         self._help, self._more = list(_help_of(screen)), more
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll() as frame:
-            frame.border_title = "Keys"
-            frame.border_subtitle = "esc back"
+        with self.framed("Keys", "esc back", VerticalScroll()):
             yield FactsTable([*self._help, *_marks(), Fact("", Content(self._more), wide=True)], labels=16)
-
-    def action_back(self) -> None:
-        self.dismiss(None)
 
 
 def _help_of(screen: Screen[object]) -> Iterator[Fact]:
@@ -86,14 +81,14 @@ def _marks() -> Iterator[Fact]:
 
 
 def _section(node: DOMNode, seen: set[str], active: Mapping[str, str]) -> Iterator[Fact]:
-    """What ``node`` is for, and its keys but those that do something else (``active``) nearer to the focus."""
+    """The purpose of ``node`` and its keys, except those that do something else (``active``) nearer to the focus."""
     text = getattr(type(node), "HELP", None)
     own = type(node).__dict__.get("BINDINGS", ())
     ours = [each for each in own if isinstance(each, Binding) and not each.system]
-    known = [each for each in ours if _action(each) not in seen and not _gives_way(node, each, ours)]
+    known = [each for each in ours if _action(each) not in seen and not _is_hidden(node, each, ours)]
     bindings = [each for each in known if any(active.get(key, each.action) == each.action for key in _keys(each))]
     if len(bindings) < len(known):
-        text = None  # it names keys that do something else here
+        text = None  # it mentions keys that do something else here
     if not bindings and not isinstance(text, str):
         return
     yield Fact("", Content.styled(_title(node), "bold $text-accent"), wide=True)
@@ -107,17 +102,17 @@ def _section(node: DOMNode, seen: set[str], active: Mapping[str, str]) -> Iterat
     yield Fact("", Content(""), wide=True)
 
 
-def _gives_way(node: DOMNode, binding: Binding, others: Sequence[Binding]) -> bool:
-    """Does its key do something else now, or nothing, as for signing in and out?"""
+def _is_hidden(node: DOMNode, binding: Binding, others: Sequence[Binding]) -> bool:
+    """Is it disabled now while another binding has its key, as with sign-in and sign-out?"""
     rivals = [each for each in others if each is not binding and not set(_keys(each)).isdisjoint(_keys(binding))]
-    return bool(rivals) and not _works(node, binding)
+    return bool(rivals) and not _is_active(node, binding)
 
 
 def _action(binding: Binding) -> str:
-    return binding.action.removeprefix("screen.")  # the same, bound by a part of the screen
+    return binding.action.removeprefix("screen.")  # the same action, bound by a part of the screen
 
 
-def _works(node: DOMNode, binding: Binding) -> bool:
+def _is_active(node: DOMNode, binding: Binding) -> bool:
     _, name, parameters = parse(binding.action)
     return node.check_action(name, parameters) is True
 

@@ -1,12 +1,10 @@
-"""The main screen: servers, what one does with them, and the logs below.
-
-It arranges the panes; it holds no state of the host.
-"""
+"""The main screen: the servers, the panes beside them in tabs, and the logs below."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -16,6 +14,7 @@ from textual.content import Content
 from textual.events import Resize
 from textual.geometry import Size
 from textual.message import Message
+from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Tab, TabbedContent, TabPane
 
@@ -24,23 +23,28 @@ from mcphost.host.host import Host
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.error_boundary import ErrorBoundary
 from mcphost.tui.kit.key_bar import KeyLine
-from mcphost.tui.kit.timers import unskipped
 from mcphost.tui.logs.pane import LogsPane
-from mcphost.tui.main.lazy_panes import LatePanes
 from mcphost.tui.main.top_bar import TopBar
 from mcphost.tui.servers.card import ServerCard
 from mcphost.tui.servers.list import ServersPane
+from mcphost.tui.textual_fixes import unskipped
 from mcphost.tui.tools.call_list import CallList
 from mcphost.tui.tools.pane import ToolsPane
 
 if TYPE_CHECKING:
+    from mcphost.tui.chat.pane import ChatPane
     from mcphost.tui.offers.pane import OfferPane
+    from mcphost.tui.offers.prompts import PromptsPane
+    from mcphost.tui.offers.resources import ResourcesPane
+    from mcphost.tui.traffic.pane import TrafficPane
+
+Pane = TypeVar("Pane", bound=Widget)
 
 SIDE_BY_SIDE = 130
-"""Columns from which list, form and result stand side by side."""
+"""Columns from which list, form and result are side by side."""
 
-WHOLE_TABS = 78
-"""Columns from which the names of all tabs fit beside the servers."""
+FULL_TAB_NAMES = 78
+"""Columns from which the full names of all tabs fit beside the servers."""
 
 TAB_NAMES = {
     "tools": ("Tools", "Tools"),
@@ -51,20 +55,20 @@ TAB_NAMES = {
     "card": ("Server", "Srv."),
     "traffic": ("Traffic", "Traf."),
 }
-"""What stands on each tab, and what where there is little room."""
+"""The label of each tab, and its short form for narrow screens."""
 
-FIRST_PICTURE = 0.1
-"""Seconds in which what is seen first gets the processor to itself: everything else can wait that long."""
+FIRST_FRAME = 0.1
+"""Seconds after which the hidden panes are made, so that they do not delay the first frame."""
 
-ROOM_FOR_LOGS = 34
-"""Rows from which the log drawer is open by itself."""
+ROWS_FOR_LOGS = 34
+"""Rows from which the log drawer opens without being asked to."""
 
-ROOM_BESIDE_LOGS = 20
-"""Rows below which it is closed even where it was wanted: what else there is needs them."""
+LEAST_ROWS_FOR_LOGS = 20
+"""Rows below which the log drawer stays closed even if the user opened it: the panes need them."""
 
 
-class MainScreen(ErrorBoundary, LatePanes):
-    """The one screen that is always there."""
+class MainScreen(ErrorBoundary, Screen[None]):
+    """Arranges the panes. Those that are not seen at first are imported and made when they are needed."""
 
     HELP = (
         "f5 chat, s servers, t tools, e resources, p prompts, h calls, c card, f3 logs, f4 traffic: go there.\n"
@@ -111,14 +115,25 @@ class MainScreen(ErrorBoundary, LatePanes):
 
         server: str | None
 
+    class PaneMade(Message):
+        """A pane was made; it is still empty."""
+
     class InFront(Message):
-        """Nothing is above this screen any more."""
+        """No other screen is above this one now."""
 
     class ChatOpened(Message):
-        """The conversation is in front now."""
+        """The chat's tab was opened."""
 
     def __init__(self, host: Host, welcome: str) -> None:
-        super().__init__(host)
+        super().__init__()
+        self._host = host
+        self._making = asyncio.Lock()
+        self.resources: ResourcesPane | None = None
+        self.prompts: PromptsPane | None = None
+        self.chat: ChatPane | None = None
+        self.traffic: TrafficPane | None = None
+        self.single = False
+        """Must a pane show one part at a time?"""
         self._log_panel: str = host.config.ui.log_panel
         self.top_line = TopBar()
         self.servers = ServersPane()
@@ -127,12 +142,12 @@ class MainScreen(ErrorBoundary, LatePanes):
         self.card = ServerCard(host)
         self.logs = LogsPane(host.logs, least=LogLevel.read(host.config.ui.logs) or LogLevel.INFO)
         self._keys = KeyLine()
-        self._tasks_there = False
+        self._has_tasks = False
         self._counts: Mapping[str, int] = {}
         self._before_chat = "tools"
 
     def compose(self) -> ComposeResult:
-        """Top line, servers beside the work, footer: what is seen first. `_furnish` adds the rest."""
+        # Only what the first frame shows; `_add_panes` adds the rest.
         self._arrange(self.app.size)
         yield self.top_line
         with Horizontal(id="body"):
@@ -147,31 +162,73 @@ class MainScreen(ErrorBoundary, LatePanes):
         yield self._keys
 
     def on_mount(self) -> None:
-        """Start in the tools; what is not seen yet is made after the first picture."""
         self.tools.focus_list()
-        unskipped(self.set_timer(FIRST_PICTURE, self._furnish))
+        unskipped(self.set_timer(FIRST_FRAME, self._add_panes))
 
-    async def _furnish(self) -> None:
+    async def _add_panes(self) -> None:
         await self.tools.bench()
         await self.resources_pane()
         await self.prompts_pane()
         await self.chat_pane()
-        await self._put("calls", self.calls)
-        await self._put("card", self.card)
+        await self._mount_in_tab("calls", self.calls)
+        await self._mount_in_tab("card", self.card)
         await self.traffic_pane()
         if not self.logs.is_attached:
             await self.mount(self.logs, before=self._keys)
+
+    async def resources_pane(self) -> ResourcesPane:
+        async with self._making:
+            if self.resources is None:
+                from mcphost.tui.offers.resources import ResourcesPane
+
+                self.resources = await self._add_pane("resources", ResourcesPane(self._host, single=self.single))
+        return self.resources
+
+    async def prompts_pane(self) -> PromptsPane:
+        async with self._making:
+            if self.prompts is None:
+                from mcphost.tui.offers.prompts import PromptsPane
+
+                self.prompts = await self._add_pane("prompts", PromptsPane(self._host, single=self.single))
+        return self.prompts
+
+    async def chat_pane(self) -> ChatPane:
+        async with self._making:
+            if self.chat is None:
+                from mcphost.tui.chat.pane import ChatPane
+
+                self.chat = await self._add_pane("chat", ChatPane(self._host))
+        return self.chat
+
+    async def traffic_pane(self) -> TrafficPane:
+        async with self._making:
+            if self.traffic is None:
+                from mcphost.tui.traffic.pane import TrafficPane
+
+                self.traffic = await self._mount_in_tab("traffic", TrafficPane(self._host.traffic))
+        return self.traffic
+
+    async def _add_pane(self, tab: str, pane: Pane) -> Pane:
+        await self._mount_in_tab(tab, pane)
+        if pane.is_attached:
+            self.post_message(self.PaneMade())
+        return pane
+
+    async def _mount_in_tab(self, tab: str, widget: Pane) -> Pane:
+        for pane in self.query(f"#{tab}").results(TabPane):  # none while the app exits: tabs go before their screen
+            if pane.is_attached and not widget.is_attached:
+                await pane.mount(widget)
+        return widget
 
     def on_screen_resume(self) -> None:
         self.post_message(self.InFront())
 
     def on_resize(self, event: Resize) -> None:
-        """Arrange by the room there is."""
         self._arrange(event.size)
 
     def _arrange(self, size: Size) -> None:
         self.set_class(size.width < 100, "-narrow")
-        self.set_class(size.width < WHOLE_TABS, "-tight")
+        self.set_class(size.width < FULL_TAB_NAMES, "-tight")
         self._label_tabs()
         self.single = size.width < SIDE_BY_SIDE or size.height < 24
         for pane in (self.tools, self.resources, self.prompts):
@@ -180,9 +237,9 @@ class MainScreen(ErrorBoundary, LatePanes):
         self._arrange_logs(size)
 
     def _arrange_logs(self, size: Size) -> None:
-        """Open the log drawer where it is wanted and there is room; a conversation has the rows for itself."""
+        """Open the log drawer if there is room for it and no chat is shown."""
         if not self.logs.has_focus_within:
-            least = {"open": ROOM_BESIDE_LOGS, "auto": ROOM_FOR_LOGS}.get(self._log_panel)
+            least = {"open": LEAST_ROWS_FOR_LOGS, "auto": ROWS_FOR_LOGS}.get(self._log_panel)
             has_room = least is not None and size.height >= least and not self.has_class("-chat")
             self.set_class(not has_room, "-no-logs")
 
@@ -193,11 +250,9 @@ class MainScreen(ErrorBoundary, LatePanes):
 
     @property
     def logs_open(self) -> bool:
-        """Is the log drawer open?"""
         return not self.has_class("-no-logs")
 
     def action_go(self, where: str) -> None:
-        """Put the focus on a part."""
         if where == "servers":
             self.remove_class("-traffic", "-chat")
             self._arrange_logs(self.app.size)
@@ -219,8 +274,7 @@ class MainScreen(ErrorBoundary, LatePanes):
                 self.call_later(self._go_into, "card", self.card, self.card)
 
     async def _go_into(self, tab: str, pane: Widget, part: Widget) -> None:
-        """It may be wanted before its turn to be put there came."""
-        await self._put(tab, pane)
+        await self._mount_in_tab(tab, pane)  # the key may come before `_add_panes` has reached it
         part.focus()
 
     @on(TabbedContent.TabActivated)
@@ -234,7 +288,7 @@ class MainScreen(ErrorBoundary, LatePanes):
             self.post_message(self.ChatOpened())
 
     async def on_chat_pane_left(self) -> None:
-        """Back to where the user was before."""
+        """Return to the tab that was open before the chat."""
         if self._before_chat == "traffic":
             self.query_one(TabbedContent).active = "traffic"
             (await self.traffic_pane()).focus_rows()
@@ -242,7 +296,7 @@ class MainScreen(ErrorBoundary, LatePanes):
             self.action_go(self._before_chat)
 
     async def action_traffic(self) -> None:
-        """Go to the traffic; from a call, to what was sent and came for it."""
+        """Go to the traffic; from a call, to its messages."""
         call, pane = self._call_in_view, await self.traffic_pane()
         self.query_one(TabbedContent).active = "traffic"
         if call is not None:
@@ -260,7 +314,7 @@ class MainScreen(ErrorBoundary, LatePanes):
 
     @property
     def conversing(self) -> bool:
-        """Is the conversation what one sees?"""
+        """Is the chat's tab open?"""
         return self.chat is not None and self.query_one(TabbedContent).active == "chat"
 
     async def _go_to_chat(self) -> None:
@@ -270,27 +324,26 @@ class MainScreen(ErrorBoundary, LatePanes):
         (await made()).focus_list()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """There are tasks only where a server has them."""
-        return self._tasks_there if action == "tasks" else True
+        return self._has_tasks if action == "tasks" else True
 
     def servers_changed(self) -> None:
-        """Keys that need a server of some kind may do something now, or no longer."""
-        if self.servers.keeping_tasks != self._tasks_there:
-            self._tasks_there = not self._tasks_there
+        """Update the keys that work only with some servers."""
+        if self.servers.keeping_tasks != self._has_tasks:
+            self._has_tasks = not self._has_tasks
             self.refresh_bindings()
 
     def action_tasks(self) -> None:
-        """List the tasks of the server of the call under the cursor, or of the servers chosen."""
+        """List the tasks of the selected call's server, else of the chosen server."""
         call = self.calls.item if self.calls.has_focus_within else None
         self.post_message(self.TasksRequested(self.servers.chosen if call is None else call.request.server))
 
     def show_counts(self, counts: Mapping[str, int]) -> None:
-        """Say in the labels of these tabs how many there are, where there is room."""
+        """Show these counts in the labels of the tabs, if there is room."""
         self._counts = counts
         self._label_tabs()
 
     def _label_tabs(self) -> None:
-        for tab in self.query(Tab):  # none yet at the start, none any more at the end
+        for tab in self.query(Tab):
             name = (tab.id or "").rpartition("-")[2]
             count = 0 if self.has_class("-narrow") else self._counts.get(name, 0)
             full, short = TAB_NAMES[name]
@@ -299,7 +352,6 @@ class MainScreen(ErrorBoundary, LatePanes):
                 tab.label = label
 
     def action_logs(self) -> None:
-        """Open the logs and go there; close them from there."""
         if self.logs_open and self.logs.has_focus_within:
             self._log_panel = "closed"
             self.set_class(True, "-no-logs")

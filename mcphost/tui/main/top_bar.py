@@ -26,15 +26,13 @@ ORDER = (
 
 @dataclass(frozen=True, slots=True)
 class WaitingQuestions:
-    """How many questions wait unseen, and the oldest in a few words; foreign text."""
+    """The number of unseen questions, and the oldest in a few words; foreign text."""
 
     count: int = 0
     oldest: str = ""
 
 
 class TopBar(Widget):
-    """One line over the whole width. ``show_state`` says what to draw."""
-
     DEFAULT_CSS = """
     TopBar { height: 1; dock: top; background: $panel; padding: 0 1; }
     """
@@ -53,7 +51,7 @@ class TopBar(Widget):
         running: Sequence[ToolCall],
         signing_in: Sequence[str] = (),
     ) -> None:
-        """Draw this; ``signing_in`` names the servers that are signed in to now."""
+        """``signing_in`` names the servers with a sign-in in progress."""
         self._left = Content("  ").join([Content.styled("mcphost", "bold $text-accent"), *_counts(servers)])
         self._middle, self._oldest = (
             _waiting(waiting),
@@ -63,12 +61,11 @@ class TopBar(Widget):
         self.refresh()
 
     def render(self) -> Content:
-        """Three parts, left, middle and right; where room is short the left one gives way."""
         width = self.size.width - 2
         taken = self._left.cell_length + self._middle.cell_length + self._oldest.cell_length + self._right.cell_length
         middle = self._middle + self._oldest if taken + 4 <= width else self._middle
         room = width - middle.cell_length - self._right.cell_length - 2
-        left = self._left.truncate(max(room, 8), ellipsis=True)
+        left = self._left.truncate(max(room, 8), ellipsis=True)  # the least important of the three
         gap = max(width - left.cell_length - middle.cell_length - self._right.cell_length, 2)
         return Content.assemble(left, " " * (gap // 2), middle, " " * (gap - gap // 2), self._right)
 

@@ -1,4 +1,4 @@
-"""Goes to resources that something links to, and back from there."""
+"""Follows links to resources, and goes back from there."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ from mcphost.tui.main.screen import MainScreen
 
 
 class OffersController:
-    """Acts for all panes of ``app`` that show links to resources."""
-
     def __init__(self, app: App[Any], main: MainScreen) -> None:
         self._app, self._main = app, main
 
     def open(self, server: str, uri: str, size: int | None = None) -> None:
-        """Go to a resource that something linked to, ``size`` bytes as far as that said."""
+        """Go to a resource that something linked to; ``size`` in bytes, if the link said so."""
         back = self._way_back()
         self._main.query_one(TabbedContent).active = "resources"
         work = partial(self._open, server, uri, size, back)
@@ -28,11 +26,11 @@ class OffersController:
 
     async def _open(self, server: str, uri: str, size: int | None, back: Callable[[], None] | None) -> None:
         pane = await self._main.resources_pane()
-        pane.come_from(back)
+        pane.remember_way_back(back)
         pane.open_resource(server, uri, size)
 
     def _way_back(self) -> Callable[[], None] | None:
-        """To what has the focus now; None: that is where resources are read."""
+        """Return a function that goes back to the focused widget; None while resources are open."""
         tabs, focused = self._main.query_one(TabbedContent), self._main.focused
         tab = tabs.active
 

@@ -1,7 +1,4 @@
-"""A list of what servers offer, filtered as one types: the best match first, and under the cursor.
-
-What a row looks like, and what can be done with it, its heirs know.
-"""
+"""A list with a filter, for tools, resources and prompts; the best match is on top and selected."""
 
 from __future__ import annotations
 
@@ -18,28 +15,26 @@ from textual.message import Message
 
 from mcphost.protocol.display import show_line
 from mcphost.protocol.models.base import Wire
-from mcphost.tui.kit.filter_line import FilterLine
+from mcphost.tui.kit.inputs import FilterLine
 from mcphost.tui.kit.ranking import Search, SearchText
 from mcphost.tui.kit.rows import Cell, RowList
 
 
 class Offer(Protocol):
-    """What is listed."""
-
     @property
     def server(self) -> str:
-        """Whose it is."""
+        """The configured name."""
 
     @property
     def key(self) -> Hashable:
-        """What tells it apart from every other."""
+        """Identifies it among all offers."""
 
 
 Offered = TypeVar("Offered", bound=Offer)
 
 
 class FilteredOffers(Vertical, Generic[Offered]):
-    """A filter above a list."""
+    """Subclasses define the rows."""
 
     TITLE: ClassVar[str]
     EMPTY: ClassVar[str]
@@ -58,52 +53,49 @@ class FilteredOffers(Vertical, Generic[Offered]):
     """
 
     class Chosen(Message):
-        """The user wants to use the row under the cursor."""
+        """The user chose the selected row."""
 
     def __init__(self) -> None:
         super().__init__()
         self._offered: Sequence[Offered] = ()
-        self._texts: list[SearchText] | None = None  # prepared when somebody filters
+        self._texts: list[SearchText] | None = None  # prepared by the first filter
         self._server: str | None = None
         self.sorted_by = ""
-        """Words for the title, where it is not as listed."""
+        """For the title, if the list is sorted."""
         self._nothing = self.EMPTY
         self.mixed = False
-        """Do the rows belong to more than one server?"""
+        """Are there rows of more than one server?"""
         self.search = Search()
-        """What the rows were filtered by."""
+        """The current filter."""
         self.filter_line = FilterLine(Search, "words of a name, a title or a description")
         self.rows = RowList[Offered](self.row, empty=self.EMPTY)
-        """The list itself."""
 
     def compose(self) -> ComposeResult:
-        """The filter, closed while empty, and the list."""
         self.border_title = self.TITLE
         yield self.filter_line
         yield self.rows
 
     @property
     def item(self) -> Offered | None:
-        """The row under the cursor."""
+        """The selected row."""
         return self.rows.item
 
     @abstractmethod
     def row(self, offered: Offered, width: int) -> Content:
-        """One line."""
+        """Draw a row."""
 
     @abstractmethod
     def defined(self, offered: Offered) -> Wire:
-        """The thing as its server defines it."""
+        """The offer as its server defines it."""
 
     @abstractmethod
     def search_text(self, offered: Offered) -> SearchText:
-        """What the words of the filter are looked for in."""
+        """The text that the filter searches."""
 
     def title_cells(self, label: str, name: str, about: str, width: int) -> list[Cell]:
-        """What it is called and, where there is room, what it is for; with the letters that the filter matches marked.
+        """Columns for the title and, if there is room, the description, with the filter's matches marked.
 
-        The name is added where it matches and the title does not; a description begins at its match where nothing else
-        has one.
+        The name is added if only it matches; the description starts at its match if nothing else matches.
         """
         label, name = show_line(label, 80), show_line(name, 80)
         first_line = show_line(about.strip().split("\n", 1)[0], 160)
@@ -120,21 +112,21 @@ class FilteredOffers(Vertical, Generic[Offered]):
         ]
 
     def sort(self, offered: Sequence[Offered]) -> Sequence[Offered]:
-        """In the order that they are to be listed in."""
+        """Subclasses may return another order."""
         return offered
 
     def sort_again(self) -> None:
-        """The order is another now."""
+        """Sort and list the offers again."""
         self._apply()
 
     def say_when_empty(self, text: str) -> None:
-        """Say this where nothing is offered; empty: what is said usually."""
+        """Replace the text of an empty list; "" restores the usual one."""
         if (text or self.EMPTY) != self._nothing:
             self._nothing = text or self.EMPTY
             self._apply()
 
     def show_offers(self, offered: Sequence[Offered], server: str | None) -> None:
-        """These are offered, by this server (None: by all)."""
+        """List these offers of this server; None: of all servers."""
         if (offered, server) == (self._offered, self._server):
             return
         self._offered, self._server = offered, server
@@ -172,7 +164,6 @@ class FilteredOffers(Vertical, Generic[Offered]):
         self.post_message(self.Chosen())
 
     def action_filter(self) -> None:
-        """Go to the filter."""
         self.filter_line.open()
         self._texts = self._prepared()  # now, so that the first letter is as fast as the others
 
@@ -182,7 +173,6 @@ class FilteredOffers(Vertical, Generic[Offered]):
             self.rows.focus()
 
     def action_definition(self) -> None:
-        """Show how its server defines what is under the cursor."""
         from mcphost.tui.kit.json_text import json_text
         from mcphost.tui.kit.reader import ReaderScreen
 
@@ -194,7 +184,9 @@ class FilteredOffers(Vertical, Generic[Offered]):
         return [self.search_text(each) for each in self._offered] if self._texts is None else self._texts
 
     def _apply(self, *, to_best: bool = False) -> None:
-        """List what matches. The cursor stays on its row, unless it is ``to_best``: the user typed another letter."""
+        """List the matching offers. The cursor stays on its row, or goes to the best match if the user typed
+        (``to_best``).
+        """
         filtered = bool(self.search.words)
         if filtered:
             self._texts = self._prepared()
@@ -206,6 +198,6 @@ class FilteredOffers(Vertical, Generic[Offered]):
         self.rows.set_items(listed, keep=lambda each: each.key, from_top=True)
         if to_best and matching:
             self.rows.highlighted = listed.index(matching[0])
-        self.filter_line.say_count(len(matching), len(self._offered))
+        self.filter_line.show_count(len(matching), len(self._offered))
         parts = (self.TITLE, self._server or "all servers", f"{len(self._offered):,}", self.sorted_by)
         self.border_title = Content(" · ".join(filter(None, parts)))

@@ -1,7 +1,4 @@
-"""A list of offers, the form of the one that was chosen, and what it brought: side by side, or one after the other.
-
-What is listed, asked for and read, its heirs know.
-"""
+"""The base of the panes for resources and prompts: a list, a form, and what was read, side by side or one at a time."""
 
 from __future__ import annotations
 
@@ -31,14 +28,14 @@ from mcphost.tui.results.reading import PaneReading, ReadingView
 Step = Literal["list", "form", "reading"]
 
 KEPT_FORMS: Final = 50
-"""Offers of which is kept what was typed for them."""
+"""Offers whose form is remembered."""
 
 Answer = TypeVar("Answer")
 Offered = TypeVar("Offered", bound=CatalogResource | CatalogTemplate | CatalogPrompt)
 
 
 class OfferForm(Vertical):
-    """What the server says of an offer, the form of what it wants to be told, and what that makes."""
+    """The description of an offer, the form of its arguments, and a preview of what they make."""
 
     DEFAULT_CSS = """
     OfferForm {
@@ -56,19 +53,18 @@ class OfferForm(Vertical):
         super().__init__()
         self.form: ArgumentForm | None = None
         self._about = Static("", classes="about", markup=False)
-        self._made = Static("", classes="made", markup=False)
+        self._preview = Static("", classes="made", markup=False)
 
     def compose(self) -> ComposeResult:
-        """About it, and what it makes; the form comes between."""
         self.border_subtitle = "ctrl+r go on · esc back"
         yield self._about
-        yield self._made
+        yield self._preview
 
     async def load(self, title: str, about: Content, fields: Sequence[TextField], values: Mapping[str, str]) -> None:
         self.border_title = Content(title)
         self._about.update(about)
         self._about.display = bool(about.plain)
-        self.show_made(Content(""))
+        self.show_preview(Content(""))
         if self.form is not None:
             await self.form.remove()
         self.form = ArgumentForm(fields, values)
@@ -76,17 +72,17 @@ class OfferForm(Vertical):
         self.add_class("-loaded")
 
     def unload(self) -> None:
-        """Nothing is asked for."""
+        """Hide the form."""
         self.remove_class("-loaded")
 
-    def show_made(self, made: Content) -> None:
-        """Show what the fields make as they stand."""
-        self._made.update(made)
-        self._made.display = bool(made.plain)
+    def show_preview(self, preview: Content) -> None:
+        """Show the preview."""
+        self._preview.update(preview)
+        self._preview.display = bool(preview.plain)
 
 
 class OfferPane(Container, Generic[Offered]):
-    """List, form and reading. On a small screen one of them at a time: enter goes on, esc goes back."""
+    """On a small screen one part at a time: enter goes on, esc goes back."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back", id="offers.back", tooltip="From the answer to the form to the list"),
@@ -111,7 +107,7 @@ class OfferPane(Container, Generic[Offered]):
         self.host = host
         self.list, self.view, self.form = offers, view, OfferForm()
         self.offered: Offered | None = None
-        """What the form is for."""
+        """The offer whose form is open."""
         self._typed: dict[object, Mapping[str, str]] = {}
         self._step: Step = "list"
         self._ways_back: list[Callable[[], None]] = []
@@ -122,69 +118,68 @@ class OfferPane(Container, Generic[Offered]):
             yield self.form
             yield self.view
 
-    # What its heirs know.
+    # For subclasses.
 
     @abstractmethod
-    def use(self, offered: Offered) -> None:
-        """The user chose this."""
+    def choose(self, offered: Offered) -> None:
+        """The user chose this offer."""
 
     @abstractmethod
     def submit(self, offered: Offered, values: Mapping[str, str]) -> None:
-        """The user filled in the form."""
+        """The user submitted the form."""
 
     @abstractmethod
-    def ref(self, offered: Offered) -> CompletionRef:
-        """Of what a server is asked for suggestions."""
+    def completion_ref(self, offered: Offered) -> CompletionRef:
+        """What the server completes arguments for."""
 
-    def made(self, offered: Offered, values: Mapping[str, str]) -> Content:
-        """What the fields make as they stand; nothing where there is nothing to see."""
+    def preview(self, offered: Offered, values: Mapping[str, str]) -> Content:
+        """A preview of what the values make; empty if there is nothing to show."""
         return Content("")
 
     # From part to part.
 
     @property
     def step(self) -> Step:
-        """Which part has the user's attention."""
+        """The part that has the user's attention."""
         return self._step
 
     def set_single(self, single: bool) -> None:
-        """Show one part at a time, or all of them."""
+        """Show one part at a time, or all."""
         self.set_class(single, "-single")
 
     def focus_list(self) -> None:
-        """Go to the list."""
         self._ways_back.clear()
         self.go("list")
         self.list.rows.focus()
 
-    async def ask(self, offered: Offered, title: str, about: Content, fields: Sequence[TextField]) -> None:
-        """Open the form, as it was left."""
+    async def open_form(self, offered: Offered, title: str, about: Content, fields: Sequence[TextField]) -> None:
+        """Open the form with what was typed before."""
         self._keep_typed()
         await self.form.load(title, about, fields, self._typed.get(offered.key, {}))
         self.offered = offered
-        self._show_made()
+        self._update_preview()
         self.go("form")
         if self.form.form is not None:
             self.form.form.focus_first()
 
-    def ask_nothing(self) -> None:
-        """What was chosen needs no form."""
+    def close_form(self) -> None:
+        """Close the form; this offer needs none."""
         self._keep_typed()
         self.offered = None
         self.form.unload()
 
-    def begin(self, reading: PaneReading, fetch: Callable[[], Coroutine[None, None, None]]) -> None:
-        """Show that this is being fetched, go there, and ``fetch`` it in place of what was being fetched."""
+    def start_fetch(self, reading: PaneReading, fetch: Callable[[], Coroutine[None, None, None]]) -> None:
+        """Show that ``reading`` is being fetched, and start ``fetch`` in place of an earlier one."""
         self.view.show_reading(reading)
         self.go("reading")
         self.call_after_refresh(self._focus_reading)
-        self.call_after_refresh(self._fetch, fetch)  # behind the focus, which an answer in its place takes over
+        self.call_after_refresh(self._fetch, fetch)  # after the focus, which the answer takes over
 
     def _fetch(self, fetch: Callable[[], Coroutine[None, None, None]]) -> None:
         _: Worker[None] = self.run_worker(fetch, group="fetch", exclusive=True)
 
     def show_reading(self, reading: PaneReading) -> None:
-        """It came; nothing is shown of what nobody waits for any more."""
+        """Show what was fetched, unless something else was opened meanwhile."""
         if self.view.reading is not None and self.view.reading.key == reading.key:
             self.view.show_reading(reading, *self.notes())
 
@@ -195,7 +190,7 @@ class OfferPane(Container, Generic[Offered]):
         answer: Awaitable[Answer],
         add: Callable[[PaneReading, Answer, float], PaneReading],
     ) -> None:
-        """Wait for the answer of a server; ``add`` puts it into what is shown."""
+        """Await a server's answer; ``add`` returns the reading with it."""
         began, reading = time.monotonic(), PaneReading(server, name)
         try:
             received = await answer
@@ -204,13 +199,13 @@ class OfferPane(Container, Generic[Offered]):
         else:
             self.show_reading(add(reading, received, time.monotonic() - began))
 
-    def come_from(self, back: Callable[[], None] | None) -> None:
-        """A link is followed to here: esc goes ``back`` from what will be read, None: to what is shown here now."""
+    def remember_way_back(self, back: Callable[[], None] | None) -> None:
+        """Remember the way back from a link: ``back``, or None for what is shown here now."""
         self._ways_back.append(back or self._way_to_this())
 
     @property
     def reading_in_view(self) -> tuple[str, str] | None:
-        """What is on screen of what was read."""
+        """The key of the visible reading."""
         seen = all(part.display for part in self.view.ancestors_with_self if isinstance(part, Widget))
         return self.view.reading.key if self.view.reading is not None and seen else None
 
@@ -227,11 +222,11 @@ class OfferPane(Container, Generic[Offered]):
         return back
 
     def notes(self) -> tuple[str, ...]:
-        """Words of ours about what is shown."""
+        """Notes of ours on what is shown."""
         return ()
 
     def action_back(self) -> None:
-        """One step back, over links the way one came; what was typed stays."""
+        """Go back one step, over links the way the user came."""
         if self._step == "reading" and self._ways_back:
             self._ways_back.pop()()
         elif self._step == "reading" and self.offered is not None and self.form.form is not None:
@@ -241,7 +236,6 @@ class OfferPane(Container, Generic[Offered]):
             self.focus_list()
 
     def go(self, step: Step) -> None:
-        """Turn to a part."""
         if step != self._step:
             self.remove_class(f"-{self._step}")
             self._step = step
@@ -252,12 +246,12 @@ class OfferPane(Container, Generic[Offered]):
         event.stop()
         if self.list.item is not None:
             self._ways_back.clear()
-            self.use(self.list.item)
+            self.choose(self.list.item)
 
     @on(ArgumentForm.Changed)
     def _changed(self, event: ArgumentForm.Changed) -> None:
         event.stop()
-        self._show_made()
+        self._update_preview()
 
     @on(ArgumentForm.Submitted)
     def _submitted(self, event: ArgumentForm.Submitted) -> None:
@@ -274,7 +268,7 @@ class OfferPane(Container, Generic[Offered]):
 
     async def _suggest(self, offered: Offered, form: ArgumentForm, event: ArgumentForm.SuggestionsRequested) -> None:
         found = await self.host.completion.suggest(
-            offered.server, self.ref(offered), event.name, event.value, event.context
+            offered.server, self.completion_ref(offered), event.name, event.value, event.context
         )
         if found is not None:
             form.suggest(event.name, event.value, found)
@@ -283,9 +277,9 @@ class OfferPane(Container, Generic[Offered]):
         if self._step == "reading":
             self.view.focus()
 
-    def _show_made(self) -> None:
+    def _update_preview(self) -> None:
         if self.offered is not None and self.form.form is not None:
-            self.form.show_made(self.made(self.offered, self.form.form.values))
+            self.form.show_preview(self.preview(self.offered, self.form.form.values))
 
     def _keep_typed(self) -> None:
         if self.offered is None or self.form.form is None:

@@ -1,4 +1,4 @@
-"""Working with prompts: the list of them, the form of one's arguments, and the messages it becomes."""
+"""The pane for prompts: the list, the form of the arguments, and the messages."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ HINT = (
 
 
 class PromptList(FilteredOffers[CatalogPrompt]):
-    """The prompts."""
-
     TITLE = "Prompts"
     EMPTY = (
         "No prompts: none of these servers offers any, or none is ready.\n"
@@ -42,7 +40,6 @@ class PromptList(FilteredOffers[CatalogPrompt]):
     )
 
     def row(self, offered: CatalogPrompt, width: int) -> Content:
-        """Title, description, number of arguments."""
         prompt = offered.prompt
         cells = [Cell(offered.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
         cells += self.title_cells(prompt.label, prompt.name, prompt.description or "", width)
@@ -54,14 +51,11 @@ class PromptList(FilteredOffers[CatalogPrompt]):
         return offered.prompt
 
     def search_text(self, offered: CatalogPrompt) -> SearchText:
-        """All that is known of it."""
         prompt = offered.prompt
         return SearchText(prompt.name, prompt.label, offered.server, more=prompt.description or "")
 
 
 class PromptsPane(OfferPane[CatalogPrompt]):
-    """List, form and messages."""
-
     HELP = (
         "Texts that servers have ready for a model. enter goes on, from the list to the form to the messages;\n"
         "esc goes back. Nothing is sent to a model from here."
@@ -74,24 +68,24 @@ class PromptsPane(OfferPane[CatalogPrompt]):
     def show_prompts(self, prompts: Sequence[CatalogPrompt], server: str | None) -> None:
         self.prompts.show_offers(prompts, server)
 
-    def use(self, offered: CatalogPrompt) -> None:
-        """Ask for its arguments; where it has none, get it."""
+    def choose(self, offered: CatalogPrompt) -> None:
+        """Ask for the arguments; without any, get the prompt."""
         if offered.prompt.arguments:
-            _: Worker[None] = self.run_worker(partial(self._ask, offered), exclusive=True, group="form")
+            _: Worker[None] = self.run_worker(partial(self._open_form, offered), exclusive=True, group="form")
         else:
-            self.ask_nothing()
+            self.close_form()
             self.submit(offered, {})
 
     def submit(self, offered: CatalogPrompt, values: Mapping[str, str]) -> None:
         server, name = offered.server, offered.prompt.name
-        self.begin(PaneReading(server, name), partial(self._get, server, name, values))
+        self.start_fetch(PaneReading(server, name), partial(self._get, server, name, values))
 
     async def _get(self, server: str, name: str, arguments: Mapping[str, str]) -> None:
         answer = self.host.resources.get_prompt(server, name, arguments)
         await self.show_answer(server, name, answer, PaneReading.with_prompt)
 
     def show_reading(self, reading: PaneReading) -> None:
-        """It came. What the server refused is said at the form, which is open again: there it can be mended."""
+        """Show the messages. If the server refused, return to the form and show why."""
         super().show_reading(reading)
         if isinstance(reading.error, ServerError) and self.offered is not None and self.offered.key == reading.key:
             self._complain(reading.server, reading.error)
@@ -106,15 +100,15 @@ class PromptsPane(OfferPane[CatalogPrompt]):
             self.go("form")
             form.focus_again()
 
-    def ref(self, offered: CatalogPrompt) -> CompletionRef:
+    def completion_ref(self, offered: CatalogPrompt) -> CompletionRef:
         return PromptRef(offered.prompt.name)
 
-    async def _ask(self, offered: CatalogPrompt) -> None:
+    async def _open_form(self, offered: CatalogPrompt) -> None:
         prompt = offered.prompt
         fields = [
             TextField(each.name, each.label, each.description or "", each.required) for each in prompt.arguments or ()
         ]
-        await self.ask(offered, f"{offered.server} › {show_line(prompt.name, 60)}", _about(prompt), fields)
+        await self.open_form(offered, f"{offered.server} › {show_line(prompt.name, 60)}", _about(prompt), fields)
 
 
 def _about(prompt: Prompt) -> Content:

@@ -1,4 +1,4 @@
-"""Working with resources: the list of them and of their templates, a template's form, and what reading one brings."""
+"""The pane for resources: the list of resources and templates, a template's form, and the contents."""
 
 from __future__ import annotations
 
@@ -33,28 +33,28 @@ Described = Resource | ResourceTemplate
 
 
 class ResourceOrder(Enum):
-    """How the list is sorted; each value says so in its title."""
+    """The order of the list; each value is part of its title."""
 
     LISTED = ""
     NEWEST = "last changed first"
-    WEIGHTIEST = "most important first"
+    IMPORTANT = "most important first"
 
     @property
     def next(self) -> ResourceOrder:
-        """The one after this; after the last comes the first."""
+        """The next order, in a circle."""
         orders = list(ResourceOrder)
         return orders[(orders.index(self) + 1) % len(orders)]
 
 
-def audience(thing: Described) -> str:
-    """For whom alone the server says it is."""
-    named = set((thing.annotations and thing.annotations.audience) or ())
+def audience(described: Described) -> str:
+    """The only audience that the server names."""
+    named = set((described.annotations and described.annotations.audience) or ())
     return "for you" if named == {"user"} else "for models" if named == {"assistant"} else ""
 
 
-def rank(thing: Described, order: ResourceOrder) -> float:
-    """The more, the further up; what its server says nothing of is last."""
-    hints = thing.annotations
+def rank(described: Described, order: ResourceOrder) -> float:
+    """The higher, the further up; what the server says nothing of is last."""
+    hints = described.annotations
     if hints is None:
         return -inf
     if order is ResourceOrder.NEWEST:
@@ -63,12 +63,12 @@ def rank(thing: Described, order: ResourceOrder) -> float:
 
 
 def _seconds(moment: datetime) -> float:
-    return (moment - datetime.min.replace(tzinfo=UTC)).total_seconds()  # in any year, as timestamp() is not
+    return (moment - datetime.min.replace(tzinfo=UTC)).total_seconds()  # works for any year, unlike timestamp()
 
 
-def ranked_by(thing: Described, order: ResourceOrder) -> str:
-    """What it is sorted by, in ten cells."""
-    hints = thing.annotations
+def ranked_by(described: Described, order: ResourceOrder) -> str:
+    """The value it is sorted by, in ten cells."""
+    hints = described.annotations
     if hints is None:
         return ""
     if order is ResourceOrder.NEWEST:
@@ -76,10 +76,9 @@ def ranked_by(thing: Described, order: ResourceOrder) -> str:
     return "" if hints.priority is None else f"{hints.priority:.2g}"
 
 
-OfferedEither = CatalogResource | CatalogTemplate
+AnyResource = CatalogResource | CatalogTemplate
 
 FOLDER = "/"
-"""The mark of a folder."""
 
 HINT = (
     "What a resource holds is shown here: text as it reads best, JSON laid out, code in colours, bytes as numbers.\n\n"
@@ -88,8 +87,8 @@ HINT = (
 )
 
 
-class ResourceList(FilteredOffers[OfferedEither]):
-    """Resources, then templates."""
+class ResourceList(FilteredOffers[AnyResource]):
+    """Resources first, then templates."""
 
     TITLE = "Resources"
     EMPTY = (
@@ -108,70 +107,66 @@ class ResourceList(FilteredOffers[OfferedEither]):
     def __init__(self) -> None:
         super().__init__()
         self.marks = WatchMarks()
-        """Which are watched."""
+        """The marks of watched resources."""
         self.order = ResourceOrder.LISTED
         self._addressed = False
 
-    def show_watches(self, watched: Watched, looked_at: tuple[str, str] | None) -> None:
-        """These are watched, and this one is on screen."""
-        self.marks.show(watched, looked_at)
+    def show_watches(self, watched: Watched, visible: tuple[str, str] | None) -> None:
+        """Mark the watched resources; ``visible`` is on screen."""
+        self.marks.show(watched, visible)
         self.rows.refresh()
 
-    def row(self, offered: OfferedEither, width: int) -> Content:
-        """Mark, title, URI, for whom, type, what it is sorted by, size."""
-        thing, roomy = _thing(offered), width >= 44
+    def row(self, offered: AnyResource, width: int) -> Content:
+        described, roomy = _described(offered), width >= 44
         uri = offered.key[1]
-        label = show_line(thing.label, 80)
-        if self.search.finds(thing.name) and not self.search.finds(f"{label} {uri}"):
-            label = f"{label} · {show_line(thing.name, 80)}"
+        label = show_line(described.label, 80)
+        if self.search.finds(described.name) and not self.search.finds(f"{label} {uri}"):
+            label = f"{label} · {show_line(described.name, 80)}"
         cells = [Cell(offered.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
         cells.append(Cell(self._mark(offered), "$text-accent", 2, 2))
         cells.append(Cell(self.search.mark(label), "", 10, min(30, width // 3) if roomy else None))
         if roomy:
-            shown = "" if thing.label == uri else show_line(uri, 160)
+            shown = "" if described.label == uri else show_line(uri, 160)
             cells.append(Cell(self.search.mark(shown), "$foreground-muted", keep="end"))
         if self._addressed and width >= 56:
-            cells.append(Cell(audience(thing), "$foreground-muted", 10, 10))
+            cells.append(Cell(audience(described), "$foreground-muted", 10, 10))
         if width >= 84:
-            cells.append(Cell(_type(thing), "$foreground-muted", 10, 17))
+            cells.append(Cell(_type(described), "$foreground-muted", 10, 17))
         if self.order is not ResourceOrder.LISTED:
-            cells.append(Cell(ranked_by(thing, self.order), "$text-accent", 10, 10, "right"))
+            cells.append(Cell(ranked_by(described, self.order), "$text-accent", 10, 10, "right"))
         if self.marks.changed(offered.key):
             return columns(width, [*cells, Cell("changed", "bold $text-warning", 7, 7, "right")])
-        return columns(width, [*cells, Cell(_size(thing), "$foreground-muted", 7, 7, "right")])
+        return columns(width, [*cells, Cell(_size(described), "$foreground-muted", 7, 7, "right")])
 
-    def sort(self, offered: Sequence[OfferedEither]) -> Sequence[OfferedEither]:
-        """In the order of the moment; what says nothing of itself comes last, as listed."""
+    def sort(self, offered: Sequence[AnyResource]) -> Sequence[AnyResource]:
+        """Sort by the current order; offers without the value come last, as listed."""
         self.sorted_by = self.order.value
-        self._addressed = any(audience(_thing(each)) for each in offered)
+        self._addressed = any(audience(_described(each)) for each in offered)
         if self.order is ResourceOrder.LISTED:
             return offered
-        return sorted(offered, key=lambda each: rank(_thing(each), self.order), reverse=True)
+        return sorted(offered, key=lambda each: rank(_described(each), self.order), reverse=True)
 
     def action_sort(self) -> None:
-        """Sort in another way."""
         self.order = self.order.next
         self.sort_again()
 
-    def defined(self, offered: OfferedEither) -> Resource | ResourceTemplate:
-        """The resource or template."""
-        return _thing(offered)
+    def defined(self, offered: AnyResource) -> Resource | ResourceTemplate:
+        return _described(offered)
 
-    def search_text(self, offered: OfferedEither) -> SearchText:
-        """All that is known of it."""
-        thing = _thing(offered)
-        more = (_type(thing), thing.description, audience(thing))
-        return SearchText(thing.name, thing.label, offered.key[1], offered.server, more="\n".join(filter(None, more)))
+    def search_text(self, offered: AnyResource) -> SearchText:
+        described = _described(offered)
+        more = (_type(described), described.description, audience(described))
+        return SearchText(
+            described.name, described.label, offered.key[1], offered.server, more="\n".join(filter(None, more))
+        )
 
-    def _mark(self, offered: OfferedEither) -> str:
+    def _mark(self, offered: AnyResource) -> str:
         if isinstance(offered, CatalogTemplate):
             return "{}"
         return self.marks.mark(offered.key) or (FOLDER if offered.resource.is_folder else "")
 
 
-class ResourcesPane(OfferPane[OfferedEither]):
-    """List, form and contents."""
-
+class ResourcesPane(OfferPane[AnyResource]):
     HELP = (
         "What servers have to read, and what reading it brings. enter goes on, from the list to the contents;\n"
         "esc goes back. space watches what is shown or under the cursor: it is read again whenever it changes."
@@ -193,7 +188,7 @@ class ResourcesPane(OfferPane[OfferedEither]):
         watched: Watched,
         server: str | None,
     ) -> None:
-        """These are offered and watched; what is watched without being listed is listed here."""
+        """List these, and watched resources that are not listed by their server."""
         listed = {each.key for each in resources}
         more = [_unlisted(*key) for key in watched if key not in listed and server in (None, key[0])]
         self.resources.show_watches(watched, self.reading_in_view)
@@ -202,27 +197,27 @@ class ResourcesPane(OfferPane[OfferedEither]):
         self.refresh_bindings()
 
     def open_resource(self, server: str, uri: str, size: int | None = None) -> None:
-        """Read this, and go there."""
-        self.ask_nothing()
+        """Read this resource, and go there."""
+        self.close_form()
         self._read(server, uri, size)
 
-    def use(self, offered: OfferedEither) -> None:
-        """Read a resource, ask for the variables of a template."""
+    def choose(self, offered: AnyResource) -> None:
+        """Read a resource, or ask for the variables of a template."""
         if isinstance(offered, CatalogTemplate):
-            _: Worker[None] = self.run_worker(partial(self._ask, offered), exclusive=True, group="form")
+            _: Worker[None] = self.run_worker(partial(self._open_form, offered), exclusive=True, group="form")
         else:
             self.open_resource(*offered.key)
 
-    def submit(self, offered: OfferedEither, values: Mapping[str, str]) -> None:
-        """Read what the template became."""
+    def submit(self, offered: AnyResource, values: Mapping[str, str]) -> None:
+        """Read the URI that the template became."""
         if isinstance(offered, CatalogTemplate):
             self._read(offered.server, _expanded(offered, values))
 
-    def ref(self, offered: OfferedEither) -> CompletionRef:
+    def completion_ref(self, offered: AnyResource) -> CompletionRef:
         return TemplateRef(offered.key[1])
 
-    def made(self, offered: OfferedEither, values: Mapping[str, str]) -> Content:
-        """The URI as it stands."""
+    def preview(self, offered: AnyResource, values: Mapping[str, str]) -> Content:
+        """The URI that the template becomes."""
         if not isinstance(offered, CatalogTemplate):
             return Content("")
         return Content.assemble(("reads  ", "$foreground-muted"), show_line(_expanded(offered, values), 2_000))
@@ -239,34 +234,30 @@ class ResourcesPane(OfferPane[OfferedEither]):
         return tuple(note for note in (state, updated, problem) if note)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Watching and copying need something that has a URI."""
-        meant = self._meant
+        target = self._target
         match action:
             case "copy":
-                return meant is not None
+                return target is not None
             case "watch" | "unwatch":
-                return meant is not None and (meant in self.resources.marks.watched) == (action == "unwatch")
+                return target is not None and (target in self.resources.marks.watched) == (action == "unwatch")
         return True
 
     def action_watch(self) -> None:
-        """Watch what is meant."""
-        if self._meant is not None:
-            self.app.run_worker(self._subscribe(*self._meant, on=True), group="watch")
+        if self._target is not None:
+            self.app.run_worker(self._subscribe(*self._target, on=True), group="watch")
 
     def action_unwatch(self) -> None:
-        """Watch it no more."""
-        if self._meant is not None:
-            self.app.run_worker(self._subscribe(*self._meant, on=False), group="watch")
+        if self._target is not None:
+            self.app.run_worker(self._subscribe(*self._target, on=False), group="watch")
 
     def action_copy(self) -> None:
-        """Copy the URI of what is meant."""
-        meant = self._meant
-        if meant is not None:
-            copy_text(self.app, meant[1])
+        target = self._target
+        if target is not None:
+            copy_text(self.app, target[1])
 
     @property
-    def _meant(self) -> tuple[str, str] | None:
-        """Server and URI of what keys act on."""
+    def _target(self) -> tuple[str, str] | None:
+        """The server and URI that keys act on."""
         if self._step == "reading":
             return self.view.reading.key if self.view.reading else None
         item = self.resources.item
@@ -278,8 +269,8 @@ class ResourcesPane(OfferPane[OfferedEither]):
         return self.resources.marks.watched.get(reading.key) if reading else None
 
     def _read(self, server: str, uri: str, size: int | None = None) -> None:
-        self.resources.marks.take((server, uri))
-        self.begin(PaneReading(server, uri), partial(self._get, server, uri, size))
+        self.resources.marks.mark_shown((server, uri))
+        self.start_fetch(PaneReading(server, uri), partial(self._get, server, uri, size))
 
     async def _get(self, server: str, uri: str, size: int | None) -> None:
         answer = self._approved_content(server, uri, size)
@@ -291,20 +282,20 @@ class ResourcesPane(OfferPane[OfferedEither]):
         return await self.host.resources.read(server, uri)
 
     async def _may_read(self, server: str, uri: str, size: int | None, question: str) -> bool:
-        """Ask about a resource that is said to be large, by a link to it or in the list."""
+        """Ask before reading a resource that is large by its link or its listing."""
         listed = self.host.catalog.resource(server, uri)
-        said = max(size or 0, (listed.size if listed else 0) or 0)
+        declared = max(size or 0, (listed.size if listed else 0) or 0)
         limits = self.host.config.limits_for(server)
-        if said <= limits.resource_bytes:
+        if declared <= limits.resource_bytes:
             return True
         from mcphost.tui.kit.facts_table import fact
         from mcphost.tui.kit.modal import AskScreen
 
         facts = [
             fact("resource", show_line(uri, 500)),
-            fact("size", f"{size_text(said)}, as {server} says"),
+            fact("size", f"{size_text(declared)}, as {server} says"),
         ]
-        if said > limits.message_bytes:
+        if declared > limits.message_bytes:
             most = f"A message may have {size_text(limits.message_bytes)} ([limits] message_bytes)"
             facts.append(fact("", f"{most}: one that holds all this is refused when it comes.", "$text-warning"))
         title = f"{server} says that this resource is large. {question}"
@@ -322,37 +313,37 @@ class ResourcesPane(OfferPane[OfferedEither]):
             self.notify(show(f"Not watched: {error}"), severity="warning", markup=False)
 
     def _follow_watch(self) -> None:
-        """Show what the watch of the shown resource has read."""
+        """Show what the subscription has read, if the shown resource changed."""
         reading, marks = self.view.reading, self.resources.marks
-        news = marks.news(reading.key) if reading is not None else None
-        if reading is not None and news is not None:
-            marks.take(reading.key, datetime.now())
-            self.view.show_reading(reading.with_resource(news, reading.seconds), *self.notes())
+        result = marks.unshown_result(reading.key) if reading is not None else None
+        if reading is not None and result is not None:
+            marks.mark_shown(reading.key, datetime.now())
+            self.view.show_reading(reading.with_resource(result, reading.seconds), *self.notes())
         else:
             self.view.show_notes(*self.notes())
 
-    async def _ask(self, offered: CatalogTemplate) -> None:
+    async def _open_form(self, offered: CatalogTemplate) -> None:
         template = offered.template
         about = Content.assemble((show(template.description or "", limit=2_000), "$foreground-muted"))
         title = f"{offered.server} › {show_line(template.label, 60)}"
-        await self.ask(offered, title, about, _fields(offered))
+        await self.open_form(offered, title, about, _fields(offered))
 
 
-def _thing(offered: OfferedEither) -> Resource | ResourceTemplate:
+def _described(offered: AnyResource) -> Resource | ResourceTemplate:
     return offered.resource if isinstance(offered, CatalogResource) else offered.template
 
 
-def _type(thing: Resource | ResourceTemplate) -> str:
-    is_folder = isinstance(thing, Resource) and thing.is_folder
-    return "folder" if is_folder else show_line(thing.mime_type or "", 40)
+def _type(described: Resource | ResourceTemplate) -> str:
+    is_folder = isinstance(described, Resource) and described.is_folder
+    return "folder" if is_folder else show_line(described.mime_type or "", 40)
 
 
 def _unlisted(server: str, uri: str) -> CatalogResource:
     return CatalogResource(server, Resource(uri=uri))
 
 
-def _size(thing: Resource | ResourceTemplate) -> str:
-    size = thing.size if isinstance(thing, Resource) else None
+def _size(described: Resource | ResourceTemplate) -> str:
+    size = described.size if isinstance(described, Resource) else None
     return "" if size is None else size_text(size)
 
 
@@ -368,5 +359,5 @@ def _hint(many: bool) -> str:
 def _expanded(offered: CatalogTemplate, values: Mapping[str, str]) -> str:
     pattern = offered.pattern
     several = {each.name for each in pattern.variables if each.many}
-    given = {name: value.split(",") if name in several else value for name, value in values.items()}
-    return pattern.expand(given)
+    variables = {name: value.split(",") if name in several else value for name, value in values.items()}
+    return pattern.expand(variables)

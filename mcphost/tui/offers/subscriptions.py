@@ -1,4 +1,4 @@
-"""Which resources are watched, which of them changed while nobody looked, and what of that is on screen."""
+"""Which resources are watched, and which of them changed since the user last saw them."""
 
 from __future__ import annotations
 
@@ -20,41 +20,41 @@ LEGEND: Final = "◉ watched, ✱ changed since you saw it, ◎ waiting for the 
 
 
 class WatchMarks:
-    """The marks of ``watched``, kept from one state of the watches to the next."""
+    """Computes the marks, and remembers what was seen between updates."""
 
     def __init__(self) -> None:
         self.watched: Watched = {}
         self._seen: dict[Key, int] = {}
-        self._taken: dict[Key, tuple[ReadResourceResult | None, datetime | None]] = {}
+        self._shown: dict[Key, tuple[ReadResourceResult | None, datetime | None]] = {}
 
-    def show(self, watched: Watched, looked_at: Key | None) -> None:
-        """These are watched now, and this one is on screen."""
+    def show(self, watched: Watched, visible: Key | None) -> None:
+        """Update the watched resources; ``visible`` is on screen."""
         counts = {key: watch.updates for key, watch in watched.items()}
-        self._seen = {key: count if key == looked_at else self._seen.get(key, 0) for key, count in counts.items()}
+        self._seen = {key: count if key == visible else self._seen.get(key, 0) for key, count in counts.items()}
         self.watched = watched
-        for key in self._taken.keys() - watched.keys():
-            del self._taken[key]
+        for key in self._shown.keys() - watched.keys():
+            del self._shown[key]
 
     def changed(self, key: Key) -> bool:
-        """Did it change while it was not on screen?"""
+        """Has it changed since it was last on screen?"""
         return key in self.watched and self.watched[key].updates > self._seen[key]
 
     def mark(self, key: Key) -> str:
-        """One character, or nothing for what is not watched."""
+        """One character; empty for a resource that is not watched."""
         if key not in self.watched:
             return ""
         return CHANGED if self.changed(key) else WATCH_MARKS[self.watched[key].state]
 
-    def news(self, key: Key) -> ReadResourceResult | None:
-        """What its watch has read that was not taken yet."""
+    def unshown_result(self, key: Key) -> ReadResourceResult | None:
+        """What the subscription read that is not shown yet."""
         watch = self.watched.get(key)
-        return None if watch is None or watch.result is self._taken.get(key, (None,))[0] else watch.result
+        return None if watch is None or watch.result is self._shown.get(key, (None,))[0] else watch.result
 
-    def take(self, key: Key, at: datetime | None = None) -> None:
-        """What its watch has read is shown since ``at``; None: something else is, and at least as new."""
+    def mark_shown(self, key: Key, at: datetime | None = None) -> None:
+        """What the subscription read is shown since ``at``; None: something at least as new is shown."""
         if key in self.watched:
-            self._taken[key] = self.watched[key].result, at
+            self._shown[key] = self.watched[key].result, at
 
     def updated(self, key: Key) -> datetime | None:
-        """Since when is shown what its watch has read?"""
-        return self._taken.get(key, (None, None))[1]
+        """Since when what the subscription read is shown."""
+        return self._shown.get(key, (None, None))[1]

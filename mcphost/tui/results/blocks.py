@@ -1,4 +1,4 @@
-"""Blocks of content as widgets: one frame each, in a column that is walked by the arrows."""
+"""Content blocks as widgets: one frame each, in a scrolling column."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from mcphost.tui.kit.code_text import CodeView, colour, language_of
 from mcphost.tui.kit.hex_view import HexView
 from mcphost.tui.kit.json_text import json_spans
 from mcphost.tui.kit.markdown import AT_ONCE, MarkdownView, render_markdown
+from mcphost.tui.kit.messages import OpenRequested
 from mcphost.tui.kit.text_view import TextView
-from mcphost.tui.results.content import Block, BlockPresentation, Shown, best_look, cut, pretty
+from mcphost.tui.results.content import Block, BlockPresentation, Shown, best_presentation, cut, pretty
 from mcphost.tui.results.links import links_in
-from mcphost.tui.results.messages import OpenRequested
-from mcphost.tui.results.picture_view import OFF, PictureView, why_not
+from mcphost.tui.results.picture_view import PictureView, unavailable_reason
+from mcphost.tui.results.pictures import NO_PICTURES
 
 
 class BlockView(Vertical):
-    """One block in its frame. ``look`` is how its text is shown now."""
+    """A block in its frame. ``presentation`` is its current presentation."""
 
     DEFAULT_CSS = """
     BlockView {
@@ -41,81 +42,78 @@ class BlockView(Vertical):
     def __init__(self, block: Block) -> None:
         super().__init__()
         self.block = block
-        self.look, self._value = best_look(block)
-        self._best = self.look
+        self.presentation, self._value = best_presentation(block)
+        self._best = self.presentation
         self._rest = ""
         self._undrawn = ""
         self._moves = False
 
     def compose(self) -> ComposeResult:
-        """The text as it reads best, or the facts."""
         yield from self._body()
 
     def on_mount(self) -> None:
-        """Say what it is."""
         self.show_current(False)
         self._render_if_long()
 
     def show_current(self, current: bool) -> None:
-        """Mark it as the one that keys act on, or not; not by colour alone."""
+        """Mark it as the block that keys act on, not by colour alone."""
         self.set_class(current, "-current")
-        look = f" · {self.look.value}" if self.look is not BlockPresentation.PLAIN else ""
-        look += " · beginning only" if self._rest else ""
-        self.border_title = Content(f"{'▸ ' if current else ''}{self.block.title or self.block.kind}{look}")
+        presentation = f" · {self.presentation.value}" if self.presentation is not BlockPresentation.PLAIN else ""
+        presentation += " · beginning only" if self._rest else ""
+        self.border_title = Content(f"{'▸ ' if current else ''}{self.block.title or self.block.kind}{presentation}")
         self.border_subtitle = Content(self._footnote()) if self._footnote() else None
 
     def toggle(self) -> None:
-        """As it was sent, and back to how it reads best; Markdown where nothing better is known."""
+        """Switch between the text as sent and its best presentation; Markdown, if that is the text as sent."""
         other = BlockPresentation.MARKDOWN if self.block.data is None else BlockPresentation.HEX
         best = other if self._best is BlockPresentation.PLAIN else self._best
-        self.look_as(best if self.look is BlockPresentation.PLAIN else BlockPresentation.PLAIN)
+        self.present_as(best if self.presentation is BlockPresentation.PLAIN else BlockPresentation.PLAIN)
 
-    def look_as(self, look: BlockPresentation) -> None:
-        """Show the text in another way."""
-        if not _has_looks(self.block) or look is self.look:
+    def present_as(self, presentation: BlockPresentation) -> None:
+        """Change the presentation."""
+        if not _has_looks(self.block) or presentation is self.presentation:
             return
-        self.look = look
+        self.presentation = presentation
         self._replace(*self._body())
         self._render_if_long()
 
     def _body(self) -> Iterator[Widget]:
-        if self.look is BlockPresentation.HEX:
+        if self.presentation is BlockPresentation.HEX:
             yield HexView(self.block.content()[0])
             return
         if self.block.text is None or self.block.kind == "facts":
             yield from self._described()
             return
-        if self.look is BlockPresentation.MARKDOWN and len(self.block.text) <= AT_ONCE:
+        if self.presentation is BlockPresentation.MARKDOWN and len(self.block.text) <= AT_ONCE:
             lines = render_markdown(show(self.block.text, joiners=True))
             if lines is not None:
                 yield MarkdownView(lines)
                 return
-            self.look = BlockPresentation.PLAIN
+            self.presentation = BlockPresentation.PLAIN
         shown = self._shown(self.block.text)
         self._rest = shown.rest
-        yield TextView(shown.lines, spans=json_spans if self.look is BlockPresentation.JSON else None, fit=True)
+        yield TextView(shown.lines, spans=json_spans if self.presentation is BlockPresentation.JSON else None, fit=True)
 
     @property
     def pixels(self) -> tuple[int, int] | None:
-        """The size of a picture that this terminal can show."""
+        """The size of an image that this terminal can show."""
         if self._undrawn or self.block.pixels is None:
             return None
-        return None if why_not(self.app) else self.block.pixels
+        return None if unavailable_reason(self.app) else self.block.pixels
 
     def _described(self) -> Iterator[Widget]:
-        """What is no text: drawn if it can be, else what is known of it."""
+        """Draw an image if possible, else list its facts."""
         block, pixels = self.block, self.pixels
         if pixels is None or block.data is None:
-            problem = self._undrawn or (why_not(self.app) if block.pixels else "")
+            problem = self._undrawn or (unavailable_reason(self.app) if block.pixels else "")
             yield Static(_facts(block, f"Not drawn: {problem}" if problem else ""), classes="facts", markup=False)
             return
-        if block.doubt:
-            yield Static(Content.assemble(("but  ", "dim"), block.doubt), classes="facts", markup=False)
+        if block.mismatch:
+            yield Static(Content.assemble(("but  ", "dim"), block.mismatch), classes="facts", markup=False)
         yield PictureView(block.data, pixels)
         yield Static("Pictures are not drawn now: i draws them.", classes="instead", markup=False)
 
     def on_picture_view_ended(self, event: PictureView.Ended) -> None:
-        """A picture that cannot be drawn is described instead."""
         event.stop()
         self._undrawn = f"{event.problem}." if event.problem else ""
         self._moves = event.drawing is not None and event.drawing.moves
@@ -125,26 +123,26 @@ class BlockView(Vertical):
         self.refresh_bindings()
 
     def _render_if_long(self) -> None:
-        if self.look is BlockPresentation.CODE:
+        if self.presentation is BlockPresentation.CODE:
             self.run_worker(self._colour_later(self.block.text or ""), exclusive=True)
-        elif self.look is BlockPresentation.MARKDOWN and len(self.block.text or "") > AT_ONCE:
+        elif self.presentation is BlockPresentation.MARKDOWN and len(self.block.text or "") > AT_ONCE:
             self.run_worker(self._render_later(self.block.text or ""), exclusive=True)
 
     async def _colour_later(self, text: str) -> None:
-        """Code without colours until its parts are found."""
+        """Replace plain code by coloured code."""
         language = language_of(self.block.mime_type, self.block.uri) or ""
         code = await asyncio.to_thread(lambda: colour(show(text, joiners=True), language))
-        if code is not None and self.look is BlockPresentation.CODE and self.is_attached:
+        if code is not None and self.presentation is BlockPresentation.CODE and self.is_attached:
             self._rest = ""
             self._replace(CodeView(code))
 
     async def _render_later(self, text: str) -> None:
-        """Markdown that takes time: until it is read, the text stands there as it was sent."""
+        """Replace the text as sent by rendered Markdown."""
         lines = await asyncio.to_thread(lambda: render_markdown(show(text, joiners=True)))
-        if self.look is not BlockPresentation.MARKDOWN or not self.is_attached:
+        if self.presentation is not BlockPresentation.MARKDOWN or not self.is_attached:
             return
         if lines is None:
-            self.look = BlockPresentation.PLAIN
+            self.presentation = BlockPresentation.PLAIN
             self.show_current(self.has_class("-current"))
         else:
             self._rest = ""
@@ -157,7 +155,9 @@ class BlockView(Vertical):
 
     def _shown(self, text: str) -> Shown:
         return (
-            pretty(self._value) if self.look is BlockPresentation.JSON else cut(text, self.block.room, self.block.lines)
+            pretty(self._value)
+            if self.presentation is BlockPresentation.JSON
+            else cut(text, self.block.room, self.block.lines)
         )
 
     def _footnote(self) -> str:
@@ -169,14 +169,14 @@ class BlockView(Vertical):
             larger = ("the first of its frames · enter large · " if self._moves else "enter large · ") * bool(
                 self.pixels
             )
-            return f"{larger}m its bytes" if self.look is BlockPresentation.PLAIN else "m what it is"
+            return f"{larger}m its bytes" if self.presentation is BlockPresentation.PLAIN else "m what it is"
         if self._best is BlockPresentation.PLAIN or self.block.kind == "arguments":
             return ""
-        return "m as sent" if self.look is not BlockPresentation.PLAIN else f"as sent · m as {self._best.value}"
+        return "m as sent" if self.presentation is not BlockPresentation.PLAIN else f"as sent · m as {self._best.value}"
 
 
 class BlockList(VerticalScroll):
-    """Blocks below each other, and notices of ours between them. The arrows scroll, and go on to the next block."""
+    """Blocks below each other, with notices of ours between them. The arrows scroll, and go on to the next block."""
 
     DEFAULT_CSS = """
     BlockList { height: 1fr; scrollbar-size-vertical: 1; }
@@ -201,7 +201,7 @@ class BlockList(VerticalScroll):
     ]
 
     class LinkFollowed(Message):
-        """The user followed the link of a block; ``size`` in bytes, as far as its server said."""
+        """The user followed the link of a block; ``size`` in bytes, if the server said so."""
 
         def __init__(self, uri: str, size: int | None) -> None:
             self.uri, self.size = uri, size
@@ -219,15 +219,12 @@ class BlockList(VerticalScroll):
 
     @property
     def blocks(self) -> tuple[BlockView, ...]:
-        """All of them, in order."""
         return tuple(self._blocks)
 
     def on_mount(self) -> None:
-        """The first block is the current one, marked where there is a choice."""
         self._mark()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Following needs a link, another look needs text, drawing a picture."""
         block = self.current
         match action:
             case "follow":
@@ -245,7 +242,7 @@ class BlockList(VerticalScroll):
         return True
 
     def action_scroll_down(self) -> None:
-        """Scroll while the current block goes on below, then go to the next."""
+        """Scroll to the end of the current block, then go to the next."""
         block = self.current
         if block is None or block.virtual_region.bottom > self.scroll_offset.y + self.size.height:
             self.scroll_relative(y=1, animate=False)
@@ -253,7 +250,7 @@ class BlockList(VerticalScroll):
             self._go_to(self._at + 1)
 
     def action_scroll_up(self) -> None:
-        """Scroll while the current block goes on above, then go to the one before."""
+        """Scroll to the start of the current block, then go to the previous."""
         block = self.current
         if block is None or self._at == 0 or block.virtual_region.y < self.scroll_offset.y:
             self.scroll_relative(y=-1, animate=False)
@@ -261,17 +258,14 @@ class BlockList(VerticalScroll):
             self._go_to(self._at - 1)
 
     def action_toggle_look(self) -> None:
-        """As sent, or rendered."""
         if self.current is not None:
             self.current.toggle()
 
     def action_follow(self) -> None:
-        """Ask for the resource a link points to."""
         if self.current is not None and self.current.block.link is not None:
             self.post_message(self.LinkFollowed(self.current.block.link, self.current.block.link_size))
 
     def action_links(self) -> None:
-        """Ask which link in the text to follow."""
         from mcphost.tui.results.links import LinksScreen
 
         if self.current is not None:
@@ -283,20 +277,18 @@ class BlockList(VerticalScroll):
             self.post_message(self.LinkFollowed(uri, None))
 
     def action_enlarge(self) -> None:
-        """Show the picture large."""
-        from mcphost.tui.results.picture_screen import PictureScreen
+        from mcphost.tui.results.picture_view import PictureScreen
 
         if self.current is not None:
             self.app.push_screen(PictureScreen(self.current.block))
 
     def action_open(self) -> None:
-        """Ask for the block to be opened."""
         if self.current is not None:
             self.post_message(OpenRequested(self.current.block))
 
     def action_toggle_pictures(self) -> None:
-        """Draw pictures everywhere, or nowhere."""
-        self.app.toggle_class(OFF)
+        """Draw or only name images, in the whole app."""
+        self.app.toggle_class(NO_PICTURES)
 
     def _go_to(self, number: int) -> None:
         if number < len(self._blocks):
@@ -315,7 +307,7 @@ def _has_looks(block: Block) -> bool:
 
 
 def _facts(block: Block, problem: str = "") -> Content:
-    doubts = (("but", block.doubt), ("", problem))
+    doubts = (("but", block.mismatch), ("", problem))
     facts = (*((name, value) for name, value in doubts if value), *block.facts)
     width = max((len(name) for name, _ in facts), default=0)
     lines = (Content.assemble((name.ljust(width + 2 if width else 0), "dim"), value) for name, value in facts)

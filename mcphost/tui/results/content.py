@@ -1,4 +1,4 @@
-"""What a result holds, block by block, each in a frame that says what it is."""
+"""Content blocks of results, resources and messages, described for the screen."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mcphost.tui.results.pictures import is_drawn
 TEXT_CHARACTERS: Final = 200_000
 LEAST_ROOM: Final = 2_000
 TEXT_LINES: Final = 2_000
-"""Of one block; the rest is saved, not scrolled through."""
+"""Lines of a block; the rest can only be saved."""
 
 _SAMPLE: Final = 200_000
 
@@ -43,14 +43,14 @@ _ALIASES: Final = {
     "audio/mp3": "audio/mpeg",
     "audio/x-flac": "audio/flac",
 }
-"""Other names of types that are known here."""
+"""Other names for known types."""
 
 BLOCKS: Final = 50
-"""Blocks with a frame of their own; the raw tab has them all."""
+"""Blocks that get a frame; the raw tab has all."""
 
 
 class BlockPresentation(Enum):
-    """How a block's text, or what it has instead, is read."""
+    """How a block is shown."""
 
     PLAIN = "as sent"
     JSON = "JSON"
@@ -61,7 +61,7 @@ class BlockPresentation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block, described. ``title`` and ``facts`` are safe to show; all else is as it came."""
+    """``title`` and ``facts`` are safe to show; everything else is as it came."""
 
     kind: str
     title: str
@@ -71,46 +71,46 @@ class Block:
     data: str | None = None
     """Base64."""
     link: str | None = None
-    """The URI of a resource that the server can be asked for."""
+    """The URI of a resource to read from the same server."""
     room: int = TEXT_CHARACTERS
     """Characters of the text that are shown."""
     lines: int = TEXT_LINES
     """Lines of the text that are shown."""
     uri: str = ""
-    """What it is the content of, as it came."""
+    """The URI of the content, as it came."""
     found: Probe | None = None
-    """What the first bytes of ``data`` say it is, where they are those of something known here."""
+    """What the first bytes of ``data`` say it is, if they are known."""
     link_size: int | None = None
-    """Bytes that the resource behind ``link`` is said to have."""
+    """The size in bytes of the linked resource, as its server says."""
 
     @property
-    def doubt(self) -> str:
-        """Where the bytes are not what the server says they are: what they are."""
-        said = self.mime_type.partition(";")[0].strip().lower()
-        known = self.found.type if self.found else said
-        return "" if _ALIASES.get(said, said) in (known, _BYTES) else f"its first bytes are those of {known}"
+    def mismatch(self) -> str:
+        """What the bytes are, if not what the server says."""
+        declared = self.mime_type.partition(";")[0].strip().lower()
+        known = self.found.type if self.found else declared
+        return "" if _ALIASES.get(declared, declared) in (known, _BYTES) else f"its first bytes are those of {known}"
 
     @property
     def pixels(self) -> tuple[int, int] | None:
-        """The size of a picture that can be drawn, as it says itself."""
+        """The size of an image that can be drawn, by its header."""
         return self.found.pixels if self.found is not None and is_drawn(self.found) else None
 
     @property
     def opens_as(self) -> str:
-        """The MIME type that a program of the desktop is given it as; empty where it is not."""
+        """The MIME type under which it opens on the desktop; empty: not at all."""
         if self.kind not in ("text", "resource", "image", "audio"):
             return ""
         return opened_as(self.mime_type, self.found, self.text)
 
     @property
     def copied(self) -> str:
-        """What the copy key takes: the text, the address, or the description."""
+        """What is copied: the text, the URI, or the description."""
         if self.text is not None:
             return self.text
         return self.link or "\n".join(f"{name}: {value}" for name, value in self.facts) or self.title
 
     def content(self) -> tuple[bytes, str]:
-        """What the save key takes, and its MIME type."""
+        """What is saved, and its MIME type."""
         if self.data is not None:
             try:
                 return base64.b64decode(self.data, validate=True), self.mime_type
@@ -121,17 +121,17 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Lines that are safe to show; ``rest`` says how much of the text is not among them, empty when all is."""
+    """Lines that are safe to show; ``rest`` says how much was cut."""
 
     lines: Sequence[str]
     rest: str = ""
 
 
 def describe(content: Content) -> Block:
-    """The block of one piece of content."""
+    """Describe one piece of content."""
     match content:
         case TextContent():
-            return Block("text", _title("text", _size(content.text), _hints(content)), content.text)
+            return Block("text", _title("text", _size(content.text), _annotations(content)), content.text)
         case MediaContent():
             return _media(content)
         case EmbeddedResource():
@@ -143,12 +143,12 @@ def describe(content: Content) -> Block:
 
 
 def quoted(label: str, text: str) -> Block:
-    """Words of a server or an error in a frame of their own."""
+    """Text of a server or an error, in a frame of its own."""
     return Block("quote", label, text)
 
 
-def best_look(block: Block) -> tuple[BlockPresentation, Any]:
-    """How the text of a block is read best, and its value where it is JSON."""
+def best_presentation(block: Block) -> tuple[BlockPresentation, Any]:
+    """The best presentation of a block, and its value if it is JSON."""
     text = block.text
     if text is None:
         return (
@@ -161,29 +161,29 @@ def best_look(block: Block) -> tuple[BlockPresentation, Any]:
     kind = block.mime_type.partition(";")[0].strip().lower()
     if block.kind == "quote" or len(text) > min(block.room, LONGEST):
         return BlockPresentation.PLAIN, None
-    said = kind in ("text/markdown", "text/x-markdown") or (kind == "text/plain" and block.uri.endswith(".md"))
-    if not said and language_of(kind, block.uri):
+    declared = kind in ("text/markdown", "text/x-markdown") or (kind == "text/plain" and block.uri.endswith(".md"))
+    if not declared and language_of(kind, block.uri):
         return BlockPresentation.CODE, None
-    return BlockPresentation.MARKDOWN if said or (
+    return BlockPresentation.MARKDOWN if declared or (
         kind == "text/plain" and looks_like_markdown(text)
     ) else BlockPresentation.PLAIN, None
 
 
 def cut(text: str, room: int = TEXT_CHARACTERS, lines: int = TEXT_LINES) -> Shown:
-    """As much of a text as a block with room for so many characters and lines shows."""
+    """Cut a text to so many characters and lines."""
     end = min(_end_of_lines(text, lines), room)
     rest = _bytes(text[end:])
     return Shown(show(text[:end], joiners=True).split("\n"), f"{size_text(rest)} more" if rest else "")
 
 
 def pretty(value: Any) -> Shown:
-    """The lines of a value that was JSON."""
+    """The lines of a JSON value."""
     lines, more = json_lines(value, TEXT_LINES)
     return Shown(lines, "more" if more else "")
 
 
 def with_room(blocks: Iterable[Block], characters: int = TEXT_CHARACTERS, lines: int = TEXT_LINES) -> Iterator[Block]:
-    """The blocks, the later ones with the room that the earlier ones left, and always a little."""
+    """Limit the blocks to so many characters in total; each may have `LEAST_ROOM`."""
     left = characters
     for block in blocks:
         yield replace(block, room=max(left, LEAST_ROOM), lines=lines)
@@ -203,9 +203,9 @@ def _media(media: MediaContent) -> Block:
     found = probe_base64(media.data)
     title = _title(
         f"{media.type} {show_line(media.mime_type, 60)}",
-        *_seen(found)[1:],
+        *_probe_parts(found)[1:],
         size_text(decoded_size(media.data)),
-        _hints(media),
+        _annotations(media),
     )
     facts = _why_only_named(media.mime_type, found)
     return Block(media.type, title, None, facts, media.mime_type, media.data, found=found)
@@ -220,23 +220,25 @@ def _embedded(resource: ResourceContents) -> Block:
         return Block("resource", title, resource.text, facts, kind, uri=resource.uri)
     data = resource.blob or ""
     found, size = probe_base64(data), size_text(decoded_size(data))
-    title = _title("resource", name, show_line(kind, 60), *_seen(found)[kind == found.type if found else 0 :], size)
+    title = _title(
+        "resource", name, show_line(kind, 60), *_probe_parts(found)[kind == found.type if found else 0 :], size
+    )
     more = (("bytes", size), *_why_only_named(kind, found))
     return Block("resource", title, None, (*facts, *more), kind, data, uri=resource.uri, found=found)
 
 
-def _why_only_named(said: str, found: Probe | None) -> tuple[tuple[str, str], ...]:
-    """Of what is neither drawn nor played: why, and what can be done with it."""
-    words = "o opens it with a program, w saves it." if opened_as(said, found) else "w saves it as a file."
+def _why_only_named(declared: str, found: Probe | None) -> tuple[tuple[str, str], ...]:
+    """Why it is neither drawn nor played, and what the user can do."""
+    words = "o opens it with a program, w saves it." if opened_as(declared, found) else "w saves it as a file."
     if is_drawn(found):
         return (("", words),)
-    if found is None and said.startswith("image/"):
+    if found is None and declared.startswith("image/"):
         words = f"Not drawn, since it is no PNG, JPEG, GIF or WebP: {words}"
     return (("", words),)
 
 
-def _seen(found: Probe | None) -> tuple[str, ...]:
-    """What the first bytes of a picture or a sound say."""
+def _probe_parts(found: Probe | None) -> tuple[str, ...]:
+    """What the first bytes of an image or audio say."""
     if found is None:
         return ()
     pixels = f"{found.pixels[0]}×{found.pixels[1]}" if found.pixels else ""
@@ -253,9 +255,9 @@ def _link(link: ResourceLink) -> Block:
         ("type", show_line(link.mime_type or "", 120)),
         ("bytes", "" if link.size is None else size_text(link.size)),
     )
-    title = _title("link", show_line(link.title or link.name or link.uri, 60), _hints(link))
-    told = tuple(fact for fact in facts if fact[1])
-    return Block("resource_link", title, None, told, "text/uri-list", None, link.uri, link_size=link.size)
+    title = _title("link", show_line(link.title or link.name or link.uri, 60), _annotations(link))
+    shown_facts = tuple(fact for fact in facts if fact[1])
+    return Block("resource_link", title, None, shown_facts, "text/uri-list", None, link.uri, link_size=link.size)
 
 
 def _unreadable(content: UnreadableContent) -> Block:
@@ -265,8 +267,8 @@ def _unreadable(content: UnreadableContent) -> Block:
     )
 
 
-def _hints(content: TextContent | MediaContent | ResourceLink) -> str:
-    """For whom the server says it is, how much it matters and when it changed."""
+def _annotations(content: TextContent | MediaContent | ResourceLink) -> str:
+    """The annotations: audience, priority and last change."""
     hints = content.annotations
     if hints is None:
         return ""
@@ -287,15 +289,15 @@ def _size(text: str) -> str:
 
 
 def _bytes(text: str) -> int:
-    """As UTF-8; of megabytes that are not ASCII, about."""
+    """The length in UTF-8; an estimate for megabytes that are not ASCII."""
     if text.isascii():
         return len(text)
     sample = text[:_SAMPLE]
     return len(sample.encode("utf-8", "surrogatepass")) * len(text) // len(sample)
 
 
-def weight(values: Iterable[Any]) -> int:
-    """About how many bytes values take as JSON; stops counting at 100,000 parts."""
+def json_size(values: Iterable[Any]) -> int:
+    """An estimate of the values' size as JSON; stops after 100,000 parts."""
     stack, total, left = list(values), 0, 100_000
     while stack and left:
         left -= 1

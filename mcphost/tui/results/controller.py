@@ -1,7 +1,4 @@
-"""Opens pictures, sounds and files that servers sent, with programs of the desktop.
-
-Asks before each: a program is about to read bytes that somebody else chose.
-"""
+"""Opens images, audio and files from servers with programs of the desktop, after asking the user."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from textual.app import App
 from mcphost.errors import NotDone
 from mcphost.protocol.display import show_line, size_text
 from mcphost.tui.results.opening import Desktop, opener
-from mcphost.tui.results.picture_view import OFF
+from mcphost.tui.results.pictures import NO_PICTURES
 
 if TYPE_CHECKING:
     from mcphost.tui.kit.facts_table import Fact
@@ -21,18 +18,16 @@ if TYPE_CHECKING:
 
 
 class ResultsController:
-    """Opens blocks for ``app`` with programs of the desktop."""
-
     def __init__(self, app: App[Any]) -> None:
         self._app = app
         self._desktop: Desktop | None = None
 
     def draw_pictures(self, on: bool) -> None:
-        """Draw pictures among other blocks, or only name them, until the user says otherwise."""
-        self._app.set_class(not on, OFF)
+        """Draw images, or only name them, until the user changes it."""
+        self._app.set_class(not on, NO_PICTURES)
 
     def open(self, block: Block) -> None:
-        """Ask, then open a block."""
+        """Ask the user, then open a block."""
         from mcphost.tui.kit.modal import AskScreen
 
         try:
@@ -72,7 +67,11 @@ def _facts(program: str, block: Block) -> list[Fact]:
         fact("what", block.title or block.kind),
         *([fact("from", show_line(block.uri, 200))] if block.uri else []),
         fact("type", f"{block.opens_as}, by its content"),
-        *([fact("but", f"the server says {show_line(block.mime_type, 80)}", "$text-warning")] if block.doubt else []),
+        *(
+            [fact("but", f"the server says {show_line(block.mime_type, 80)}", "$text-warning")]
+            if block.mismatch
+            else []
+        ),
         fact("size", size_text(size)),
         fact("program", f"{program} FILE"),
         fact("", "It opens whatever program you have set for this type. That program reads what the server sent."),

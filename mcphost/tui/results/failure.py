@@ -1,4 +1,4 @@
-"""Why a call brought no result, in words: what happened, what the other side said of it, what to do next."""
+"""Why a call has no result, in words: what happened, what the other side said, and what to do next."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from mcphost.protocol.display import duration_text, show_line
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Words that are not ours; ``label`` says whose they are. As they came: whoever shows them makes them safe."""
+    """Foreign text as it came; ``label`` says whose it is. Make it safe before showing it."""
 
     label: str
     text: str
@@ -40,7 +40,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """``level`` is ``error``, ``warning`` or ``calm``; all words but the quotes are ours and safe."""
+    """``level`` is ``error``, ``warning`` or ``calm``; everything but the quotes is ours."""
 
     mark: str
     headline: str
@@ -50,7 +50,7 @@ class Failure:
 
 
 def failure_of(call: ToolCall) -> Failure | None:
-    """What went wrong with a call; None while it runs and when it brought what was asked for."""
+    """What went wrong with a call; None while it runs and if it succeeded."""
     if call.state is CallState.FAILED:
         return Failure(
             "✖", "The tool reports that it failed", "Its own words follow. Change the arguments and run it again."
@@ -88,7 +88,7 @@ _CODES: Final = {
     -32002: ("resource not found", "What the arguments point to is not there: correct them and run it again."),
     -32042: ("a page must be visited first", "The address of the page is in what the server said."),
 }
-"""What an `ErrorCode` means, and what to do; every other number is the server's own."""
+"""The names of the protocol's error codes, and what to do; other codes are a server's own."""
 _OWN_CODE: Final = (
     "server-defined error",
     "The number is this server's own: what it said, its documentation and its log explain it.",
@@ -96,7 +96,7 @@ _OWN_CODE: Final = (
 
 
 def code_label(code: int) -> str:
-    """What an error code is called."""
+    """The name of an error code."""
     return _CODES.get(code, _OWN_CODE)[0]
 
 
@@ -179,14 +179,14 @@ def _plain(headline: str, advice: str) -> Callable[[McphostError, str], Failure]
 
 
 def _advised(error: McphostError, server: str) -> Failure:
-    """In the words that are the same everywhere."""
+    """The advice that is the same on the command line."""
     advice = advice_on(error, server)
     assert advice is not None
     mark, level = ("▲", "warning") if isinstance(error, AuthorizationRequired) else ("✖", "error")
-    return Failure(mark, advice.headline, advice.next_step, level, tuple(_said(error, server)))
+    return Failure(mark, advice.headline, advice.next_step, level, tuple(_quotes(error, server)))
 
 
-def _said(error: McphostError, server: str) -> Iterator[Quote]:
+def _quotes(error: McphostError, server: str) -> Iterator[Quote]:
     if isinstance(error, ResourceMissing):
         yield Quote("which", error.uri)
         yield from _error_quotes(error, server)

@@ -1,4 +1,4 @@
-"""Links in a text from a server to other resources of that server."""
+"""Links from a text to other resources of the same server."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from urllib.parse import urldefrag, urljoin
 from textual.content import Content
 
 from mcphost.protocol.display import show_line
-from mcphost.tui.kit.pick import PickScreen
+from mcphost.tui.kit.framed import PickScreen
 from mcphost.tui.kit.rows import Cell, columns
 
 LOOKED_AT: Final = 200_000
-"""Characters of a text in which links are looked for."""
+"""Characters of a text that are searched."""
 
 MOST: Final = 200
-"""Links of one text that are offered."""
+"""Links of a text that are listed."""
 
 _ELSEWHERE: Final = frozenset(
     ("http", "https", "ws", "wss", "ftp", "mailto", "tel", "data", "javascript", "vbscript", "about", "blob")
@@ -32,7 +32,7 @@ _STARTS: Final = re.compile(rf"({_SCHEME}):")
 
 
 class ResourceTextLink(NamedTuple):
-    """Both as they came."""
+    """Both are as they came."""
 
     words: str
     uri: str
@@ -40,7 +40,7 @@ class ResourceTextLink(NamedTuple):
 
 @lru_cache(maxsize=32)
 def links_in(text: str, base: str) -> tuple[ResourceTextLink, ...]:
-    """The links in ``text``, each URI once; those relative to ``base``, the URI of the text, are made whole."""
+    """The links in ``text``, each URI once; relative ones are resolved against ``base``, the URI of the text."""
     found: dict[str, ResourceTextLink] = {}
     for link in _links(text[:LOOKED_AT], base):
         if len(found) < MOST and link.uri != base:
@@ -52,13 +52,13 @@ def _links(text: str, base: str) -> Iterator[ResourceTextLink]:
     for match in _LINK.finditer(text):
         bare = match["bare"]
         target = bare.rstrip(".,;:!?*_") if bare else match["target"]
-        uri = _whole(target, base)
+        uri = _resolved(target, base)
         if uri:
             yield ResourceTextLink("" if bare else match["words"], uri)
 
 
-def _whole(target: str, base: str) -> str:
-    """The URI that is meant; empty where none of this server is."""
+def _resolved(target: str, base: str) -> str:
+    """Resolve a URI; empty if it does not belong to this server."""
     start = _STARTS.match(target)
     if start is not None:
         return "" if start[1].lower() in _ELSEWHERE else target
@@ -66,12 +66,12 @@ def _whole(target: str, base: str) -> str:
     if scheme is None or "://" not in base or target.startswith(("#", "//")):
         return ""
     rest = base[scheme.end() :]
-    joined, _ = urldefrag(urljoin(f"http:{rest}", target))  # relative URIs are joined alike for every scheme
+    joined, _ = urldefrag(urljoin(f"http:{rest}", target))  # urljoin resolves relative URIs for known schemes only
     return f"{scheme[1]}:{joined.removeprefix('http:')}"
 
 
 class LinksScreen(PickScreen[ResourceTextLink, str]):
-    """Lists ``links``; dismissed with the URI of the chosen one."""
+    """Dismissed with the URI of the chosen link."""
 
     HELP = (
         "The resources that this text links to, of the server it came from. enter reads one, esc goes back.\n"
@@ -82,7 +82,6 @@ class LinksScreen(PickScreen[ResourceTextLink, str]):
         super().__init__("Read which resource?", "read", links)
 
     def row(self, item: ResourceTextLink, width: int) -> Content:
-        """What it is called, if it is, and its URI."""
         words = f"{show_line(item.words, 60)}  " if item.words and item.words != item.uri else ""
         uri = show_line(item.uri, 300), "$foreground-muted" if words else ""
         return columns(width, [Cell(Content.assemble((words, "bold"), uri))])

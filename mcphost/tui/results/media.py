@@ -1,4 +1,4 @@
-"""Reads what a picture, a sound or a PDF says of itself in its first bytes: kind, size in pixels, length in seconds."""
+"""Reads the kind, the size in pixels and the length in seconds of images, audio and PDF from their first bytes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ PROBE_BYTES = 300_000
 """Enough to find the size of a JPEG behind its thumbnail and colour profile."""
 
 _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-"""The markers that carry width and height; the three others of the range are tables."""
+"""The markers with width and height; the three others in this range are tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What the first bytes say: ``type`` as a MIME type, pixels, seconds; None where they do not say it."""
+    """What the first bytes say: a MIME type, pixels, seconds."""
 
     type: str
     pixels: tuple[int, int] | None = None
@@ -26,7 +26,7 @@ class Probe:
 
 
 def probe_base64(text: str) -> Probe | None:
-    """`probe` of base64 text, of which only the beginning is decoded."""
+    """`probe` for base64; only the beginning is decoded."""
     try:
         return probe(base64.b64decode(text[: PROBE_BYTES * 4 // 12 * 4]))
     except (binascii.Error, ValueError):
@@ -34,12 +34,12 @@ def probe_base64(text: str) -> Probe | None:
 
 
 def decoded_size(text: str) -> int:
-    """How many bytes base64 text stands for, without decoding it."""
+    """The number of bytes that base64 text stands for."""
     return len(text) * 3 // 4 - text[-2:].count("=")
 
 
 def probe(data: bytes) -> Probe | None:
-    """Recognise ``data``; None when it is nothing known or too short to tell. Never raises."""
+    """Recognise ``data``; None if it is unknown or too short. Never raises."""
     for magic, read in _READERS:
         if data.startswith(magic):
             try:

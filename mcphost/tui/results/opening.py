@@ -1,4 +1,4 @@
-"""Opens something a server sent with the desktop's own program: a private copy of it, of a kind that cannot run."""
+"""Opens content from a server with the desktop's program: as a private copy, of types that cannot run."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Final
 
 from mcphost.errors import NotDone
 from mcphost.host.desktop import find_opener, launch
+from mcphost.tui.kit.export import file_name, save
 from mcphost.tui.results.media import Probe
-from mcphost.tui.results.saving import file_name, save
 
 KINDS: Final = frozenset(
     (
@@ -25,21 +25,23 @@ KINDS: Final = frozenset(
         "application/pdf",
     )
 )
-"""What is opened when the first bytes say that it is this; plain text besides."""
+"""Types that are opened if the first bytes confirm them; plain text besides."""
 
 _SAID: Final = ("image/", "audio/", "application/pdf", "application/octet-stream")
-"""How the type that a server says must begin: who calls a picture a program is not humoured."""
+"""How the type that a server declares must start."""
 
 _PAGE: Final = re.compile(
     r"<(?:!doctype|\?xml|html|head|title|meta|body|script|style|svg|iframe|h1|a\s)", re.IGNORECASE
 )
 _RUNS: Final = ("#!", "%!", "[Desktop Entry", "{\\rtf", "<")
 _LOOKED_AT: Final = 65_536
-"""Characters of a text in which a desktop may find that it is something else: a page, a script."""
+"""Characters of a text in which a desktop may recognise something else: a web page, a script."""
 
 
 def opened_as(said: str, found: Probe | None, text: str | None = None) -> str:
-    """The MIME type that this is opened as, and "" where it is not: ``said`` by its server, ``found`` in its bytes."""
+    """The MIME type under which content opens; "" if it does not. The server ``said`` a type, the bytes were ``found``
+    to be one.
+    """
     kind = said.partition(";")[0].strip().lower()
     if text is not None:
         return kind if kind == "text/plain" and not _more_than_text(text) else ""
@@ -56,7 +58,7 @@ def opener(
     platform: str = sys.platform,
     which: Callable[[str], str | None] = shutil.which,
 ) -> str:
-    """The program that knows which program opens what. Raises NotDone where there is no screen for one, or none."""
+    """The desktop's command that opens files. Raises NotDone if there is none, or no display."""
     try:
         return find_opener(environment, platform, which)
     except NotDone as problem:
@@ -64,13 +66,13 @@ def opener(
 
 
 class Desktop:
-    """Keeps the copies that were opened, in a folder for this user alone, until `close`."""
+    """Keeps the opened copies in a private folder until `close`."""
 
     def __init__(self) -> None:
         self._folder: TemporaryDirectory[str] | None = None
 
     async def open(self, program: str, content: bytes, mime_type: str) -> None:
-        """Write a copy and have ``program`` open it. Raises NotDone with a sentence."""
+        """Write a copy, and open it with ``program``. Raises NotDone with a sentence."""
         await asyncio.to_thread(self._open, program, content, mime_type)
 
     def close(self) -> None:

@@ -1,46 +1,53 @@
-"""A picture among other widgets, in the colours of half cells."""
+"""Shows an image among other widgets in half cells, or alone as large as the screen."""
 
 from __future__ import annotations
 
-from typing import Final
+import os
+from typing import ClassVar, Final
 
 from rich.segment import Segment
-from textual.app import App
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
+from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widget import Widget
+from textual.widgets import Static
 
-from mcphost.tui.results.pictures import Drawing, Undrawable, draw, fit
-
-OFF: Final = "-no-pictures"
-"""The app's class while pictures are not drawn among other things."""
+from mcphost.tui.error_boundary import ErrorBoundary
+from mcphost.tui.kit.messages import OpenRequested
+from mcphost.tui.kit.modal import KEYS
+from mcphost.tui.results.content import Block
+from mcphost.tui.results.pictures import NO_PICTURES, REMOVE, Drawing, Undrawable, draw, fit, place, shows_pictures
 
 SHARE: Final = 3
-"""A picture among other things takes a third of the screen's height at most: about half of its pane."""
+"""An image among other widgets takes a third of the screen's height at most."""
 
 
-def why_not(app: App[object]) -> str:
-    """Why this terminal cannot show a picture, as a sentence; empty where it can."""
+def unavailable_reason(app: App[object]) -> str:
+    """Why this terminal cannot show images, as a sentence; empty if it can."""
     if app.no_color:
         return "NO_COLOR is set."
     return "" if app.console.color_system in ("256", "truecolor") else "This terminal has too few colours."
 
 
 class PictureView(Widget):
-    """Draws base64 ``data`` of so many ``pixels``; ``large`` where it may fill its parent, ``sharp`` as a PNG too."""
+    """Draws base64 ``data`` of so many ``pixels``; ``large`` fills the parent, ``sharp`` makes a PNG too."""
 
     SCOPED_CSS = False
     ALLOW_SELECT = False
     DEFAULT_CSS = f"""
     PictureView {{ width: auto; height: auto; color: $foreground-muted; }}
     BlockView > .instead {{ display: none; width: 1fr; height: auto; color: $foreground-muted; }}
-    .{OFF} BlockView > PictureView {{ display: none; }}
-    .{OFF} BlockView > .instead {{ display: block; }}
+    .{NO_PICTURES} BlockView > PictureView {{ display: none; }}
+    .{NO_PICTURES} BlockView > .instead {{ display: block; }}
     """
 
     class Ended(Message):
-        """It was drawn, or it was not: then ``problem`` says why."""
+        """The image was drawn, or ``problem`` says why not."""
 
         def __init__(self, drawing: Drawing | None, problem: str = "") -> None:
             self.drawing, self.problem = drawing, problem
@@ -49,22 +56,19 @@ class PictureView(Widget):
     def __init__(self, data: str, pixels: tuple[int, int], *, large: bool = False, sharp: bool = False) -> None:
         super().__init__()
         self._data, self._pixels, self._large, self._sharp = data, pixels, large, sharp
-        self._wanted: object = None
+        self._requested: object = None
         self._drawing: Drawing | None = None
 
     def get_content_width(self, container: Size, viewport: Size) -> int:
-        """The columns it takes."""
         return self._fit(container, viewport).width
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """The rows it takes."""
         return self._fit(container, viewport).height
 
     def render_line(self, y: int) -> Strip:
-        """A line of it, which is only asked for when it is seen."""
-        want = (self.size, self.background_colors[1].rgb)
-        if want != self._wanted:
-            self._wanted = want
+        drawing_key = (self.size, self.background_colors[1].rgb)
+        if drawing_key != self._requested:
+            self._requested = drawing_key
             self.call_later(self._begin)
         if self._drawing is not None and y < len(self._drawing.strips):
             return self._drawing.strips[y].adjust_cell_length(self.size.width, self.rich_style)
@@ -79,7 +83,7 @@ class PictureView(Widget):
         self.run_worker(self._draw(), exclusive=True)
 
     async def _draw(self) -> None:
-        want = size, background = self.size, self.background_colors[1].rgb
+        drawing_key = size, background = self.size, self.background_colors[1].rgb
         if not size:
             return
         try:
@@ -87,6 +91,84 @@ class PictureView(Widget):
         except Undrawable as problem:
             self.post_message(self.Ended(None, str(problem)))
             return
-        self._wanted, self._drawing = want, drawing
+        self._requested, self._drawing = drawing_key, drawing
         self.refresh()
         self.post_message(self.Ended(drawing))
+
+
+class PictureScreen(ErrorBoundary, ModalScreen[None]):
+    """Shows the image of ``block``, over its cells in full resolution if the terminal can."""
+
+    HELP = "A picture, as large as there is room. esc goes back, o opens it with a program of the desktop."
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter", "back", "back", id="picture.back", tooltip="Close"),
+        Binding("o", "open", "open", id="picture.open", tooltip="Open it with a program, after a question"),
+        KEYS,
+    ]
+
+    DEFAULT_CSS = """
+    PictureScreen {
+        background: $background;
+        & > Container {
+            width: 100%; height: 100%; align: center middle; border: round $border; border-title-color: $text-accent;
+        }
+        Static { width: auto; max-width: 100%; }
+    }
+    """
+
+    def __init__(self, block: Block) -> None:
+        super().__init__()
+        self._block = block
+        self._sharp = shows_pictures(os.environ)
+        self._png = b""
+
+    def compose(self) -> ComposeResult:
+        with Container() as frame:
+            frame.border_title = Content(self._block.title)
+            frame.border_subtitle = "o open with a program · esc back"
+            assert self._block.data is not None
+            assert self._block.pixels is not None
+            yield PictureView(self._block.data, self._block.pixels, large=True, sharp=self._sharp)
+
+    async def on_picture_view_ended(self, event: PictureView.Ended) -> None:
+        """Place the sharp image, or say why there is none."""
+        if event.drawing is None:
+            await self.query(PictureView).remove()
+            await self.query_one(Container).mount(Static(f"Not drawn: {event.problem}.", markup=False))
+        elif event.drawing.sharp:
+            self._png = event.drawing.sharp
+            self.call_after_refresh(self._place)
+
+    def on_screen_suspend(self) -> None:
+        """Remove the image, which would cover the screen above."""
+        self._remove()
+
+    def on_screen_resume(self) -> None:
+        self.call_after_refresh(self._place)
+
+    def on_resize(self) -> None:
+        self._remove()
+        self._png = b""
+
+    def on_unmount(self) -> None:
+        self._remove()
+
+    def action_back(self) -> None:
+        self.dismiss(None)
+
+    def action_open(self) -> None:
+        self.post_message(OpenRequested(self._block))
+
+    def _place(self) -> None:
+        views = self.query(PictureView)
+        if self._png and views and self.is_current:
+            self._write("".join((REMOVE, *place(self._png, views.first().content_region))))
+
+    def _remove(self) -> None:
+        if self._sharp:
+            self._write(REMOVE)
+
+    def _write(self, sequences: str) -> None:
+        if self.app._driver is not None:  # Textual has no interface for images
+            self.app._driver.write(sequences)

@@ -1,8 +1,7 @@
-"""Turns a picture from outside into cells: two pixels a cell, one above the other.
+"""Turns foreign images into cells: two pixels a cell, one above the other.
 
-Terminal graphics libraries were looked at; those there are ask the terminal for what it can do when they are
-imported, and read the answer from the keyboard. That takes keys from the user, and prints escape sequences wherever
-mcphost runs. So Pillow decodes, and the drawing is ours.
+The terminal graphics libraries query the terminal when they are imported, and read the answer from the keyboard. That
+takes keys from the user and prints escape sequences wherever mcphost runs. So Pillow decodes, and we draw.
 """
 
 from __future__ import annotations
@@ -31,46 +30,49 @@ if TYPE_CHECKING:
     from PIL.Image import Image as Pixels
 
 
+NO_PICTURES: Final = "-no-pictures"
+"""The app's class while images are named and not drawn."""
+
 FORMATS: Final = {"image/png": "PNG", "image/jpeg": "JPEG", "image/gif": "GIF", "image/webp": "WEBP"}
-"""What is decoded, by what its first bytes say it is; nothing else is tried."""
+"""The formats that are decoded, by their first bytes; no others are tried."""
 
 MOST_BYTES: Final = 24 * 1024 * 1024
-"""Bytes of a picture that is drawn: all a message can hold as base64."""
+"""As much as a message can hold as base64."""
 
 MOST_PIXELS: Final = 4_096 * 4_096
-"""Pixels of a picture that is drawn, twice a 4K screen: decoded they take 67 MB for a moment, as WebP 260 MB."""
+"""Twice a 4K screen; decoding briefly takes 67 MB, for WebP 260 MB."""
 
 CELL: Final = (10, 20)
-"""Pixels of a terminal's cell, about: a sharp picture is sent in no more."""
+"""The approximate pixels of a terminal's cell: the resolution in which a sharp image is sent."""
 
 Rgb = tuple[int, int, int]
 
 _ONE = ThreadPoolExecutor(1, "mcphost-picture")
-"""One picture at a time, so that fifty in a result take the memory of one."""
+"""One image at a time, so that fifty in a result take the memory of one."""
 
 
 class Undrawable(Exception):
-    """Why a picture is not drawn, as a few words of ours that go on after "not drawn:"."""
+    """Why an image is not drawn, as words of ours that follow "not drawn:"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A picture as lines of cells."""
+    """An image as lines of cells."""
 
     strips: tuple[Strip, ...]
     moves: bool
-    """Are there more frames than the first, which is the one drawn?"""
+    """Are there more frames? Only the first is drawn."""
     sharp: bytes = b""
-    """The same as a PNG file of ours, for a terminal that shows pictures; empty where it was not asked for."""
+    """The same as a PNG, for terminals that show images; empty unless requested."""
 
 
 def is_drawn(found: Probe | None) -> bool:
-    """Is this a format that is decoded here?"""
+    """Is this a format that we decode?"""
     return found is not None and found.type in FORMATS
 
 
 def fit(pixels: tuple[int, int], room: Size, *, enlarge: bool = False) -> Size:
-    """The cells that a picture takes in ``room``, in its own proportions; not larger than itself unless told so."""
+    """The cells of an image in ``room``, in its proportions; larger than the image only with ``enlarge``."""
     width, height = max(1, pixels[0]), max(1, pixels[1])
     scale = min(room.width / width, room.height * 2 / height)
     if not enlarge:
@@ -80,7 +82,7 @@ def fit(pixels: tuple[int, int], room: Size, *, enlarge: bool = False) -> Size:
 
 
 async def draw(data: str, size: Size, background: Rgb, *, sharp: bool = False) -> Drawing:
-    """Draw base64 data in exactly ``size`` cells, in a thread. Raises Undrawable, and nothing else."""
+    """Draw base64 data in exactly ``size`` cells, in a thread. Raises only Undrawable."""
     return await asyncio.get_running_loop().run_in_executor(_ONE, _draw, data, size, background, sharp)
 
 
@@ -93,7 +95,7 @@ def _draw(data: str, size: Size, background: Rgb, sharp: bool) -> Drawing:
         raise
     except MemoryError:
         raise Undrawable("there is not enough memory for it") from None
-    except Exception:  # each decoder has its own ways to fail, and none of their words are for people
+    except Exception:  # decoders fail in many ways, and their messages are not for users
         raise Undrawable("it is damaged or cut short") from None
 
 
@@ -109,22 +111,22 @@ def _drawn(data: bytes, size: Size, background: Rgb, sharp: bool) -> Drawing:
 def _moves(image: Pixels) -> bool:
     try:
         return bool(getattr(image, "is_animated", False))
-    except Exception:  # looks for a second frame, which may be damaged where the first is not
+    except Exception:  # it looks for a second frame, which may be damaged
         return True
 
 
 def _opened(data: bytes) -> Pixels:
-    """The picture with nothing but its header read."""
+    """Open the image; only its header is read."""
     found = probe(data)
     if found is None or found.type not in FORMATS:
         raise Undrawable("its first bytes are not those of a PNG, JPEG, GIF or WebP")
     if found.pixels is None:
         raise Undrawable("it does not say how many pixels it has")
     _check(found.pixels)
-    from PIL import Image, WebPImagePlugin  # late: only who is shown a picture pays for it
+    from PIL import Image, WebPImagePlugin  # late: only images need it
 
-    assert WebPImagePlugin  # registered by being imported; the others are by Image itself
-    Image.MAX_IMAGE_PIXELS = MOST_PIXELS  # for what is inside: frames and thumbnails
+    assert WebPImagePlugin  # importing registers the format; Image registers the others
+    Image.MAX_IMAGE_PIXELS = MOST_PIXELS  # also for frames and thumbnails inside
     warnings.simplefilter("error", Image.DecompressionBombWarning)
     file = io.BytesIO(_without_damaged_extras(data) if found.type == "image/png" else data)
     image = Image.open(file, formats=[FORMATS[found.type]])
@@ -133,12 +135,12 @@ def _opened(data: bytes) -> Pixels:
 
 
 def _without_damaged_extras(png: bytes) -> bytes:
-    """A PNG without the ancillary chunks whose checksum is wrong: browsers skip them, Pillow refuses the picture."""
+    """Drop a PNG's ancillary chunks with a wrong checksum: browsers skip them, Pillow rejects the image."""
     kept, start = [png[:8]], 8
     while start + 12 <= len(png):
         end = start + 12 + int.from_bytes(png[start : start + 4], "big")
         chunk = png[start:end]
-        is_ancillary = bool(chunk[4] & 0x20)  # PNG specification 5.4: the fifth bit of the first letter
+        is_ancillary = bool(chunk[4] & 0x20)  # PNG specification 5.4: bit 5 of the first letter
         if not is_ancillary or int.from_bytes(chunk[-4:], "big") == zlib.crc32(chunk[4:-4]):
             kept.append(chunk)
         start = end
@@ -155,12 +157,12 @@ def _check(pixels: tuple[int, int]) -> None:
 
 
 def _shrunk(image: Pixels, most: tuple[int, int], background: Rgb) -> Pixels:
-    """No larger than ``most``, of three bytes a pixel, what is transparent filled in."""
+    """Scale down to ``most`` and convert to RGB, with transparent pixels filled in."""
     from PIL import Image
 
-    if image.mode in ("P", "PA", "1"):  # colours from a table cannot be averaged
+    if image.mode in ("P", "PA", "1"):  # indexed colours cannot be averaged
         image = image.convert("RGBA")
-    elif image.mode.startswith("I"):  # grey in sixteen bits
+    elif image.mode.startswith("I"):  # 16-bit grey
         image = image.convert("I").point(lambda value: value / 256).convert("L")
     image.thumbnail(most, Image.Resampling.LANCZOS, reducing_gap=2.0)
     if not image.has_transparency_data:
@@ -185,7 +187,7 @@ def _png(image: Pixels) -> bytes:
 
 
 def _strips(rgb: bytes, columns: int) -> list[Strip]:
-    """Two rows of pixels a line: the upper in the letter's colour, the lower in its background's."""
+    """Two rows of pixels a line: the upper one as the foreground, the lower one as the background."""
     row = columns * 3
     lines = [rgb[start : start + row] for start in range(0, len(rgb), row)]
     return [_strip(upper, lower, columns) for upper, lower in zip(lines[::2], lines[1::2], strict=True)]
@@ -202,27 +204,27 @@ def _style(upper: bytes, lower: bytes) -> Style:
 
 
 NUMBER: Final = 1_297_239
-"""Our picture's number among those the terminal holds: there is one at a time."""
+"""The id of our image in the terminal; there is one at a time."""
 
 CHUNK: Final = 4_096
-"""Characters of base64 in one sequence, as the protocol limits them."""
+"""Characters of base64 in one sequence, a limit of the kitty graphics protocol."""
 
 _TERMS: Final = ("xterm-kitty", "xterm-ghostty")
 _PROGRAMS: Final = ("ghostty", "WezTerm")
 
 REMOVE: Final = f"\x1b_Ga=d,d=I,i={NUMBER},q=2\x1b\\"
-"""Takes the picture away, and out of the terminal's memory."""
+"""Removes the image from the screen and from the terminal's memory."""
 
 
 def shows_pictures(environment: Mapping[str, str]) -> bool:
-    """Does the terminal say, by these variables, that it is one of those? Not where tmux or screen is in between."""
+    """Do these variables name a terminal with graphics? Not within tmux or screen."""
     if environment.get("TMUX") or environment.get("STY"):
         return False
     return environment.get("TERM") in _TERMS or environment.get("TERM_PROGRAM") in _PROGRAMS
 
 
 def place(png: bytes, where: Region) -> Iterator[str]:
-    """The sequences that put a PNG file over these cells of the screen; the cursor stays where it is."""
+    """The sequences that put a PNG over these cells; the cursor stays where it is."""
     yield f"\x1b7\x1b[{where.y + 1};{where.x + 1}H"
     text = base64.b64encode(png).decode()
     control = f"a=T,f=100,i={NUMBER},c={where.width},r={where.height},C=1,q=2,"

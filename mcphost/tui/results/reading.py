@@ -1,4 +1,4 @@
-"""What was read: a resource's contents or a prompt's messages, block by block, or why there are none."""
+"""Shows what was read: a resource's contents or a prompt's messages, or why there are none."""
 
 from __future__ import annotations
 
@@ -21,47 +21,44 @@ from mcphost.protocol.display import duration_text, show_line, size_text
 from mcphost.protocol.models.content import EmbeddedResource, ResourceContents, UnreadableContent
 from mcphost.protocol.models.prompts import GetPromptResult, PromptMessage
 from mcphost.protocol.models.resources import ReadResourceResult
-from mcphost.tui.kit.export import copy_text, save_as
+from mcphost.tui.kit.export import copy_text, file_name, save_as
 from mcphost.tui.kit.messages import ResourceLinkFollowed
 from mcphost.tui.kit.search import SearchArea
 from mcphost.tui.results.blocks import BlockList, BlockView
-from mcphost.tui.results.content import BLOCKS, Block, describe, quoted, weight, with_room
+from mcphost.tui.results.content import BLOCKS, Block, describe, json_size, quoted, with_room
 from mcphost.tui.results.failure import code_label
-from mcphost.tui.results.saving import file_name
 from mcphost.tui.results.view import Notice
 
 CHARACTERS: Final = 2_000_000
-"""Of an answer that are shown; what is read is longer than what tools say."""
+"""Characters of an answer; resources are longer than tool results."""
 LINES: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class PaneReading:
-    """Something asked of a server and what came of it; neither blocks nor error while it is under way."""
+    """A request and its answer; ``blocks`` and ``error`` are None while it is in progress."""
 
     server: str
     name: str
-    """The URI or the prompt, as it came."""
+    """The URI or the name of the prompt, as it came."""
     blocks: tuple[Block, ...] | None = None
     error: McphostError | None = None
     seconds: float = 0.0
     size: int = 0
     remark: str = ""
-    """Words of the server about the whole."""
+    """The server's description of the prompt."""
 
     @property
     def key(self) -> tuple[str, str]:
         return self.server, self.name
 
     def with_resource(self, result: ReadResourceResult, seconds: float) -> PaneReading:
-        """Reading it brought this."""
         blocks = tuple(_contents(each, self.name, len(result.contents)) for each in result.contents)
-        return replace(self, blocks=blocks, error=None, seconds=seconds, size=weight([dict(result.raw)]))
+        return replace(self, blocks=blocks, error=None, seconds=seconds, size=json_size([dict(result.raw)]))
 
     def with_prompt(self, result: GetPromptResult, seconds: float) -> PaneReading:
-        """Getting it brought this."""
         blocks = tuple(map(_message, result.messages))
-        size, remark = weight([dict(result.raw)]), result.description or ""
+        size, remark = json_size([dict(result.raw)]), result.description or ""
         return replace(self, blocks=blocks, error=None, seconds=seconds, size=size, remark=remark)
 
     def with_error(self, error: McphostError, seconds: float) -> PaneReading:
@@ -69,7 +66,7 @@ class PaneReading:
 
 
 class ReadingView(Vertical):
-    """Shows a `PaneReading`. ``word`` names what this is, ``hint`` is what stands here while there is none."""
+    """``word`` is the title, ``hint`` is shown while there is no reading."""
 
     HELP = (
         "What the server answered. The arrows scroll and go from block to block, m shows a text as it was sent,\n"
@@ -101,13 +98,12 @@ class ReadingView(Vertical):
         yield self._area
 
     def on_mount(self) -> None:
-        """Say what this is for."""
         self._rebuild()
 
     def show_reading(self, reading: PaneReading, *notes: str, offset: int = 0) -> None:
-        """Show this, from line ``offset``; ``notes`` are words of ours for the title.
+        """Show this, scrolled to line ``offset``; ``notes`` are ours, for the title.
 
-        Where it is shown already, what was scrolled to stays in view.
+        An update of the shown reading keeps the scroll position.
         """
         if self.reading is not None and self.reading.key == reading.key:
             offset = self.offset_shown
@@ -121,12 +117,11 @@ class ReadingView(Vertical):
         return self._body.scroll_offset.y if self._body is not None else 0
 
     def show_notes(self, *notes: str) -> None:
-        """Change the words in the title."""
+        """Change the notes in the title."""
         self.notes = notes
-        self._tell_title()
+        self._update_title()
 
     def focus(self, scroll_visible: bool = True, from_app_focus: bool = False) -> ReadingView:
-        """Put the focus on what is shown."""
         if self._body is not None:
             self._body.focus(scroll_visible)
         return self
@@ -138,54 +133,49 @@ class ReadingView(Vertical):
         return body.current.block if isinstance(body, BlockList) and body.current else None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Copying and saving need a block."""
         return self.current is not None if action in ("copy", "save") else True
 
     def action_copy(self) -> None:
-        """Copy the current block."""
         if self.current is not None:
             copy_text(self.app, self.current.copied)
 
     def action_save(self) -> None:
-        """Save the current block."""
         if self.current is not None and self.reading is not None:
             content, mime_type = self.current.content()
             name = file_name(self.reading.server, self.reading.name[-40:], datetime.now(), mime_type)
             save_as(self.app, name, content)
 
     def on_block_list_link_followed(self, event: BlockList.LinkFollowed) -> None:
-        """A link is to be read."""
         event.stop()
         if self.reading is not None:
             self.post_message(ResourceLinkFollowed(self.reading.server, event.uri, event.size))
 
     def on_resize(self) -> None:
-        """Names in the title get the room there is."""
-        self._tell_title()
+        self._update_title()
 
     def _rebuild(self, offset: int = 0) -> None:
         if not self._area.is_attached:
             return  # the app exits
-        before, body = self._body, self._made()
+        before, body = self._body, self._new_body()
         self._area.forget_search()
         self._body = body
         self._area.mount(body, before=self._area.bar)
-        self._tell_title()
+        self._update_title()
         if before is not None:
-            # At once: a focus that looks for a place of its own may ask a server for suggestions.
-            if self.screen.focused is before:  # its own ``has_focus`` comes with an event, which may be under way
+            # at once: another widget that Textual focuses may ask a server for suggestions
+            if self.screen.focused is before:  # ``has_focus`` is set by an event that may be pending
                 self.screen.set_focus(body)
             before.remove()
         if offset:
             self.call_after_refresh(body.scroll_to, y=offset, animate=False)
         self.refresh_bindings()
 
-    def _made(self) -> Widget:
+    def _new_body(self) -> Widget:
         if self.reading is None:
             return Static(self._hint, classes="empty", markup=False)
         return BlockList(*_widgets(self.reading))
 
-    def _tell_title(self) -> None:
+    def _update_title(self) -> None:
         reading = self.reading
         if reading is None:
             self.border_title = self._word

@@ -15,10 +15,10 @@ from mcphost.protocol.display import show_line
 
 COLUMNS: Final = 30
 CELLS: Final = 2_000
-"""On screen; each takes some 20 µs to measure."""
+"""On screen; each takes about 20 µs to measure."""
 
 BESIDE: Final = 4
-"""Plain members beside the rows; with more of them the rows are not what the value is about."""
+"""Plain members beside the rows; with more, the rows are not what the value is about."""
 
 _CELL_WIDTH: Final = 60
 _HEADING_WIDTH: Final = 30
@@ -26,9 +26,9 @@ _HEADING_WIDTH: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class ResultTable:
-    """``name`` is the one member that holds the rows, empty where the value itself is the list.
+    """``name`` is the member that holds the rows, empty if the value itself is the list.
 
-    ``beside`` are its plain neighbours: text, numbers and the like that stand once for the whole.
+    ``beside`` are the other members, which are plain values.
     """
 
     name: str
@@ -38,7 +38,7 @@ class ResultTable:
 
     @property
     def shown(self) -> int:
-        """How many rows fit the budget of cells."""
+        """The number of rows within the limit of cells."""
         return min(len(self.rows), CELLS // len(self.columns))
 
     @property
@@ -51,7 +51,7 @@ class ResultTable:
 
 
 def as_table(value: object) -> ResultTable | None:
-    """The table in a list of objects, or in an object that holds one and a few plain members; else None."""
+    """The table in a list of objects, or in an object with one such list and a few plain members; else None."""
     if isinstance(value, list):
         return _table("", value)
     if not isinstance(value, dict) or len(value) > BESIDE + 1:
@@ -79,7 +79,7 @@ def _table(name: str, rows: list[Any], beside: tuple[tuple[str, Any], ...] = ())
 
 
 class TableView(DataTable[Text]):
-    """A `ResultTable` on screen: text as text, numbers to the right."""
+    """Text as text, numbers aligned to the right."""
 
     DEFAULT_CSS = """
     TableView { height: 1fr; background: $surface; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; }

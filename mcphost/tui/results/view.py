@@ -1,4 +1,4 @@
-"""One tool call on screen: how far it is, what it brought, why it brought nothing."""
+"""Shows a tool call: its progress, its result, or why there is none."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ from mcphost.host.tool_calls.validation import ValidationResult
 from mcphost.protocol.display import duration_text, show_line, size_text
 from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.models.tasks import Task
-from mcphost.tui.kit.export import copy_text, save_as
+from mcphost.tui.kit.export import copy_text, file_name, save_as
 from mcphost.tui.kit.json_text import LINES, json_lines, json_spans, json_text
 from mcphost.tui.kit.marks import CALL_MARKS
 from mcphost.tui.kit.messages import CancelRequested, ResourceLinkFollowed
 from mcphost.tui.kit.search import SearchArea
 from mcphost.tui.kit.text_view import TextView
 from mcphost.tui.results.blocks import BlockList, BlockView
-from mcphost.tui.results.content import BLOCKS, Block, describe, quoted, weight, with_room
+from mcphost.tui.results.content import BLOCKS, Block, describe, json_size, quoted, with_room
 from mcphost.tui.results.failure import Failure, failure_of
-from mcphost.tui.results.saving import file_name
 from mcphost.tui.results.tables import TableView, as_table
 
 FIRST_LINES: Final = 500
@@ -44,7 +43,7 @@ _PROBLEMS: Final = 5
 
 
 class Tab(Enum):
-    """The tabs of a result, in order; each is opened by its number."""
+    """The tabs of a result in order; each opens by its number."""
 
     CONTENT = "Content"
     STRUCTURED = "Structured"
@@ -53,7 +52,7 @@ class Tab(Enum):
 
     @property
     def key(self) -> str:
-        """1 to 4, whichever of them there are."""
+        """1 to 4, even if tabs are missing."""
         return str(list(Tab).index(self) + 1)
 
     @property
@@ -70,7 +69,7 @@ _ABOUT: Final = {
 
 
 class TabStrip(Static):
-    """The tabs on one line: their keys, names and which one is open."""
+    """The tabs in one line: their keys and names, and which is open."""
 
     DEFAULT_CSS = """
     TabStrip {
@@ -81,7 +80,7 @@ class TabStrip(Static):
     """
 
     class Chosen(Message):
-        """A tab was clicked."""
+        """The user clicked a tab."""
 
         def __init__(self, tab: Tab) -> None:
             self.tab = tab
@@ -91,12 +90,10 @@ class TabStrip(Static):
         super().__init__("", markup=False)
 
     def show_tabs(self, tabs: Sequence[Tab], current: Tab, call: ToolCall | None) -> None:
-        """Show these tabs; none: nothing."""
         self.display = bool(tabs)
         self.update(Content("   ").join([_label(tab, tab is current, call) for tab in tabs]))
 
     def action_choose(self, name: str) -> None:
-        """Open a tab by the mouse."""
         self.post_message(self.Chosen(Tab[name]))
 
 
@@ -115,7 +112,7 @@ def _extra(tab: Tab, call: ToolCall | None) -> str:
 
 
 class Notice(Static):
-    """Words of ours about a call: what happened and what to do next, apart from everything quoted."""
+    """Text of ours about a call: what happened and what to do next."""
 
     DEFAULT_CSS = """
     BlockList > Notice, Notice {
@@ -134,23 +131,23 @@ class Notice(Static):
         super().__init__(Content("\n").join(lines), classes=f"-{level}", markup=False)
 
     @classmethod
-    def of_verdict(cls, verdict: ValidationResult) -> Notice:
-        """How the structured content stands to the output schema."""
-        if verdict.valid:
+    def of_validation(cls, validation: ValidationResult) -> Notice:
+        """How the structured content matches the output schema."""
+        if validation.valid:
             return cls("✔", "The structured content fits the output schema", "", "good")
-        if verdict.note is not None:
-            return cls("▲", show_line(verdict.note, 300), "", "warning")
-        lines = [f"{show_line(p.path, 80) or 'the whole'}: {show_line(p.message)}" for p in verdict.problems]
+        if validation.note is not None:
+            return cls("▲", show_line(validation.note, 300), "", "warning")
+        lines = [f"{show_line(p.path, 80) or 'the whole'}: {show_line(p.message)}" for p in validation.problems]
         rest = len(lines) - _PROBLEMS
         shown = [*lines[:_PROBLEMS], *([f"… {rest} more"] if rest > 0 else [])]
         return cls("▲", "The structured content does not fit the output schema", "\n".join(shown), "warning")
 
 
-class Progressing(Static):
-    """How far a call is. Moves when something happened, never by itself."""
+class ProgressView(Static):
+    """The progress of a call. It moves only with signs of progress."""
 
     DEFAULT_CSS = """
-    Progressing { height: auto; padding: 0 1; }
+    ProgressView { height: auto; padding: 0 1; }
     """
 
     def __init__(self, call: ToolCall) -> None:
@@ -159,10 +156,9 @@ class Progressing(Static):
         self._moves = 0
 
     def on_mount(self) -> None:
-        """Say where it stands."""
-        self.tell()
+        self.show_progress()
 
-    def tell(self, moved: bool = False) -> None:
+    def show_progress(self, moved: bool = False) -> None:
         """Draw it again; ``moved``: there was a sign of progress."""
         self._moves += moved
         self.update(Content("\n").join(list(self._lines())))
@@ -178,7 +174,7 @@ class Progressing(Static):
             yield Content.assemble((f"{show_line(call.request.server, 30)} says  ", "dim"), show_line(said))
         if call.task is not None:
             yield Content.assemble(("runs as task  ", "dim"), _task(call, call.task))
-            yield Content(_stay(call.task)).stylize("dim")
+            yield Content(_retention(call.task)).stylize("dim")
         if call.state is CallState.SIGNING_IN:
             yield Content("nothing was done yet · in the list of servers, S shows the sign-in").stylize("dim")
         if not call.state.ended:
@@ -202,13 +198,13 @@ def _task(call: ToolCall, task: Task) -> str:
     return f"{show_line(task.task_id, 48)} · {state}"
 
 
-def _stay(task: Task) -> str:
+def _retention(task: Task) -> str:
     how_long = "as long as its server likes" if task.ttl is None else f"for {task.kept}"
     return f"stays on the server {how_long} · T lists the tasks"
 
 
 def progress_line(progress: Progress | None, moves: int) -> Content:
-    """``━━━━────  40 %   4 of 10``; without a total a short piece that has moved ``moves`` times."""
+    """``━━━━──── 40 % 4 of 10``; without a total a short piece that has moved ``moves`` times."""
     fraction = None if progress is None else progress.fraction
     if fraction is not None:
         start, length = 0, round(fraction * BAR)
@@ -227,7 +223,7 @@ def _amount(progress: Progress | None, fraction: float | None) -> str:
 
 
 class StructuredView(Vertical):
-    """Structured content: a table where it is one, else JSON, and how it stands to the output schema."""
+    """Structured content as a table or JSON, and how it matches the output schema."""
 
     DEFAULT_CSS = """
     StructuredView { height: 1fr; }
@@ -239,33 +235,29 @@ class StructuredView(Vertical):
         ),
     ]
 
-    def __init__(self, value: Any, verdict: ValidationResult | None) -> None:
+    def __init__(self, value: Any, validation: ValidationResult | None) -> None:
         super().__init__()
-        self._value, self._verdict, self._table = value, verdict, as_table(value)
+        self._value, self._validation, self._table = value, validation, as_table(value)
         self._as_table = self._table is not None
 
     def compose(self) -> ComposeResult:
-        """The verdict, then the value."""
-        if self._verdict is not None:
-            yield Notice.of_verdict(self._verdict)
+        if self._validation is not None:
+            yield Notice.of_validation(self._validation)
         if self._table is not None:
             yield Static(f"{self._table.summary} · m table or JSON", classes="summary", markup=False)
             yield TableView(self._table)
         yield from () if self._table is not None else (JsonView(self._value),)
 
     def focus(self, scroll_visible: bool = True, from_app_focus: bool = False) -> StructuredView:
-        """Put the focus on the value."""
         for body in self.query("TableView, TextView"):
             if body.display:
                 body.focus(scroll_visible)
         return self
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only a table has two looks."""
         return action != "toggle_look" or self._table is not None
 
     def action_toggle_look(self) -> None:
-        """A table, or JSON."""
         focused = self.has_focus_within
         self._as_table = not self._as_table
         if not self.query(TextView):
@@ -276,13 +268,13 @@ class StructuredView(Vertical):
             self.focus()
 
     def show_json(self) -> None:
-        """Show what can be searched."""
+        """Show JSON, which can be searched."""
         if self._as_table:
             self.action_toggle_look()
 
 
 class JsonView(TextView):
-    """A value as JSON that scrolls: the beginning at once, the rest as soon as it is written."""
+    """A JSON value: the beginning at once, the rest as soon as it is written."""
 
     DEFAULT_CSS = """
     JsonView { height: 1fr; }
@@ -304,7 +296,7 @@ class JsonView(TextView):
 
 
 def call_blocks(call: ToolCall) -> Iterator[Block]:
-    """What was asked for and what was sent."""
+    """What was asked for, and what was sent."""
     yield Block("facts", "call", None, tuple(_call_facts(call)))
     title = "arguments as sent" if call.sent_at is not None else "arguments, not sent"
     yield _arguments(f"{title}{' · edited by you' if call.edited else ''}", call.arguments)
@@ -340,11 +332,11 @@ _EMPTY: Final = (
     "JSON as it came.\n\nChoose a tool, fill its form and run it with ctrl+r."
 )
 _TITLE_CELLS: Final = 46
-"""What a title needs beside the two names."""
+"""Cells of the title without the names."""
 
 
 class ResultView(Vertical):
-    """A call and its outcome, or what this pane is for while there is none."""
+    """A call and its result, or a hint while there is none."""
 
     DEFAULT_CSS = """
     ResultView {
@@ -378,21 +370,19 @@ class ResultView(Vertical):
         self.call: ToolCall | None = None
         self.tab = Tab.CONTENT
         self._shown_state: CallState | None = None
-        self._weight = 0
+        self._result_size = 0
         self._strip = TabStrip()
         self._area = _ResultArea()
         self._bodies: dict[Tab, Widget] = {}
         self._clock: Timer | None = None
-        self._focus_due = False  # what had the focus was replaced, and Textual gave it to another widget meanwhile
+        self._focus_due = False  # the focused widget was replaced, and Textual focused another one meanwhile
 
     def compose(self) -> ComposeResult:
-        """Tabs above, one body below."""
         yield self._strip
         yield self._area
 
     def on_mount(self) -> None:
-        """Show what the pane is for."""
-        self._clock = self.set_interval(1.0, self._tell_progress, pause=True)
+        self._clock = self.set_interval(1.0, self._update_progress, pause=True)
         self._rebuild()
 
     def show_call(self, call: ToolCall | None) -> None:
@@ -402,16 +392,15 @@ class ResultView(Vertical):
             self._rebuild()
 
     def refresh_call(self) -> None:
-        """The call changed: show its progress, or its end."""
+        """Update the progress, or show the result."""
         if self.call is None or not self.is_mounted:
             return
         if self.call.state is not self._shown_state:
             self._rebuild()
         else:
-            self._tell_progress(moved=True)
+            self._update_progress(moved=True)
 
     def focus(self, scroll_visible: bool = True, from_app_focus: bool = False) -> ResultView:
-        """Put the focus on what is shown."""
         body = self._bodies.get(self.tab)
         if body is not None:
             body.focus(scroll_visible)
@@ -419,7 +408,7 @@ class ResultView(Vertical):
 
     @property
     def tabs(self) -> tuple[Tab, ...]:
-        """Those there is something in."""
+        """The tabs that have content."""
         call = self.call
         if call is None:
             return ()
@@ -428,7 +417,6 @@ class ResultView(Vertical):
         return tuple(tab for tab in Tab if tab is not Tab.STRUCTURED or call.outcome.has_structured)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Cancelling needs a call that runs; the rest needs a call."""
         if action == "cancel":
             return self.call is not None and not self.call.state.ended
         if action in ("copy", "save"):
@@ -436,23 +424,20 @@ class ResultView(Vertical):
         return self.call is not None if action in ("open_tab", "turn") else True
 
     def action_open_tab(self, name: str) -> None:
-        """Show a tab, if there is something in it."""
+        """Open a tab that has content."""
         if Tab[name.upper()] in self.tabs:
             self._open(Tab[name.upper()])
 
     def action_turn(self, step: int) -> None:
-        """Show the tab beside this one."""
         tabs = self.tabs
         self._open(tabs[(tabs.index(self.tab) + step) % len(tabs)])
 
     def action_copy(self) -> None:
-        """Copy the current block, or the tab."""
         picked = self._picked()
         if picked is not None:
             copy_text(self.app, picked.copied)
 
     def action_save(self) -> None:
-        """Save the current block, or the tab."""
         picked = self._picked()
         if picked is not None and self.call is not None:
             content, mime_type = picked.content()
@@ -465,19 +450,16 @@ class ResultView(Vertical):
             self.post_message(CancelRequested(self.call.number))
 
     def on_tab_strip_chosen(self, message: TabStrip.Chosen) -> None:
-        """A tab was clicked."""
         message.stop()
         self.action_open_tab(message.tab.name)
 
     def on_block_list_link_followed(self, message: BlockList.LinkFollowed) -> None:
-        """A link of the result is to be read."""
         message.stop()
         if self.call is not None:
             self.post_message(ResourceLinkFollowed(self.call.request.server, message.uri, message.size))
 
     def on_resize(self) -> None:
-        """Names in the title get the room there is."""
-        self._tell_title()
+        self._update_title()
 
     # What is shown.
 
@@ -485,7 +467,7 @@ class ResultView(Vertical):
         focused = self.has_focus_within or self._focus_due
         self._shown_state = None if self.call is None else self.call.state
         outcome = None if self.call is None else self.call.outcome
-        self._weight = 0 if outcome is None else weight([dict(outcome.raw)])
+        self._result_size = 0 if outcome is None else json_size([dict(outcome.raw)])
         self._area.forget_search()
         for body in self._bodies.values():
             body.remove()
@@ -504,16 +486,16 @@ class ResultView(Vertical):
         for name, body in self._bodies.items():
             body.display = name is tab
         self._strip.show_tabs(self.tabs, tab, self.call)
-        self._tell_title()
-        self._tell_progress()
+        self._update_title()
+        self._update_progress()
         if focused:
             self._focus_due = True
-            self.call_after_refresh(self._focus_again)  # what was just mounted has no children yet
+            self.call_after_refresh(self._focus_again)  # a new widget has no children yet
         self.refresh_bindings()
 
     def _focus_again(self) -> None:
         self.focus()
-        self.app.call_later(self._focus_came)  # behind the focus, which Textual sets later too
+        self.app.call_later(self._focus_came)  # after the focus, which Textual also sets later
 
     def _focus_came(self) -> None:
         self._focus_due = False
@@ -535,7 +517,7 @@ class ResultView(Vertical):
         return self.call is not None and self.call.outcome is not None
 
     def _picked(self) -> Block | None:
-        """What the copy and save keys act on."""
+        """What is copied and saved."""
         body = self._bodies.get(self.tab)
         if isinstance(body, BlockList):
             return None if body.current is None else body.current.block
@@ -545,14 +527,16 @@ class ResultView(Vertical):
         value = call.outcome.structured if self.tab is Tab.STRUCTURED else call.outcome.raw
         return Block("json", self.tab.about, json_text(value), mime_type="application/json")
 
-    def _tell_title(self) -> None:
-        self.border_title = Content("Result" if self.call is None else _title(self.call, self.size.width, self._weight))
+    def _update_title(self) -> None:
+        self.border_title = Content(
+            "Result" if self.call is None else _title(self.call, self.size.width, self._result_size)
+        )
 
-    def _tell_progress(self, moved: bool = False) -> None:
-        for progressing in self._area.query(Progressing):
-            progressing.tell(moved)
+    def _update_progress(self, moved: bool = False) -> None:
+        for progressing in self._area.query(ProgressView):
+            progressing.show_progress(moved)
         if self.call is not None and not self.call.state.ended:
-            self._tell_title()
+            self._update_title()
 
     def _run_clock(self) -> None:
         if self._clock is None:
@@ -574,14 +558,14 @@ class _ResultArea(SearchArea):
 
 def _content(call: ToolCall) -> Iterator[Widget]:
     if not call.state.ended:
-        yield Progressing(call)
+        yield ProgressView(call)
     failure = failure_of(call)
     if failure is not None:
         yield from _failure(failure, call)
     if call.outcome is None:
         return
     if call.validity is not None and not call.validity.valid:
-        yield Notice.of_verdict(call.validity)
+        yield Notice.of_validation(call.validity)
     yield from map(BlockView, with_room(map(describe, call.outcome.content[:BLOCKS])))
     yield from _after(call)
 
@@ -589,7 +573,7 @@ def _content(call: ToolCall) -> Iterator[Widget]:
 def _failure(failure: Failure, call: ToolCall) -> Iterator[Widget]:
     yield Notice(failure.mark, failure.headline, failure.advice, failure.level)
     if call.progress is not None and call.outcome is None:
-        yield Progressing(call)
+        yield ProgressView(call)
     for quote in failure.quotes:
         yield BlockView(quoted(quote.label, quote.text))
 

@@ -1,4 +1,4 @@
-"""Lets the user choose the roots of servers, and shows what became of them."""
+"""Lets the user choose the roots of servers, and shows their changes."""
 
 from __future__ import annotations
 
@@ -25,36 +25,35 @@ class RootsController:
         self._app, self._host = app, host
 
     def show(self, server: str | None) -> None:
-        """Let the user choose the roots of this server (None: of every server)."""
+        """Let the user choose the roots of this server; None: of every server."""
         _: Worker[None] = self._app.run_worker(partial(self._show, server), group="roots", exclusive=True)
 
     def check(self) -> None:
-        """Look whether the roots are still there: the user may have moved folders in another terminal."""
+        """Check that the roots still exist: the user may have moved folders in another terminal."""
         self._app.run_worker(self._host.roots.check(), group="check-roots")
 
     def changed(self, events: Iterable[Event]) -> None:
-        """Show on an open screen which roots are shared now."""
+        """Update open screens."""
         if not any(isinstance(event, RootsChanged) for event in events):
             return
-        from mcphost.tui.roots.screen import FoldersScreen
+        from mcphost.tui.roots.screen import RootsScreen
 
         for screen in self._app.screen_stack:
-            if isinstance(screen, FoldersScreen) and screen.is_attached:
+            if isinstance(screen, RootsScreen) and screen.is_attached:
                 screen.refresh_seen()
 
     def commands(self) -> Iterator[SystemCommand]:
-        """Yield what the palette offers."""
         about = "Choose them in a tree, for one server or for all"
         yield SystemCommand("Folders for all servers", about, lambda: self.show(None))
         for name in self._host.servers:
             yield SystemCommand(f"Folders for {show_line(name, 60)}", about, lambda name=name: self.show(name))
 
     async def _show(self, server: str | None) -> None:
-        from mcphost.tui.roots.screen import FoldersScreen
+        from mcphost.tui.roots.screen import RootsScreen
 
         here = Path.cwd()
         suggested = await asyncio.to_thread(suggestions, here)
         await self._host.roots.check()
         if len(self._app.screen_stack) == 1:
-            reason = QuestionOrigin("all servers" if server is None else show_line(server, 60), "", "")
-            await self._app.push_screen(FoldersScreen(self._host, server, reason, here, suggested))
+            origin = QuestionOrigin("all servers" if server is None else show_line(server, 60), "", "")
+            await self._app.push_screen(RootsScreen(self._host, server, origin, here, suggested))

@@ -1,6 +1,7 @@
-"""Which folders a server may know of: a tree with check marks, what it sees now, and when it last asked.
+"""The dialog for roots: a tree of folders with check marks, the folders shared now, and when the server last asked.
 
-Opened by the user, or by the question of a server. Marks change nothing: a key does, after what is odd was asked about.
+The user opens it, or a server's question does. Marking a folder shares nothing; a key does, after a question about
+anything unusual.
 
 Specification: client/roots.
 """
@@ -25,29 +26,47 @@ from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import Answer, RootsQuestion
 from mcphost.host.host import Host
 from mcphost.host.server_requests.roots import FolderCheck, OfferedRoot
-from mcphost.host.server_requests.roots import look as look_at
+from mcphost.host.server_requests.roots import look as check_folder
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.bridge import OpenQuestion
-from mcphost.tui.consent.answers import AnswerOption
-from mcphost.tui.consent.origin import QuestionOrigin, reason_of
+from mcphost.tui.consent.origin import QuestionOrigin, origin_of
 from mcphost.tui.elicitation.server_question import LETTERS, ServerQuestionScreen
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.messages import QuestionsDeclined
-from mcphost.tui.roots.seen import seen_facts
+from mcphost.tui.kit.modal import AnswerOption
+from mcphost.tui.roots.facts import root_facts
 from mcphost.tui.roots.tree import FolderEntry, FolderTree, offered, short, top_above
 
 WIDE: Final = 120
-"""Columns from which what a server sees stands beside the tree."""
+"""Columns from which the shared folders are shown beside the tree."""
 
 DRAFT: Final = "folders"
-"""Under which name what was marked is kept with the question."""
+"""The key of the marks that are kept with the question."""
 
 
-class FoldersView(ServerQuestionScreen):
-    """The folders that ``server`` (None: every server) may know of, as marked for ``target``."""
+class RootsScreen(ServerQuestionScreen):
+    """Chooses the folders that ``server`` (None: every server) may know of; ``target`` is for whom they are marked."""
+
+    HELP = (
+        "Which folders a server may know of. Nothing is shared by default; space marks, but only y or a shares.\n"
+        "A server is told where the folders are; what it does there is up to it. m goes to all servers and back.\n"
+        "Where several servers ask, Y and N answer all of them at once."
+    )
+    WITHDRAWN = "no folder was shared"
+    LETTERS = LETTERS | {"share", "share_all", "decline_all", "target", "go_to"}
+    BEFORE = "space marks · "
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "share('session')", "share", id="folders.share", tooltip="Share what is marked in this run"),
+        Binding("a", "share('always')", "and remember", id="folders.always", tooltip="Share it in later runs as well"),
+        Binding("Y", "share_all", "share with all", id="folders.share-all", tooltip="Share it with all servers"),
+        Binding("N", "decline_all", "decline all", id="folders.decline-all", tooltip="No, to all servers that ask"),
+        Binding("m", "target", "one or all", id="folders.target", tooltip="For this server, or for all servers"),
+        Binding("slash", "go_to", "go to path", id="folders.path", tooltip="Type a path to go to"),
+    ]
 
     DEFAULT_CSS = """
-    FoldersView {
+    RootsScreen {
         & > .dialog { height: 92%; max-width: 160; }
         &.-short > .dialog { height: 100%; max-height: 100%; }
         .both { height: 1fr; border-top: solid $border-blurred; }
@@ -62,47 +81,48 @@ class FoldersView(ServerQuestionScreen):
     }
     """
 
+    _others: tuple[OpenQuestion, ...] = ()
+    """Other servers' questions for roots."""
+    _sharing = _was_asked = False
+    """Is something being shared, and was a question open when that started?"""
+
     def __init__(
         self,
         host: Host,
         server: str | None,
-        reason: QuestionOrigin,
+        origin: QuestionOrigin,
         here: Path,
         suggested: Sequence[Path] = (),
         waiting: OpenQuestion | None = None,
     ) -> None:
-        super().__init__(waiting, reason)
+        super().__init__(waiting, origin)
         self._host, self.server, self.target, self._here = host, server, server, here
-        self._looks: dict[Path, FolderCheck] = {}
+        self._checks: dict[Path, FolderCheck] = {}
         self._staged: dict[str | None, set[Path]] = {}
         question = self.question
         self.picker = FolderTree(top_above(here), offered(here, suggested), ())
         self._seen, self._path = FactsTable(labels=12), Input(placeholder="path of a folder", compact=True)
-        self._trouble = "" if question is None else question.problem
+        self._problem = "" if question is None else question.problem
 
     @property
     def question(self) -> RootsQuestion | None:
-        """What it asks, where a server asks."""
-        asked = None if self.waiting is None else self.waiting.question
-        return asked if isinstance(asked, RootsQuestion) else None
+        """The server's question, if one is open."""
+        question = None if self.waiting is None else self.waiting.question
+        return question if isinstance(question, RootsQuestion) else None
 
     def heading(self) -> str:
-        """For whom it is."""
         if self.waiting is not None:
-            return f"{self.reason.server} asks which folders it may know of"
-        return f"Folders that {self._called} may know of"
+            return f"{self.origin.server} asks which folders it may know of"
+        return f"Folders that {self._target_name} may know of"
 
     def asked_by(self) -> str:
-        """Who asks; nobody where the user came by himself."""
         return "space marks · / go to a path · esc close" if self.waiting is None else super().asked_by()
 
     def about(self) -> Iterator[Fact]:
-        """Who asks, and why."""
         if self.waiting is not None:
-            yield from self.reasons()
+            yield from self.origin_facts()
 
     def body(self) -> ComposeResult:
-        """The tree, and what is seen now."""
         with Horizontal(classes="both"):
             yield self.picker
             with VerticalScroll(classes="seen", can_focus=False):
@@ -110,10 +130,10 @@ class FoldersView(ServerQuestionScreen):
         yield self._path
 
     def on_mount(self) -> None:
-        """Start where one probably wants to."""
-        kept = None if self.waiting is None else self.waiting.kept.get(DRAFT)
+        """Show the marks that were kept, and go to the working directory."""
+        kept = None if self.waiting is None else self.waiting.drafts.get(DRAFT)
         self._staged.update(kept or {})
-        self._aim(self.target)
+        self._set_target(self.target)
         self.picker.reveal(self._here, go=not self.picker.folders.first)
         self.picker.focus()
 
@@ -125,19 +145,18 @@ class FoldersView(ServerQuestionScreen):
 
     @property
     def typing(self) -> bool:
-        """Only in the field for a path."""
         return isinstance(self.focused, Input)
 
-    # What is marked.
+    # Marks.
 
     @property
     def marked(self) -> set[Path]:
-        """Where the marked folders really are."""
+        """The resolved paths of marked folders."""
         return self.picker.folders.marked
 
     @property
     def changes(self) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-        """What is to be shared that is not, and what is to be taken back."""
+        """The folders to share, and those to take back."""
         now = {folder.path for folder in self._shared()}
         return tuple(sorted(self.marked - now)), tuple(sorted(now - self.marked))
 
@@ -145,126 +164,97 @@ class FoldersView(ServerQuestionScreen):
         return self._host.roots.offered(self.target)
 
     def refresh_seen(self) -> None:
-        """What is shared, or who asked for it, changed."""
-        self._tell()
+        self._show_state()
 
-    # How it is done.
+    # Changes.
 
     @property
-    def _called(self) -> str:
-        return "all servers" if self.target is None else self.reason.server
+    def _target_name(self) -> str:
+        return "all servers" if self.target is None else self.origin.server
 
-    def _own(self, path: Path) -> bool:
-        """Can it be taken back here?"""
+    def _is_own(self, path: Path) -> bool:
+        """Can it be taken back for this target?"""
         return all(folder.server == self.target for folder in self._shared() if folder.path == path)
 
-    def _aim(self, target: str | None) -> None:
+    def _set_target(self, target: str | None) -> None:
         self.target = target
         shared = {folder.path for folder in self._shared()}
         self.picker.folders.marked = self._staged.pop(target, shared)
         self.picker.refresh_rows()
-        self._tell()
+        self._show_state()
 
     def _close_path(self) -> None:
         self._path.value = ""
         self._path.remove_class("-shown")
         self.picker.focus()
 
-    def _tell(self) -> None:
+    def _show_state(self) -> None:
         self.query_one(".dialog").border_title = self.title_line()
-        self._seen.show_facts(seen_facts(self._host, self.target))
-        self.hint(f"✖ {self._trouble}" if self._trouble else self._warnings())
+        self._seen.show_facts(root_facts(self._host, self.target))
+        self.hint(f"✖ {self._problem}" if self._problem else self._warnings())
         self.offer()
         self.refresh_bindings()
 
     def _warnings(self) -> str:
-        odd = (look for path in self.changes[0] if (look := self._looks.get(path)) and look.warning)
-        return "\n".join(f"▲ {short(look.path)}: {look.warning}" for look in odd)
+        unusual = (look for path in self.changes[0] if (look := self._checks.get(path)) and look.warning)
+        return "\n".join(f"▲ {short(look.path)}: {look.warning}" for look in unusual)
 
+    # Questions.
 
-class FoldersScreen(FoldersView):
-    """See `FoldersView`: the keys, and what each does."""
-
-    HELP = (
-        "Which folders a server may know of. Nothing is shared by default; space marks, but only y or a shares.\n"
-        "A server is told where the folders are; what it does there is up to it. m goes to all servers and back.\n"
-        "Where several servers ask, Y and N answer all of them at once."
-    )
-    NOTHING = "no folder was shared"
-    LETTERS = LETTERS | {"share", "share_all", "decline_all", "target", "go_to"}
-    BEFORE = "space marks · "
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "share('session')", "share", id="folders.share", tooltip="Share what is marked in this run"),
-        Binding("a", "share('always')", "and remember", id="folders.always", tooltip="Share it in later runs as well"),
-        Binding("Y", "share_all", "share with all", id="folders.share-all", tooltip="Share it with all servers"),
-        Binding("N", "decline_all", "decline all", id="folders.decline-all", tooltip="No, to all servers that ask"),
-        Binding("m", "target", "one or all", id="folders.target", tooltip="For this server, or for all servers"),
-        Binding("slash", "go_to", "go to path", id="folders.path", tooltip="Type a path to go to"),
-    ]
-
-    _others: tuple[OpenQuestion, ...] = ()
-    """The questions of other servers for folders."""
-    _sharing = _asked = False
-    """Is something being shared, and was a question open when it began?"""
-
-    # What the host says.
-
-    def takes(self, waiting: OpenQuestion) -> bool:
-        """A question of the server one is choosing for is asked here."""
-        asked = waiting.question
-        if self.waiting is not None or not isinstance(asked, RootsQuestion) or asked.server != self.server:
+    def take_over(self, waiting: OpenQuestion) -> bool:
+        """Take over a question of the server that the user is choosing for."""
+        question = waiting.question
+        if self.waiting is not None or not isinstance(question, RootsQuestion) or question.server != self.server:
             return False
-        self.waiting, self.reason = waiting, reason_of(self._host, asked)
-        self.call_later(self._tell)
+        self.waiting, self.origin = waiting, origin_of(self._host, question)
+        self.call_later(self._show_state)
         return True
 
     def show_others(self, others: Sequence[OpenQuestion]) -> None:
-        """One key may answer the others for folders as well."""
+        """Keep the other questions for roots: one key may answer them too."""
         self._others = tuple(each for each in others if isinstance(each.question, RootsQuestion))
         if self.is_mounted:
-            self._tell()
+            self._show_state()
 
     def withdrawn(self) -> None:
-        """Close; but what is shared here answers it, and says itself when it is done."""
+        """Close, unless folders are being shared: that answers the question, and closes the screen."""
         if self._sharing:
             self.waiting = None
         else:
             super().withdrawn()
 
     async def _mark(self, entry: FolderEntry) -> None:
-        """Look at a folder; mark it, or say why not."""
-        look = await asyncio.to_thread(look_at, entry.path)
-        self._trouble = f"{short(entry.path)} cannot be shared: it {look.problem}" if look.problem else ""
+        """Check a folder; mark it, or say why not."""
+        look = await asyncio.to_thread(check_folder, entry.path)
+        self._problem = f"{short(entry.path)} cannot be shared: it {look.problem}" if look.problem else ""
         if not look.problem:
-            self._looks[look.path] = look
+            self._checks[look.path] = look
             self.marked.add(look.path)
             self.picker.refresh_rows()
-        self._tell()
+        self._show_state()
 
     async def _go(self, path: Path) -> None:
-        """Go to a folder that was typed, or say why not."""
-        look = await asyncio.to_thread(look_at, path)
-        self._trouble = f"{show_line(str(look.given), 200)} {look.problem}" if look.problem else ""
+        """Go to a path that was typed, or say why not."""
+        look = await asyncio.to_thread(check_folder, path)
+        self._problem = f"{show_line(str(look.given), 200)} {look.problem}" if look.problem else ""
         if not look.problem:
             self._close_path()
             self.picker.reveal(look.path)
-        self._tell()
+        self._show_state()
 
-    def _shared_now(self, problem: str) -> None:
-        """The roots were shared and taken back, or ``problem`` says why not."""
-        self._trouble, asked, self._sharing = problem, self._asked, False
+    def _finish_sharing(self, problem: str) -> None:
+        """The folders were shared and taken back, or ``problem`` says why not."""
+        self._problem, question, self._sharing = problem, self._was_asked, False
         if not problem:
             self._staged.clear()
-            if asked or self.waiting is not None:
+            if question or self.waiting is not None:
                 self.dismiss(Answer(allow=True, content=()))
                 return
-        self._aim(self.target)
+        self._set_target(self.target)
 
     # Keys.
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """What is not asked is not answered."""
         if action in ("decline", "cancel", "mute", "park"):
             return self.waiting is not None and not self.typing
         if action in ("share_all", "decline_all"):
@@ -280,16 +270,16 @@ class FoldersScreen(FoldersView):
         if real not in self.marked:
             _: Worker[None] = self.run_worker(partial(self._mark, event.entry), group="disk")
             return
-        self._trouble = "" if self._own(real) else f"{short(real)} is shared with all servers: m goes there"
-        if self._own(real):
+        self._problem = "" if self._is_own(real) else f"{short(real)} is shared with all servers: m goes there"
+        if self._is_own(real):
             self.marked.discard(real)
             self.picker.refresh_rows()
-        self._tell()
+        self._show_state()
 
     def action_target(self) -> None:
-        """Choose for all servers, or for the one again."""
+        """Choose for all servers, or for this one again."""
         self._staged[self.target] = set(self.marked)
-        self._aim(None if self.target is not None else self.server)
+        self._set_target(None if self.target is not None else self.server)
 
     def action_go_to(self) -> None:
         self._path.add_class("-shown")
@@ -303,17 +293,17 @@ class FoldersScreen(FoldersView):
         )
 
     def action_share(self, lifetime: str) -> None:
-        """Share what is marked; what is odd is asked about first."""
+        """Share the marked folders, after a question about any that are unusual."""
         add, remove = self.changes
         if not add and not remove:
             self._nothing_marked()
-        elif odd := {path: look.warning for path in add if (look := self._looks.get(path)) and look.warning}:
-            self._ask(odd, Lifetime(lifetime))
+        elif unusual := {path: look.warning for path in add if (look := self._checks.get(path)) and look.warning}:
+            self._ask(unusual, Lifetime(lifetime))
         else:
             self._share(Lifetime(lifetime))
 
     def action_share_all(self) -> None:
-        """Share what is marked with all servers, those that ask among them."""
+        """Share the marked folders with all servers."""
         marked = set(self.marked)
         if not self.changes[0]:
             self._nothing_marked()
@@ -325,35 +315,35 @@ class FoldersScreen(FoldersView):
         self.action_share(Lifetime.SESSION.value)
 
     def action_decline_all(self) -> None:
-        """No, to each server that asks for folders."""
+        """Decline for every server that asks for roots."""
         numbers = tuple(each.number for each in self._others)
-        self.app.post_message(QuestionsDeclined(numbers))  # before one is asked
+        self.app.post_message(QuestionsDeclined(numbers))  # first, so that none of them opens
         self.notify("None of the servers that asked is told of a folder.", markup=False)
         self.action_decline()
 
     def action_back(self) -> None:
-        """Out of the field; out of the screen, and what is marked stays with the question."""
+        """Leave the field, or the screen; the marks stay with the question."""
         if self.typing:
             self._close_path()
         else:
             self.action_park()
 
     def action_park(self) -> None:
-        """Leave; nothing is shared."""
         if self.waiting is not None:
             self._staged[self.target] = set(self.marked)
-            self.waiting.kept[DRAFT] = dict(self._staged)
+            self.waiting.drafts[DRAFT] = dict(self._staged)
         self.dismiss(None)
 
-    def ways(self) -> Iterator[AnswerOption]:
-        """What can be done."""
+    def options(self) -> Iterator[AnswerOption]:
         add, remove = self.changes
         what = " and ".join([f"share {len(add)}"] * bool(add) + [f"take {len(remove)} back"] * bool(remove)) or "share"
-        marked = f"{what} with {self._called}" if add or remove else f"share what space marks with {self._called}"
+        marked = (
+            f"{what} with {self._target_name}" if add or remove else f"share what space marks with {self._target_name}"
+        )
         yield AnswerOption("y", f"{marked}, until mcphost exits", "share('session')", what)
         yield AnswerOption("a", f"{marked}, and remember it", "share('always')", "remember")
         if self.server is not None:
-            other = "all servers" if self.target is not None else self.reason.server
+            other = "all servers" if self.target is not None else self.origin.server
             short_of = "all" if self.target is not None else "one"
             yield AnswerOption("m", f"choose for {other} instead", "target", f"for {short_of}")
         if self.waiting is None:
@@ -369,29 +359,30 @@ class FoldersScreen(FoldersView):
             )
         yield from self.refusals()
 
-    # How it is done.
+    # Sharing.
 
-    def _ask(self, odd: Mapping[Path, str], lifetime: Lifetime) -> None:
+    def _ask(self, unusual: Mapping[Path, str], lifetime: Lifetime) -> None:
         from mcphost.tui.kit.modal import AskScreen
 
         def answered(agreed: bool | None) -> None:
             if agreed:
                 self._share(lifetime)
 
-        facts = [fact("▲ beware", f"{short(path)}: {warning}", "bold $text-error") for path, warning in odd.items()]
-        self.app.push_screen(AskScreen(f"Share this with {self._called}?", facts, "share it"), answered)
+        facts = [fact("▲ beware", f"{short(path)}: {warning}", "bold $text-error") for path, warning in unusual.items()]
+        self.app.push_screen(AskScreen(f"Share this with {self._target_name}?", facts, "share it"), answered)
 
     def _share(self, lifetime: Lifetime) -> None:
         add, remove = self.changes
         if self.waiting is not None and self.target is not None and not remove:
             self.dismiss(Answer(allow=True, lifetime=lifetime, content=add))
         else:
-            self._sharing, self._asked = True, self.waiting is not None
+            self._sharing, self._was_asked = True, self.waiting is not None
             remember = lifetime is Lifetime.ALWAYS
-            self.app.run_worker(self._apply(add, remove, remember), group="share")  # also when this screen is closed
+            # the app's worker, so that it outlives this screen
+            self.app.run_worker(self._apply(add, remove, remember), group="share")
 
     async def _apply(self, add: tuple[Path, ...], remove: tuple[Path, ...], remember: bool) -> None:
-        target, called, problem = self.target, self._called, ""
+        target, called, problem = self.target, self._target_name, ""
         try:
             for path in remove:
                 await self._host.roots.unshare(target, path)
@@ -404,8 +395,8 @@ class FoldersScreen(FoldersView):
             done += [f"{len(remove)} taken back"] * bool(remove)
             self.app.notify(f"{', '.join(done)}.", markup=False)
         if self.is_attached:
-            self._shared_now(problem)
+            self._finish_sharing(problem)
 
     def _nothing_marked(self) -> None:
-        self._trouble = "nothing is marked that is not shared: space marks the folder under the cursor"
-        self._tell()
+        self._problem = "nothing is marked that is not shared: space marks the folder under the cursor"
+        self._show_state()

@@ -1,4 +1,4 @@
-"""Folders to choose from: a tree with check marks, of which only what is open is read and what is in view is drawn."""
+"""A tree of folders with check marks; only open folders are read, and only visible rows drawn."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from mcphost.protocol.display import show_line
 from mcphost.tui.kit.rows import MARK, Cell, RowList, columns
 
 MOST: Final = 20_000
-"""Folders of one folder that are listed; nobody looks through more."""
+"""Folders in one folder that are listed."""
 
 READ: Final = 200_000
-"""Entries of one folder that are read, folders or not."""
+"""Entries in one folder that are read, folders or not."""
 
-WATCHED: Final = 300
-"""Folders in one folder up to which each is looked into for a git work tree."""
+CHECKED_FOR_GIT: Final = 300
+"""Folders in one folder up to which each is checked for a git work tree."""
 
 
 @dataclass(frozen=True, slots=True)
 class FolderEntry:
-    """A folder in a folder. ``real`` is where it is; that differs from ``path`` for a link."""
+    """A folder; ``real`` is its resolved path, which differs from ``path`` for a link."""
 
     path: Path
     real: Path
@@ -44,13 +44,12 @@ class FolderEntry:
 
     @property
     def is_link(self) -> bool:
-        """Does it lead somewhere else?"""
         return self.real != self.path
 
 
 @dataclass(frozen=True, slots=True)
 class FolderListing:
-    """What is in a folder, by name. ``problem``: why that is not known; ``cut``: there is more than is listed."""
+    """The folders in a folder, by name. ``problem``: why they are not known; ``cut``: there are more."""
 
     entries: tuple[FolderEntry, ...] = ()
     problem: str = ""
@@ -58,26 +57,26 @@ class FolderListing:
 
 
 def list_folders(folder: Path, real: Path) -> FolderListing:
-    """The folders in ``folder``, which really is at ``real``. Never raises."""
+    """List the folders in ``folder``, whose resolved path is ``real``. Never raises."""
     try:
         with os.scandir(folder) as scan:
             found = list(islice(_folders(islice(scan, READ)), MOST + 1))
             cut = len(found) > MOST or next(scan, None) is not None
     except OSError as error:
         return FolderListing(problem=error.strerror or "cannot be read")
-    few = len(found) <= WATCHED
+    few = len(found) <= CHECKED_FOR_GIT
     entries = [_entry(each, folder, real, few) for each in found[:MOST]]
     return FolderListing(tuple(sorted(entries, key=lambda each: each.path.name.casefold())), cut=cut)
 
 
 def top_above(here: Path) -> Path:
-    """Where a tree that shows ``here`` begins: home, or else the root."""
+    """The top of a tree that contains ``here``: home, else the root."""
     home = Path.home()
     return home if home in here.parents or here == home else Path(here.anchor)
 
 
 def offered(here: Path, suggested: Iterable[Path]) -> dict[Path, str]:
-    """What is suggested, and why."""
+    """The suggested folders, each with the reason."""
     words = {True: "suggested: the git work tree you are in", False: "suggested: the folder you are in"}
     return {path: words[path != here or (path / ".git").exists()] for path in suggested}
 
@@ -88,7 +87,7 @@ def _folders(scan: Iterator[os.DirEntry[str]]) -> Iterator[os.DirEntry[str]]:
             if each.is_dir():
                 yield each
         except OSError:
-            continue  # a link in a circle
+            continue  # a circular link
 
 
 def _entry(found: os.DirEntry[str], folder: Path, real: Path, watched: bool) -> FolderEntry:
@@ -101,73 +100,72 @@ def _entry(found: os.DirEntry[str], folder: Path, real: Path, watched: bool) -> 
 
 
 class Mark(Enum):
-    """How a folder stands to what is shared."""
+    """How a folder relates to the marked ones."""
 
     NONE = "[ ]"
     SHARED = "[x]"
     WITHIN = "[·]"
-    """It lies in one that is shared."""
+    """It is inside of a marked folder."""
     PARTLY = "[-]"
-    """Something in it is shared."""
+    """It contains a marked folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class FolderRow:
-    """A folder on a line, or without ``entry`` a remark. ``whole``: its whole path is shown."""
+    """A folder, or without ``entry`` a remark. ``full_path``: its full path is shown."""
 
     entry: FolderEntry | None
     depth: int = 0
     is_open: bool = False
     mark: Mark = Mark.NONE
     remark: str = ""
-    whole: bool = False
+    full_path: bool = False
 
     @property
     def key(self) -> tuple[object, ...]:
-        """By which a row is found again."""
+        """Identifies the row."""
         return (self.entry and self.entry.path, self.depth, self.entry is None and self.remark)
 
 
 @dataclass
 class FolderRows:
-    """A tree below ``top``. ``first`` are folders with a remark that stand above it, whole."""
+    """The rows of a tree below ``top``. ``first`` are folders listed above it, with their full paths and a remark."""
 
     top: Path
     first: Mapping[Path, str] = field(default_factory=dict)
     hidden: bool = False
-    """Are those shown whose names begin with a dot?"""
+    """Are hidden folders shown?"""
     marked: set[Path] = field(default_factory=set)
-    """Where the marked ones really are."""
+    """The resolved paths of marked folders."""
     _listings: dict[Path, FolderListing] = field(default_factory=dict)
     _open: set[Path] = field(default_factory=set)
 
     def open(self, path: Path) -> bool:
-        """Open a folder; True when it must be read first."""
+        """Open a folder; return True if it must be read first."""
         self._open.add(path)
         return path not in self._listings
 
     def close(self, path: Path) -> None:
-        """Close it; it is read anew when it is opened again."""
+        """Close a folder; it is read again when it is opened."""
         self._open.discard(path)
         self._listings.pop(path, None)
 
-    def take(self, path: Path, listing: FolderListing) -> None:
-        """What was read of a folder."""
+    def store(self, path: Path, listing: FolderListing) -> None:
+        """Store the listing of a folder."""
         self._listings[path] = listing
 
-    def way_to(self, path: Path) -> list[Path]:
-        """The folders from the top down to the one ``path`` lies in; the top moves where it is not above it."""
+    def parents_of(self, path: Path) -> list[Path]:
+        """The folders from the top to the parent of ``path``; the top moves up if it does not contain it."""
         if path != self.top and self.top not in path.parents:
             self.top = Path(path.anchor)
         above = [self.top, *(each for each in reversed(path.parents) if self.top in each.parents)]
         return [] if path == self.top else above
 
     def is_read(self, path: Path) -> bool:
-        """Is all read that is around it?"""
-        return all(each in self._listings for each in self.way_to(path))
+        """Are all folders around it read?"""
+        return all(each in self._listings for each in self.parents_of(path))
 
     def rows(self) -> list[FolderRow]:
-        """All rows, from above."""
         above = {each for path in self.marked for each in path.parents}
         entries = (FolderEntry(path, path) for path in self.first)
         first = [FolderRow(each, 0, False, self._mark(each, above), self.first[each.path], True) for each in entries]
@@ -178,12 +176,12 @@ class FolderRows:
         while stack:
             entry, level = stack.pop()
             is_open = entry.path in self._open
-            yield FolderRow(entry, level, is_open, self._mark(entry, above), _remark(entry), whole=not level)
+            yield FolderRow(entry, level, is_open, self._mark(entry, above), _remark(entry), full_path=not level)
             if not is_open:
                 continue
             listing = self._listings.get(entry.path)
             inner = [] if listing is None else [each for each in listing.entries if self._shown(each)]
-            if words := _told(listing, bool(inner), self.hidden):
+            if words := _listing_remark(listing, bool(inner), self.hidden):
                 yield FolderRow(None, level + 1, remark=words)
             stack.extend((each, level + 1) for each in reversed(inner))
 
@@ -204,7 +202,7 @@ def _remark(entry: FolderEntry) -> str:
     return "git work tree" if entry.is_git else ""
 
 
-def _told(listing: FolderListing | None, some: bool, hidden: bool) -> str:
+def _listing_remark(listing: FolderListing | None, some: bool, hidden: bool) -> str:
     if listing is None:
         return "reading …"
     if listing.problem:
@@ -220,7 +218,7 @@ _STYLES = {Mark.SHARED: "bold $text-success", Mark.PARTLY: "$text-success", Mark
 
 
 class FolderTree(RowList[FolderRow]):
-    """A tree of folders below ``top``; ``first`` are offered above it, with a remark each."""
+    """A tree of folders below ``top``; ``first`` are listed above it, with a remark each."""
 
     HELP = (
         "Folders. space marks one or takes the mark away; → opens one, ← closes it or goes to the one around it.\n"
@@ -238,47 +236,43 @@ class FolderTree(RowList[FolderRow]):
 
     @dataclass
     class Toggled(Message):
-        """The user marked this folder, or took the mark away; it is shown after `refresh_rows`."""
+        """The user toggled the mark of this folder; call `refresh_rows` to show it."""
 
         entry: FolderEntry
 
     def __init__(self, top: Path, first: Mapping[Path, str], marked: Iterable[Path]) -> None:
         super().__init__(_row)
         self.folders = FolderRows(top, first, marked=set(marked))
-        self._sought: Path | None = None
+        self._target: Path | None = None
 
     def on_mount(self) -> None:
-        """Show what there is."""
         self.refresh_rows()
 
     def refresh_rows(self) -> None:
-        """Something else is open or marked now."""
+        """Show what is open and marked now."""
         self.set_items(self.folders.rows(), keep=lambda row: row.key)
 
     def show_listing(self, path: Path, listing: FolderListing) -> None:
-        """What was read of a folder."""
-        self.folders.take(path, listing)
+        self.folders.store(path, listing)
         self.refresh_rows()
-        self._seek()
+        self._go_to_target()
 
     def reveal(self, path: Path, *, go: bool = True) -> None:
-        """Open all that is around this folder, and ``go`` there."""
-        self.call_later(self._open_around, path, go)  # what is wanted must come from here, whoever calls
+        """Open the folders around this one, and ``go`` there."""
+        self.call_later(self._open_around, path, go)  # the worker must belong to this widget, whoever calls
 
     def _open_around(self, path: Path, go: bool) -> None:
-        self._sought = path if go else None
-        for each in self.folders.way_to(path):
+        self._target = path if go else None
+        for each in self.folders.parents_of(path):
             self._read(FolderEntry(each, each))
         self.refresh_rows()
-        self._seek()
+        self._go_to_target()
 
     def action_mark(self) -> None:
-        """Mark the folder, or take the mark away."""
         if self.item is not None and self.item.entry is not None:
             self.post_message(self.Toggled(self.item.entry))
 
     def action_open(self) -> None:
-        """Open or close it."""
         row = self.item
         if row is not None and row.is_open:
             self.action_collapse()
@@ -286,18 +280,18 @@ class FolderTree(RowList[FolderRow]):
             self.action_expand()
 
     def action_expand(self) -> None:
-        """Open it; a link, and what stands above the tree, is gone to."""
+        """Open it; a link, or a folder listed above the tree, is gone to."""
         row = self.item
         if row is None or row.entry is None or row.entry.problem:
             self.app.bell()
-        elif row.entry.is_link or (row.whole and row.depth == 0 and row.entry.path != self.folders.top):
+        elif row.entry.is_link or (row.full_path and row.depth == 0 and row.entry.path != self.folders.top):
             self.reveal(row.entry.real)
         else:
             self._read(row.entry)
             self.refresh_rows()
 
     def action_collapse(self) -> None:
-        """Close it, or go to the one around it."""
+        """Close it, or go to its parent."""
         row = self.item
         if row is not None and row.entry is not None and row.is_open:
             self.folders.close(row.entry.path)
@@ -307,12 +301,10 @@ class FolderTree(RowList[FolderRow]):
             self.highlighted = next((at for at in above if self.items[at].depth < row.depth), self.highlighted)
 
     def action_hidden(self) -> None:
-        """Show hidden folders, or not."""
         self.folders.hidden = not self.folders.hidden
         self.refresh_rows()
 
     def action_higher(self) -> None:
-        """Let the tree begin higher."""
         was = self.folders.top
         if was == was.parent:
             self.app.bell()
@@ -321,7 +313,6 @@ class FolderTree(RowList[FolderRow]):
         self.reveal(was)
 
     def on_click(self, event: events.Click) -> None:
-        """A click on the box marks."""
         super().on_click(event)
         row, offset = self.item, event.get_content_offset(self)
         at = len(MARK) + (0 if row is None else 2 * row.depth + 2)
@@ -335,28 +326,28 @@ class FolderTree(RowList[FolderRow]):
     async def _load(self, path: Path, real: Path) -> None:
         self.show_listing(path, await asyncio.to_thread(list_folders, path, real))
 
-    def _seek(self) -> None:
-        """Put the cursor on what is sought, once it is there; hidden folders are shown for it."""
-        sought = self._sought
-        if sought is None:
+    def _go_to_target(self) -> None:
+        """Put the cursor on the folder being looked for, once it is listed; show hidden folders if needed."""
+        target = self._target
+        if target is None:
             return
-        at, complete = self._place_of(sought), self.folders.is_read(sought)
+        at, complete = self._place_of(target), self.folders.is_read(target)
         if at is None and complete and not self.folders.hidden:
             self.action_hidden()
-            at = self._place_of(sought)
+            at = self._place_of(target)
         if at is not None:
             self.highlighted = at
         if at is not None or complete:
-            self._sought = None
+            self._target = None
 
     def _place_of(self, path: Path) -> int | None:
-        """Its row in the tree, not that above it."""
+        """Its row in the tree, not the one above it."""
         found = (at for at, row in enumerate(self.items) if row.entry is not None and row.entry.path == path)
         return next((at for at in reversed(list(found)) if at >= len(self.folders.first)), None)
 
 
 def short(path: Path) -> str:
-    """A path safe to show, home as ``~``."""
+    """A path, safe to show, with home as ``~``."""
     home = Path.home()
     inside = path == home or home in path.parents
     return show_line(str(Path("~") / path.relative_to(home) if inside else path), 1000)
@@ -367,7 +358,7 @@ def _row(row: FolderRow, width: int) -> Content:
     if row.entry is None:
         return columns(width, [Cell(f"{indent}  {row.remark}", "$foreground-muted")])
     entry = row.entry
-    name = short(entry.path) if row.whole else show_line(entry.path.name, 200)
+    name = short(entry.path) if row.full_path else show_line(entry.path.name, 200)
     if entry.is_link:
         name = f"{name} → {short(entry.real)}"
     opener = "▾ " if row.is_open else "· " if entry.is_link or entry.problem else "▸ "

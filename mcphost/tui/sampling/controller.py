@@ -1,4 +1,4 @@
-"""Shows the sampling requests of servers, and raises their budgets."""
+"""Shows sampling requests, and raises budgets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SamplingController:
         self._app, self._host, self._approver, self._questions = app, host, approver, questions
 
     def changed(self, events: Iterable[Event]) -> None:
-        """Show the state of requests on their open screens."""
+        """Update the open screens of these requests."""
         changed = {event.sampling for event in events if isinstance(event, SamplingChanged)}
         if not changed:
             return
@@ -33,7 +33,6 @@ class SamplingController:
                 screen.call_later(screen.refresh_sampling)
 
     def show(self, number: int) -> None:
-        """Show the state of a request."""
         from mcphost.tui.sampling.screen import SamplingScreen
 
         sampling = self._host.sampling.all.get(number)
@@ -43,10 +42,10 @@ class SamplingController:
         self._questions.unpark(set(self._questions_of(number)))
 
     def raise_budget(self, server: str) -> None:
-        """Ask, then raise the sampling budget of this server."""
+        """Ask the user, then raise the sampling budget of this server."""
         from mcphost.tui.kit.facts_table import fact
         from mcphost.tui.kit.modal import AskScreen
-        from mcphost.tui.sampling.facts import has_budget, spent_words
+        from mcphost.tui.sampling.facts import has_budget, usage_words
 
         usage, called = self._host.sampling.usage(server), show_line(server, 60)
         if not has_budget(usage):
@@ -57,19 +56,18 @@ class SamplingController:
         more += [f"{settings.budget_cost:g} by your prices"] if settings.budget_cost is not None else []
         facts = [
             fact("server", called),
-            fact("so far", f"{spent_words(usage)}, in this run"),
+            fact("so far", f"{usage_words(usage)}, in this run"),
             fact("more", f"{' and '.join(more)}, until mcphost exits"),
         ]
 
         def answered(agreed: bool | None) -> None:
             if agreed:
                 self._host.sampling.raise_budget(server)
-                self._app.notify(f"{called} may go on: {spent_words(self._host.sampling.usage(server))}.", markup=False)
+                self._app.notify(f"{called} may go on: {usage_words(self._host.sampling.usage(server))}.", markup=False)
 
         self._app.push_screen(AskScreen(f"Raise what {called} may use?", facts, "raise it"), answered)
 
     def commands(self) -> Iterator[SystemCommand]:
-        """Yield what the palette offers."""
         for number, sampling in self._host.sampling.all.items():
             if not sampling.state.ended:
                 title = f"A model's answer for {show_line(sampling.server, 60)}"

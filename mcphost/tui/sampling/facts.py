@@ -1,4 +1,4 @@
-"""What there is to know of a request for a model's answer: who wants it, which model, which limits, what it costs."""
+"""Facts of a sampling request: who asks, which model, limits and costs."""
 
 from __future__ import annotations
 
@@ -21,93 +21,92 @@ if TYPE_CHECKING:
     from mcphost.protocol.models.sampling import ModelPreferences
 
 
-def spent_words(spent: SamplingUsage) -> str:
-    """What a server used in this run, and may."""
-    tokens = _of(f"{spent.tokens:,}", None if spent.most_tokens is None else f"{spent.most_tokens:,}")
-    told = [f"{spent.requests} request{'' if spent.requests == 1 else 's'}", f"{tokens} tokens"]
-    if spent.cost or spent.most_cost is not None:
-        told.append(f"{_of(money(spent.cost), None if spent.most_cost is None else money(spent.most_cost))} in money")
-    return ", ".join(told) + ("" if has_budget(spent) else "; no budget is set")
+def usage_words(usage: SamplingUsage) -> str:
+    """What a server has used in this run, and its budget."""
+    tokens = _of(f"{usage.tokens:,}", None if usage.most_tokens is None else f"{usage.most_tokens:,}")
+    told = [f"{usage.requests} request{'' if usage.requests == 1 else 's'}", f"{tokens} tokens"]
+    if usage.cost or usage.most_cost is not None:
+        told.append(f"{_of(money(usage.cost), None if usage.most_cost is None else money(usage.most_cost))} in money")
+    return ", ".join(told) + ("" if has_budget(usage) else "; no budget is set")
 
 
 def _of(used: str, most: str | None) -> str:
     return used if most is None else f"{used} of {most}"
 
 
-def has_budget(spent: SamplingUsage) -> bool:
-    """Is there one that can be raised?"""
-    return spent.most_tokens is not None or spent.most_cost is not None
+def has_budget(usage: SamplingUsage) -> bool:
+    return usage.most_tokens is not None or usage.most_cost is not None
 
 
 def money(amount: float) -> str:
-    """A sum, in the currency of the configured prices."""
+    """An amount in the currency of the configured prices."""
     return f"{amount:,.2f}" if amount >= 1 else f"{amount:.3g}"
 
 
 LISTED: Final = 12
-"""Tools, hints and the like that are named."""
+"""Names of tools, hints and the like that are listed."""
 
 EXAMPLE: Final = (
     '[models.claude]\nprovider = "anthropic"\nmodel = "claude-sonnet-4-5"\napi_key = "${ANTHROPIC_API_KEY}"'
 )
-"""What makes a model answer. A test reads it as configuration."""
+"""A configuration with a model; a test parses it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What the screen knows besides the handle."""
+class RequestContext:
+    """What the screen knows besides the request."""
 
-    reason: QuestionOrigin
+    origin: QuestionOrigin
     age: str
-    """Since when it waits."""
-    spent: SamplingUsage
+    """Since when the question waits."""
+    usage: SamplingUsage
     config: Path | None
-    """The configuration file, where there is one."""
+    """The path of the configuration file."""
     no_model: bool
-    """Is nobody configured who could answer?"""
+    """Is no model configured?"""
     seconds: float | None = None
-    """How long the last answer took, as far as that was seen."""
+    """The duration of the last answer, if it was seen."""
 
 
-def request_facts(sampling: Sampling, known: Known) -> Iterator[Fact]:
-    """What would be asked, before anybody is."""
+def request_facts(sampling: Sampling, context: RequestContext) -> Iterator[Fact]:
+    """What would be asked."""
     yield from _model(sampling)
-    if known.no_model:
+    if context.no_model:
         yield fact("", "m shows what to write into the configuration to have a model answer instead")
-    yield from _takes(sampling)
-    yield from _used(known.spent)
+    yield from _estimate(sampling)
+    yield from _used(context.usage)
     yield from _context(sampling)
     yield from _tools(sampling)
     yield from _limits(sampling)
     if not sampling.model.by_hand:
         yield fact("it is", f"{qualities(sampling.model)} · {price_words(sampling.model)}")
-    yield from _wishes(sampling)
-    yield fact("asked", " · ".join(filter(None, (known.reason.because, known.age))))
-    if known.reason.identity:
-        yield fact("goes to", f"{known.reason.server}  ({known.reason.identity})")
+    yield from _preferences(sampling)
+    yield fact("asked", " · ".join(filter(None, (context.origin.cause, context.age))))
+    if context.origin.identity:
+        yield fact("goes to", f"{context.origin.server}  ({context.origin.identity})")
     if sampling.rule:
         yield fact("rule", show_line(sampling.rule, 120))
-    if known.no_model:
-        yield from setup_facts(known.config)
+    if context.no_model:
+        yield from setup_facts(context.config)
 
 
-def answer_facts(sampling: Sampling, known: Known) -> Iterator[Fact]:
-    """What came, and what it took."""
+def answer_facts(sampling: Sampling, context: RequestContext) -> Iterator[Fact]:
+    """What was answered, and at what cost."""
     nothing = sampling.error is not None and not sampling.blocks
     yield fact("model" if nothing else "answered by", answered_by(sampling))
     if sampling.attempts:
-        yield fact("took", " · ".join(_took(sampling, known.seconds)))
+        yield fact("took", " · ".join(_took(sampling, context.seconds)))
         yield fact("ended", _ended(sampling))
-    yield from _used(known.spent)
-    yield fact("asked", known.reason.because)
-    if known.reason.identity:
-        yield fact("goes to", f"{known.reason.server}  ({known.reason.identity})")
+    yield from _used(context.usage)
+    yield fact("asked", context.origin.cause)
+    if context.origin.identity:
+        yield fact("goes to", f"{context.origin.server}  ({context.origin.identity})")
     if sampling.edited:
         yield fact("request", "changed by you before it was asked")
 
 
 def setup_facts(config: Path | None) -> Iterator[Fact]:
-    """How to have a model answer, where none is configured."""
+    """How to configure a model."""
     where = "mcphost.toml" if config is None else show_line(str(config), 200)
     yield Fact("", Content(""), wide=True)
     yield fact(
@@ -120,26 +119,26 @@ def setup_facts(config: Path | None) -> Iterator[Fact]:
 
 
 def answered_by(sampling: Sampling) -> str:
-    """Whom the server is told of."""
+    """The name that the server is told."""
     name = sampling.answered_by or sampling.model.name
     by_hand = sampling.model.by_hand and not sampling.answered_by
     return f"{show_line(name, 80)} (you)" if by_hand else show_line(name, 80)
 
 
 def model_words(model: AvailableModel) -> str:
-    """A model by both of its names."""
+    """The entry and the model's own name."""
     named = show_line(model.candidate.model, 80)
     return show_line(model.entry, 60) + (f" · {named}" if named and named != model.entry else "")
 
 
 def qualities(model: AvailableModel) -> str:
-    """How it was described in the configuration."""
+    """Its weights in the configuration."""
     told = model.candidate
     return f"cost {told.cost:g} · speed {told.speed:g} · intelligence {told.intelligence:g}"
 
 
 def price_words(model: AvailableModel) -> str:
-    """What a million tokens cost, in and out."""
+    """The price of a million tokens, in and out."""
     if model.by_hand:
         return "costs nothing"
     return (
@@ -147,7 +146,7 @@ def price_words(model: AvailableModel) -> str:
     )
 
 
-# The parts.
+# Sections.
 
 
 def _model(sampling: Sampling) -> Iterator[Fact]:
@@ -157,7 +156,7 @@ def _model(sampling: Sampling) -> Iterator[Fact]:
         yield fact("▲ but", show(sampling.problem, limit=300), "bold $text-error")
 
 
-def _takes(sampling: Sampling) -> Iterator[Fact]:
+def _estimate(sampling: Sampling) -> Iterator[Fact]:
     guess, by_hand = sampling.estimate, sampling.model.by_hand
     media = f" and {guess.media} picture{'s' * (guess.media > 1)} or sounds, not counted" if guess.media else ""
     cost = "cost not known" if guess.cost is None else f"at most {money(guess.cost)} by your prices"
@@ -165,10 +164,10 @@ def _takes(sampling: Sampling) -> Iterator[Fact]:
     yield fact("takes", tokens if by_hand else f"{tokens}; {cost}")
 
 
-def _used(spent: SamplingUsage) -> Iterator[Fact]:
-    yield fact("used so far", f"{spent_words(spent)} (this run)")
-    if spent.paused:
-        yield fact("▲ paused", f"{show_line(spent.paused, 200)}: b raises it", "bold $text-warning")
+def _used(usage: SamplingUsage) -> Iterator[Fact]:
+    yield fact("used so far", f"{usage_words(usage)} (this run)")
+    if usage.paused:
+        yield fact("▲ paused", f"{show_line(usage.paused, 200)}: b raises it", "bold $text-warning")
 
 
 def _limits(sampling: Sampling) -> Iterator[Fact]:
@@ -204,15 +203,15 @@ def _context(sampling: Sampling) -> Iterator[Fact]:
         )
 
 
-def _wishes(sampling: Sampling) -> Iterator[Fact]:
-    words = wishes(sampling.asked.preferences)
+def _preferences(sampling: Sampling) -> Iterator[Fact]:
+    words = preference_words(sampling.asked.preferences)
     yield fact("it prefers", words or "no model over another")
 
 
-def wishes(told: ModelPreferences) -> str:
-    """Which model the server would like."""
+def preference_words(told: ModelPreferences) -> str:
+    """The server's preferences for a model."""
     weights = (("cheap", told.cost), ("fast", told.speed), ("clever", told.intelligence))
-    parts = [f"{word} {weight:g}" for word, weight in weights if weight is not None]
+    parts = [f"{word} {json_size:g}" for word, json_size in weights if json_size is not None]
     return " · ".join(([f"a model like {_quoted(told.hints)}"] if told.hints else []) + parts)
 
 

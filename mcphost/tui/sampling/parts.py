@@ -1,4 +1,4 @@
-"""What a model is asked, and what it answered, block by block: how each is called, and what an edit makes of it."""
+"""The blocks of a sampling request and its answer: how they are shown, and edited."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from mcphost.tui.results import content
 from mcphost.tui.results.content import describe
 
 LAST: Final = 10
-"""Blocks of a conversation that are shown at first: the last ones, with the system prompt."""
+"""Blocks of a conversation that are shown at first: the last ones."""
 
 PAGE: Final = 40
-"""Earlier ones that are shown at once, instead: each has a frame of its own."""
+"""Earlier blocks that are shown at once instead; each has a frame."""
 
 NESTED: Final = 10
-"""Blocks of one tool result with a frame of their own."""
+"""Blocks of one tool result that get a frame."""
 
 EDITABLE: Final = 100_000
-"""Characters that can be edited here: a box to write in wraps all of them at each key."""
+"""Characters that can be edited: the text area wraps all of them at each key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a block stands: which message (None: it is the system prompt), and which of its blocks."""
+    """The position of a block: the message (None: the system prompt), and the block in it."""
 
     message: int | None
     block: int = 0
@@ -52,7 +52,7 @@ SYSTEM: Final = Place(None)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A block to be shown, and where it is from."""
+    """A block for the screen, and its position."""
 
     place: Place
     shown: content.Block
@@ -60,7 +60,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class PartPage:
-    """What of a conversation is shown: places ``start`` to ``end`` of ``count``."""
+    """The shown blocks of a conversation: ``start`` to ``end`` of ``count``."""
 
     start: int
     end: int
@@ -68,29 +68,28 @@ class PartPage:
 
     @property
     def later(self) -> int:
-        """How many come after it."""
         return self.count - self.end
 
     def turned(self) -> PartPage:
-        """The one before it; before the first comes the last."""
+        """The previous page; before the first comes the last."""
         if self.start == 0:
             return last_page(self.count)
         return PartPage(max(0, self.start - PAGE), self.start, self.count)
 
 
 def last_page(count: int) -> PartPage:
-    """The end of a conversation, or all of a short one."""
+    """The last page; all of a short conversation."""
     return PartPage(0 if count <= LAST + 2 else count - LAST, count, count)
 
 
 def places(sampling: Sampling) -> list[Place]:
-    """Every block of the messages, in order."""
+    """The positions of all blocks in the messages."""
     messages = sampling.request.messages
     return [Place(number, at) for number, message in enumerate(messages) for at in range(max(1, len(message.blocks)))]
 
 
 def parts(sampling: Sampling, page: PartPage) -> Iterator[Part]:
-    """The system prompt and a page of the messages, described."""
+    """The system prompt and one page of the messages."""
     system = sampling.request.system
     if system:
         shown = describe(text_block(system))
@@ -103,7 +102,6 @@ def parts(sampling: Sampling, page: PartPage) -> Iterator[Part]:
 
 
 def answer_parts(blocks: Sequence[Block]) -> Iterator[Part]:
-    """The blocks of an answer, described."""
     for at, block in enumerate(blocks):
         yield from (Part(Place(0, at), each) for each in _shown(block))
 
@@ -143,19 +141,19 @@ def _result(result: ToolResult) -> Iterator[content.Block]:
         yield content.Block("facts", title, facts=(("", words),))
 
 
-# Edits. A text is edited as it is, arguments and results as JSON, pictures and sounds not at all.
+# Edits: text as it is, arguments and results as JSON, images and audio not at all.
 
 
 @dataclass(frozen=True, slots=True)
 class PartDraft:
-    """What one edits of a block."""
+    """The editable text of a block."""
 
     text: str
     is_json: bool = False
 
 
 def block_at(sampling: Sampling, place: Place) -> Block | None:
-    """The block at a place; None for one that holds nothing."""
+    """The block at a position; None if its message is empty."""
     if place.message is None:
         return text_block(sampling.request.system)
     blocks = sampling.request.messages[place.message].blocks
@@ -163,7 +161,7 @@ def block_at(sampling: Sampling, place: Place) -> Block | None:
 
 
 def draft_of(block: Block | None) -> PartDraft | None:
-    """What can be edited of a block; None where nothing can."""
+    """The editable text of a block; None if it cannot be edited."""
     match block:
         case TextContent():
             return PartDraft(block.text)
@@ -175,7 +173,7 @@ def draft_of(block: Block | None) -> PartDraft | None:
 
 
 def rewritten(block: Block, text: str) -> Block:
-    """The block with another content. Raises ValueError, with a sentence, for JSON that will not do."""
+    """The block with another content. Raises ValueError with a sentence for invalid JSON."""
     match block:
         case TextContent():
             return read_block({**block_object(block), "text": text})
@@ -203,7 +201,6 @@ def _valid(read: Block, block: Block) -> Block:
 
 
 def with_block(sampling: Sampling, place: Place, block: Block) -> SamplingEdit:
-    """The request with another block at this place."""
     if place.message is None:
         return SamplingEdit(replace(sampling.request, system=block.text if isinstance(block, TextContent) else ""))
     blocks = list(sampling.request.messages[place.message].blocks)
@@ -212,7 +209,7 @@ def with_block(sampling: Sampling, place: Place, block: Block) -> SamplingEdit:
 
 
 def without_block(sampling: Sampling, place: Place) -> SamplingEdit | None:
-    """The request without the block at this place; None where nothing would be left to ask."""
+    """The request without this block; None if nothing would be left to ask."""
     if place.message is None:
         return SamplingEdit(replace(sampling.request, system=""))
     blocks = list(sampling.request.messages[place.message].blocks)
@@ -231,33 +228,33 @@ def _with_blocks(sampling: Sampling, number: int, blocks: list[Block]) -> Sampli
 # As it would be sent.
 
 
-def asked_object(sampling: Sampling) -> dict[str, Any]:
-    """What the model is asked, in the words of the protocol; each vendor spells it in its own."""
+def request_object(sampling: Sampling) -> dict[str, Any]:
+    """The request in the protocol's terms; each vendor's API has its own."""
     request, choice = sampling.request, sampling.request.tool_choice
-    told: dict[str, Any] = {"model": sampling.model.name}
+    sent: dict[str, Any] = {"model": sampling.model.name}
     if request.system:
-        told["systemPrompt"] = request.system
-    told["messages"] = [message.as_object() for message in request.messages]
-    told["maxTokens"] = request.max_tokens
+        sent["systemPrompt"] = request.system
+    sent["messages"] = [message.as_object() for message in request.messages]
+    sent["maxTokens"] = request.max_tokens
     if request.temperature is not None:
-        told["temperature"] = request.temperature
+        sent["temperature"] = request.temperature
     if request.stop:
-        told["stopSequences"] = list(request.stop)
+        sent["stopSequences"] = list(request.stop)
     if request.tools:
-        told["tools"] = [tool.definition() for tool in request.tools]
-        told["toolChoice"] = {"mode": choice.mode}
+        sent["tools"] = [tool.definition() for tool in request.tools]
+        sent["toolChoice"] = {"mode": choice.mode}
     if request.metadata:
-        told["metadata"] = dict(request.metadata)
-    return told
+        sent["metadata"] = dict(request.metadata)
+    return sent
 
 
-def sent_object(result: CreateMessageResult, version: str | None) -> dict[str, Any]:
-    """What the server gets, in the revision it speaks."""
+def result_object(result: CreateMessageResult, version: str | None) -> dict[str, Any]:
+    """What the server gets, in its revision."""
     return result.as_object(version) if version else result.as_object()
 
 
 def preview(sampling: Sampling, reply: SamplingReply | None) -> CreateMessageResult:
-    """What the server would get: made by the handle itself, of which a copy is used up."""
+    """What the server would get, made from a copy of the request."""
     spare = copy(sampling)
     if reply is not None:
         spare.write(reply)

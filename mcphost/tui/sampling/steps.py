@@ -1,4 +1,4 @@
-"""What one is asked, or waits for, at each step of a request for a model's answer: in words, and by which keys."""
+"""The steps of a sampling dialog: what the user decides or waits for, in words, and the keys of each."""
 
 from __future__ import annotations
 
@@ -28,86 +28,84 @@ Severity = Literal["information", "warning", "error"]
 
 
 class SamplingStep(Enum):
-    """What the screen is for, now."""
-
     ASKING = "asking"
     STREAMING = "streaming"
     REVIEWING = "reviewing"
     BETWEEN = "between"
-    """One has answered, and it goes on in a moment."""
+    """The user has answered, and the next step follows in a moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingScreenState:
-    """How the screen stands; the host's handle says the rest."""
+    """The state of the dialog, besides that of the request."""
 
     step: SamplingStep
     question: bool = False
-    """Is it the question that is looked at, where there is an answer?"""
+    """Is the request in view while there is an answer?"""
     sendable: bool = False
-    """Is there something to send?"""
+    """Is there an answer to send?"""
     editing: bool = False
     writing: bool = False
-    """Is it one's own answer that is edited?"""
+    """Is it the user's own answer that is edited?"""
     budget: bool = False
     folded: bool = False
     below: bool = False
-    """Is there more below what is in view?"""
+    """Is there more below the view?"""
     cut: bool = False
-    """Is there a block of which only the beginning is shown?"""
+    """Is only the beginning of some part shown?"""
     context: bool = False
 
     @property
     def place(self) -> tuple[object, ...]:
-        """What decides where one is on the screen."""
+        """What decides what is in view."""
         return self.step, self.question, self.editing, self.writing
 
     @property
     def on_request(self) -> bool:
-        """Do the keys act on what is asked, not on what was answered?"""
+        """Do keys act on the request, not on the answer?"""
         return self.step is SamplingStep.ASKING or (self.question and self.step is SamplingStep.REVIEWING)
 
 
-def step_of(sampling: Sampling, asked: bool) -> SamplingStep:
-    """The step; ``asked``: a question about it is open here."""
+def step_of(sampling: Sampling, is_open: bool) -> SamplingStep:
+    """``is_open``: a question about the request is open."""
     if sampling.state is SamplingState.STREAMING:
         return SamplingStep.STREAMING
-    if not asked:
+    if not is_open:
         return SamplingStep.BETWEEN
     return SamplingStep.ASKING if sampling.state is SamplingState.ASKING else SamplingStep.REVIEWING
 
 
 _ALWAYS: Final = frozenset(("back", "json", "full", "save"))
-_ASKED: Final = frozenset(("agree", "edit", "drop", "model", "decline", "decline_with", "mute", "park"))
+_QUESTION_ACTIONS: Final = frozenset(("agree", "edit", "drop", "model", "decline", "decline_with", "mute", "park"))
 _IN: Final[Mapping[SamplingStep, frozenset[str]]] = {
-    SamplingStep.ASKING: _ASKED | {"limits", "context", "history", "budget"},
+    SamplingStep.ASKING: _QUESTION_ACTIONS | {"limits", "context", "history", "budget"},
     SamplingStep.STREAMING: frozenset(("drop", "decline", "decline_with", "mute", "question", "park")),
-    SamplingStep.REVIEWING: _ASKED | {"again", "question", "limits", "context", "history", "budget"},
+    SamplingStep.REVIEWING: _QUESTION_ACTIONS | {"again", "question", "limits", "context", "history", "budget"},
     SamplingStep.BETWEEN: frozenset(("park",)),
 }
 
 
-def acts(action: str, standing: SamplingScreenState) -> bool:
-    """Does this action of the screen do something now?"""
-    if standing.editing:
+def is_active(action: str, state: SamplingScreenState) -> bool:
+    """Does this action do something in this state?"""
+    if state.editing:
         return action in ("take", "back")
-    if action == "take" or action not in _ALWAYS | _IN[standing.step]:
+    if action == "take" or action not in _ALWAYS | _IN[state.step]:
         return False
     if action in ("limits", "context", "history"):
-        wanted = {"context": standing.context, "history": standing.folded}.get(action, True)
-        return wanted and standing.on_request
+        possible = {"context": state.context, "history": state.folded}.get(action, True)
+        return possible and state.on_request
     if action == "agree":
-        return standing.step is SamplingStep.ASKING or (standing.sendable and not standing.question)
-    return action != "budget" or standing.budget
+        return state.step is SamplingStep.ASKING or (state.sendable and not state.question)
+    return action != "budget" or state.budget
 
 
-def keys(sampling: Sampling, standing: SamplingScreenState) -> tuple[tuple[str, str], ...]:
-    """The keys that matter now, each with what it does."""
-    return tuple(_editing_keys(standing) if standing.editing else _keys(sampling, standing))
+def keys(sampling: Sampling, state: SamplingScreenState) -> tuple[tuple[str, str], ...]:
+    """The keys that matter now, each with its effect."""
+    return tuple(_editing_keys(state) if state.editing else _keys(sampling, state))
 
 
-def _editing_keys(standing: SamplingScreenState) -> Iterator[tuple[str, str]]:
-    if standing.writing:
+def _editing_keys(state: SamplingScreenState) -> Iterator[tuple[str, str]]:
+    if state.writing:
         yield "ctrl+r", "done: see what would be sent"
         yield "esc", "to the keys, it is kept"
     else:
@@ -115,72 +113,72 @@ def _editing_keys(standing: SamplingScreenState) -> Iterator[tuple[str, str]]:
         yield "esc", "leave as it was"
 
 
-def _keys(sampling: Sampling, standing: SamplingScreenState) -> Iterator[tuple[str, str]]:
-    if standing.below:
+def _keys(sampling: Sampling, state: SamplingScreenState) -> Iterator[tuple[str, str]]:
+    if state.below:
         yield "space", "▼ more below"
-    if standing.cut:
+    if state.cut:
         yield "f", "read all"
-    if standing.step is SamplingStep.ASKING:
+    if state.step is SamplingStep.ASKING:
         by_hand = sampling.model.by_hand
         yield "enter", "write the answer" if by_hand else f"ask {show_line(sampling.model.entry, 24)}"
-    yield from _request_keys(standing) if standing.on_request else _answer_keys(sampling, standing)
-    yield "d", "refuse" if standing.step is not SamplingStep.ASKING else "decline"
-    if standing.step in (SamplingStep.ASKING, SamplingStep.REVIEWING):
+    yield from _request_keys(state) if state.on_request else _answer_keys(sampling, state)
+    yield "d", "refuse" if state.step is not SamplingStep.ASKING else "decline"
+    if state.step in (SamplingStep.ASKING, SamplingStep.REVIEWING):
         yield "p", "later"
         yield "v", "JSON"
     else:
         yield "esc", "leave, it goes on"
-    if standing.budget and standing.step is not SamplingStep.STREAMING:
+    if state.budget and state.step is not SamplingStep.STREAMING:
         yield "b", "budget"
     yield "?", "all keys"
 
 
-def _request_keys(standing: SamplingScreenState) -> Iterator[tuple[str, str]]:
+def _request_keys(state: SamplingScreenState) -> Iterator[tuple[str, str]]:
     yield "e", "edit"
     yield "m", "model"
     yield "l", "limits"
-    if standing.folded:
+    if state.folded:
         yield "h", "history"
-    if standing.context:
+    if state.context:
         yield "c", "add context"
-    if standing.question:
+    if state.question:
         yield "r", "ask again"
         yield "t", "the answer"
 
 
-def _answer_keys(sampling: Sampling, standing: SamplingScreenState) -> Iterator[tuple[str, str]]:
-    if standing.step is SamplingStep.STREAMING:
+def _answer_keys(sampling: Sampling, state: SamplingScreenState) -> Iterator[tuple[str, str]]:
+    if state.step is SamplingStep.STREAMING:
         yield "x", "stop, keep what came"
-    if standing.step is SamplingStep.REVIEWING:
-        if standing.sendable and not standing.question:
+    if state.step is SamplingStep.REVIEWING:
+        if state.sendable and not state.question:
             yield "enter", "send it"
-        yield "e", "edit" if standing.sendable else "write it yourself"
+        yield "e", "edit" if state.sendable else "write it yourself"
         if not sampling.model.by_hand:
             yield "r", "ask again" if sampling.error is None else "try again"
         yield "m", "other model"
-    yield "t", "the answer" if standing.question else "the question"
+    yield "t", "the answer" if state.question else "the question"
 
 
-def where(
-    sampling: Sampling, standing: SamplingScreenState, because: str, seconds: float | None, retry_seconds: float
+def state_line(
+    sampling: Sampling, state: SamplingScreenState, cause: str, seconds: float | None, retry_seconds: float
 ) -> Content:
-    """How it stands, in a line; ``because`` is safe to show.
+    """The state in one line; ``cause`` is safe to show.
 
-    ``seconds`` is how long the answer takes, ``retry_seconds`` how long it is until a busy model is asked again.
+    ``seconds`` is how long the answer takes, ``retry_seconds`` the time until a busy model is asked again.
     """
     name = show_line(sampling.model.entry, 40)
-    if standing.step is SamplingStep.STREAMING:
+    if state.step is SamplingStep.STREAMING:
         return Content.styled(f"◐ {_streaming(sampling, name, seconds, retry_seconds)}", "$text-warning")
-    if standing.step is SamplingStep.BETWEEN:
+    if state.step is SamplingStep.BETWEEN:
         return Content.styled("◐ one moment …", "$text-warning")
-    if standing.step is SamplingStep.ASKING:
+    if state.step is SamplingStep.ASKING:
         words = (
             "You are the model: will you write an answer?" if sampling.model.by_hand else f"May {name} be asked this?"
         )
         return Content.assemble(
-            ("? ", "bold $text-warning"), (words, "bold"), (f"  asked {because}", "$foreground-muted")
+            ("? ", "bold $text-warning"), (words, "bold"), (f"  asked {cause}", "$foreground-muted")
         )
-    return Content.assemble(("? ", "bold $text-warning"), (_reviewing(sampling, standing, name), "bold"))
+    return Content.assemble(("? ", "bold $text-warning"), (_reviewing(sampling, state, name), "bold"))
 
 
 def _streaming(sampling: Sampling, name: str, seconds: float | None, retry_seconds: float) -> str:
@@ -197,11 +195,11 @@ def _streaming(sampling: Sampling, name: str, seconds: float | None, retry_secon
     return f"{name} was asked{took}"
 
 
-def _reviewing(sampling: Sampling, standing: SamplingScreenState, name: str) -> str:
-    if standing.writing:
+def _reviewing(sampling: Sampling, state: SamplingScreenState, name: str) -> str:
+    if state.writing:
         return "You are the model: write the answer"
     server = show_line(sampling.server, 40)
-    if not standing.sendable:
+    if not state.sendable:
         return f"Nothing to send to {server} yet" if sampling.error is None else f"{name} gave no answer"
     if sampling.error is not None:
         return f"{name} gave no whole answer: shall this be sent to {server}?"
@@ -220,18 +218,17 @@ _HEADLINES: Final[tuple[tuple[type[McphostError], str], ...]] = (
 
 
 def failure_of_model(error: McphostError) -> Failure:
-    """What went wrong with a model, and what to do next."""
     headline = next((words for kind, words in _HEADLINES if isinstance(error, kind)), "The model gave no answer")
     again = "It would go the same way another time: correct it first." if error.lasting else "r tries again."
-    advice = f"{again} m asks another model, e lets you write the answer, d refuses. {_UNTOLD}"
+    advice = f"{again} m asks another model, e lets you write the answer, d refuses. {_NOT_TOLD}"
     return Failure("✖", headline, advice, quotes=(Quote("what happened", str(error)),))
 
 
-_UNTOLD: Final = "The server is not told of it."
+_NOT_TOLD: Final = "The server is not told of it."
 
 
 def ended_words(sampling: Sampling) -> tuple[str, Severity]:
-    """How it ended, for a note; and how grave that is."""
+    """How the request ended, for a notification, and the severity."""
     server = show_line(sampling.server, 60)
     match sampling.state:
         case SamplingState.SENT:
@@ -246,7 +243,7 @@ def ended_words(sampling: Sampling) -> tuple[str, Severity]:
 
 
 class SamplingClock:
-    """Looks at ``sampling`` whenever it went on; times in seconds."""
+    """Measures the answers of ``sampling``; times in seconds."""
 
     def __init__(self, sampling: Sampling) -> None:
         self._sampling = sampling
@@ -256,8 +253,8 @@ class SamplingClock:
         self._waiting: object = None
         self._waits_until = 0.0
 
-    def look(self) -> None:
-        """It may have gone on."""
+    def update(self) -> None:
+        """Call this whenever the request may have changed."""
         now, sampling = time.monotonic(), self._sampling
         if sampling.attempts != self._attempt:
             streams = sampling.state is SamplingState.STREAMING
@@ -270,10 +267,10 @@ class SamplingClock:
 
     @property
     def seconds(self) -> float | None:
-        """How long the last answer takes, or took."""
+        """The duration of the current or last answer."""
         return None if self._began is None else (self._ended or time.monotonic()) - self._began
 
     @property
     def retry_seconds(self) -> float:
-        """Until a busy model is asked again."""
+        """Seconds until a busy model is asked again."""
         return max(0.0, self._waits_until - time.monotonic())

@@ -1,4 +1,4 @@
-"""A server's card: what it is, what it says of itself, how it is doing, and its last words where it died."""
+"""The card of a server: its state and session, its requests, and stderr if it failed."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ from mcphost.protocol.models.initialization import Implementation
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.marks import SERVER_MARKS
 from mcphost.tui.kit.messages import BudgetRequested, MuteToggled, RootsRequested, SignInRequested
-from mcphost.tui.roots.seen import asked_words, folder_words
-from mcphost.tui.sampling.facts import has_budget, spent_words
-from mcphost.tui.sign_in.account import NOBODY, Account, account_facts, key_of
+from mcphost.tui.roots.facts import folder_words, last_request_words
+from mcphost.tui.sampling.facts import has_budget, usage_words
+from mcphost.tui.sign_in.status import NOBODY, SignInSummary, key_of, sign_in_facts
 
 if TYPE_CHECKING:
     from mcphost.host.sampling.budgets import SamplingUsage
 
 
 @dataclass(frozen=True, slots=True)
-class SeenUsage:
-    """There is a program to look at; ``reading`` is what was seen last, None before the first look."""
+class ProgramUsage:
+    """There is a program to measure; ``reading`` is the last one, None before the first."""
 
     reading: UsageReading | None
 
 
-def usage_facts(seen: SeenUsage | None) -> Iterator[Fact]:
-    """Memory, processes and processor; nothing where there is no program of ours."""
-    if seen is None:
+def usage_facts(program: ProgramUsage | None) -> Iterator[Fact]:
+    """Memory, processes and processor; nothing for a server without a program of ours."""
+    if program is None:
         return
-    if seen.reading is None:
+    if program.reading is None:
         yield fact("takes", "nobody looked yet: u does")
         return
-    reading = seen.reading
+    reading = program.reading
     usage = reading.usage
     several = f" in {usage.processes} processes" if usage.processes > 1 else ""
     words = f"{size_text(usage.memory)} of memory{several} · {reading.share:.0%} of a processor"
@@ -63,66 +63,76 @@ def usage_facts(seen: SeenUsage | None) -> Iterator[Fact]:
 
 
 SHOWN: Final = 6
-"""Folders that the card lists; the picker lists all."""
+"""Folders on the card."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerQuestions:
-    """Where a server stands with its questions."""
+    """The server's questions, roots, and use of language models."""
 
     muted: bool = False
     waiting: int = 0
     folders: tuple[OfferedRoot, ...] = ()
-    told: SentRoots | None = None
+    sent_roots: SentRoots | None = None
     rule: SamplingPolicy | None = None
-    """What holds for its requests for a model's answer; None: it was not told that it may ask."""
-    spent: SamplingUsage | None = None
+    """The policy for its sampling requests; None if it was not told that it may ask."""
+    sampling_usage: SamplingUsage | None = None
 
 
-QUIET: Final = ServerQuestions()
+NO_QUESTIONS: Final = ServerQuestions()
 
 
-def asks_of(host: Host, server: str) -> ServerQuestions:
-    """As the host knows it now."""
+def questions_of(host: Host, server: str) -> ServerQuestions:
     if server not in host.servers:
         return ServerQuestions()
     settings = host.config.servers.get(server)
     rule = sampling_policy(host.config, server) if settings and settings.capabilities.sampling else None
-    waiting, spent = host.pending_requests.waiting(server), host.sampling.usage(server)
+    waiting, sampling_usage = host.pending_requests.waiting(server), host.sampling.usage(server)
     return ServerQuestions(
-        host.pending_requests.muted(server), waiting, host.roots.offered(server), host.roots.sent(server), rule, spent
+        host.pending_requests.muted(server),
+        waiting,
+        host.roots.offered(server),
+        host.roots.sent(server),
+        rule,
+        sampling_usage,
     )
 
 
-def asks_facts(server: str, asks: ServerQuestions, now: float) -> Iterator[Fact]:
-    """What the card says of it."""
-    if asks.muted:
+def question_facts(server: str, questions: ServerQuestions, now: float) -> Iterator[Fact]:
+    if questions.muted:
         yield fact("asks", "all of it is declined until mcphost exits: M listens again", "bold $text-warning")
-    elif asks.waiting:
-        yield fact("asks", f"{asks.waiting} waiting for you: f2 lists them, M declines all until exit", "$text-warning")
+    elif questions.waiting:
+        yield fact(
+            "asks", f"{questions.waiting} waiting for you: f2 lists them, M declines all until exit", "$text-warning"
+        )
     else:
         yield fact("asks", "nothing now: M declines whatever comes, until mcphost exits")
-    for number, folder in enumerate(asks.folders[:SHOWN]):
+    for number, folder in enumerate(questions.folders[:SHOWN]):
         yield Fact("" if number else "sees folders", folder_words(folder, server))
-    if not asks.folders:
+    if not questions.folders:
         yield fact("sees folders", "none: f chooses some")
-    elif len(asks.folders) > SHOWN:
-        yield fact("", f"and {len(asks.folders) - SHOWN} more: f lists all")
-    yield fact("last asked", asked_words(asks.told, now))
-    yield from _models(asks)
+    elif len(questions.folders) > SHOWN:
+        yield fact("", f"and {len(questions.folders) - SHOWN} more: f lists all")
+    yield fact("last asked", last_request_words(questions.sent_roots, now))
+    yield from _models(questions)
 
 
-def _models(asks: ServerQuestions) -> Iterator[Fact]:
-    if asks.rule is None or asks.spent is None:
+def _models(questions: ServerQuestions) -> Iterator[Fact]:
+    if questions.rule is None or questions.sampling_usage is None:
         yield fact("models", "it may ask for none: its capabilities.sampling is off")
         return
-    yield fact("models", f"{_VERDICTS[asks.rule.verdict, asks.rule.review]} · {show_line(asks.rule.rule, 80)}")
-    yield fact("used of them", f"{spent_words(asks.spent)} (this run)")
-    if asks.spent.paused:
-        yield fact("▲ paused", f"{show_line(asks.spent.paused, 120)}: b lets it go on", "bold $text-warning")
+    yield fact(
+        "models",
+        f"{_POLICY_WORDS[questions.rule.verdict, questions.rule.review]} · {show_line(questions.rule.rule, 80)}",
+    )
+    yield fact("used of them", f"{usage_words(questions.sampling_usage)} (this run)")
+    if questions.sampling_usage.paused:
+        yield fact(
+            "▲ paused", f"{show_line(questions.sampling_usage.paused, 120)}: b lets it go on", "bold $text-warning"
+        )
 
 
-_VERDICTS: Final[Mapping[tuple[PolicyVerdict, bool], str]] = {
+_POLICY_WORDS: Final[Mapping[tuple[PolicyVerdict, bool], str]] = {
     (PolicyVerdict.ASK, True): "you are asked before one is, and before its answer is sent",
     (PolicyVerdict.ASK, False): "you are asked before one is; its answer is sent at once",
     (PolicyVerdict.ALLOW, True): "one is asked at once; you see its answer before it is sent",
@@ -130,13 +140,13 @@ _VERDICTS: Final[Mapping[tuple[PolicyVerdict, bool], str]] = {
     (PolicyVerdict.DENY, True): "none is asked",
     (PolicyVerdict.DENY, False): "none is asked",
 }
-"""What becomes of a request for a model's answer."""
+"""What happens to sampling requests."""
 
 
 EMPTY = "Choose a server on the left and press enter: its version, capabilities, instructions and errors appear here."
 
-LOOK_AGAIN: Final = 2.0
-"""Seconds in which a card that is drawn again does not look again at what the program takes."""
+MEASURE_INTERVAL: Final = 2.0
+"""Seconds for which a card that is drawn again does not measure the program again."""
 
 HOW_TO_GO_ON = {
     ServerState.FAILED: "press r to try again",
@@ -146,8 +156,6 @@ HOW_TO_GO_ON = {
 
 
 class ServerCard(VerticalScroll):
-    """Everything known about one server."""
-
     HELP = (
         "A server's card: version, capabilities, instructions, irregularities, and stderr where it failed.\n"
         "r restarts the server or retries now, P asks it for a sign of life, T lists its tasks, y copies the card.\n"
@@ -183,7 +191,7 @@ class ServerCard(VerticalScroll):
     """
 
     class UsageRead(Message):
-        """The memory and processor use of the server's program was read."""
+        """The use of memory and processor was measured."""
 
     @dataclass
     class SignOutRequested(Message):
@@ -201,15 +209,14 @@ class ServerCard(VerticalScroll):
         super().__init__()
         self._host = host
         self._connection: Connection | None = None
-        self._answering: str | None = None
+        self._pingable: str | None = None
         self._shown: tuple[str, str] = ("", "")
         self._muted = self._budget = False
         self._program: str | None = None
-        self._looked = ("", 0.0)
+        self._measured = ("", 0.0)
         self._facts = FactsTable([Fact("", Content(EMPTY), wide=True)])
 
     def compose(self) -> ComposeResult:
-        """One list of facts."""
         yield self._facts
 
     def show_server(
@@ -217,36 +224,37 @@ class ServerCard(VerticalScroll):
         connection: Connection | None,
         now: float,
         dropped: int = 0,
-        account: Account = NOBODY,
-        asks: ServerQuestions = QUIET,
-        seen: SeenUsage | None = None,
+        sign_in: SignInSummary = NOBODY,
+        questions: ServerQuestions = NO_QUESTIONS,
+        program: ProgramUsage | None = None,
     ) -> None:
-        """Draw this server's card; ``now`` is the host's clock, ``dropped`` its log lines over the rate.
+        """Draw this server's card; ``now`` is a monotonic time, ``dropped`` counts log lines above the rate.
 
-        ``seen`` is what its program was seen to take; None where there is none to look at.
+        ``program`` is the use of its program; None without a program.
         """
         self._connection = connection
         self.border_title = "Server" if connection is None else Content(f"Server · {connection.name}")
         nothing = [Fact("", Content(EMPTY), wide=True)]
-        self._facts.show_facts(nothing if connection is None else card(connection, now, dropped, account, asks, seen))
-        self._program = connection.name if connection is not None and seen is not None else None
-        self._look_again()
-        self._muted = asks.muted
-        self._budget = asks.spent is not None and has_budget(asks.spent)
+        self._facts.show_facts(
+            nothing if connection is None else card(connection, now, dropped, sign_in, questions, program)
+        )
+        self._program = connection.name if connection is not None and program is not None else None
+        self._measure_again()
+        self._muted = questions.muted
+        self._budget = questions.sampling_usage is not None and has_budget(questions.sampling_usage)
         answering = connection.name if connection is not None and connection.ready else None
-        shown = ("", "") if connection is None else (connection.name, key_of(connection, account))
-        if (answering, shown) != (self._answering, self._shown):
-            self._answering, self._shown = answering, shown
-            if self.is_attached:  # while mcphost leaves, it may be taken down before its servers are
+        shown = ("", "") if connection is None else (connection.name, key_of(connection, sign_in))
+        if (answering, shown) != (self._pingable, self._shown):
+            self._pingable, self._shown = answering, shown
+            if self.is_attached:  # the card may be removed before its servers when mcphost exits
                 self.refresh_bindings()
 
     @property
     def text(self) -> str:
-        """The card without styles, its lines unbroken."""
+        """The card without styles, its lines unwrapped."""
         return self._facts.text
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only a server that is ready can be pinged, and only one at an address signed in to."""
         if action in ("sign_in", "sign_out"):
             return action == self._shown[1]
         if action == "budget":
@@ -255,16 +263,16 @@ class ServerCard(VerticalScroll):
             return bool(self._shown[0])
         if action == "usage":
             return self._program is not None
-        return self._answering is not None if action == "ping" else True
+        return self._pingable is not None if action == "ping" else True
 
     def on_show(self) -> None:
-        """It came into view: what the program takes may be another by now."""
+        """Measure again: the usage may have changed."""
         self.action_usage()
 
     def action_usage(self) -> None:
-        """Read what the server's program takes of the machine."""
+        """Measure the memory and processor use of the server's program."""
         if self._program is not None and self._connection is not None:
-            self._looked = (self._program, time.monotonic())
+            self._measured = (self._program, time.monotonic())
             work = partial(self._read_usage, self._connection)
             _: Worker[None] = self.run_worker(work, group="usage", exclusive=True)
 
@@ -272,14 +280,14 @@ class ServerCard(VerticalScroll):
         await self._host.process_usage.read(connection)
         self.post_message(self.UsageRead())
 
-    def _look_again(self) -> None:
-        """Look anew where this is in view, and drawn for a reason of its own: nothing here keeps time."""
-        of, at = self._looked
-        if (of != self._program or time.monotonic() - at > LOOK_AGAIN) and self.is_on_screen:
+    def _measure_again(self) -> None:
+        """Measure again if the card is in view, but only when it is drawn anyway: nothing here polls."""
+        of, at = self._measured
+        if (of != self._program or time.monotonic() - at > MEASURE_INTERVAL) and self.is_on_screen:
             self.action_usage()
 
     def action_ping(self) -> None:
-        if self._answering is not None and self._connection is not None:
+        if self._pingable is not None and self._connection is not None:
             self.app.run_worker(self._ping(self._connection))
 
     async def _ping(self, connection: Connection) -> None:
@@ -291,36 +299,34 @@ class ServerCard(VerticalScroll):
             self.notify(f"{connection.name} answered a ping in {duration_text(answer.seconds)}.", markup=False)
 
     def action_restart(self) -> None:
-        """Disconnect the server and connect anew, or retry now."""
+        """Reconnect, or retry now."""
         if self._connection is not None:
             self._connection.restart()
 
     def action_sign_in(self) -> None:
-        """Sign in to the server, or show the sign-in that runs."""
+        """Sign in, or show the sign-in that runs."""
         self.post_message(SignInRequested(self._shown[0]))
 
     def action_sign_out(self) -> None:
-        """Ask, then sign out."""
+        """Ask the user, then sign out."""
         self.post_message(self.SignOutRequested(self._shown[0]))
 
     def action_forget(self) -> None:
-        """Ask, then forget everything about the server."""
+        """Ask the user, then forget everything about the server."""
         self.post_message(self.ForgetRequested(self._shown[0]))
 
     def action_folders(self) -> None:
-        """Choose which roots the server is told of."""
         self.post_message(RootsRequested(self._shown[0]))
 
     def action_mute(self) -> None:
-        """Decline everything the server asks, or take that back."""
+        """Decline everything the server asks, or ask the user again."""
         self.post_message(MuteToggled(self._shown[0], not self._muted))
 
     def action_budget(self) -> None:
-        """Ask, then raise the server's sampling budget."""
+        """Ask the user, then raise the server's sampling budget."""
         self.post_message(BudgetRequested(self._shown[0]))
 
     def action_copy(self) -> None:
-        """Put the card on the clipboard."""
         self.app.copy_to_clipboard(self.text)
         self.notify("The card is on the clipboard.")
 
@@ -329,19 +335,19 @@ def card(
     connection: Connection,
     now: float,
     dropped: int,
-    account: Account = NOBODY,
-    asks: ServerQuestions = QUIET,
-    seen: SeenUsage | None = None,
+    sign_in: SignInSummary = NOBODY,
+    questions: ServerQuestions = NO_QUESTIONS,
+    program: ProgramUsage | None = None,
 ) -> Iterator[Fact]:
-    """What the card says."""
+    """All facts of the card."""
     yield from _state(connection, now)
-    yield from usage_facts(seen)
-    yield from account_facts(connection, account)
+    yield from usage_facts(program)
+    yield from sign_in_facts(connection, sign_in)
     yield from _session(connection)
     yield from _tools(connection)
-    yield from asks_facts(connection.name, asks, now)
+    yield from question_facts(connection.name, questions, now)
     yield from _irregularities(connection, dropped)
-    yield from _last_words(connection, now)
+    yield from _last_stderr(connection, now)
     yield from _instructions(connection)
 
 
@@ -404,18 +410,18 @@ def _tools(connection: Connection) -> Iterator[Fact]:
 
 
 def _irregularities(connection: Connection, dropped: int) -> Iterator[Fact]:
-    odd = connection.violations
-    if odd.stray:
-        text = f"{odd.stray} lines that are no messages; the first: {show_line(odd.first_stray, 120)}"
+    violations = connection.violations
+    if violations.stray:
+        text = f"{violations.stray} lines that are no messages; the first: {show_line(violations.first_stray, 120)}"
         yield fact("stray stdout", text, "$text-warning")
-    if odd.malformed:
-        text = f"{odd.malformed} messages dropped; the last: {show_line(odd.last_malformed, 120)}"
+    if violations.malformed:
+        text = f"{violations.malformed} messages dropped; the last: {show_line(violations.last_malformed, 120)}"
         yield fact("malformed", text, "$text-warning")
     if dropped:
         yield fact("log lines", f"{dropped} dropped: too many a second", "$text-warning")
 
 
-def _last_words(connection: Connection, now: float) -> Iterator[Fact]:
+def _last_stderr(connection: Connection, now: float) -> Iterator[Fact]:
     last = connection.last_failure if connection.ready else None
     process = connection.process if last is None else last.process
     if last is not None:

@@ -15,14 +15,12 @@ from mcphost.tui.main.screen import MainScreen
 
 
 class ServersController:
-    """Acts for the server list and the logs of ``app`` on ``host``."""
-
     def __init__(self, app: App[Any], host: Host, main: MainScreen) -> None:
         self._app, self._host, self._main = app, host, main
 
     def choose_level(self, name: str | None) -> None:
-        """Let the user choose which log messages this server sends; None: the server under the cursor."""
-        from mcphost.tui.logs.level import LevelScreen
+        """Let the user choose the least log level that this server sends; None: the selected server."""
+        from mcphost.tui.logs.dialogs import LevelScreen
 
         name = name or self._main.servers.chosen
         if name is None:

@@ -1,4 +1,4 @@
-"""The servers: a list with their state; keys start, stop and restart them."""
+"""The list of servers with their states; keys start, stop and restart them."""
 
 from __future__ import annotations
 
@@ -22,18 +22,16 @@ from mcphost.tui.kit.rows import Cell, RowList, columns
 
 @dataclass(frozen=True, slots=True)
 class ServerRow:
-    """A row: a server, or None for all of them together."""
+    """A server, or None for all of them."""
 
     connection: Connection | None
     tools: int
     seconds: float = 0.0
-    """Until the next try."""
+    """Until the next retry."""
     signing_in: bool = False
 
 
 class ServersPane(Vertical):
-    """The list of servers."""
-
     HELP = (
         "Servers, as configured. ● ready  ◐ starting  ↻ trying again  ▲ needs sign-in  ✖ failed  ◌ off.\n"
         "enter opens a server's card, space switches it on or off, r restarts it or retries now, S signs in to one\n"
@@ -57,7 +55,7 @@ class ServersPane(Vertical):
 
     @dataclass
     class Highlighted(Message):
-        """The cursor is on this server; None: on all of them."""
+        """The cursor moved to this server; None: to all of them."""
 
         server: str | None
 
@@ -76,7 +74,7 @@ class ServersPane(Vertical):
         yield self.rows
 
     def show_servers(self, servers: Sequence[Connection], now: float, signing_in: Collection[str] = ()) -> None:
-        """These are the servers; ``now`` is the host's monotonic clock, ``signing_in`` who of them is signed in to."""
+        """``now`` is a monotonic time; ``signing_in`` names the servers with a sign-in in progress."""
         rows = [ServerRow(None, sum(len(server.tools) for server in servers))]
         for each in servers:
             left = max(0.0, each.retry_at - now) if each.retry_at else 0.0
@@ -88,17 +86,16 @@ class ServersPane(Vertical):
 
     @property
     def chosen(self) -> str | None:
-        """The server under the cursor; None for all."""
+        """The selected server; None for all."""
         row = self.rows.item
         return _name(row) if row is not None else None
 
     @property
     def keeping_tasks(self) -> bool:
-        """Does any of them keep tasks?"""
         return any(row.connection is not None and keeps_tasks(row.connection) for row in self.rows.items)
 
     def choose(self, server: str) -> None:
-        """Put the cursor on this server."""
+        """Select this server."""
         names = [_name(row) for row in self.rows.items]
         if server in names:
             self.rows.highlighted = names.index(server)
@@ -116,35 +113,34 @@ class ServersPane(Vertical):
         self.post_message(self.Selected(_name(event.item)))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """One signs in where that is needed; elsewhere the key is another's."""
+        """Only a server that needs a sign-in uses this key."""
         row = self.rows.item
         return action != "sign_in" or (row is not None and _wants_sign_in(row))
 
     def action_sign_in(self) -> None:
-        """Sign in to the server, or show the sign-in that runs."""
+        """Sign in, or show the sign-in that runs."""
         if self.chosen is not None:
             self.post_message(SignInRequested(self.chosen))
 
     def action_on_off(self) -> None:
-        """Start a server that is at rest or failed, else stop it."""
+        """Start a server that is stopped or failed, else stop it."""
         server = self._connection
         if server is not None:
             off = server.state in (ServerState.STOPPED, ServerState.DISABLED, ServerState.FAILED)
             server.start() if off else server.stop()
 
     def action_restart(self) -> None:
-        """Disconnect the server and connect anew, or retry now."""
+        """Reconnect, or retry now."""
         if self._connection is not None:
             self._connection.restart()
 
     def action_level(self) -> None:
-        """Choose which log messages the server sends."""
         if self.chosen is not None:
             self.post_message(LogLevelRequested(self.chosen))
 
     @property
     def _connection(self) -> Connection | None:
-        """The server under the cursor; None for all."""
+        """The selected server; None for all."""
         row = self.rows.item
         return None if row is None else row.connection
 
@@ -172,7 +168,7 @@ def _row(row: ServerRow, width: int) -> Content:
 
 
 _NEEDED, _SIGNING_IN = ("S sign in", "sign in", ""), ("signing in", "signing", "")
-"""What is said of a server, by the room there is."""
+"""Remarks on a server, by the room there is."""
 
 
 def _remark(row: ServerRow) -> str:
@@ -187,5 +183,5 @@ def _remark(row: ServerRow) -> str:
 
 
 def has_countdown(servers: Sequence[Connection]) -> bool:
-    """Does any row show a time that runs?"""
+    """Is a countdown shown?"""
     return any(server.retry_at is not None for server in servers)

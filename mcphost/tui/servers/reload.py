@@ -1,4 +1,4 @@
-"""Going over to a changed configuration file: read, shown, and applied where the user says so."""
+"""Reloads the configuration: reads the file, shows the changes, and applies them if the user agrees."""
 
 from __future__ import annotations
 
@@ -6,25 +6,23 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import ClassVar
 
-from textual.app import App, ComposeResult
+from textual.app import App
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
-from textual.screen import ModalScreen
 
 from mcphost.config import UI, Changes, Config, compare
 from mcphost.errors import McphostError
 from mcphost.host.host import Host
-from mcphost.host.start_info import ReloadedConfig
 from mcphost.protocol.display import show, show_line
-from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
-from mcphost.tui.kit.modal import KEYS
+from mcphost.tui.kit.facts_table import Fact, fact
+from mcphost.tui.kit.modal import KEYS, AskScreen
+from mcphost.tui.start_info import ReloadedConfig
 
 Read = Callable[[], ReloadedConfig]
-"""Reads the configuration; waits for the disk. Raises ConfigError."""
+"""Reads the configuration. Blocks on the disk; raises ConfigError."""
 
 
 async def reload(app: App[None], host: Host, read: Read, apply_ui: Callable[[UI, UI], None]) -> None:
-    """Read the file again, show what would change, and apply it if the user agrees.
+    """Read the file, show the changes, and apply them if the user agrees.
 
     ``apply_ui`` gets ``[ui]`` as it was and as it is now.
     """
@@ -46,8 +44,8 @@ async def reload(app: App[None], host: Host, read: Read, apply_ui: Callable[[UI,
         apply_ui(before.ui, fresh.config.ui)
 
 
-class ReloadScreen(ModalScreen[bool]):
-    """Shows the difference; dismissed with True when it is to be applied."""
+class ReloadScreen(AskScreen, inherit_bindings=False):
+    """Dismissed with True to apply the changes."""
 
     HELP = (
         "The configuration file changed. What is listed here happens when you apply it; other servers go on.\n"
@@ -61,29 +59,12 @@ class ReloadScreen(ModalScreen[bool]):
     ]
 
     DEFAULT_CSS = """
-    ReloadScreen {
-        align: center bottom;
-        background: $background 40%;
-        & > VerticalScroll {
-            width: 100%; max-width: 140; height: auto; max-height: 80%;
-            border: round $border; background: $surface; padding: 0 1;
-        }
-    }
+    ReloadScreen { & > .dialog { max-height: 80%; } }
     """
 
     def __init__(self, changes: Changes, old: Config, new: Config) -> None:
-        super().__init__()
-        self._changes, self._old, self._new = changes, old, new
-
-    def compose(self) -> ComposeResult:
-        """The list in a frame."""
-        with VerticalScroll() as frame:
-            frame.border_title = "The configuration changed"
-            frame.border_subtitle = "y apply · n leave it as it is"
-            yield FactsTable(list(_facts(self._changes, self._old, self._new)), labels=18)
-
-    def action_close(self, apply: bool) -> None:
-        self.dismiss(apply)
+        facts = list(_facts(changes, old, new))
+        super().__init__("The configuration changed", facts, "apply", "leave it as it is", labels=18)
 
 
 def _facts(changes: Changes, old: Config, new: Config) -> Iterator[Fact]:
@@ -108,7 +89,7 @@ def _what_runs(config: Config, name: str) -> str:
     words = [f"would run: {show(server.identity, limit=2000)}"]
     if server.cwd:
         words.append(f"in {show_line(server.cwd)}")
-    given = [*server.env, *server.env_vars, *server.http_headers, *server.env_http_headers]
-    if given:
-        words.append(f"given {show_line(', '.join(given), 400)}")
+    variables = [*server.env, *server.env_vars, *server.http_headers, *server.env_http_headers]
+    if variables:
+        words.append(f"given {show_line(', '.join(variables), 400)}")
     return "\n".join(words)

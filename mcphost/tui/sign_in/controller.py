@@ -1,4 +1,4 @@
-"""Begins sign-ins and shows them, signs out, and forgets servers."""
+"""Starts and shows sign-ins, signs out, and forgets servers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from mcphost.protocol.display import show, show_line
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.inbox.queue import QuestionQueue
 from mcphost.tui.kit.facts_table import Fact, fact
-from mcphost.tui.main.refresh import MainScreenUpdater
-from mcphost.tui.sign_in.account import AccountBook
+from mcphost.tui.main.updater import MainScreenUpdater
+from mcphost.tui.sign_in.status import SignInStatusCache
 
 
 class SignInController:
-    """Acts for the sign-in screen and the server card of ``app`` on ``host``; keeps ``accounts`` up to date."""
+    """Acts for the sign-in screen and the server card of ``app`` on ``host``; keeps ``sign_in_status`` up to date."""
 
     def __init__(
         self,
@@ -32,16 +32,16 @@ class SignInController:
         host: Host,
         approver: ScreenApprover,
         questions: QuestionQueue,
-        accounts: AccountBook,
+        sign_in_status: SignInStatusCache,
         updater: MainScreenUpdater,
     ) -> None:
         self._app, self._host, self._approver, self._questions = app, host, approver, questions
-        self._accounts, self._updater = accounts, updater
+        self._sign_in_status, self._updater = sign_in_status, updater
         self._fetched: tuple[str, ServerState] | None = None
-        """The server whose status was fetched last, and its state then: a flood of events asks no keychain."""
+        """The server whose status was fetched last, and its state then, so that events do not query the keychain
+        needlessly."""
 
     def fetch_status(self, server: str | None) -> None:
-        """Fetch the sign-in status of this server, and show it."""
         connection = self._host.servers.get(server or "")
         if connection is not None and connection.config.signs_in:
             self._fetched = (connection.name, connection.state)
@@ -49,7 +49,9 @@ class SignInController:
             _: Worker[None] = self._app.run_worker(work, group="sign-in-status", exclusive=True)
 
     def changed(self, events: Iterable[Event], chosen: str | None) -> None:
-        """Show changes on their screen or else in a note; fetch the status of the ``chosen`` server anew."""
+        """Show changes of sign-ins on their screens, else as a notification; fetch the ``chosen`` server's status if
+        needed.
+        """
         for event in events:
             if isinstance(event, SignInChanged):
                 self._sign_in_changed(event.sign_in)
@@ -58,7 +60,7 @@ class SignInController:
             self.fetch_status(chosen)
 
     def sign_in(self, server: str) -> None:
-        """Begin to sign in, or join the sign-in that runs; either way show it."""
+        """Start a sign-in or join the one that runs, and show it."""
         from mcphost.tui.sign_in.screen import SignInScreen
 
         if len(self._app.screen_stack) > 1:
@@ -72,7 +74,7 @@ class SignInController:
         self._questions.unpark(set(self._questions_of(sign_in)))
 
     def sign_out(self, server: str) -> None:
-        """Ask, then sign out."""
+        """Ask the user, then sign out."""
         facts = [
             fact("server", show_line(server, 60)),
             fact("then", "Its tokens are revoked where that is offered, and forgotten here. It will want a sign-in."),
@@ -80,7 +82,7 @@ class SignInController:
         self._ask(f"Sign out of {show_line(server, 40)}?", facts, "sign out", partial(self._sign_out, server))
 
     def forget(self, server: str) -> None:
-        """Ask, then forget everything about a server."""
+        """Ask the user, then forget everything about a server."""
         facts = [
             fact("server", show_line(server, 60)),
             fact("forgotten", "its tokens, and who mcphost is at the place that signs in"),
@@ -92,13 +94,12 @@ class SignInController:
         self._ask(f"Forget everything about {name}?", facts, "forget it", partial(self._forget, server))
 
     def commands(self) -> Iterator[SystemCommand]:
-        """Yield what the palette offers."""
         for name, connection in self._host.servers.items():
             called = show_line(name, 60)
             if connection.config.signs_in:
                 about = "Through the browser, or see how that goes"
                 yield SystemCommand(f"Sign in to {called}", about, lambda name=name: self.sign_in(name))
-                if self._accounts.of(name).signed_in:
+                if self._sign_in_status.of(name).signed_in:
                     about = "Its tokens are revoked and forgotten"
                     yield SystemCommand(f"Sign out of {called}", about, lambda name=name: self.sign_out(name))
             about = "Tokens, what you allowed, what was learned; asks first"
@@ -111,7 +112,7 @@ class SignInController:
                 yield number
 
     def _ended(self, events: Iterable[Event]) -> bool:
-        """Did some sign-in end?"""
+        """Did a sign-in end?"""
         found = (self._host.sign_ins.all.get(event.sign_in) for event in events if isinstance(event, SignInChanged))
         return any(each is not None and each.state.ended for each in found)
 
@@ -122,20 +123,20 @@ class SignInController:
         if sign_in is None:
             return
         stack = self._app.screen_stack
-        seen = [each for each in stack if isinstance(each, SignInScreen) and each.sign_in is sign_in]
-        for screen in seen:
+        screens = [each for each in stack if isinstance(each, SignInScreen) and each.sign_in is sign_in]
+        for screen in screens:
             screen.call_later(screen.refresh_sign_in)
-        if not seen and sign_in.state is SignInState.DONE:
+        if not screens and sign_in.state is SignInState.DONE:
             self._app.notify(f"Signed in to {show_line(sign_in.server, 60)}.", markup=False)
-        elif not seen and sign_in.state is SignInState.FAILED:
+        elif not screens and sign_in.state is SignInState.FAILED:
             words = f"Not signed in to {show_line(sign_in.server, 60)}: {sign_in.error}"
             self._app.notify(show(words, limit=400), severity="error", timeout=15, markup=False)
 
     async def _fetch_status(self, server: str) -> None:
         try:
-            self._accounts.statuses[server] = await self._host.sign_ins.status(server)
-        except McphostError:  # nobody can be signed in there; why is said when somebody tries
-            self._accounts.statuses.pop(server, None)
+            self._sign_in_status.statuses[server] = await self._host.sign_ins.status(server)
+        except McphostError:  # no sign-in is possible there; an attempt says why
+            self._sign_in_status.statuses.pop(server, None)
         self._updater.card()
 
     def _ask(self, title: str, facts: list[Fact], yes: str, act: Callable[[], Awaitable[str]]) -> None:

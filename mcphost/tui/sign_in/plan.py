@@ -1,4 +1,4 @@
-"""The question whether to sign in like this: all there is to know, the scopes to choose from, and the answers."""
+"""The question of a sign-in: what the user should know, the scopes, and the answers."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ from mcphost.auth.ports import ClientOrigin, SignInConsent, SignInPlan
 from mcphost.dataclass import dataclass
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.host_names import HostName, host_in, warnings_of
-from mcphost.tui.consent.answers import AnswerOption, AnswerOptions
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
-from mcphost.tui.kit.modal import ReadToEnd
+from mcphost.tui.kit.modal import AnswerOption, AnswerOptions, ReadToEnd
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
 LONG = 2000
-"""Characters of one address that are shown; longer ones are refused before they get here, or cut with a count."""
+"""Characters of an address; longer ones are rejected earlier, or cut here with a count."""
 
 
 def plan_facts(server: str, plan: SignInPlan) -> Iterator[Fact]:
-    """All a person should know before they agree; what warns comes first. ``server`` is its configured name."""
+    """What the user should know before agreeing, warnings first. ``server`` is the configured name."""
     if plan.problem:
         yield fact("asked again", show(plan.problem, limit=600), "$text-warning")
     for warning in warnings(plan):
@@ -41,7 +40,7 @@ def plan_facts(server: str, plan: SignInPlan) -> Iterator[Fact]:
 
 
 def warnings(plan: SignInPlan) -> list[str]:
-    """What a careful person should know: of the flow, and of the letters of its hosts."""
+    """Warnings about the flow, and about the characters of host names."""
     return [*plan.warnings, *warnings_of(plan.urls)]
 
 
@@ -76,8 +75,8 @@ def _client(plan: SignInPlan) -> Iterator[Fact]:
     yield fact("mcphost is", words)
 
 
-def asked_for(plan: SignInPlan) -> str:
-    """A few words for a list: where, and how much."""
+def plan_line(plan: SignInPlan) -> str:
+    """Where to sign in and the number of scopes, for a list."""
     many = len(plan.scopes)
     scopes = f", {many} scope{'' if many == 1 else 's'}" if many else ""
     return f"sign in at {host_in(plan.issuer).wire}{scopes}"
@@ -85,15 +84,15 @@ def asked_for(plan: SignInPlan) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A scope as it came; ``granted``: by an earlier sign-in."""
+    """A scope as it came; ``granted`` by an earlier sign-in."""
 
     name: str
     granted: bool
-    asked: bool = True
+    requested: bool = True
 
 
 class ScopeList(RowList[Scope]):
-    """Check boxes; ``chosen`` is what is left."""
+    """Check boxes; ``chosen`` are the checked scopes."""
 
     HELP = "What will be asked for. space takes one away or puts it back; enter goes on to the answers."
 
@@ -102,30 +101,27 @@ class ScopeList(RowList[Scope]):
     ]
 
     class Toggled(Message):
-        """What will be asked for changed."""
+        """The user checked or unchecked a scope."""
 
     def __init__(self, scopes: Iterable[str], granted: Iterable[str], *, id: str | None = None) -> None:
         super().__init__(_row, id=id)
-        held = set(granted)
-        self.set_items([Scope(each, each in held) for each in scopes], keep=lambda scope: scope.name)
+        granted_before = set(granted)
+        self.set_items([Scope(each, each in granted_before) for each in scopes], keep=lambda scope: scope.name)
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """What will be asked for."""
-        return tuple(scope.name for scope in self.items if scope.asked)
+        return tuple(scope.name for scope in self.items if scope.requested)
 
     def action_ask_or_not(self) -> None:
-        """Ask for the one under the cursor, or do not."""
         at = self.highlighted
         if at is None:
             return
         items = list(self.items)
-        items[at] = replace(items[at], asked=not items[at].asked)
+        items[at] = replace(items[at], requested=not items[at].requested)
         self.set_items(items)
         self.post_message(self.Toggled())
 
     def on_click(self, event: events.Click) -> None:
-        """A click on the box is the same."""
         row = round(self.scroll_y) + event.y
         if event.x < 6 and row < len(self.items):
             self.highlighted = row
@@ -133,9 +129,9 @@ class ScopeList(RowList[Scope]):
 
 
 def _row(scope: Scope, width: int) -> Content:
-    box = "[x]" if scope.asked else "[ ]"
+    box = "[x]" if scope.requested else "[ ]"
     remark = "granted before" if scope.granted else ""
-    style = "" if scope.asked else "$foreground-muted"
+    style = "" if scope.requested else "$foreground-muted"
     return columns(
         width,
         [
@@ -147,7 +143,7 @@ def _row(scope: Scope, width: int) -> Content:
 
 
 LEAST: Final = 3
-"""Rows of what is asked about that are on screen, however little room there is."""
+"""Rows of the facts that are always on screen."""
 
 
 class AgreePanel(Vertical):
@@ -167,7 +163,7 @@ class AgreePanel(Vertical):
 
     @dataclass
     class Chosen(Message):
-        """The user chose this answer; it is the screen's action."""
+        """The user chose this answer; ``action`` is the screen's."""
 
         action: str
 
@@ -176,9 +172,9 @@ class AgreePanel(Vertical):
         self.plan = plan
         self.scopes = ScopeList(plan.scopes, plan.granted)
         self.answers = AnswerOptions()
-        self._what = ReadToEnd(FactsTable(plan_facts(server, plan), labels=15))
-        self._what.styles.max_height = LEAST  # until it is known what fits: what is cut off was not seen
-        self._asked_for, self._hint = Static(classes="note", markup=False), Static(classes="hint", markup=False)
+        self._facts_area = ReadToEnd(FactsTable(plan_facts(server, plan), labels=15))
+        self._facts_area.styles.max_height = LEAST  # until the height is known: what is cut off does not count as seen
+        self._scopes_line, self._hint = Static(classes="note", markup=False), Static(classes="hint", markup=False)
         self._client_id = Input(
             placeholder="as the authorization server gave it to you", compact=True, select_on_focus=False
         )
@@ -186,9 +182,8 @@ class AgreePanel(Vertical):
         self._missing = ""
 
     def compose(self) -> ComposeResult:
-        """The plan, the scopes, the fields where they are needed, what is missing, the answers."""
-        yield self._what
-        yield self._asked_for
+        yield self._facts_area
+        yield self._scopes_line
         if self.plan.scopes:
             yield self.scopes
         if self.asks_for_client:
@@ -198,32 +193,32 @@ class AgreePanel(Vertical):
         yield self.answers
 
     def on_mount(self) -> None:
-        """The cursor stands where no harm is done."""
+        """Select the safe answer if care is needed."""
         careful = bool(warnings(self.plan)) or self.plan.obtained
         self.answers.offer(_answers(self.plan), at="n" if careful else "y")
         (self._client_id if self.asks_for_client else self.answers).focus()
         self._count()
-        self.call_after_refresh(self._tell_hint)
+        self.call_after_refresh(self._update_hint)
 
     def on_resize(self) -> None:
-        """Nothing that came from outside pushes the answers off the screen."""
-        fixed = 4 + 1 + 1 + 2 * self.asks_for_client  # answers, what is asked for, hint, fields
+        """Limit the facts and the scopes, so that the answers stay on screen."""
+        fixed = 4 + 1 + 1 + 2 * self.asks_for_client  # the answers, the scopes' line, the hint, the fields
         rows = min(len(self.plan.scopes), max(2, (self.size.height - fixed) // 3))
         self.scopes.styles.height = rows
-        self._what.styles.max_height = max(LEAST, self.size.height - fixed - rows)
+        self._facts_area.styles.max_height = max(LEAST, self.size.height - fixed - rows)
 
     @property
     def asks_for_client(self) -> bool:
-        """Must the user say who mcphost is there?"""
+        """Must the user enter a client id?"""
         return self.plan.client is ClientOrigin.ASKED
 
-    def choice(self) -> SignInConsent | None:
-        """What is agreed to; None while something is missing, which is then said and shown."""
-        if not self._what.reached:
+    def consent(self) -> SignInConsent | None:
+        """What the user agrees to; None while something is missing, which is then shown."""
+        if not self._facts_area.reached:
             return None
         name = self._client_id.value.strip()
         if self.asks_for_client and not name:
-            self._tell_missing("a client id is needed")
+            self._show_missing("a client id is needed")
             self._client_id.focus()
             return None
         secret = self._secret.value
@@ -231,12 +226,11 @@ class AgreePanel(Vertical):
         return SignInConsent(self.scopes.chosen, name, secret)
 
     def page(self, direction: int) -> None:
-        """Scroll what is asked about by a page."""
-        self._what.page(direction)
+        self._facts_area.page(direction)
 
     @on(ScopeList.Toggled)
     def _count(self) -> None:
-        self._asked_for.update(_asked_for(self.plan, len(self.scopes.chosen)))
+        self._scopes_line.update(_scopes_line(self.plan, len(self.scopes.chosen)))
 
     @on(RowList.Selected)
     def _selected(self, event: RowList.Selected[AnswerOption | Scope]) -> None:
@@ -254,15 +248,15 @@ class AgreePanel(Vertical):
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
         event.stop()
-        self._tell_missing("")
+        self._show_missing("")
 
-    def _tell_missing(self, words: str) -> None:
+    def _show_missing(self, words: str) -> None:
         self._missing = words
-        self._tell_hint()
+        self._update_hint()
 
     @on(ReadToEnd.Reached)
-    def _tell_hint(self) -> None:
-        more = "" if self._what.reached else "▼ more above: space (in a field: page down) until its end, then y"
+    def _update_hint(self) -> None:
+        more = "" if self._facts_area.reached else "▼ more above: space (in a field: page down) until its end, then y"
         self._hint.update(more or (f"✖ {self._missing}" if self._missing else ""))
         self._hint.display = bool(more or self._missing)
 
@@ -280,7 +274,7 @@ def _answers(plan: SignInPlan) -> Iterator[AnswerOption]:
     yield AnswerOption("p", "leave it in the inbox (f2)", "park")
 
 
-def _asked_for(plan: SignInPlan, chosen: int) -> str:
+def _scopes_line(plan: SignInPlan, chosen: int) -> str:
     if plan.obtained:
         return f"scopes         granted: {show_line(' '.join(plan.granted) or 'none', 200)}"
     if not plan.scopes:

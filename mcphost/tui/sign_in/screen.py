@@ -1,7 +1,4 @@
-"""One attempt to sign in, from the first question to its end: what is asked of you, and every step beside or below it.
-
-Shows the handle of the host and acts on it; it holds nothing that must not be seen.
-"""
+"""The dialog for a sign-in, from the question to the end, with every step."""
 
 from __future__ import annotations
 
@@ -26,8 +23,8 @@ from mcphost.tui.kit.messages import SignInRequested
 from mcphost.tui.kit.modal import QuestionDialog
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.kit.text_view import TextView
-from mcphost.tui.sign_in.end import end_facts
 from mcphost.tui.sign_in.plan import AgreePanel
+from mcphost.tui.sign_in.status import end_facts
 from mcphost.tui.sign_in.steps import (
     SignInStep,
     StepLadder,
@@ -41,11 +38,11 @@ from mcphost.tui.sign_in.steps import (
 from mcphost.tui.sign_in.visit import VisitPanel, port_of, ssh_line
 
 WIDE: Final = 130
-"""Columns from which the steps stand beside what is asked, with what the chosen one holds."""
+"""Columns from which the steps are beside the question, with the details of the selected one."""
 
 
 class SignInScreen(QuestionDialog):
-    """Shows ``sign_in``; `refresh_sign_in` when it went on. ``waiting`` is its question, where that is known."""
+    """Shows ``sign_in``; call `refresh_sign_in` when it changed. ``waiting`` is its question, if known."""
 
     HELP = (
         "Signing in to a server. First you see who wants what and where, and agree or not: nothing was registered or\n"
@@ -97,24 +94,26 @@ class SignInScreen(QuestionDialog):
         super().__init__(waiting)
         self.sign_in = sign_in
         self._entered: tuple[SignInState, SignInPlan | None] | None = None
-        self._where = Static(classes="where", markup=False)
-        self._asked, self._ladder, self._held = Vertical(classes="asked"), StepLadder(), TextView(spans=step_spans)
+        self._state_line = Static(classes="where", markup=False)
+        self._panel_area, self._ladder, self._details = (
+            Vertical(classes="asked"),
+            StepLadder(),
+            TextView(spans=step_spans),
+        )
         self._panel: AgreePanel | VisitPanel | None = None
         self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        """Where it stands; what is asked; the steps."""
         with Vertical(classes="dialog") as frame:
             frame.border_title = Content(f"Sign in to {show_line(self.sign_in.server, 60)}")
-            yield self._where
+            yield self._state_line
             with Horizontal(classes="both"):
-                yield self._asked
+                yield self._panel_area
                 with Vertical(classes="steps"):
                     yield self._ladder
-                    yield self._held
+                    yield self._details
 
     async def on_mount(self) -> None:
-        """Show it as it is."""
         self._arrange()
         self._ladder.focus()
         await self.refresh_sign_in()
@@ -122,10 +121,10 @@ class SignInScreen(QuestionDialog):
     def on_resize(self) -> None:
         self._arrange()
 
-    # What the host says.
+    # Questions and changes from the host.
 
-    def takes(self, waiting: OpenQuestion) -> bool:
-        """The question of this very attempt is asked here."""
+    def take_over(self, waiting: OpenQuestion) -> bool:
+        """Take over a question about this sign-in."""
         question = waiting.question
         if not isinstance(question, SignInQuestion) or question.sign_in != self.sign_in.number:
             return False
@@ -134,33 +133,33 @@ class SignInScreen(QuestionDialog):
         return True
 
     def withdrawn(self) -> None:
-        """The screen stays: it says what became of the attempt."""
+        """Stay open, and show how the sign-in ended."""
         self.waiting = None
         self.call_later(self.refresh_sign_in)
 
     async def refresh_sign_in(self) -> None:
-        """It went on: show how it stands."""
+        """Show the current state."""
         state = self.sign_in.state
         self._ladder.show_steps(self.sign_in)
         mark, style = mark_of(state)
-        self._where.update(Content.assemble((f"{mark} {state.value}", style), f" · {_why(self.sign_in)}"))
+        self._state_line.update(Content.assemble((f"{mark} {state.value}", style), f" · {_cause(self.sign_in)}"))
         if self._entered != (state, self.sign_in.plan):
             await self._enter(state)
-        self._tell_visit()
+        self._update_visit()
 
     async def _enter(self, state: SignInState) -> None:
-        """Another thing is asked of the user, or nothing more."""
+        """Show the panel of another state."""
         self._entered = (state, self.sign_in.plan)
         self.start_guard()
         typing = isinstance(self.focused, Input)
-        await self._asked.remove_children()
-        self._panel = self._made_panel(state)
+        await self._panel_area.remove_children()
+        self._panel = self._new_panel(state)
         self.set_class(state is SignInState.AGREEING, "-agreeing")
         self.set_class(False, "-show-steps")
         if self._panel is not None:
-            await self._asked.mount(self._panel)
+            await self._panel_area.mount(self._panel)
         elif state.ended:
-            await self._asked.mount(VerticalScroll(FactsTable(end_facts(self.sign_in)), can_focus=False))
+            await self._panel_area.mount(VerticalScroll(FactsTable(end_facts(self.sign_in)), can_focus=False))
         if state is not SignInState.AGREEING or typing:
             self._ladder.focus()
         self._keep_time(state is SignInState.VISITING)
@@ -168,12 +167,12 @@ class SignInScreen(QuestionDialog):
         self.query_one(".dialog").border_subtitle = keys_in(state)
         self.refresh_bindings()
 
-    def _made_panel(self, state: SignInState) -> AgreePanel | VisitPanel | None:
+    def _new_panel(self, state: SignInState) -> AgreePanel | VisitPanel | None:
         if state is SignInState.AGREEING and self.sign_in.plan is not None:
             return AgreePanel(self.sign_in.server, self.sign_in.plan)
         return VisitPanel() if state is SignInState.VISITING else None
 
-    def _tell_visit(self) -> None:
+    def _update_visit(self) -> None:
         link = self.sign_in.link
         if isinstance(self._panel, VisitPanel) and link is not None:
             left = self.sign_in.link_until - asyncio.get_running_loop().time()
@@ -182,17 +181,17 @@ class SignInScreen(QuestionDialog):
     def _keep_time(self, needed: bool) -> None:
         if self._timer is not None:
             self._timer.stop()
-        self._timer = self.set_interval(1.0, self._tell_visit) if needed else None
+        self._timer = self.set_interval(1.0, self._update_visit) if needed else None
 
     def _arrange(self) -> None:
         two = self.size.width >= WIDE
         self.set_class(two, "-two-columns")
         self.set_class(not two, "-one-column")
 
-    # What the user wants.
+    # Actions.
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Each state has its keys; a plan that is out of sight is not agreed to."""
+        """A plan that is not in view cannot be agreed to."""
         if action in ("agree", "decline", "park") and self.waiting is None:
             return False
         if action == "agree" and self.has_class("-show-steps", "-one-column"):
@@ -205,12 +204,12 @@ class SignInScreen(QuestionDialog):
         await self.run_action(event.action)
 
     def action_agree(self) -> None:
-        """Agree, once everything could be read and nothing is missing."""
-        choice = self._panel.choice() if isinstance(self._panel, AgreePanel) else None
-        if choice is None:
+        """Agree, once everything was on screen and nothing is missing."""
+        consent = self._panel.consent() if isinstance(self._panel, AgreePanel) else None
+        if consent is None:
             self.app.bell()
         else:
-            self.answer(Answer(allow=True, content=choice))
+            self.answer(Answer(allow=True, content=consent))
 
     def action_decline(self) -> None:
         self.answer(Answer(allow=False))
@@ -222,7 +221,7 @@ class SignInScreen(QuestionDialog):
         self.dismiss(None)
 
     def action_back(self) -> None:
-        """Out of a field; out of a question with a no; else out of the screen, and the sign-in goes on."""
+        """Leave a field; decline an open question; else close, and the sign-in continues."""
         if isinstance(self.focused, Input):
             (self._panel.answers if isinstance(self._panel, AgreePanel) else self._ladder).focus()
         elif self.has_class("-show-steps"):
@@ -233,41 +232,36 @@ class SignInScreen(QuestionDialog):
             self.dismiss(None)
 
     def action_steps(self) -> None:
-        """Show the steps in place of the question, or the question again."""
+        """Switch between the steps and the question."""
         self.toggle_class("-show-steps")
         agreeing = isinstance(self._panel, AgreePanel) and not self.has_class("-show-steps")
         (self._panel.answers if agreeing and isinstance(self._panel, AgreePanel) else self._ladder).focus()
         self.refresh_bindings()
 
     def action_page(self, direction: int) -> None:
-        """Scroll what is asked about."""
         if isinstance(self._panel, AgreePanel):
             self._panel.page(direction)
 
     def action_copy_link(self) -> None:
-        """Copy the address of the page."""
         if self.sign_in.link is not None:
             self.app.copy_to_clipboard(self.sign_in.link.url)
             self.notify("The link is on the clipboard.")
 
     def action_copy_ssh(self) -> None:
-        """Copy what to run where the browser is."""
+        """Copy the command to run where the browser is."""
         link = self.sign_in.link
         if link is not None and (port := port_of(link)) is not None:
             self.app.copy_to_clipboard(ssh_line(port))
             self.notify("Copied. YOUR-HOST is the name by which this machine is reached.")
 
     def action_open_again(self) -> None:
-        """Open the page once more."""
         self.app.run_worker(self.sign_in.reopen(), group="open-page", exclusive=True)
 
     def action_paste(self) -> None:
-        """Go to the field."""
         if isinstance(self._panel, VisitPanel):
             self._panel.focus_address()
 
     def action_code(self) -> None:
-        """Show the link as a QR code."""
         from mcphost.tui.sign_in.visit import QrScreen
 
         if self.sign_in.link is not None:
@@ -277,12 +271,12 @@ class SignInScreen(QuestionDialog):
         self.sign_in.cancel()
 
     def action_again(self) -> None:
-        """Begin another attempt, in place of this one."""
+        """Close, and start another attempt."""
         self.dismiss(None)
         self.app.post_message(SignInRequested(self.sign_in.server))
 
     def on_paste(self, event: events.Paste) -> None:
-        """What is pasted while the browser is waited for is meant for the field."""
+        """Put text that is pasted during the visit into the field."""
         if isinstance(self._panel, VisitPanel):
             event.stop()
             self._panel.take_paste(event.text)
@@ -297,7 +291,7 @@ class SignInScreen(QuestionDialog):
     def _step_chosen(self, event: RowList.Highlighted[SignInStep]) -> None:
         if event.row_list is self._ladder:
             event.stop()
-            self._held.load([] if event.item is None else step_lines(event.item))
+            self._details.load([] if event.item is None else step_lines(event.item))
 
     @on(RowList.Selected)
     def _step_opened(self, event: RowList.Selected[SignInStep]) -> None:
@@ -309,7 +303,7 @@ class SignInScreen(QuestionDialog):
             self.app.push_screen(ReaderScreen(title, step_text(event.item), spans=step_spans))
 
 
-def _why(sign_in: SignIn) -> str:
+def _cause(sign_in: SignIn) -> str:
     if not sign_in.why.www_authenticate and sign_in.why.status == 401:
         return "wanted by you"
     return f"after HTTP {sign_in.why.status}"

@@ -1,6 +1,6 @@
-"""The ladder of a sign-in: each step with its state, and what was sent and answered in it.
+"""The steps of a sign-in, each with its state, its request and its response.
 
-What they hold is masked already, but foreign: it is made safe here.
+Secrets in them are masked already; their text is foreign and made safe here.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PERSON: Final[Mapping[SignInState, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class SignInStep:
-    """A row of the ladder; ``exchange`` is None for what is a person's to do."""
+    """A row; ``exchange`` is None for a step of the user."""
 
     number: int
     title: str
@@ -52,8 +52,6 @@ class SignInStep:
 
 
 class StepLadder(RowList[SignInStep]):
-    """The steps; enter opens one."""
-
     HELP = (
         "The steps of this sign-in, and whom each asked. enter shows what was sent and answered, secrets masked.\n"
         "● done  ◐ under way  ◌ not there, so the next place was asked  ✖ here it failed"
@@ -63,7 +61,7 @@ class StepLadder(RowList[SignInStep]):
         super().__init__(step_row, empty=EMPTY, id=id)
 
     def show_steps(self, sign_in: SignIn) -> None:
-        """As far as it is; the cursor goes along while it is on the last one."""
+        """Show the steps so far; the cursor follows while it is on the last one."""
         before, items = len(self.items), list(steps_of(sign_in))
         was_last = self.highlighted is None or self.highlighted == before - 1
         self.set_items(items, keep=lambda step: (step.number, step.title, step.result))
@@ -73,7 +71,7 @@ class StepLadder(RowList[SignInStep]):
 
 
 def steps_of(sign_in: SignIn) -> Iterator[SignInStep]:
-    """Every exchange, and what a person is to do now."""
+    """All exchanges, and what the user has to do now."""
     failed = failing(sign_in)
     for number, exchange in enumerate(sign_in.steps, 1):
         yield _step(number, exchange, failed=number == failed, over=sign_in.state.ended)
@@ -83,7 +81,7 @@ def steps_of(sign_in: SignIn) -> Iterator[SignInStep]:
 
 
 def failing(sign_in: SignIn) -> int | None:
-    """The number of the exchange at which it failed; None where it did not, or where it was no exchange."""
+    """The number of the exchange that failed; None if there is none, or if something else failed."""
     if sign_in.state is not SignInState.FAILED or not sign_in.steps or sign_in.reached in _PERSON:
         return None
     return len(sign_in.steps)
@@ -128,7 +126,7 @@ def step_row(step: SignInStep, width: int) -> Content:
 
 
 def step_text(step: SignInStep) -> str:
-    """What was sent and answered, whole: as it came, not made safe."""
+    """The request and the response in full, as they came: not safe to show."""
     exchange = step.exchange
     if exchange is None:
         return f"{step.title}: {step.result}"
@@ -136,12 +134,12 @@ def step_text(step: SignInStep) -> str:
 
 
 def step_lines(step: SignInStep) -> Sequence[str]:
-    """The same, to be shown."""
+    """The request and the response, safe to show."""
     return show(step_text(step)).split("\n")
 
 
 def step_spans(line: str) -> Spans:
-    """Colours for a line of it: the names of headers, and JSON."""
+    """Spans for the names of headers, and for JSON."""
     name, colon, _ = line.partition(": ")
     if colon and name.replace("-", "").isalnum() and not line.startswith(" "):
         return [(0, len(name), "key")]
@@ -210,7 +208,7 @@ def keys_in(state: SignInState) -> str:
 
 
 def acts_in(action: str, state: SignInState) -> bool:
-    """Does this action of the screen do something now?"""
+    """Does this action do something in this state?"""
     if action == "cancel":
         return not state.ended
     if action == "again":

@@ -1,4 +1,4 @@
-"""While the browser is waited for: the page to open, the time left, and the ways in from another machine."""
+"""The panel shown while mcphost waits for the browser: the page, the time left, and ways from another machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from mcphost.tui.kit.modal import KEYS
 
 
 class AddressInput(Input):
-    """Takes an address that was pasted in pieces, and shows none of it: it holds a code."""
+    """Accepts an address pasted in pieces, and hides it: it holds a code."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -42,7 +42,7 @@ class AddressInput(Input):
 
 
 class VisitPanel(Vertical):
-    """Shows where a sign-in waits for its browser. `show_visit` says what changed."""
+    """`show_visit` updates it."""
 
     DEFAULT_CSS = """
     VisitPanel {
@@ -57,41 +57,39 @@ class VisitPanel(Vertical):
 
     @dataclass
     class Pasted(Message):
-        """The browser ended at this address. Holds a code: never to be shown."""
+        """The browser ended at this address. It holds a code: never show it."""
 
         url: str
 
     def __init__(self) -> None:
         super().__init__()
-        self._facts, self._told = FactsTable(labels=15), Static(classes="told", markup=False)
+        self._facts, self._remark = FactsTable(labels=15), Static(classes="told", markup=False)
         self._address = AddressInput()
         self._problem = ""
 
     def compose(self) -> ComposeResult:
-        """The facts, and the field below them."""
         yield VerticalScroll(self._facts, can_focus=False)
         yield Horizontal(Static("paste here (v)", markup=False), self._address, classes="field")
-        yield self._told
+        yield self._remark
 
     def show_visit(self, sign_in: SignIn, link: AuthorizationLink, left: float) -> None:
-        """Show this link; ``left`` is how long it is waited for, in seconds."""
+        """Show this link; ``left`` is the time left in seconds."""
         self._facts.show_facts(visit_facts(sign_in, link, left))
         self._problem = sign_in.paste_problem
-        self._tell()
+        self._update_remark()
 
     def focus_address(self) -> None:
-        """Let the user paste or type."""
         self._address.focus()
 
     def take_paste(self, text: str) -> None:
-        """Something was pasted while nothing had the focus that takes it."""
+        """Take text that was pasted while no field had the focus."""
         self._address.focus()
         self._address.value = "".join(text.split())
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:
         event.stop()
-        self._tell()
+        self._update_remark()
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
@@ -100,7 +98,7 @@ class VisitPanel(Vertical):
             self._address.value = ""
             self.post_message(self.Pasted(event.value))
 
-    def _tell(self) -> None:
+    def _update_remark(self) -> None:
         typed = self._address.value
         words = Content("")
         if typed:
@@ -109,12 +107,12 @@ class VisitPanel(Vertical):
             )
         elif self._problem:
             words = Content.styled(f"✖ {show(self._problem, limit=300)}", "$text-error")
-        self._told.update(Content.assemble(words))
-        self._told.display = bool(words.plain)
+        self._remark.update(Content.assemble(words))
+        self._remark.display = bool(words.plain)
 
 
 def visit_facts(sign_in: SignIn, link: AuthorizationLink, left: float) -> Iterator[Fact]:
-    """All but the field. Ours is every word but the addresses."""
+    """Only the addresses are foreign text."""
     host = host_in(link.url)
     if sign_in.not_opened:
         yield fact("▲ not opened", f"{show(sign_in.not_opened, limit=300)}; open the page yourself", "$text-warning")
@@ -133,7 +131,7 @@ def _elsewhere(line: str) -> Content:
 
 
 def link_content(url: str) -> Content:
-    """A link, whole: a terminal may open it where each of its letters is one that ends no escape sequence."""
+    """A link in full. Terminals may open it only if no character in it could end the escape sequence."""
     shown = show(url)
     safe = url.isascii() and url.isprintable() and " " not in url and url.startswith(("https://", "http://"))
     if not safe:
@@ -142,7 +140,7 @@ def link_content(url: str) -> Content:
 
 
 def port_of(link: AuthorizationLink) -> int | None:
-    """The port of this machine to which the browser comes back."""
+    """The local port to which the browser returns."""
     try:
         return urlsplit(link.redirect_uri).port
     except ValueError:
@@ -150,22 +148,22 @@ def port_of(link: AuthorizationLink) -> int | None:
 
 
 def ssh_line(port: int) -> str:
-    """What to run where the browser is."""
+    """The command to run where the browser is."""
     return f"ssh -L {port}:127.0.0.1:{port} YOUR-HOST"
 
 
 def _place(typed: str) -> str:
-    """Where an address leads, without what may be a secret in it."""
+    """The start of an address, without what may be secret."""
     start = typed.partition("?")[0]
     return show(start, limit=60) if start.startswith(("http://", "https://")) else "what was pasted"
 
 
 QUIET: Final = 2
-"""Light modules around the code: the standard wants four, and every camera is content with two on a light ground."""
+"""Light modules around the code: the standard requires four, but cameras accept two on a light background."""
 
 
 class QrScreen(ErrorBoundary, ModalScreen[None]):
-    """Shows ``url`` as a QR code, or how much room it needs."""
+    """Shows ``url`` as a QR code, or how much room that needs."""
 
     HELP = "The link as a QR code, for the camera of another machine. esc goes back."
 
@@ -196,7 +194,6 @@ class QrScreen(ErrorBoundary, ModalScreen[None]):
         self._draw()
 
     def on_resize(self) -> None:
-        """It may fit now, or no longer."""
         self._draw()
 
     def action_back(self) -> None:
@@ -220,8 +217,8 @@ class QrScreen(ErrorBoundary, ModalScreen[None]):
 
 
 def half_blocks(text: str) -> Sequence[str]:
-    """The code of ``text``, dark on light, two modules above each other in a cell; nothing where it is too long."""
-    import segno  # late: few ask for it
+    """The QR code of ``text`` in half blocks, dark on light; empty if the text is too long."""
+    import segno  # late: seldom used
 
     try:
         code = segno.make_qr(text, error="l", boost_error=False)

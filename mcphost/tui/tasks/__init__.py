@@ -1,1 +1,1 @@
-"""The tasks that servers keep."""
+"""The tasks of servers."""

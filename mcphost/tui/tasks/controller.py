@@ -21,7 +21,7 @@ class TasksController:
         self._app, self._host, self._main = app, host, main
 
     def show(self, server: str | None = None) -> None:
-        """Open the list of the tasks that this server keeps, or all do."""
+        """List the tasks of this server; None: of all servers."""
         from mcphost.tui.tasks.screen import TasksScreen
 
         if len(self._app.screen_stack) == 1:
@@ -39,7 +39,7 @@ class TasksController:
         return [each for kept, _ in found for each in kept], remarks
 
     async def cancel(self, kept: KeptTask) -> None:
-        """Cancel a task, and say what came of it."""
+        """Cancel a task, and notify the user of its state."""
         try:
             task = await self._host.tasks.cancel(*kept.key)
         except McphostError as error:
@@ -48,7 +48,7 @@ class TasksController:
             self._app.notify(f"The task is {show_line(task.status, 40)}.", markup=False)
 
     async def show_result(self, kept: KeptTask) -> None:
-        """Show the call that waits for the task's result or has it already; else fetch the result."""
+        """Show the call that waits for the task's result or has it; else fetch the result."""
         call = kept.call
         if call is None or (call.state.ended and call.outcome is None):
             call = self._host.tasks.collect(*kept.key)
@@ -56,7 +56,7 @@ class TasksController:
         await self._main.tools.show_call(call)
 
     async def _tasks_of(self, server: str) -> tuple[list[KeptTask], str]:
-        """The tasks that a server lists, else those known from this run; and why that may not be all."""
+        """Return the tasks that a server lists, else those known from this run, and why there may be more."""
         try:
             listing = await self._host.tasks.listed(server)
         except CapabilityMissing as error:
@@ -64,6 +64,6 @@ class TasksController:
             return self._host.tasks.known(server), f"{why}. Those of this run are shown, as last told."
         except McphostError as error:
             return self._host.tasks.known(server), f"{server}: {error}"
-        odd = [listing.notice] if listing.notice else []
-        odd += [f"{len(listing.rejected)} were left out: {listing.rejected[0].reason}"] if listing.rejected else []
-        return self._host.tasks.known(server, listing.items), f"{server}: {'; '.join(odd)}" if odd else ""
+        notices = [listing.notice] if listing.notice else []
+        notices += [f"{len(listing.rejected)} were left out: {listing.rejected[0].reason}"] if listing.rejected else []
+        return self._host.tasks.known(server, listing.items), f"{server}: {'; '.join(notices)}" if notices else ""

@@ -1,4 +1,4 @@
-"""The tasks that servers keep: calls they answer later, of this run and of others."""
+"""The list of tasks: calls that servers answer later, of this run and of others."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 from textual.worker import Worker
 
 from mcphost.host.tool_calls.tasks import KeptTask
 from mcphost.protocol.display import age_text, duration_text, show, show_line
-from mcphost.tui.error_boundary import ErrorBoundary
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
+from mcphost.tui.kit.framed import FramedScreen
 from mcphost.tui.kit.marks import TASK_MARKS
 from mcphost.tui.kit.modal import KEYS
 from mcphost.tui.kit.rows import Cell, RowList, columns
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def task_row(kept: KeptTask, width: int, now: datetime, *, mixed: bool) -> Content:
-    """One line; ``mixed``: the rows belong to several servers."""
+    """``mixed``: the rows belong to several servers."""
     task, (mark, style) = kept.task, _mark(kept)
     cells = [Cell(mark, style, 1, 1), Cell(_state(kept), style, 9, 14)]
     if mixed:
@@ -43,7 +42,6 @@ def task_row(kept: KeptTask, width: int, now: datetime, *, mixed: bool) -> Conte
 
 
 def task_facts(kept: KeptTask, now: datetime) -> Iterator[Fact]:
-    """What there is to know of a task."""
     task, (mark, style) = kept.task, _mark(kept)
     yield fact("task", show(task.task_id, limit=600))
     yield fact("state", f"{mark} {_state(kept)}", style)
@@ -93,8 +91,8 @@ EMPTY = (
 )
 
 
-class TasksScreen(ErrorBoundary, ModalScreen[None]):
-    """Lists the tasks of ``server`` (None: of all servers)."""
+class TasksScreen(FramedScreen[None]):
+    """Lists the tasks of ``server``; None: of all servers."""
 
     HELP = (
         "The tasks that servers keep, of this run and of others. enter shows what a task brought, or waits for it;\n"
@@ -111,9 +109,7 @@ class TasksScreen(ErrorBoundary, ModalScreen[None]):
 
     DEFAULT_CSS = """
     TasksScreen {
-        align: center middle;
-        background: $background 40%;
-        & > Vertical { width: 94%; max-width: 160; height: 88%; border: round $border; background: $surface; }
+        & > .frame { width: 94%; max-width: 160; height: 88%; }
         #remarks { height: auto; max-height: 4; padding: 0 2; color: $text-warning; }
         RowList { height: 1fr; min-height: 3; }
         VerticalScroll {
@@ -126,42 +122,40 @@ class TasksScreen(ErrorBoundary, ModalScreen[None]):
     def __init__(self, controller: TasksController, server: str | None) -> None:
         super().__init__()
         self._controller, self.server = controller, server
-        """Whose tasks; None: everybody's."""
+        """None: all servers."""
         self.rows = RowList[KeptTask](self._row, empty=ASKING)
         self._facts, self._remarks = FactsTable(labels=16), Static("", id="remarks", markup=False)
         self._now = datetime.now(UTC)
         self._mixed = server is None
 
     def compose(self) -> ComposeResult:
-        """What is odd, the list, and the one under the cursor."""
-        with Vertical() as frame:
-            frame.border_subtitle = "enter result · x cancel · r look again · y copy id · esc back"
+        with self.framed("", "enter result · x cancel · r look again · y copy id · esc back"):
             yield self._remarks
             yield self.rows
             with VerticalScroll():
                 yield self._facts
 
     def on_mount(self) -> None:
-        self._tell_title("")
+        self._update_title("")
         self._remarks.display = False
         self.rows.focus()
         self.action_refresh()
 
     def show_tasks(self, kept: Sequence[KeptTask], remarks: Sequence[str]) -> None:
-        """Show these tasks; ``remarks`` say why there may be more."""
+        """``remarks`` say why there may be more tasks."""
         self._now = datetime.now(UTC)
         self.rows.empty = EMPTY
         newest_first = sorted(kept, key=lambda each: each.task.created or LONG_AGO, reverse=True)
         self.rows.set_items(newest_first, keep=lambda each: each.key)
         self._remarks.update(Content("\n".join(show(each, limit=400) for each in remarks)))
         self._remarks.display = bool(remarks)
-        self._tell_title(f" · {len(kept)} · at {datetime.now():%H:%M:%S}")
-        self._tell_facts()
+        self._update_title(f" · {len(kept)} · at {datetime.now():%H:%M:%S}")
+        self._update_facts()
 
     @on(RowList.Highlighted)
     def _highlighted(self, event: RowList.Highlighted[KeptTask]) -> None:
         event.stop()
-        self._tell_facts()
+        self._update_facts()
 
     @on(RowList.Selected)
     async def _selected(self, event: RowList.Selected[KeptTask]) -> None:
@@ -170,29 +164,25 @@ class TasksScreen(ErrorBoundary, ModalScreen[None]):
         self.app.call_later(self._controller.show_result, event.item)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only a task that goes on can be cancelled."""
         item = self.rows.item
         if action == "cancel":
             return item is not None and not item.task.ended
         return item is not None if action == "copy" else True
 
     def action_refresh(self) -> None:
-        """List the tasks again."""
         _: Worker[None] = self.run_worker(self._list, group="list-tasks", exclusive=True)
 
     def action_cancel(self) -> None:
-        """Cancel the task under the cursor, and list them again."""
+        """Cancel the selected task, and list them again."""
         if self.rows.item is not None:
-            self.app.run_worker(self._cancel(self.rows.item), group="cancel-task")  # also when this screen is closed
+            # the app's worker, so that it outlives this screen
+            self.app.run_worker(self._cancel(self.rows.item), group="cancel-task")
 
     def action_copy(self) -> None:
-        """Put the id, as it came, on the clipboard."""
+        """Copy the id as it came."""
         if self.rows.item is not None:
             self.app.copy_to_clipboard(self.rows.item.task.task_id)
             self.notify("The task's id is on the clipboard.")
-
-    def action_back(self) -> None:
-        self.dismiss(None)
 
     async def _list(self) -> None:
         self.show_tasks(*await self._controller.fetch(self.server))
@@ -205,10 +195,10 @@ class TasksScreen(ErrorBoundary, ModalScreen[None]):
     def _row(self, kept: KeptTask, width: int) -> Content:
         return task_row(kept, width, self._now, mixed=self._mixed)
 
-    def _tell_title(self, more: str) -> None:
-        self.query_one(Vertical).border_title = Content(f"Tasks · {self.server or 'all servers'}{more}")
+    def _update_title(self, more: str) -> None:
+        self.frame.border_title = Content(f"Tasks · {self.server or 'all servers'}{more}")
 
-    def _tell_facts(self) -> None:
+    def _update_facts(self) -> None:
         item = self.rows.item
         self._facts.show_facts(task_facts(item, self._now) if item is not None else ())
         self.query_one(VerticalScroll).display = item is not None

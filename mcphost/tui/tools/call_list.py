@@ -1,4 +1,4 @@
-"""The calls of this run, newest first."""
+"""The list of calls of this run, newest first."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ EMPTY = "No calls yet.\nChoose a tool (t), fill its form and run it:\nevery call
 
 
 class CallList(Vertical):
-    """Every call of this run that is still kept."""
-
     HELP = (
         "The calls of this run, newest first. enter shows a call's result, x cancels it while it runs,\n"
         "a opens its tool again with the same arguments, T shows the tasks of its server."
@@ -46,7 +44,7 @@ class CallList(Vertical):
 
     @dataclass
     class RepeatRequested(Message):
-        """The user asked for the form of a call's tool as it was for this call."""
+        """The user asked for a tool's form with the arguments of this call."""
 
         number: int
 
@@ -59,12 +57,12 @@ class CallList(Vertical):
         yield self.rows
 
     def show_calls(self, calls: Sequence[ToolCall]) -> None:
-        """These are the calls, oldest first."""
+        """``calls`` are oldest first."""
         self.rows.set_items(list(reversed(calls)), keep=lambda call: call.number)
 
     @property
     def item(self) -> ToolCall | None:
-        """The call under the cursor."""
+        """The selected call."""
         return self.rows.item
 
     @on(RowList.Selected)
@@ -73,12 +71,10 @@ class CallList(Vertical):
         self.post_message(CallChosen(event.item.number))
 
     def action_cancel(self) -> None:
-        """Cancel the call under the cursor."""
         if self.item is not None:
             self.post_message(CancelRequested(self.item.number))
 
     def action_again(self) -> None:
-        """Open the tool of the call under the cursor with the same arguments."""
         if self.item is not None:
             self.post_message(self.RepeatRequested(self.item.number))
 

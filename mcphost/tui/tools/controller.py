@@ -1,4 +1,4 @@
-"""Shows calls, opens their tools again, and cancels them."""
+"""Shows and cancels calls, and opens their tools again."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from textual.app import App
 from mcphost.host.catalog import CatalogTool
 from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import ToolCall
-from mcphost.tui.main.refresh import MainScreenUpdater
 from mcphost.tui.main.screen import MainScreen
+from mcphost.tui.main.updater import MainScreenUpdater
 
 
 class ToolsController:
@@ -20,7 +20,6 @@ class ToolsController:
         self._app, self._host, self._main, self._updater = app, host, main, updater
 
     async def open_call(self, number: int) -> None:
-        """Show a call with its whole result."""
         call = self._host.tool_calls.calls.get(number)
         if call is None:
             self._app.notify(f"Call {number} is no longer kept.", severity="warning")

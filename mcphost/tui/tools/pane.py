@@ -1,4 +1,4 @@
-"""Working with tools: the list, the chosen tool's form, and the result, side by side or one after the other."""
+"""The pane for tools: the list, the form and the result, side by side or one at a time."""
 
 from __future__ import annotations
 
@@ -21,13 +21,11 @@ from mcphost.tui.kit.rows import Cell, columns
 from mcphost.tui.offers.list import FilteredOffers
 
 if TYPE_CHECKING:
-    from mcphost.tui.forms import SchemaForm
+    from mcphost.tui.forms.schema_form import SchemaForm
     from mcphost.tui.tools.workbench import Workbench
 
 
 class ToolList(FilteredOffers[CatalogTool]):
-    """The tools."""
-
     TITLE = "Tools"
     EMPTY = "No tools yet: no server is ready.\nThe list on the left says why; f3 shows the logs."
     HELP = (
@@ -38,7 +36,6 @@ class ToolList(FilteredOffers[CatalogTool]):
     )
 
     def row(self, offered: CatalogTool, width: int) -> Content:
-        """Title, description, what it claims."""
         tool = offered.tool
         cells = [Cell(offered.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
         cells += self.title_cells(tool.label, tool.name, tool.description or "", width)
@@ -49,7 +46,6 @@ class ToolList(FilteredOffers[CatalogTool]):
         return offered.tool
 
     def search_text(self, offered: CatalogTool) -> SearchText:
-        """All that is known of it."""
         tool = offered.tool
         return SearchText(tool.name, tool.label, offered.server, more=tool.description or "")
 
@@ -67,7 +63,7 @@ Step = Literal["list", "form", "result"]
 
 
 class ToolsPane(Container):
-    """List, form and result. On a small screen one of them at a time: enter goes on, esc goes back."""
+    """On a small screen one part at a time: enter goes on, esc goes back."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back", id="tools.back", tooltip="From the result to the form to the list"),
@@ -102,22 +98,21 @@ class ToolsPane(Container):
         self._step: Step = "list"
 
     def compose(self) -> ComposeResult:
-        """The list; the rest comes when it is asked for."""
         yield self.list
 
     @property
     def step(self) -> Step:
-        """Which part has the user's attention."""
+        """The part that has the user's attention."""
         return self._step
 
     @property
     def shown_call(self) -> int | None:
-        """The call whose result is shown."""
+        """The number of the call whose result is shown."""
         call = self._bench.result.call if self._bench else None
         return call.number if call else None
 
     async def bench(self) -> Workbench:
-        """The form and the result, made on first use: importing and mounting them takes longer than all the rest."""
+        """Return the form and the result, made on first use: importing them takes longer than all the rest."""
         async with self._mounting:
             if self._bench is None:
                 from mcphost.tui.tools.workbench import Workbench
@@ -128,32 +123,29 @@ class ToolsPane(Container):
         return self._bench
 
     def set_single(self, single: bool) -> None:
-        """Show one part at a time, or all of them."""
+        """Show one part at a time, or all."""
         self.set_class(single, "-single")
 
     def show_tools(self, offered: Sequence[CatalogTool], server: str | None) -> None:
-        """These are the tools."""
         self.list.show_offers(offered, server)
 
     async def show_call(self, call: ToolCall) -> None:
-        """Show this call's progress and result, and go there."""
+        """Show this call, and go there."""
         bench = await self.bench()
-        bench.show_call(call)
+        bench.result.show_call(call)
         self._go("result")
         bench.result.focus()
 
     def refresh_call(self) -> None:
-        """The shown call changed."""
         if self._bench is not None:
             self._bench.result.refresh_call()
 
     def focus_list(self) -> None:
-        """Go to the list of tools."""
         self._go("list")
         self.list.rows.focus()
 
     async def open_tool(self, offered: CatalogTool, arguments: Mapping[str, Any] | None = None) -> None:
-        """Show a tool's form, as it was left, or with these arguments."""
+        """Open a tool's form with what was typed before, or with these arguments."""
         bench = await self.bench()
         await bench.load(offered, arguments)
         self._go("form")
@@ -165,14 +157,13 @@ class ToolsPane(Container):
         offered = self.list.item
         if offered is None:
             return
-        if takes_nothing(offered):
+        if needs_no_arguments(offered):
             await (await self.bench()).load(offered)
             await self._run(offered, {})
         else:
             await self.open_tool(offered)
 
     async def on_schema_form_submitted(self, event: SchemaForm.Submitted) -> None:
-        """Run the tool with what the form holds."""
         event.stop()
         if self._bench is not None and self._bench.offered is not None:
             await self._run(self._bench.offered, event.arguments)
@@ -181,9 +172,9 @@ class ToolsPane(Container):
         await self.show_call(self._host.tool_calls.call(offered.server, offered.tool.name, arguments))
 
     def action_back(self) -> None:
-        """One step back; the call goes on, and what was typed stays."""
+        """Go back one step; the call continues, and what was typed stays."""
         bench = self._bench
-        if self._step == "result" and bench and bench.offered and not takes_nothing(bench.offered):
+        if self._step == "result" and bench and bench.offered and not needs_no_arguments(bench.offered):
             self._go("form")
             bench.form.focus_first()
         else:
@@ -196,7 +187,7 @@ class ToolsPane(Container):
             self.add_class(f"-{step}")
 
 
-def takes_nothing(offered: CatalogTool) -> bool:
-    """Is there nothing to fill in?"""
+def needs_no_arguments(offered: CatalogTool) -> bool:
+    """Does the tool take no arguments?"""
     schema = offered.tool.input_schema
     return not schema.get("properties") and set(schema) <= {"type", "properties", "$schema", "additionalProperties"}

@@ -1,4 +1,4 @@
-"""The chosen tool: what its server says of it, the form of its arguments, and the result of the last call."""
+"""The chosen tool: its description, its form, and the result of the last call."""
 
 from __future__ import annotations
 
@@ -11,20 +11,17 @@ from textual.content import Content
 from textual.widgets import Static
 
 from mcphost.host.catalog import CatalogTool
-from mcphost.host.tool_calls.call import ToolCall
 from mcphost.protocol.display import hidden_count, show, show_line
 from mcphost.tui.consent.call_rows import claims_text
-from mcphost.tui.forms import FormState, SchemaForm
+from mcphost.tui.forms.schema_form import FormState, SchemaForm
 from mcphost.tui.results.view import ResultView
 
 NO_TOOL = "Choose a tool and press enter: its description and its form appear here."
 KEPT_FORMS = 50
-"""Tools whose half-filled forms are kept."""
+"""Tools whose form is remembered."""
 
 
 class ToolForm(Vertical):
-    """What the server says of a tool, and the form of its arguments."""
-
     HELP = "The chosen tool. tab and enter go from field to field, ctrl+r runs it, ctrl+j shows the raw JSON."
 
     DEFAULT_CSS = """
@@ -45,7 +42,6 @@ class ToolForm(Vertical):
         self.form.display = False
 
     def compose(self) -> ComposeResult:
-        """What the server says, then the form."""
         self.border_title = "Tool"
         with VerticalScroll(id="about", can_focus=False):
             yield self._about
@@ -59,7 +55,7 @@ class ToolForm(Vertical):
 
 
 class Workbench(Vertical):
-    """Form above, result below. Half-filled forms are kept for when one comes back."""
+    """The form above the result. Half-filled forms are remembered."""
 
     def __init__(self, welcome: str = "") -> None:
         super().__init__()
@@ -69,27 +65,21 @@ class Workbench(Vertical):
         self._forms: dict[tuple[str, str], FormState] = {}
 
     def compose(self) -> ComposeResult:
-        """Both; the pane around decides what shows."""
         yield self.tool
         yield self.result
 
     @property
     def form(self) -> SchemaForm:
-        """The form of the chosen tool."""
         return self.tool.form
 
     async def load(self, offered: CatalogTool, arguments: Mapping[str, Any] | None = None) -> None:
-        """Show a tool, its form as it was left, or with these arguments."""
+        """Show a tool with what was typed before, or with these arguments."""
         self._keep_form()
         self.offered = offered
         self.tool.show_about(offered)
         await self.form.load(offered.tool.input_schema, arguments)
         if arguments is None and offered.key in self._forms:
             self.form.restore(self._forms[offered.key])
-
-    def show_call(self, call: ToolCall) -> None:
-        """Show this call's progress and result."""
-        self.result.show_call(call)
 
     def _keep_form(self) -> None:
         if self.offered is None:

@@ -21,7 +21,7 @@ class TrafficController:
         self._app, self._host = app, host
 
     def resend(self, frame: TrafficMessage) -> None:
-        """Send a request again; the traffic shows the response. A tool call needs approval like any other."""
+        """Send a request again; the traffic shows the response. A tool call needs approval as usual."""
         try:
             sent = self._host.resender.resend(frame)
         except McphostError as error:

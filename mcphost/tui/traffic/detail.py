@@ -1,4 +1,4 @@
-"""One frame of the traffic in full: what is known of it, then its text, laid out or as it came."""
+"""A frame of the traffic in full: its facts, and its text, laid out or as it came."""
 
 from __future__ import annotations
 
@@ -23,28 +23,27 @@ from mcphost.tui.kit.text_view import Spans, TextView
 from mcphost.tui.traffic.list import clock, direction, failed, shown_id, title
 
 AT_ONCE: Final = 100_000
-"""Bytes that are laid out before the next picture; more is done beside it."""
+"""Bytes that are laid out at once; longer frames are laid out in a thread."""
 
 _HEADER: Final = re.compile(r"^[\w!#$%&'*+.^`|~-]+:")
 _EMPTY: Final = "Nothing chosen. Enter opens the frame under the cursor."
 
 
 class FrameLayout(NamedTuple):
-    """Text ready to be shown, and whether it is JSON."""
+    """Lines that are safe to show, and whether they are JSON."""
 
     lines: list[str]
     is_json: bool
 
 
 class FrameText(TextView):
-    """The text of a frame; JSON and HTTP headers are coloured."""
+    """JSON and HTTP headers are coloured."""
 
     HELP = "The frame's text. v shows it as it came, / searches, n goes on, z wraps long lines or not, esc goes back."
     is_json = False
     is_head = False
 
     def spans_of(self, number: int, text: str) -> Spans:
-        """Keys, strings and numbers, or a header's name."""
         if self.is_json:
             return json_spans(text)
         name = _HEADER.match(text) if self.is_head and number else None
@@ -52,8 +51,6 @@ class FrameText(TextView):
 
 
 class TrafficDetail(SearchArea):
-    """Shows a frame and what it belongs to."""
-
     DEFAULT_CSS = """
     TrafficDetail {
         border: round $border-blurred; border-title-color: $foreground-muted;
@@ -71,14 +68,12 @@ class TrafficDetail(SearchArea):
         self.text = FrameText()
 
     def compose(self) -> ComposeResult:
-        """What it is, what it says, and where a search is typed."""
         self.border_title = "Frame"
         yield self._facts
         yield self.text
         yield from super().compose()
 
     def show_frame(self, book: TrafficBook, frame: TrafficMessage | None) -> None:
-        """Show this frame, from the top."""
         self.frame = frame
         self.show_facts(book)
         self.forget_search()
@@ -91,7 +86,7 @@ class TrafficDetail(SearchArea):
             _: Worker[None] = self.run_worker(partial(self._read, book, frame), exclusive=True)
 
     def show_facts(self, book: TrafficBook) -> None:
-        """Say again what may have changed: it was answered, or pinned."""
+        """Update the facts: the frame may have been answered or pinned."""
         self._facts.update("" if self.frame is None else facts_of(book, self.frame))
 
     async def _read(self, book: TrafficBook, frame: TrafficMessage) -> None:
@@ -106,7 +101,7 @@ class TrafficDetail(SearchArea):
 
 
 def lay_out(book: TrafficBook, frame: TrafficMessage, raw: bool) -> FrameLayout:
-    """The frame's text without its secrets. May take long for a large one: then call it in a thread."""
+    """The frame's text without secrets. Slow for large frames: call it in a thread."""
     text = book.raw(frame)
     try:
         lines, more = json_lines(parse("" if raw else text))
@@ -116,7 +111,7 @@ def lay_out(book: TrafficBook, frame: TrafficMessage, raw: bool) -> FrameLayout:
 
 
 def facts_of(book: TrafficBook, frame: TrafficMessage) -> Content:
-    """What is known of a frame, in three lines; the last one tells of its partner."""
+    """The facts of a frame in three lines; the last is about its partner."""
     mark = ("✖ " if failed(frame) else "", "bold $text-error")
     lines = [
         Content.assemble(mark, (f"{direction(frame)} · {frame.kind.value} · {title(book, frame)}", "bold")),

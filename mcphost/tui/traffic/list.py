@@ -1,4 +1,4 @@
-"""Frames of a traffic book as a list with a filter above it: followed, sorted, cleared."""
+"""The list of frames with its filter: followed, sorted, cleared."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from mcphost.host.traffic.book import TrafficBook
 from mcphost.host.traffic.filter import EXAMPLES, TrafficFilter, parse_traffic_filter
 from mcphost.host.traffic.message import MessageKind, TrafficMessage
 from mcphost.protocol.display import duration_text, show_line, size_text
-from mcphost.tui.kit.filter_line import FilterLine
+from mcphost.tui.kit.inputs import FilterLine
 from mcphost.tui.kit.ranking import Search
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
 SLICE: Final = 0.02
-"""Seconds in which frames that passed unseen are paired before the screen gets its turn again."""
+"""Seconds for which unseen frames are paired before the screen gets its turn."""
 
 STALE_FRAMES: Final = 2_000
 STALE_BYTES: Final = 32 << 20
-"""What the list may hold beyond what the book still keeps: reading all again costs more the more often it is done."""
+"""How much the list may hold that the book has evicted; reading everything again is slow."""
 
 _NUMBER: Final = attrgetter("number")
 
 
 class FrameOrder(Enum):
-    """How frames are sorted: as they passed, or the largest first."""
+    """Frames as they passed, or the largest first."""
 
     TIME = "time"
     LATENCY = "latency"
@@ -46,7 +46,7 @@ class FrameOrder(Enum):
 
     @property
     def next(self) -> FrameOrder:
-        """The order after this one; after the last comes the first."""
+        """The next order, in a circle."""
         orders = list(FrameOrder)
         return orders[(orders.index(self) + 1) % len(orders)]
 
@@ -58,41 +58,39 @@ _LARGEST: Final[dict[FrameOrder, Callable[[TrafficMessage], tuple[float, int]]]]
 
 
 class TrafficFeed:
-    """Feeds ``rows``. Sorted by anything but time the list stands still, and what comes is counted."""
+    """Fills ``rows`` from a book. Sorted by anything but time the list stands still, and new frames are counted."""
 
     def __init__(self, rows: RowList[TrafficMessage], book: TrafficBook) -> None:
         self._rows, self.book = rows, book
         self.filter, self.order = TrafficFilter(), FrameOrder.TIME
         self.servers: set[str] = set()
         self.total = self.unseen = self.cleared = 0
-        self._seen = self._evicted = self._added_bytes = 0
+        self._last_number = self._evicted = self._added_bytes = 0
 
     def show_book(self, book: TrafficBook) -> None:
-        """Read another book from its beginning."""
-        self.book, self.servers, self.cleared, self._seen = book, set(), 0, 0
+        self.book, self.servers, self.cleared, self._last_number = book, set(), 0, 0
         self._rows.set_items(())
 
     def passes(self, frame: TrafficMessage) -> bool:
-        """Is this frame shown?"""
         kept = frame.number > self.cleared or self.book.is_pinned(frame)
         return kept and self.filter.passes(frame)
 
     def refresh(self) -> bool:
-        """Take in what came; False: there is so much that it should be called again soon."""
+        """Take in new frames; return False if there are so many that it should be called again soon."""
         if not self.book.pair(SLICE):
             return False
-        if not self._seen or self._stale():
+        if not self._last_number or self._stale():
             self.rebuild()
             return True
-        fresh = self.book.since(self._seen)
+        fresh = self.book.since(self._last_number)
         if fresh:
-            self._take(fresh)
+            self._add(fresh)
         return True
 
     def rebuild(self) -> None:
-        """Read all that is kept: at the beginning, and when it has changed what passes, or in which order."""
+        """Read all frames again."""
         kept = self.book.since(0)
-        self._note(kept)
+        self._remember(kept)
         self.total, self.unseen, self._added_bytes = len(kept), 0, 0
         self._evicted = self._evictions()
         shown = [frame for frame in kept if self.passes(frame)]
@@ -101,30 +99,30 @@ class TrafficFeed:
         self._rows.set_items(shown, keep=_NUMBER)
 
     def clear(self) -> None:
-        """Begin with an empty view; the book keeps what it has."""
-        self.cleared = self._seen
+        """Empty the view; the book keeps the frames."""
+        self.cleared = self._last_number
         self.rebuild()
 
     def place_of(self, frame: TrafficMessage) -> int | None:
-        """The row of a frame, if it is shown."""
+        """The row of a frame, if it is listed."""
         if self.order is FrameOrder.TIME:
             place = self._place(frame)
             return place if self._has(place, frame) else None
         return next((place for place, each in enumerate(self._rows.items) if each.number == frame.number), None)
 
-    def _take(self, fresh: list[TrafficMessage]) -> None:
-        self._note(fresh)
+    def _add(self, fresh: list[TrafficMessage]) -> None:
+        self._remember(fresh)
         self.total += len(fresh)
         shown = [frame for frame in fresh if self.passes(frame)]
         if not self._rows.following:
             self.unseen += len(shown)
         if self.order is FrameOrder.TIME:
             self._added_bytes += sum(len(frame.data) for frame in shown)
-            self._amend(fresh)
+            self._update_requests(fresh)
             self._rows.append(shown)
 
-    def _amend(self, fresh: list[TrafficMessage]) -> None:
-        """An answer changes of what kind its request is: it may pass now, or pass no longer."""
+    def _update_requests(self, fresh: list[TrafficMessage]) -> None:
+        """Add or remove requests whose kind has changed by their response."""
         if not self.filter.tests:
             return
         answered = {frame.partner for frame in fresh if frame.partner is not None and frame.partner < fresh[0].number}
@@ -139,17 +137,17 @@ class TrafficFeed:
     def _has(self, place: int, frame: TrafficMessage) -> bool:
         return place < len(self._rows.items) and self._rows.items[place].number == frame.number
 
-    def _note(self, frames: list[TrafficMessage]) -> None:
+    def _remember(self, frames: list[TrafficMessage]) -> None:
         if frames:
-            self._seen = frames[-1].number
+            self._last_number = frames[-1].number
             self.servers |= {frame.server for frame in frames}
 
     def _stale(self) -> bool:
-        """Does the list hold much that the book let go of?"""
+        """Does the list hold too much that the book has evicted?"""
         if self.order is not FrameOrder.TIME:
             return False
         gone = self._evictions() - self._evicted
-        lost_track = self.book.message(self._seen) is None
+        lost_track = self.book.message(self._last_number) is None
         many = gone > max(STALE_FRAMES, len(self._rows.items) // 4)
         return lost_track or many or bool(gone and self._added_bytes > STALE_BYTES)
 
@@ -158,7 +156,7 @@ class TrafficFeed:
 
 
 def _toggled(items: Iterable[TrafficMessage], changed: Iterable[TrafficMessage]) -> list[TrafficMessage]:
-    """The items in order, with those of ``changed`` that were missing and without those that were there."""
+    """The items in order, with those of ``changed`` added if missing and removed if present."""
     found = {frame.number: frame for frame in items}
     for frame in changed:
         if found.pop(frame.number, None) is None:
@@ -167,10 +165,10 @@ def _toggled(items: Iterable[TrafficMessage], changed: Iterable[TrafficMessage])
 
 
 ROOMY: Final = 100
-"""Cells from which a row has room for the kind of a frame, and for more of its method."""
+"""Cells from which a row has room for the kind of the frame."""
 
 PREVIEW_BYTES: Final = 4 << 10
-"""Bytes of a frame that are read for its line: rows are drawn while somebody scrolls."""
+"""Bytes of a frame that are read for its row, since rows are drawn while the user scrolls."""
 
 _REMEMBERED: Final = 2_000
 _BODY: Final = re.compile(r'"(?:params|result|error)"\s*:\s*')
@@ -178,7 +176,7 @@ _SHORTER: Final = (
     (re.compile(r'^\{"name"\s*:\s*"([^"\\]*)"\s*,\s*"arguments"\s*:\s*'), r"\1 ", "}"),
     (re.compile(r'^\{"content"\s*:\s*\[\s*\{"type"\s*:\s*"text"\s*,\s*"text"\s*:\s*'), "", "}]}"),
 )
-"""How nearly all calls and results begin and end: what differs comes between."""
+"""How nearly all calls and results start and end; the row shows what is between."""
 
 _FAILURES: Final = frozenset({MessageKind.ERROR, MessageKind.MALFORMED, MessageKind.STRAY})
 
@@ -192,7 +190,7 @@ class Words(NamedTuple):
 
 
 class TrafficRows:
-    """Draws frames of ``book``; ``servers`` names them where there are several."""
+    """Draws frames of ``book``."""
 
     def __init__(self, book: TrafficBook) -> None:
         self.book = book
@@ -202,14 +200,14 @@ class TrafficRows:
         self._words: dict[int, Words] = {}
 
     def name_servers(self, servers: set[str]) -> None:
-        """Make room for these names, or none for a single one."""
+        """Make room for these names; a single one is not shown."""
         widths = [cell_len(show_line(name, 40)) for name in servers] if len(servers) > 1 else [0]
         self.server_width = min(16, max(widths))
 
     def row(self, frame: TrafficMessage, width: int) -> Content:
-        """Time, direction, server, kind, method, id, size, latency, call, and how it begins.
+        """Time, direction, server, kind, method, id, size, latency, call and a preview.
 
-        Where there are several servers and little room, the arrow alone tells the direction, and the frame its id.
+        If several servers share little room, only an arrow shows the direction, and the id is left out.
         """
         roomy, style = width >= ROOMY, "$text-error" if failed(frame) else ""
         server = min(self.server_width, 16 if roomy else 8)
@@ -237,7 +235,7 @@ class TrafficRows:
         return columns(width, [cell for cell in cells if cell is not None])
 
     def words(self, frame: TrafficMessage) -> Words:
-        """What is quoted of it; found out once."""
+        """The quoted words, computed once."""
         found = self._words.get(frame.number)
         if found is None:
             if len(self._words) >= _REMEMBERED:
@@ -251,7 +249,7 @@ class TrafficRows:
 
 
 def failed(frame: TrafficMessage) -> bool:
-    """Does it tell of a failure? Told by a mark and a colour."""
+    """Does the frame report a failure?"""
     facts = frame.facts
     if frame.kind is MessageKind.HTTP:
         return (facts.code or 0) >= 400
@@ -264,7 +262,7 @@ def direction(frame: TrafficMessage) -> str:
 
 
 def title(book: TrafficBook, frame: TrafficMessage) -> str:
-    """The method, without what all notifications begin with; what has none is called by its kind."""
+    """The method without ``notifications/``; without a method, the kind."""
     facts = frame.facts
     if facts.kind is MessageKind.BATCH:
         return f"batch of {len(facts.parts)}"
@@ -275,7 +273,7 @@ def title(book: TrafficBook, frame: TrafficMessage) -> str:
 
 
 def shown_id(book: TrafficBook, frame: TrafficMessage) -> str:
-    """The id of a request or response; empty where there is none."""
+    """The id of a request or response; empty without one."""
     if isinstance(frame.id, str):
         return show_line(_masked(book, frame.id[:1000]), 60)
     return "" if frame.id is None else str(frame.id)
@@ -300,20 +298,22 @@ def _preview(book: TrafficBook, frame: TrafficMessage) -> str:
 
 
 def _start(book: TrafficBook, frame: TrafficMessage) -> str:
-    """The start of a long frame. A secret is only found whole: a word that is cut, or holds an escape, is left out."""
+    """The start of a long frame. Only whole secrets are recognised, so a word that is cut or holds an escape is left
+    out.
+    """
     start = frame.data[:PREVIEW_BYTES].partition(b"\\")[0]
     end = max(start.rfind(b" "), start.rfind(b'"')) + 1
     return f"{_masked(book, start[:end].decode('utf-8', 'replace'))}…"
 
 
 def _masked(book: TrafficBook, text: str) -> str:
-    """A part of a frame without its secrets."""
+    """Mask the secrets in a part of a frame."""
     data = text.encode("utf-8", "replace")
     return book.raw(TrafficMessage(0, 0.0, 0.0, "", 0, False, "", data, len(data), None))
 
 
 def clock(moment: float) -> str:
-    """The local time with milliseconds; a clock set to nonsense is no reason to fail."""
+    """The local time with milliseconds; ``--:--:--`` if the clock is set to nonsense."""
     return f"{_second(int(moment // 1))}.{int(moment % 1 * 1000):03}"
 
 
@@ -336,13 +336,13 @@ _CLEARED: Final = "Cleared. X brings the earlier frames back."
 def key(
     pressed: str, action: str, description: str, tooltip: str, *, show: bool = True, system: bool = False
 ) -> Binding:
-    """A key of this pane; ``system`` keeps it out of the help."""
+    """A binding of this pane; ``system`` keeps it out of the help."""
     name = f"traffic.{action}"
     return Binding(pressed, action, description, show=show, tooltip=tooltip, id=name, system=system)
 
 
 class TrafficList(Vertical):
-    """A view of a traffic book, kept up to date by ``refresh_traffic``; the parent acts on highlighted frames."""
+    """Shows a traffic book; call `refresh_traffic` to update it."""
 
     HELP = (
         "Every message to and from every server: → out, ← in; ✖ failed, ◆ pinned, ↗12 belongs to call 12.\n"
@@ -365,61 +365,61 @@ class TrafficList(Vertical):
 
     @dataclass
     class Highlighted(Message):
-        """Another frame is under the cursor, or none. Textual carries the rows' own word no further than its cause."""
+        """The cursor is on another frame, or on none. Posted anew, since Textual does not bubble the rows' message
+        further.
+        """
 
         frame: TrafficMessage | None
 
     class Followed(Message):
-        """The list began or ceased to follow the newest frame."""
+        """The list started or stopped following the newest frame."""
 
     def __init__(self, book: TrafficBook) -> None:
         super().__init__()
         self.file = ""
-        """The name of the file that is looked at; empty: it is the live traffic."""
+        """The name of the imported file; empty for live traffic."""
         self._title = ""
         self.filter_line = FilterLine(parse_traffic_filter, EXAMPLES)
-        self._look = TrafficRows(book)
+        self._drawer = TrafficRows(book)
         self.rows = RowList[TrafficMessage](
-            lambda frame, width: self._look.row(frame, width), empty=_NOTHING_YET, tails=True
+            lambda frame, width: self._drawer.row(frame, width), empty=_NOTHING_YET, tails=True
         )
         self.feed = TrafficFeed(self.rows, book)
 
     def compose(self) -> ComposeResult:
-        """The filter line and the frames."""
         yield self.filter_line
         yield self.rows
 
     def refresh_traffic(self) -> bool:
-        """Take in what came, at the cost of what came; False: there is so much that it should be called again soon."""
+        """Take in new frames; return False if there are so many that it should be called again soon."""
         done = self.feed.refresh()
         if done:
-            self._settle()
+            self._update_labels()
         else:
-            self._say("reading")
+            self._update_title("reading")
         return done
 
     def show_filtered(self, text: str) -> None:
-        """Show the frames that pass this filter, and go there."""
+        """Show the frames that pass this filter, and focus them."""
         self.filter_line.show_filter(text)
         self._apply(text)
         self.rows.focus()
 
     def show_book(self, book: TrafficBook, file: str = "") -> None:
-        """Show another book; ``file`` is where it comes from, if it is not live."""
-        self.file, self._look = file, TrafficRows(book)
-        self._look.search = Search(words=self.feed.filter.words)
+        """Show another book, imported from ``file`` unless it is live."""
+        self.file, self._drawer = file, TrafficRows(book)
+        self._drawer.search = Search(words=self.feed.filter.words)
         self.feed.show_book(book)
         self.rows.focus()
 
-    def _settle(self) -> None:
-        """Say what there is, after it changed."""
-        self._look.name_servers(self.feed.servers)
+    def _update_labels(self) -> None:
+        """Update the title, the names and the text of an empty list."""
+        self._drawer.name_servers(self.feed.servers)
         if not self.rows.items:
             self.rows.empty = _CLEARED if self.feed.cleared else _NOTHING_PASSES if self.feed.total else _NOTHING_YET
-        self._say()
+        self._update_title()
 
-    def _say(self, state: str = "") -> None:
-        """The title and the count."""
+    def _update_title(self, state: str = "") -> None:
         if self.rows.following:
             self.feed.unseen = 0
         gone = sum(map(self.feed.book.evicted, self.feed.servers))
@@ -434,7 +434,7 @@ class TrafficList(Vertical):
         if title != self._title:
             self._title = title
             self.border_title = Content(title)
-        self.filter_line.say_count(len(self.rows.items), self.feed.total)
+        self.filter_line.show_count(len(self.rows.items), self.feed.total)
 
     @property
     def _state(self) -> str:
@@ -444,9 +444,8 @@ class TrafficList(Vertical):
         return f"paused{new}" if not self.rows.following else "" if self.file else "following"
 
     def on_row_list_followed(self, event: RowList.Followed) -> None:
-        """Say whether new frames come into view."""
         event.stop()
-        self._say()
+        self._update_title()
         self.post_message(self.Followed())
 
     def on_row_list_highlighted(self, event: RowList.Highlighted[TrafficMessage]) -> None:
@@ -454,12 +453,11 @@ class TrafficList(Vertical):
         self.post_message(self.Highlighted(event.item))
 
     def action_filter(self) -> None:
-        """Open the filter line."""
         self.filter_line.open()
         self.refresh_bindings()
 
     def on_filter_line_typed(self, event: FilterLine.Typed) -> None:
-        """Filter as it is typed; the newest frame that passes, or the first in another order, is under the cursor."""
+        """Filter as the user types; the newest match, or the first in another order, is selected."""
         event.stop()
         if event.text == self.filter_line.input.value:  # else a later one is on its way
             self._apply(event.text)
@@ -469,15 +467,14 @@ class TrafficList(Vertical):
     def _apply(self, text: str) -> None:
         if text.strip() != self.feed.filter.text:
             self.feed.filter = parse_traffic_filter(text)
-            self._look.search = Search(words=self.feed.filter.words)
+            self._drawer.search = Search(words=self.feed.filter.words)
             self._rebuild()
 
     def _rebuild(self) -> None:
         self.feed.rebuild()
-        self._settle()
+        self._update_labels()
 
     def on_filter_line_entered(self, event: FilterLine.Entered) -> None:
-        """Go on to the frames that pass."""
         event.stop()
         if self.feed.filter.text:
             self.rows.focus()
@@ -485,19 +482,17 @@ class TrafficList(Vertical):
             self.action_unfilter()
 
     def on_filter_line_left(self, event: FilterLine.Left) -> None:
-        """Down is enough to go there."""
         event.stop()
         self.rows.focus()
 
     def action_unfilter(self) -> None:
-        """Close the filter line and show all frames."""
         self.filter_line.close()
         self._apply("")
         self.rows.focus()
         self.refresh_bindings()
 
     def action_sort(self) -> None:
-        """Latency, size, time: the largest first, under the cursor; by time the cursor stays on its frame."""
+        """Sort by the next of latency, size and time; the largest is selected, or by time the same frame as before."""
         self._sort(self.feed.order.next)
 
     def _sort(self, order: FrameOrder) -> None:
@@ -508,14 +503,13 @@ class TrafficList(Vertical):
             self.rows.highlighted = 0
 
     def action_follow(self) -> None:
-        """Follow the newest frame, or pause; from another order go to the order of time, where the cursor is."""
+        """Follow the newest frame, or pause; in another order, return to the order of time."""
         if self.feed.order is not FrameOrder.TIME:
             self._sort(FrameOrder.TIME)
             return
         self.rows.following = not self.rows.following
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A key works where it has something to work on."""
         if action == "unfilter":
             return self.filter_line.is_open
         if action == "filter":
@@ -523,11 +517,10 @@ class TrafficList(Vertical):
         return bool(self.feed.cleared) if action == "restore" else True
 
     def action_clear(self) -> None:
-        """Begin with an empty view; the frames are still in the book, and pinned ones in the view."""
+        """Empty the view except for pinned frames; the book keeps all."""
         self.feed.clear()
-        self._settle()
+        self._update_labels()
 
     def action_restore(self) -> None:
-        """Show the frames again that were cleared from the view."""
         self.feed.cleared = 0
         self._rebuild()

@@ -1,7 +1,4 @@
-"""The traffic of all servers in one pane: every message both ways, stderr, stray lines and HTTP heads between them.
-
-Frames are pinned, copied and exported here; the app sends requests again and shows calls.
-"""
+"""The traffic of all servers: every message both ways, stderr, stray lines and HTTP heads between them."""
 
 from __future__ import annotations
 
@@ -24,19 +21,19 @@ from mcphost.protocol.display import show
 from mcphost.tui.kit.export import copy_text, save_as
 from mcphost.tui.kit.messages import CallChosen
 from mcphost.tui.kit.rows import RowList
-from mcphost.tui.kit.timers import unskipped
+from mcphost.tui.textual_fixes import unskipped
 from mcphost.tui.traffic.detail import TrafficDetail
 from mcphost.tui.traffic.list import TrafficList, key
 
 BESIDE: Final = 110
-"""Cells from which list and frame stand side by side."""
+"""Cells from which the list and the frame are side by side."""
 
 SOON: Final = 0.01
-"""Seconds until more of what passed unseen is paired."""
+"""Seconds until more unseen frames are paired."""
 
 
 class TrafficPane(Container):
-    """A live view of ``live``, or of a file; the app calls ``refresh_traffic`` when frames came."""
+    """Shows the ``live`` traffic or a file; the app calls `refresh_traffic` when frames were added."""
 
     HELP = (
         "The traffic: / filters it, S sorts it, enter shows a frame in full and esc goes back. r goes from a request\n"
@@ -78,68 +75,65 @@ class TrafficPane(Container):
         super().__init__()
         self._live = live
         self.frame: TrafficMessage | None = None
-        """The frame that has the user's attention."""
-        self._visible, self._works = False, tuple[bool | None, ...]()
+        """The frame that keys act on."""
+        self._visible, self._active_keys = False, tuple[bool | None, ...]()
         self.list, self.detail = TrafficList(live), TrafficDetail()
         self.rows = self.list.rows
 
     def compose(self) -> ComposeResult:
-        """The frames, and one of them in full."""
         yield self.list
         yield self.detail
 
     @property
     def book(self) -> TrafficBook:
-        """What is looked at: the live traffic, or a file."""
+        """The live traffic, or that of a file."""
         return self.list.feed.book
 
     @property
     def opened(self) -> bool:
-        """Does one frame have the whole room?"""
+        """Does one frame take the whole pane?"""
         return self.has_class("-frame") and not self.has_class("-beside")
 
     def on_resize(self, event: Resize) -> None:
-        """Side by side, or one after the other."""
         self.set_class(event.size.width >= BESIDE, "-beside")
         self._show_frame()
 
     def on_show(self) -> None:
-        """Take in what passed while nobody looked."""
+        """Take in the frames that passed while the pane was hidden."""
         self._visible = True
         self.refresh_traffic()
 
     def on_hide(self) -> None:
-        """What passes from now on waits in the book."""
         self._visible = False
 
     def refresh_traffic(self) -> None:
-        """Show what came since the last time; nothing while the pane is not seen."""
+        """Show new frames, unless the pane is hidden."""
         if not self._visible:
             return
         if not self.list.refresh_traffic():
             unskipped(self.set_timer(SOON, self.refresh_traffic))
         if self.frame is None and self.rows.item is not None:
-            self._attend(self.rows.item)  # rows that are just made cannot tell yet
+            self._select(self.rows.item)  # a new list has not posted its selection yet
         self._show_facts()
-        self._say_keys()
+        self._update_keys()
 
     def focus_rows(self) -> None:
-        """Put the keyboard focus on the frames, or the one that is open."""
+        """Focus the frames, or the open frame."""
         (self.detail.text if self.opened else self.rows).focus()
 
     def show_call(self, number: int) -> None:
-        """Show the frames of one call only."""
+        """Show only the frames of this call."""
         self._close_frame()
         if self.list.file:
             self.list.show_book(self._live)
         self.list.show_filtered(f"call:{number}")
 
-    # The frame that has the user's attention.
+    # The frame that keys act on.
 
-    def _attend(self, frame: TrafficMessage | None) -> None:
+    def _select(self, frame: TrafficMessage | None) -> None:
         self.frame = frame
         self._show_frame()
-        self._say_keys()
+        self._update_keys()
 
     def _show_frame(self) -> None:
         if self.opened or self.has_class("-beside"):
@@ -155,33 +149,30 @@ class TrafficPane(Container):
             self.rows.focus()
 
     def on_traffic_list_highlighted(self, event: TrafficList.Highlighted) -> None:
-        """The cursor is on another frame."""
-        self._attend(event.frame)
+        self._select(event.frame)
 
     def on_traffic_list_followed(self) -> None:
-        """While frames come, the key line is left alone."""
-        self._say_keys()
+        self._update_keys()
 
     def on_row_list_selected(self, event: RowList.Selected[TrafficMessage]) -> None:
-        """Show the whole frame, and go there."""
         event.stop()
         self.rows.following = False
         self._open(event.item)
 
     def _open(self, frame: TrafficMessage) -> None:
         self.add_class("-frame")
-        self._attend(frame)
+        self._select(frame)
         self.detail.text.focus()
 
-    def _say_keys(self) -> None:
-        """Let the key line show which keys work; not for every new frame, as it is costly."""
-        works = tuple(self.check_action(action, ()) for action in ("back", "partner", "look", "call", "resend"))
-        if works != self._works and not self.rows.following:
-            self._works = works
+    def _update_keys(self) -> None:
+        """Update the key line only if other keys work, since that is slow."""
+        active = tuple(self.check_action(action, ()) for action in ("back", "partner", "look", "call", "resend"))
+        if active != self._active_keys and not self.rows.following:
+            self._active_keys = active
             self.refresh_bindings()
 
     def action_partner(self) -> None:
-        """Go to the response of a request, or to the request."""
+        """Go to the response of a request, or to the request of a response."""
         partner = self.book.partner(self.frame) if self.frame is not None else None
         if partner is None:
             self.notify("Its partner is no longer kept.", severity="warning")
@@ -190,17 +181,16 @@ class TrafficPane(Container):
         place = self.list.feed.place_of(partner)
         if place is not None:
             self.rows.highlighted = place
-            self._attend(partner)
+            self._select(partner)
         else:
-            self._open(partner)  # the filter hides it, and stays as it is
+            self._open(partner)  # hidden by the filter, which stays
 
     def action_look(self) -> None:
-        """As it came, or laid out."""
         self.detail.raw = not self.detail.raw
         self._show_frame()
 
     def action_back(self) -> None:
-        """From the frame to the list, from a file to the live traffic."""
+        """Go back from the frame to the list, or from a file to the live traffic."""
         if self.opened or self.detail.has_focus_within:
             self._close_frame()
             self.rows.focus()
@@ -208,10 +198,9 @@ class TrafficPane(Container):
             self._show_book(self._live)
             self.rows.following = self.rows.tails
 
-    # What can be done.
+    # Actions.
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A key works where it has something to work on; a file knows no calls of this run, and no server."""
         frame, live = self.frame, not self.list.file
         match action:
             case "back":
@@ -224,7 +213,7 @@ class TrafficPane(Container):
                 return live and frame is not None and frame.call is not None
             case "resend":
                 return live and frame is not None and frame.sent and frame.kind is MessageKind.REQUEST
-            case "say_no_call" | "say_not_sent":  # else the key would go on to the screen, and somewhere else
+            case "say_no_call" | "say_not_sent":  # else the key would reach the screen
                 return frame is not None
             case "pin" | "copy" | "save":
                 return frame is not None
@@ -236,7 +225,6 @@ class TrafficPane(Container):
         self.refresh_traffic()
 
     def action_open(self) -> None:
-        """Ask for a file, and show what is in it."""
         from mcphost.tui.traffic.open import OpenTrafficScreen
 
         def opened(found: tuple[str, TrafficBook] | None) -> None:
@@ -246,21 +234,19 @@ class TrafficPane(Container):
         self.app.push_screen(OpenTrafficScreen(Path.cwd()), opened)
 
     def action_call(self) -> None:
-        """Go to the call that the frame belongs to."""
         if self.frame is not None and self.frame.call is not None:
             self.post_message(CallChosen(self.frame.call))
 
     def action_resend(self) -> None:
-        """Send the request again."""
         if self.frame is not None:
             self.post_message(self.ResendRequested(self.frame))
 
     def action_say_no_call(self) -> None:
-        """The key of a call, where there is none."""
+        """Say why the key for calls does nothing here."""
         self.notify("A file knows no calls of this run." if self.list.file else "This frame belongs to no call.")
 
     def action_say_not_sent(self) -> None:
-        """The key that sends again, where nothing can be."""
+        """Say why this cannot be sent again."""
         self.notify(
             "What is in a file is not sent again."
             if self.list.file
@@ -268,7 +254,7 @@ class TrafficPane(Container):
         )
 
     def action_pin(self) -> None:
-        """Keep the frame whatever comes, or no longer."""
+        """Pin the frame, or unpin it."""
         book, frame = self.book, self.frame
         if frame is None:
             return
@@ -280,16 +266,15 @@ class TrafficPane(Container):
         self.rows.refresh()
 
     def action_copy(self) -> None:
-        """Copy the frame, laid out or as it came, whichever is shown."""
+        """Copy the frame as it is shown."""
         if self.frame is not None:
             copy_text(self.app, (self.book.raw if self.detail.raw else self.book.pretty)(self.frame))
 
     def action_save(self) -> None:
-        """Save what is shown."""
         self.run_worker(self._export(list(self.rows.items)), group="export", exclusive=True)
 
     async def _export(self, frames: list[TrafficMessage]) -> None:
-        """Secrets are taken out of thousands of frames: that is felt, so a thread does it."""
+        """In a thread: masking the secrets of thousands of frames is slow."""
         content = await asyncio.to_thread(self.book.export, frames)
         name = f"mcphost-traffic-{datetime.now():%Y%m%d-%H%M%S}.jsonl"
         save_as(self.app, name, content)

@@ -14,11 +14,11 @@ from mcphost.config import Config
 from mcphost.host.chat.chat import Chat
 from mcphost.host.host import Host
 from mcphost.host.server_requests.pending import ALL
-from mcphost.host.start_info import StartInfo
 from mcphost.providers.base import ModelRequest
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.chat.pane import ChatPane
+from mcphost.tui.start_info import StartInfo
 from tests.host.chat.scripted_model import Answer, Port, ScriptedProvider
 from tests.tui.stage import NARROW, Stage, demo
 

@@ -20,10 +20,10 @@ async def test_somebody_asks_brings_a_prompt_in_allows_refuses_and_looks_at_what
     async with chatting(wanted, text("A *quiet* night."), text("So be it.")) as stage:
         await stage.shows("Write to the model below", "24 tools")
         await stage.say("what is out there?")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.shows("▸ ? demo › ships_in_sight", "Run Ships in sight on demo?")
         await stage.press(*["space"] * 6, "y")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.shows("● demo › ships_in_sight · done", "Run Sound")
         await stage.press("n")
         await stage.rest()
@@ -50,7 +50,7 @@ async def test_somebody_asks_brings_a_prompt_in_allows_refuses_and_looks_at_what
 async def test_in_a_small_terminal_everything_about_a_call_and_every_answer_to_it_are_in_view() -> None:
     async with chatting(uses(use("demo__sound_foghorn", blasts=2)), text("So be it.")) as stage:
         await stage.say("warn them")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.shows(
             '"blasts"  2', "sent to", "rule", "▸y once · u until exit · a always · e edit · n no · t no, and why"
         )

@@ -17,7 +17,7 @@ from mcphost.tui.chat.tools import ChatToolsScreen
 from mcphost.tui.chat.transcript import Transcript
 from mcphost.tui.consent.result_review import EditResultScreen, ResultScreen
 from mcphost.tui.consent.tool_call import EditArgumentsScreen
-from mcphost.tui.sampling.screen import WordsScreen
+from mcphost.tui.sampling.dialogs import RefusalScreen
 from tests.host.chat.scripted_model import Wait, given, text, tool_result, use, uses
 from tests.host.conftest import echo, script
 from tests.tui.chat.chats import ChatStage, chatting
@@ -50,7 +50,7 @@ async def test_calls_are_asked_about_below_the_conversation_edited_refused_with_
     wanted = uses(use("a__echo", "1", text="one"), use("a__echo", "2", text="two"), use("a__fail", "3", text="no row"))
     async with chatting(wanted, text("so be it"), servers={"a": echo("--record", record)}, size=(100, 40)) as stage:
         await stage.say("echo them")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.shows("▌ echo them", "┆ ▸ ? a › echo", "waiting for your answer", "asked by scripted")
         await stage.press("e")
         await stage.at(EditArgumentsScreen)
@@ -58,23 +58,27 @@ async def test_calls_are_asked_about_below_the_conversation_edited_refused_with_
         await stage.shows("edited by you")
         await stage.press("y")
         await stage.shows("done · arguments edited by you", '"two"')
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("t")
-        await stage.at(WordsScreen)
+        await stage.at(RefusalScreen)
         stage.app.screen.query_one(Input).value = "not twice"
         await stage.press("enter")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("y")
         await stage.rest()
         await stage.shows("◌ a › echo · declined", "says: not twice", "✖ a › fail · failed", "no row", "│ so be it")
         assert [each["arguments"] for each in calls_in(record)] == [{"text": "ones"}, {"text": "no row"}]
-        told = stage.model.results()
-        assert ('changed the arguments to {"text": "ones"}' in told[0][0], told[1][1], told[2]) == (
+        result_text = stage.model.results()
+        assert (
+            'changed the arguments to {"text": "ones"}' in result_text[0][0],
+            result_text[1][1],
+            result_text[2],
+        ) == (
             True,
             True,
             ("no row", True),
         )
-        assert "says: not twice" in told[1][0]
+        assert "says: not twice" in result_text[1][0]
 
 
 async def test_a_card_opens_goes_to_its_call_and_to_its_traffic() -> None:

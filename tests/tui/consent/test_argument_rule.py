@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 async def make(stage: Stage, arguments: dict[str, Any], tool: str = "echo") -> ToolCall:
     """Ask about a call and open the screen for a rule."""
     call = stage.call(tool, arguments)
-    await stage.asked()
+    await stage.call_dialog()
     await stage.press("space", "space", "w")
     await opened(stage)
     return call
@@ -46,7 +46,7 @@ async def test_a_rule_is_tried_on_past_calls_then_holds_is_listed_and_is_taken_b
         await stage.ready()
         for text, key in (("SELECT 1", "y"), ("SELECT secrets", "n"), ("DROP t", "n")):
             call = stage.call("echo", {"text": text})
-            await stage.asked()
+            await stage.call_dialog()
             await stage.press(key)
             await stage.ended(call)
         call = await make(stage, {"text": "SELECT 2"})
@@ -57,8 +57,8 @@ async def test_a_rule_is_tried_on_past_calls_then_holds_is_listed_and_is_taken_b
         await stage.press("enter", "u")
         assert (await stage.ended(call)).state is CallState.DONE
         await stage.gone()
-        assert not await stage.is_asked({"text": "SELECT 3"})
-        assert await stage.is_asked({"text": "DROP u"})
+        assert not await stage.needs_consent({"text": "SELECT 3"})
+        assert await stage.needs_consent({"text": "DROP u"})
         await stage.press("g")
         await stage.at(GrantsScreen)
         await stage.shows("text matches", "until mcphost exits", r"echo › echo: where text matches '^SELECT\b'")
@@ -67,7 +67,7 @@ async def test_a_rule_is_tried_on_past_calls_then_holds_is_listed_and_is_taken_b
         await stage.press("escape", "x")
         await stage.shows("Nothing is allowed without asking")
         await stage.press("escape")
-        assert await stage.is_asked({"text": "SELECT 4"})
+        assert await stage.needs_consent({"text": "SELECT 4"})
 
 
 @pytest.mark.hostile("P10")
@@ -81,18 +81,18 @@ async def test_always_is_a_rule_in_later_runs_and_lapses_when_the_tool_changes(t
         await stage.ended(call)
     async with on_stage(echo(), state) as stage:
         await stage.ready()
-        assert not await stage.is_asked({"text": "main"})
+        assert not await stage.needs_consent({"text": "main"})
         call = await make(stage, {"text": "other"})
         await stage.shows("would have allowed 0 of 2 past calls · this run, audit log")
         await stage.press("escape", "escape")
-        dialog = await stage.asked()
+        dialog = await stage.call_dialog()
         assert call.state is CallState.ASKING
         assert "where text matches '^main$', always" in stage.flat
         await stage.press("n")
         await stage.ended(call)
         tool = dialog.question.tool
         stage.host.catalog.keep("echo", [Tool.read({**tool.definition(), "description": "Now it also sends mail."})])
-        assert await stage.is_asked({"text": "main"})
+        assert await stage.needs_consent({"text": "main"})
 
 
 NO_RULE = [
@@ -134,9 +134,9 @@ async def test_only_texts_have_patterns_and_what_has_none_may_be_anything() -> N
         assert patterns(stage) == ["^info$", ""]
         await stage.press("enter", "u")
         assert (await stage.ended(call)).state is CallState.DONE
-        assert not await stage.is_asked({"count": 0, "level": "info"}, "log")
-        assert await stage.is_asked({"count": 0, "level": "debug"}, "log")
-        assert await stage.is_asked({"count": 0}, "log")
+        assert not await stage.needs_consent({"count": 0, "level": "info"}, "log")
+        assert await stage.needs_consent({"count": 0, "level": "debug"}, "log")
+        assert await stage.needs_consent({"count": 0}, "log")
 
 
 @pytest.mark.parametrize(("tool", "arguments"), [("add", {"a": 1, "b": 2}), ("environment", {"names": ["a"]})])
@@ -144,7 +144,7 @@ async def test_without_texts_no_rule_is_offered(tool: str, arguments: dict[str, 
     async with on_stage(echo()) as stage:
         await stage.ready()
         call = stage.call(tool, arguments)
-        await stage.asked()
+        await stage.call_dialog()
         assert "choose by arguments" not in stage.text
         await stage.press("w")
         assert isinstance(stage.app.screen, ToolCallScreen)
@@ -163,7 +163,7 @@ async def test_a_tool_that_claims_to_destroy_gets_no_rule_for_always() -> None:
         call = await make(stage, {"text": "hi"})
         await stage.shows("not offered: the tool claims to be destructive")
         await stage.press("enter", "a", "enter")  # the cursor stands where no harm is done
-        await stage.asked()
+        await stage.call_dialog()
         assert call.state is CallState.ASKING
         await stage.press("n")
         await stage.ended(call)
@@ -174,7 +174,7 @@ async def test_no_rule_is_made_of_what_was_not_seen_to_its_end() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         call = stage.call("echo", {"text": "\n".join("x" * 30)})
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("w")
         assert isinstance(stage.app.screen, ToolCallScreen)
         await stage.press(*["space"] * 14, "w")
@@ -189,7 +189,7 @@ async def test_hostile_texts_are_seen_in_patterns_and_past_calls_as_what_they_ar
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         first = stage.call("echo", {"text": text})
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("y")
         await stage.ended(first)
         call = await make(stage, {"text": text})
@@ -203,14 +203,14 @@ async def test_a_rule_is_made_of_the_arguments_as_they_were_edited() -> None:
     async with on_stage(echo()) as stage:
         await stage.ready()
         call = stage.call("echo", {"text": "hi"})
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("e")
         await stage.at(EditArgumentsScreen)
         await stage.press("end", "o", "ctrl+r")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("w")
         await opened(stage)
         assert patterns(stage) == ["^hio$"]
         await stage.press("enter", "u")
         assert (await stage.ended(call)).arguments == {"text": "hio"}
-        assert not await stage.is_asked({"text": "hio"})
+        assert not await stage.needs_consent({"text": "hio"})

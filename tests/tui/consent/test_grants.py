@@ -16,7 +16,7 @@ HI = {"text": "hi"}
 
 async def allow(stage: Stage, key: str, tool: str = "echo") -> None:
     call = stage.call(tool, HI if tool == "echo" else {})
-    await stage.asked()
+    await stage.call_dialog()
     await stage.press(key)
     await stage.ended(call)
     await stage.gone()
@@ -33,13 +33,13 @@ async def test_a_grant_is_listed_and_once_taken_back_the_tool_is_asked_about_aga
         await stage.press("escape")
         await allow(stage, "a")
         await allow(stage, "u", "fail")
-        assert not await stage.is_asked(HI)
+        assert not await stage.needs_consent(HI)
         await stage.press("g")
         await stage.shows("echo", "always", "fail", "until mcphost exits")
         await stage.press("x")
         await stage.until(lambda _: "always" not in stage.text)
         await stage.press("escape")
-        assert await stage.is_asked(HI)
+        assert await stage.needs_consent(HI)
 
 
 @pytest.mark.hostile("P10")
@@ -51,16 +51,16 @@ async def test_always_outlives_a_restart_until_exit_does_not_and_another_command
         await allow(stage, "u", "fail")
     async with on_stage(echo(), state) as stage:
         await stage.ready()
-        assert not await stage.is_asked(HI)
+        assert not await stage.needs_consent(HI)
         call = stage.call("fail")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.shows("definition unchanged since you allowed it")
         await stage.press("n")
         await stage.ended(call)
     async with on_stage(echo("--name", "other"), state) as stage:
         await stage.ready()
         call = stage.call("echo", HI)
-        await stage.asked()
+        await stage.call_dialog()
         await stage.shows("CHANGED since you allowed it", "command", "--name other")
         await stage.press("n")
         assert (await stage.ended(call)).state is CallState.DECLINED

@@ -6,14 +6,14 @@ import re
 
 import pytest
 
-from mcphost.tui.elicitation.form import FormQuestionScreen
+from mcphost.tui.elicitation.form import FormElicitationScreen
 from mcphost.tui.elicitation.server_question import ServerQuestionScreen
 from mcphost.tui.inbox.screen import InboxScreen
 from mcphost.tui.kit.facts_table import FactsTable
 from tests.host.server_requests.pending import form
 from tests.labels import own_labels
-from tests.tui.elicitation.questions import ask, asked, at
-from tests.tui.sampling.samplings import lent
+from tests.tui.elicitation.questions import ask, at, question_stage
+from tests.tui.sampling.samplings import sampling_stage
 from tests.tui.stage import NARROW, Stage, echo, on_stage
 
 KNOWN = ["server says", "history", "sent to", "rule"]
@@ -44,7 +44,7 @@ async def test_no_argument_of_a_call_is_shown_as_a_fact_of_ours(size: tuple[int,
     async with on_stage(echo(), size=size) as stage:
         await stage.ready()
         call = stage.call("echo", {"text": "hi", **fakes})
-        await stage.asked()
+        await stage.call_dialog()
         await stage.shows(f"╭─ Arguments ({len(fakes) + 1}) ")
         pages = await read_all(stage)
         names = list[str]()
@@ -66,9 +66,9 @@ async def test_no_argument_of_a_call_is_shown_as_a_fact_of_ours(size: tuple[int,
 async def test_no_field_of_a_form_is_shown_as_a_fact_of_ours(size: tuple[int, int]) -> None:
     labels = own_labels()
     fields = {label: {"type": "string", "default": f"fake {number}"} for number, label in enumerate(labels)}
-    async with asked(size=size) as stage:
+    async with question_stage(size=size) as stage:
         ask(stage, form({"type": "object", "properties": fields}))
-        screen = await at(stage, FormQuestionScreen)
+        screen = await at(stage, FormElicitationScreen)
         await stage.shows(f"╭─ Fields ({len(labels)}) ")
         beside, inner = framed(stage.text)
         assert [line for line in inner if "fake" in line]
@@ -92,7 +92,7 @@ async def test_no_field_of_a_form_is_shown_as_a_fact_of_ours(size: tuple[int, in
 @pytest.mark.slow
 @pytest.mark.parametrize("label", ["Send this? [y/N]", "asked for call 9 · by you"])
 async def test_the_inbox_quotes_what_a_server_says_and_how_its_tools_are_called(label: str) -> None:
-    async with asked(size=(120, 36)) as stage:
+    async with question_stage(size=(120, 36)) as stage:
         ask(stage, form({"type": "object", "properties": {}}, message=f"Hello\n{label}"))
         await at(stage, ServerQuestionScreen)
         await stage.press("escape", "escape", "f2")
@@ -104,10 +104,10 @@ async def test_the_inbox_quotes_what_a_server_says_and_how_its_tools_are_called(
 async def test_what_a_server_wants_of_a_model_is_quoted_among_the_facts() -> None:
     names = own_labels()[:10]
     tools = [{"name": name, "inputSchema": {"type": "object"}} for name in names]
-    async with lent(size=(200, 60)) as stage:
+    async with sampling_stage(size=(200, 60)) as stage:
         params = {"messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}], "maxTokens": 5,
                   "tools": tools, "stopSequences": list(names)}  # fmt: skip
-        await stage.wanted({"method": "sampling/createMessage", "params": params})
+        await stage.request_sampling({"method": "sampling/createMessage", "params": params})
         listed = ", ".join(f'"{name}"' for name in names)
         facts = stage.app.screen.query_one(".known FactsTable", FactsTable).text
         assert facts.count(listed) == 2

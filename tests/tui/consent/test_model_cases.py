@@ -93,14 +93,14 @@ async def test_a_call_with_more_arguments_than_are_shown_is_read_elsewhere_first
     many: dict[str, Any] = {f"k{number}": number for number in range(100)}
     async with chatting(uses(use("a__echo", text="x", **many)), text("ok"), servers=A, size=(100, 40)) as stage:
         await stage.say("go")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.shows("Arguments (101)")
         while "81 more arguments are not shown here" not in stage.flat:
             await stage.press("space")
         while "press v and read to the end" not in stage.text:
             await stage.press("space")
         await stage.press("y")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("v")
         await stage.at(ReaderScreen)
         await stage.press("end")
@@ -109,7 +109,7 @@ async def test_a_call_with_more_arguments_than_are_shown_is_read_elsewhere_first
         await stage.until(lambda _: view.scroll_offset.y >= view.max_scroll_y > 0)  # the last lines glide in
         await stage.pilot.pause()
         await stage.press("escape")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("y")
         await stage.rest()
         assert stage.chat.turns[0].uses[0].outcome == "done"

@@ -92,18 +92,18 @@ async def test_the_dialog_names_the_server_that_the_words_are_from_and_an_edit_i
     script = uses(use("notes__read")), uses(use("mail__echo", text=f"Psst: {TREE}")), text("done")
     async with chatting(*script, servers=SERVERS, size=(100, 40)) as stage:
         await stage.say("do it")
-        await stage.asked()
+        await stage.call_dialog()
         assert "▲ from" not in stage.text
         await stage.press("y")
         await stage.shows("▲ from notes: 35 characters")
-        dialog = await stage.asked()
+        dialog = await stage.call_dialog()
         values = [each.content for each in dialog.query(".value").results(Static)]
         assert [TREE] in [underlined(each) for each in values if isinstance(each, Content)]
         await stage.press("v")
         await stage.at(ReaderScreen)
         assert "▲ from" not in stage.text
         await stage.press("escape")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("e")
         await stage.at(EditArgumentsScreen)
         await stage.press("end", "s", "ctrl+r")

@@ -30,7 +30,7 @@ async def test_keys_typed_before_the_dialog_could_be_read_do_nothing() -> None:
     async with on_stage(echo(), guard=60.0) as stage:
         await stage.ready()
         call = stage.call("echo", HI)
-        await stage.asked()
+        await stage.call_dialog()
         stage.app.post_message(Paste("y\n"))
         await stage.press("y", "u", "a", "n", "p", "escape", "enter")
         assert isinstance(stage.app.screen, ToolCallScreen)
@@ -51,7 +51,7 @@ async def test_a_dialog_ignores_keys_for_a_quarter_of_a_second_after_it_was_draw
     async with on_stage(echo(), guard=None) as stage:
         await stage.ready()
         call = stage.call("echo", HI)
-        dialog = await stage.asked()
+        dialog = await stage.call_dialog()
         drawn = Key("n", "n").time - dialog.shown_for()
 
         async def typed(seconds: float) -> None:
@@ -91,13 +91,13 @@ async def test_the_easy_answer_is_no_to_what_claims_to_destroy_and_to_what_chang
             await stage.ready()
             if changed:
                 first = stage.call("echo", HI)
-                await stage.asked()
+                await stage.call_dialog()
                 await stage.press("u")
                 await stage.ended(first)
                 server.tools[0] = {**server.tools[0], "description": "And more."}
                 await stage.host.servers["a"].relist()
             call = stage.call("echo", HI)
-            assert highlighted(await stage.asked()) == easy
+            assert highlighted(await stage.call_dialog()) == easy
             await stage.press("enter")
             assert (await stage.ended(call)).state is (CallState.DECLINED if easy == "n" else CallState.DONE)
 
@@ -119,7 +119,7 @@ async def test_a_key_answers_and_the_server_sees_only_what_was_allowed(tmp_path:
         for number, (key, state, grants, sent) in enumerate(ANSWERS):
             arguments = {"text": f"hi {number}"}
             call = stage.call("echo", arguments)
-            await stage.asked()
+            await stage.call_dialog()
             assert arguments not in [params["arguments"] for params in calls_in(record)]
             await stage.press(key)
             assert (await stage.ended(call)).state is state, key
@@ -135,7 +135,7 @@ async def test_leaving_a_question_neither_answers_it_nor_quits(tmp_path: Path) -
         await stage.ready()
         for number, key in enumerate(("escape", "p"), 1):
             call = stage.call("echo", HI)
-            await stage.asked()
+            await stage.call_dialog()
             await stage.press(key)
             await stage.gone()
             assert stage.app.is_running
@@ -149,7 +149,7 @@ async def test_refusing_is_the_easy_answer_to_what_claims_to_destroy_and_always_
     async with on_stage() as stage:
         await stage.ready()
         call = stage.call("tear_out_pages")
-        dialog = await stage.asked()
+        dialog = await stage.call_dialog()
         assert highlighted(dialog) == "n"
         assert "destructive" in stage.text
         assert "not offered" in stage.text
@@ -166,7 +166,7 @@ async def test_a_claim_is_named_as_one_and_no_claim_is_no_promise() -> None:
         await stage.ready()
         for tool, words in (("ships_in_sight", "read-only"), ("feed_gulls", "nothing (so it may write, delete")):
             call = stage.call(tool, {})
-            await stage.asked()
+            await stage.call_dialog()
             await stage.shows(words)
             await stage.press("n")
             await stage.ended(call)
@@ -179,18 +179,18 @@ async def test_a_changed_definition_is_asked_about_again_with_its_difference() -
         await stage.ready()
         flash = {"message": "ahoy", "times": 1}
         call = stage.call("flash_lamp", flash)
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("u")
         assert (await stage.ended(call)).state is CallState.DONE
         again = stage.call("flash_lamp", flash)
         assert (await stage.ended(again)).state is CallState.DONE
         fit = stage.call("fit_lens", {"lens": "fourth-order"})
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("y")
         await stage.ended(fit)
         await stage.until(lambda app: "fourth" in (app.host.catalog.tool("demo", "flash_lamp").description or ""))
         call = stage.call("flash_lamp", flash)
-        dialog = await stage.asked()
+        dialog = await stage.call_dialog()
         assert highlighted(dialog) == "n"
         assert "CHANGED since you allowed it" in stage.text
         for line in ("description", "- Flashes", "The fourth-order lens is in.", "times.maximum", "- 3", "+ 6"):
@@ -208,7 +208,7 @@ async def test_long_arguments_must_have_been_seen_to_the_end_and_the_answers_sta
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         call = stage.call("echo", {"text": LONG})
-        await stage.asked()
+        await stage.call_dialog()
         await stage.shows("more below", "do not run it", "leave it in the inbox")
         assert "rm -rf" not in stage.text
         await stage.press("y", "u", "a")
@@ -229,7 +229,7 @@ async def test_what_a_long_path_pushes_out_of_a_small_terminal_must_have_been_se
     async with on_stage(servers(echo=entry), size=NARROW) as stage:
         await stage.ready()
         call = stage.call("echo", {"text": "hi"})
-        await stage.asked()
+        await stage.call_dialog()
         await stage.shows('"text"  hi', "more below: press space until the end", "leave it in the inbox")
         await stage.press("y")
         assert call.state is CallState.ASKING
@@ -244,7 +244,7 @@ async def test_an_argument_too_long_for_the_dialog_is_read_to_its_end_elsewhere(
     async with on_stage(echo(), size=WIDE) as stage:
         await stage.ready()
         call = stage.call("echo", {"text": "word " * 4200 + "the end"})
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press(*["space"] * 8)
         await stage.shows("too long to show here")
         await stage.press("y")
@@ -258,7 +258,7 @@ async def test_an_argument_too_long_for_the_dialog_is_read_to_its_end_elsewhere(
         await stage.press("end")
         await stage.shows("the end")
         await stage.press("escape")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("y")
         assert (await stage.ended(call)).state is CallState.DONE
 
@@ -282,7 +282,7 @@ async def test_what_hides_in_arguments_is_visible_and_counted() -> None:
         await stage.ready()
         for text, words in PADDED:
             call = stage.call("echo", {"text": text})
-            await stage.asked()
+            await stage.call_dialog()
             assert words in stage.flat, text
             await stage.press("n")
             await stage.ended(call)
@@ -293,19 +293,19 @@ async def test_edited_arguments_are_marked_and_are_what_is_sent(tmp_path: Path) 
     async with on_stage(echo("--record", record)) as stage:
         await stage.ready()
         call = stage.call("echo", HI)
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("e")
         await stage.at(EditArgumentsScreen)
         await stage.write(" you")
         await stage.press("escape")
-        await stage.asked()
+        await stage.call_dialog()
         assert "edited by you" not in stage.text
         await stage.press("e")
         await stage.at(EditArgumentsScreen)
         await stage.press("end")
         await stage.write(" there")
         await stage.press("ctrl+r")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.shows("edited by you", "hi there")
         await stage.press("y")
         await stage.ended(call)
@@ -318,8 +318,8 @@ async def test_arguments_edited_into_long_ones_are_read_again() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         call = stage.call("echo", HI)
-        dialog = await stage.asked()
-        await dialog._take_arguments({"text": LONG})
+        dialog = await stage.call_dialog()
+        await dialog._use_arguments({"text": LONG})
         await stage.shows("more below")
         await stage.press("y")
         assert call.state is CallState.ASKING
@@ -332,12 +332,12 @@ async def test_the_definition_is_one_key_away_and_esc_comes_back() -> None:
     async with on_stage() as stage:
         await stage.ready()
         call = stage.call("flash_lamp", {"message": "x", "times": 1})
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("d")
         await stage.at(ReaderScreen)
         await stage.shows('"inputSchema"', '"maxLength": 80')
         await stage.press("escape")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("n")
         assert (await stage.ended(call)).state is CallState.DECLINED
 
@@ -347,7 +347,7 @@ async def test_the_dialog_goes_when_its_call_is_cancelled() -> None:
         await stage.ready()
         for above in (None, "d", "e", "v", "w", "question_mark"):
             call = stage.call("echo", HI)
-            await stage.asked()
+            await stage.call_dialog()
             if above:
                 await stage.press(above)
                 await stage.until(lambda app: len(app.screen_stack) == 3)
@@ -362,7 +362,7 @@ async def test_the_dialog_goes_when_its_server_dies() -> None:
     async with on_stage(hostile("crash-on-call", "--kind", "exit")) as stage:
         await stage.ready()
         crash, call = stage.call("act"), stage.call("act")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("y")
         await stage.ended(crash)
         await stage.ended(call)
@@ -377,7 +377,7 @@ async def test_several_questions_are_asked_one_after_the_other() -> None:
         await stage.ready()
         calls = [stage.call("echo", {"text": f"number {n}"}) for n in range(3)]
         for n, call in enumerate(calls):
-            await stage.asked()
+            await stage.call_dialog()
             await stage.shows(f"number {n}")
             if n < 2:
                 assert f"{2 - n} waiting for you" in stage.top
@@ -396,7 +396,7 @@ async def test_a_question_waits_until_what_one_reads_is_closed() -> None:
             await stage.until(lambda app: app.approver.open)
             assert not isinstance(stage.app.screen, ToolCallScreen)
             await stage.press("escape")
-            await stage.asked()
+            await stage.call_dialog()
             await stage.press("n")
             await stage.ended(call)
 
@@ -406,7 +406,7 @@ async def test_quitting_with_open_questions_sends_nothing(tmp_path: Path) -> Non
     async with on_stage(echo("--record", record)) as stage:
         await stage.ready()
         calls = [stage.call("echo", HI) for _ in range(3)]
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("ctrl+q")
         assert not stage.app.is_running
     assert all(call.state is CallState.CANCELLED for call in calls)
@@ -421,7 +421,7 @@ async def test_a_ping_is_answered_behind_the_dialog() -> None:
         async with on_stage(servers(web=ServerConfig(url=web.url))) as stage:
             await stage.ready()
             call = stage.call("echo", HI)
-            await stage.asked()
+            await stage.call_dialog()
             server.lines[0].events({"jsonrpc": "2.0", "id": "there?", "method": "ping"})
             answer = {"jsonrpc": "2.0", "id": "there?", "result": {}}
             await stage.until(lambda _: answer in [visit.message for visit in web.seen("POST")])

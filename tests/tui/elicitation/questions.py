@@ -35,7 +35,7 @@ class Browser:
 
 
 @asynccontextmanager
-async def asked(
+async def question_stage(
     *names: str, browser: Browser | None = None, state: Path | None = None, **more: Any
 ) -> AsyncIterator[Stage]:
     """The app, with servers that ask."""

@@ -10,14 +10,14 @@ from textual.events import Key
 from textual.message import Message
 
 from mcphost.host.tool_calls.call import CallState
-from mcphost.tui.elicitation.form import FormQuestionScreen
+from mcphost.tui.elicitation.form import FormElicitationScreen
 from mcphost.tui.elicitation.server_question import ServerQuestionScreen
-from mcphost.tui.forms import SchemaForm
+from mcphost.tui.forms.schema_form import SchemaForm
 from mcphost.tui.inbox.screen import InboxScreen
 from mcphost.tui.kit.modal import AskScreen
 from mcphost.tui.kit.reader import ReaderScreen
 from tests.host.server_requests.pending import form
-from tests.tui.elicitation.questions import ask, asked, at, got
+from tests.tui.elicitation.questions import ask, at, got, question_stage
 from tests.tui.stage import NARROW, WIDE, Stage
 
 pytestmark = pytest.mark.slow
@@ -65,10 +65,10 @@ ANSWERS: list[tuple[list[str], Any]] = [
 
 @pytest.mark.requirement("ELIC-02", "ELIC-03", "ELIC-04")
 async def test_each_key_answers_as_it_says_and_letters_answer_nothing_while_one_types() -> None:
-    async with asked(size=NARROW) as stage:
+    async with question_stage(size=NARROW) as stage:
         for keys, answer in ANSWERS:
             call = ask(stage, form(NAME))
-            await at(stage, FormQuestionScreen)
+            await at(stage, FormElicitationScreen)
             await stage.shows(
                 "a asks you to fill in a form", "asked by the server a, not by mcphost", "call ", "asks.py"
             )
@@ -82,9 +82,9 @@ async def test_each_key_answers_as_it_says_and_letters_answer_nothing_while_one_
 
 @pytest.mark.requirement("ELIC-05", "ELIC-14", "ELIC-15")
 async def test_every_kind_of_field_is_shown_with_its_default_and_sent_as_what_it_is() -> None:
-    async with asked(size=WIDE) as stage:
+    async with question_stage(size=WIDE) as stage:
         call = ask(stage, form(EVERY))
-        await at(stage, FormQuestionScreen)
+        await at(stage, FormElicitationScreen)
         await stage.shows("Your name *", "an email address", "whole number, 18 to 99", "Large", "First order", "Cat")
         await stage.write("Ada")
         await stage.press("ctrl+r")
@@ -100,9 +100,9 @@ async def test_what_does_not_fit_is_said_at_its_field_and_not_sent() -> None:
         "properties": {"mail": {"type": "string", "format": "email"}, "age": {"type": "integer", "maximum": 9}},
         "required": ["mail"],
     }
-    async with asked(size=NARROW) as stage:
+    async with question_stage(size=NARROW) as stage:
         call = ask(stage, form(schema))
-        await at(stage, FormQuestionScreen)
+        await at(stage, FormElicitationScreen)
         await stage.write("nobody")
         await stage.press("enter", "1", "0", "ctrl+r")
         await stage.shows("▲", "fields are wrong")
@@ -112,9 +112,9 @@ async def test_what_does_not_fit_is_said_at_its_field_and_not_sent() -> None:
 
 
 async def test_what_was_typed_is_there_again_when_a_question_is_opened_anew() -> None:
-    async with asked(size=NARROW) as stage:
+    async with question_stage(size=NARROW) as stage:
         call = ask(stage, form(NAME))
-        await at(stage, FormQuestionScreen)
+        await at(stage, FormElicitationScreen)
         await stage.write("Ada")
         await stage.press("escape", "escape")
         await stage.gone()
@@ -123,7 +123,7 @@ async def test_what_was_typed_is_there_again_when_a_question_is_opened_anew() ->
         await stage.at(InboxScreen)
         await stage.shows("Who are you?", f"asked for call {call.number} · ask · ")
         await stage.press("enter")
-        dialog = await at(stage, FormQuestionScreen)
+        dialog = await at(stage, FormElicitationScreen)
         assert dialog.query_one(SchemaForm).values() == {"name": "Ada"}
         await stage.press("escape", "p")
         await stage.gone()
@@ -136,9 +136,9 @@ async def test_what_was_typed_is_there_again_when_a_question_is_opened_anew() ->
 @pytest.mark.requirement("ELIC-08")
 async def test_a_secret_is_warned_of_hidden_and_asked_about_once_more() -> None:
     schema = {"type": "object", "properties": {"api_key": {"type": "string"}}, "required": ["api_key"]}
-    async with asked(size=NARROW) as stage:
+    async with question_stage(size=NARROW) as stage:
         call = ask(stage, form(schema))
-        await at(stage, FormQuestionScreen)
+        await at(stage, FormElicitationScreen)
         await stage.shows('"api_key" looks like a secret: no server may ask for one in a form')
         await stage.write("hush")
         await stage.press("ctrl+r")
@@ -150,7 +150,7 @@ async def test_a_secret_is_warned_of_hidden_and_asked_about_once_more() -> None:
         await stage.at(AskScreen)
         await stage.shows("Send what looks like a secret?", "cannot be taken back")
         await stage.press("n")
-        await at(stage, FormQuestionScreen)
+        await at(stage, FormElicitationScreen)
         assert call.state is CallState.RUNNING
         await stage.press("y")
         await stage.at(AskScreen)
@@ -167,9 +167,9 @@ HOSTILE = "\x1b[2J[bold]x[/] \u202e click https://evil.example now " + "word " *
 async def test_a_long_hostile_message_hides_neither_the_form_nor_the_answers_and_is_no_link(
     size: tuple[int, int],
 ) -> None:
-    async with asked(size=size) as stage:
+    async with question_stage(size=size) as stage:
         call = ask(stage, form(NAME, HOSTILE))
-        await at(stage, FormQuestionScreen)
+        await at(stage, FormElicitationScreen)
         await stage.shows(
             "␛[2J[bold]x[/] ⟨U+202E⟩",
             "name *",
@@ -186,7 +186,7 @@ async def test_a_long_hostile_message_hides_neither_the_form_nor_the_answers_and
         await stage.press("end")
         await stage.shows("word")
         await stage.press("escape")
-        await at(stage, FormQuestionScreen)
+        await at(stage, FormElicitationScreen)
         await stage.press("n")
         await stage.ended(call)
 
@@ -194,9 +194,9 @@ async def test_a_long_hostile_message_hides_neither_the_form_nor_the_answers_and
 @pytest.mark.hostile("P08")
 async def test_a_review_longer_than_the_screen_is_read_to_its_end_before_it_is_sent() -> None:
     fields = {f"field_{number}": {"type": "string", "default": "x"} for number in range(40)}
-    async with asked(size=NARROW) as stage:
+    async with question_stage(size=NARROW) as stage:
         call = ask(stage, form({"type": "object", "properties": fields}))
-        await at(stage, FormQuestionScreen)
+        await at(stage, FormElicitationScreen)
         await stage.press("ctrl+r")
         await stage.shows("more below: press space until the end, then it can be sent")
         await stage.press("y")
@@ -211,10 +211,10 @@ async def test_a_hundred_thousand_choices_do_not_freeze_the_screen() -> None:
     from mcphost.host.consent.questions import FormQuestion
 
     schema = {"type": "object", "properties": {"one": {"type": "string", "enum": [f"v{n}" for n in range(100_000)]}}}
-    async with asked(size=NARROW) as stage:
+    async with question_stage(size=NARROW) as stage:
         task = stage.app.run_worker(stage.app.approver.ask(FormQuestion("a", "", schema)))
         start = time.monotonic()
-        await at(stage, FormQuestionScreen)
+        await at(stage, FormElicitationScreen)
         await stage.press("space")
         await stage.write("v99999")
         await stage.press("enter")
@@ -226,10 +226,10 @@ async def test_a_hundred_thousand_choices_do_not_freeze_the_screen() -> None:
 
 
 async def test_a_question_that_was_taken_back_closes_its_dialog_with_a_note() -> None:
-    async with asked("a") as stage:
+    async with question_stage("a") as stage:
         for end in ("taken back", "call cancelled", "connection lost"):
             call = ask(stage, form(NAME))
-            await at(stage, FormQuestionScreen)
+            await at(stage, FormElicitationScreen)
             if end == "taken back":
                 stage.call("take_back")
             elif end == "call cancelled":
@@ -244,14 +244,14 @@ async def test_a_question_that_was_taken_back_closes_its_dialog_with_a_note() ->
 @pytest.mark.hostile("P09")
 @pytest.mark.requirement("ELIC-07")
 async def test_everything_of_a_server_is_declined_by_one_key_and_heard_again_by_the_same() -> None:
-    async with asked("a", "b", size=WIDE) as stage:
+    async with question_stage("a", "b", size=WIDE) as stage:
         first = ask(stage, form(NAME), form(NAME), server="a")
-        await at(stage, FormQuestionScreen)
+        await at(stage, FormElicitationScreen)
         other = ask(stage, form(NAME), server="b")
         await stage.until(lambda app: len(app.approver.open) == 3)
         await stage.press("escape", "M")
         assert await got(stage, first) == [{"action": "decline"}] * 2
-        await at(stage, FormQuestionScreen)
+        await at(stage, FormElicitationScreen)
         await stage.shows("b asks you to fill in a form")
         await stage.press("escape", "p")
         assert await got(stage, ask(stage, form(NAME), server="a")) == {"action": "decline"}
@@ -261,7 +261,7 @@ async def test_everything_of_a_server_is_declined_by_one_key_and_heard_again_by_
         await stage.until(lambda app: not app.host.pending_requests.muted("a"))
         await stage.press("escape")
         again = ask(stage, form(NAME), server="a")
-        await at(stage, FormQuestionScreen)
+        await at(stage, FormElicitationScreen)
         await stage.press("escape", "x")
         assert await got(stage, again) == {"action": "cancel"}
         await stage.press("s", "down", "enter", "M")
@@ -272,7 +272,7 @@ async def test_everything_of_a_server_is_declined_by_one_key_and_heard_again_by_
 
 
 async def test_what_a_server_asks_waits_while_one_types_and_comes_by_itself_then() -> None:
-    async with asked(size=WIDE) as stage:
+    async with question_stage(size=WIDE) as stage:
         stage.app.questions.idle_seconds = 30.0
         await stage.press("t", "slash")
         call = ask(stage, form(NAME))
@@ -288,7 +288,7 @@ async def test_what_a_server_asks_waits_while_one_types_and_comes_by_itself_then
 
 
 async def test_what_is_asked_for_a_call_one_began_by_the_last_key_comes_at_once() -> None:
-    async with asked() as stage:
+    async with question_stage() as stage:
         stage.app.questions.idle_seconds = 60.0
         await stage.press("t", "slash")
         call = ask(stage, form(NAME))
@@ -298,9 +298,9 @@ async def test_what_is_asked_for_a_call_one_began_by_the_last_key_comes_at_once(
 
 
 async def test_a_word_that_was_begun_elsewhere_is_dropped_whole() -> None:
-    async with asked(guard=0.2) as stage:
+    async with question_stage(guard=0.2) as stage:
         call = ask(stage, form(NAME))
-        dialog = await at(stage, FormQuestionScreen)
+        dialog = await at(stage, FormElicitationScreen)
         drawn = Message().time - dialog.shown_for()
         for after, name, letter in ((0.1, "z", "z"), (0.25, "z", "z"), (0.4, "z", "z"), (0.55, "space", " ")):
             key = Key(name, letter)

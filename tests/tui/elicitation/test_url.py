@@ -11,10 +11,10 @@ from mcphost.host.consent.questions import wall_clock
 from mcphost.host.server_requests.url_elicitation import UrlElicitationState
 from mcphost.host.tool_calls.call import CallState
 from mcphost.tui.consent.origin import limit_words
-from mcphost.tui.elicitation.url import PageQuestionScreen
+from mcphost.tui.elicitation.url import UrlElicitationScreen
 from mcphost.tui.inbox.screen import InboxScreen
 from tests.host.server_requests.pending import page, required
-from tests.tui.elicitation.questions import Browser, ask, asked, at, got
+from tests.tui.elicitation.questions import Browser, ask, at, got, question_stage
 from tests.tui.stage import NARROW, WIDE
 
 pytestmark = pytest.mark.slow
@@ -36,9 +36,9 @@ ANSWERS: list[tuple[list[str], Any, list[str]]] = [
 async def test_a_page_opens_by_a_key_alone_and_refusing_is_the_easy_answer() -> None:
     for keys, answer, opened in ANSWERS:
         browser = Browser()
-        async with asked(browser=browser, size=NARROW) as stage:
+        async with question_stage(browser=browser, size=NARROW) as stage:
             call = ask(stage, page())
-            await at(stage, PageQuestionScreen)
+            await at(stage, UrlElicitationScreen)
             await stage.shows(
                 "a asks you to visit a page · no time limit", PAGE, "open it in the browser, at example.com", "▸ n"
             )
@@ -60,10 +60,10 @@ ADDRESSES: list[tuple[str, list[str]]] = [
 @pytest.mark.hostile("F06")
 @pytest.mark.requirement("ELIC-19")
 async def test_both_spellings_of_a_host_are_shown_and_what_is_odd_is_said() -> None:
-    async with asked(size=NARROW) as stage:
+    async with question_stage(size=NARROW) as stage:
         for url, words in ADDRESSES:
             call = ask(stage, page(url))
-            dialog = await at(stage, PageQuestionScreen)
+            dialog = await at(stage, UrlElicitationScreen)
             for word in words:
                 assert word in stage.flat, url
             host = dialog.question.address
@@ -80,9 +80,9 @@ async def test_both_spellings_of_a_host_are_shown_and_what_is_odd_is_said() -> N
 @pytest.mark.parametrize("size", [NARROW, WIDE])
 async def test_an_address_longer_than_the_screen_is_seen_to_its_end_before_it_opens(size: tuple[int, int]) -> None:
     browser = Browser()
-    async with asked(browser=browser, size=size) as stage:
+    async with question_stage(browser=browser, size=size) as stage:
         call = ask(stage, page("https://example.com/" + "a" * 8000 + "end", message="word " * 2000))
-        await at(stage, PageQuestionScreen)
+        await at(stage, UrlElicitationScreen)
         await stage.shows("It is very long: 8,023 characters.", "more below: press space until the end", "decline")
         await stage.press("y")
         assert browser.opened == []
@@ -104,10 +104,10 @@ ENDS: list[tuple[list[str], UrlElicitationState]] = [
 @pytest.mark.requirement("ELIC-22", "ELIC-23")
 async def test_an_opened_page_waits_until_the_server_or_the_user_says_that_it_is_done() -> None:
     browser = Browser()
-    async with asked(browser=browser, size=NARROW) as stage:
+    async with question_stage(browser=browser, size=NARROW) as stage:
         for number, (keys, state) in enumerate(ENDS):
             call = ask(stage, page(elicitation=f"e{number}"))
-            await at(stage, PageQuestionScreen)
+            await at(stage, UrlElicitationScreen)
             await stage.press("y")
             assert await got(stage, call) == ACCEPTED
             await stage.shows("the server has not said that it is done", "open it again", "done there", "give up")
@@ -124,9 +124,9 @@ async def test_an_opened_page_waits_until_the_server_or_the_user_says_that_it_is
 
 
 async def test_a_page_that_was_left_is_in_the_inbox_and_a_note_says_when_it_is_done() -> None:
-    async with asked(size=WIDE) as stage:
+    async with question_stage(size=WIDE) as stage:
         call = ask(stage, page())
-        await at(stage, PageQuestionScreen)
+        await at(stage, UrlElicitationScreen)
         await stage.press("y")
         await got(stage, call)
         await stage.shows("the server has not said")
@@ -134,7 +134,7 @@ async def test_a_page_that_was_left_is_in_the_inbox_and_a_note_says_when_it_is_d
         await stage.at(InboxScreen)
         await stage.shows("page at example.com: opened")
         await stage.press("enter")
-        await at(stage, PageQuestionScreen)
+        await at(stage, UrlElicitationScreen)
         await stage.shows("done there")
         await stage.press("escape")
         await stage.gone()
@@ -143,9 +143,9 @@ async def test_a_page_that_was_left_is_in_the_inbox_and_a_note_says_when_it_is_d
 
 
 async def test_a_page_that_no_browser_could_be_had_for_says_so() -> None:
-    async with asked(browser=Browser("there is no desktop here"), size=NARROW) as stage:
+    async with question_stage(browser=Browser("there is no desktop here"), size=NARROW) as stage:
         call = ask(stage, page())
-        await at(stage, PageQuestionScreen)
+        await at(stage, UrlElicitationScreen)
         await stage.press("y")
         await got(stage, call)
         await stage.shows("▲ not opened: there is no desktop here. c copies the address.")
@@ -153,9 +153,9 @@ async def test_a_page_that_no_browser_could_be_had_for_says_so() -> None:
 
 @pytest.mark.requirement("ELIC-24")
 async def test_a_call_that_needs_a_visit_presents_the_page_and_goes_on_after_it() -> None:
-    async with asked(size=WIDE) as stage:
+    async with question_stage(size=WIDE) as stage:
         call = stage.call("demand", {"data": {"elicitations": [required()]}})
-        await at(stage, PageQuestionScreen)
+        await at(stage, UrlElicitationScreen)
         assert call.state is CallState.VISITING
         (waiting,) = stage.app.approver.open.values()
         limit = limit_words(waiting.question)
@@ -164,7 +164,7 @@ async def test_a_call_that_needs_a_visit_presents_the_page_and_goes_on_after_it(
         await stage.press("p", "f2")
         await stage.shows(f"just now · {limit}")
         await stage.press("enter")
-        await at(stage, PageQuestionScreen)
+        await at(stage, UrlElicitationScreen)
         await stage.shows(f"for call {call.number} · demand · waiting for you to visit a page", "Come and see")
         await stage.shows(f" · at {wall_clock(waiting.asked_at)}")
         await stage.press("y")
@@ -183,9 +183,9 @@ async def test_a_call_that_needs_a_visit_presents_the_page_and_goes_on_after_it(
 
 async def test_a_page_that_is_taken_back_before_it_was_opened_closes_with_a_note() -> None:
     browser = Browser()
-    async with asked(browser=browser) as stage:
+    async with question_stage(browser=browser) as stage:
         ask(stage, page())
-        await at(stage, PageQuestionScreen)
+        await at(stage, UrlElicitationScreen)
         stage.call("take_back")
         await stage.gone()
         await stage.until(lambda app: any("no page was opened" in note.message for note in app._notifications))

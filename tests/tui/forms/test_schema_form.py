@@ -17,11 +17,11 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from mcphost.protocol.forms.form import read_form
-from mcphost.tui.forms import SchemaForm
 from mcphost.tui.forms.field_row import FieldRow
 from mcphost.tui.forms.pickers import OneOf
 from mcphost.tui.forms.raw_json import RawArea
-from mcphost.tui.forms.text_boxes import LineBox, LinesBox, conceal, dump, nudge, reveal
+from mcphost.tui.forms.schema_form import SchemaForm
+from mcphost.tui.forms.text_boxes import LineBox, LinesBox, conceal, dump, reveal, stepped_number
 from mcphost.tui.kit.key_bar import KeyLine
 
 STRING, INTEGER, BOOLEAN = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
@@ -343,7 +343,7 @@ def test_concealed_text_is_safe_and_reveals_exactly_what_it_was(text: str, lines
 )
 def test_a_number_is_nudged_within_its_range(rules: Any, text: str, step: int, told: str | None) -> None:
     field = read_form(schema(n={**INTEGER, **rules})).fields[0]
-    assert nudge(field, text, step) == told
+    assert stepped_number(field, text, step) == told
 
 
 @pytest.mark.parametrize("size", [(24, 20), (55, 24), (80, 24), (200, 60)])

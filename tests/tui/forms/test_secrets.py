@@ -29,7 +29,7 @@ async def test_what_a_program_was_given_in_secret_is_seen_nowhere(tmp_path: Path
     async with on_stage(config, tmp_path / "state", size=WIDE) as stage:
         await stage.ready()
         stage.call("environment", {"names": ["TOKEN"]})
-        await stage.asked()
+        await stage.call_dialog()
         seen.append(stage.text)
         await stage.press("y")
         await stage.ended()

@@ -7,12 +7,12 @@ from pathlib import Path
 import httpx
 import pytest
 
-from mcphost.tui.elicitation.form import FormQuestionScreen
-from mcphost.tui.elicitation.url import PageQuestionScreen
+from mcphost.tui.elicitation.form import FormElicitationScreen
+from mcphost.tui.elicitation.url import UrlElicitationScreen
 from mcphost.tui.inbox.screen import InboxScreen
 from mcphost.tui.kit.facts_table import FactsTable
 from mcphost.tui.main.help import HelpScreen
-from mcphost.tui.roots.screen import FoldersScreen
+from mcphost.tui.roots.screen import RootsScreen
 from tests.tui.elicitation.questions import Browser, at
 from tests.tui.stage import NARROW, WIDE, Stage, on_stage
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 async def begin(stage: Stage, words: str) -> None:
     """Run a tool that takes nothing."""
     await stage.open_tool(words)
-    await stage.asked()
+    await stage.call_dialog()
     await stage.press("y")
 
 
@@ -31,7 +31,7 @@ async def test_the_guest_book_is_signed(size: tuple[int, int]) -> None:
     async with on_stage(size=size) as stage:
         await stage.ready()
         await begin(stage, "guest")
-        await at(stage, FormQuestionScreen)
+        await at(stage, FormElicitationScreen)
         await stage.shows("Who climbed up to us today?", "Name *", "Foul, as always", "for call 1 · sign_guest_book")
         await stage.write("Ada")
         await stage.press("ctrl+r")
@@ -45,7 +45,7 @@ async def test_a_call_whose_question_is_parked_waits_for_you_and_does_not_say_th
     async with on_stage(size=NARROW) as stage:
         await stage.ready()
         await begin(stage, "guest")
-        await at(stage, FormQuestionScreen)
+        await at(stage, FormElicitationScreen)
         await stage.press("escape", "p")
         await stage.gone()
         await stage.shows("▲ waiting for your answer", "waiting for you: sign_guest_book")
@@ -59,7 +59,7 @@ async def test_the_ticket_is_stamped_by_a_visit_and_the_screen_says_when() -> No
     async with on_stage(size=NARROW, open_url=browser) as stage:
         await stage.ready()
         await begin(stage, "stamp")
-        await at(stage, PageQuestionScreen)
+        await at(stage, UrlElicitationScreen)
         await stage.shows("http://127.0.0.1:", "It is a page of this machine")
         await stage.press("y")
         await stage.shows("the server has not said that it is done")
@@ -84,14 +84,14 @@ async def test_the_charts_are_shown_and_each_screen_explains_itself(
         await stage.shows("Nothing waits for you.", "comes up by itself when you are idle")
         await stage.press("escape")
         await begin(stage, "charts")
-        await at(stage, FoldersScreen)
+        await at(stage, RootsScreen)
         await stage.press("question_mark")
         await stage.at(HelpScreen)
         told = stage.app.screen.query_one(FactsTable).text
         assert "space marks, but only y or a shares" in told
         assert "Mark this folder" in told
         await stage.press("escape")
-        await at(stage, FoldersScreen)
+        await at(stage, RootsScreen)
         await stage.shows("suggested: the folder you are in")
         await stage.press("space")
         await stage.shows("share 1")

@@ -19,12 +19,12 @@ async def test_parked_questions_are_listed_oldest_first_and_opened_by_enter(tmp_
         await stage.ready()
         calls = [stage.call("echo", {"text": f"number {n}"}) for n in range(3)]
         for _ in calls:
-            await stage.asked()
+            await stage.call_dialog()
             await stage.press("p")
         await stage.gone()
         await stage.shows("3 waiting for you")
         await stage.press("f2", "down", "enter")
-        await stage.asked()
+        await stage.call_dialog()
         assert "number 1" in stage.text
         await stage.press("y")
         await stage.ended(calls[1])

@@ -56,7 +56,7 @@ async def test_a_web_address_is_read_through_its_server_alone_and_icons_are_not_
             await stage.press("s", "down", "enter")
             await stage.shows("calls itself")
             stage.call("echo", {"text": "x"})
-            await stage.asked()
+            await stage.call_dialog()
             await stage.press("n")
             await stage.gone()
         assert visitors == []

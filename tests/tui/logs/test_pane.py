@@ -13,14 +13,14 @@ from mcphost.config import UI
 from mcphost.host.logs import LogBook, LogBudget, LogRecord, LogSource
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.app import McphostApp
-from mcphost.tui.kit.filter_line import FilterLine
+from mcphost.tui.kit.export import SaveScreen
+from mcphost.tui.kit.inputs import FilterLine
 from mcphost.tui.kit.messages import CallChosen, LogLevelRequested
 from mcphost.tui.kit.ranking import HIT
 from mcphost.tui.kit.rows import RowList
-from mcphost.tui.logs.detail import LogDetail, text_view
+from mcphost.tui.logs.dialogs import LogDetail, text_view
 from mcphost.tui.logs.filter import FilterError, parse_filter
 from mcphost.tui.logs.pane import LogsPane
-from mcphost.tui.results.saving import SaveScreen
 from tests.tui.stage import echo, on_stage
 
 RECORDS = (

@@ -59,12 +59,12 @@ async def test_the_help_opens_over_a_dialog_and_tells_its_keys(key: str) -> None
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         call = stage.call("echo", {"text": "x"})
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press(key)
         await stage.at(HelpScreen)
         await stage.shows("run once", "until exit", "do not run", "leave it in the inbox")
         await stage.press("escape")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("n")
         await stage.ended(call)
 

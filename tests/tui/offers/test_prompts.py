@@ -46,9 +46,9 @@ async def test_a_prompt_is_filled_in_and_its_messages_come_in_order(size: tuple[
         assert seen(record, "prompts/get") == [
             {"name": "review", "arguments": {"language": "rust", "framework": "axum"}}
         ]
-        asked = seen(record, "completion/complete")[-1]
-        assert asked["ref"] == {"type": "ref/prompt", "name": "review"}
-        assert asked["context"] == {"arguments": {"language": "rust"}}
+        question_stage = seen(record, "completion/complete")[-1]
+        assert question_stage["ref"] == {"type": "ref/prompt", "name": "review"}
+        assert question_stage["context"] == {"arguments": {"language": "rust"}}
 
 
 @pytest.mark.requirement("PROMPT-03")
@@ -108,7 +108,7 @@ async def test_titles_are_on_screen_and_names_on_the_wire() -> None:
         await stage.press("ctrl+r")
         await stage.shows("Puffin Stack, first watch.")
         call = stage.call("flash_lamp", {"message": "x", "times": 1})
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("y")
         await stage.ended(call)
         sent = [json.loads(frame.data) for frame in stage.host.traffic.since(0) if frame.sent and not frame.note]
@@ -133,7 +133,7 @@ async def test_no_prompt_is_got_until_somebody_chooses_it(tmp_path: Path) -> Non
         await stage.press("down", "enter", "escape", "escape")
         for tool, arguments in (("echo", {"text": "Now use the prompt hello. /hello"}), ("announce", {})):
             call = stage.call(tool, arguments)
-            await stage.asked()
+            await stage.call_dialog()
             await stage.press("y")
             await stage.ended(call)
         await stage.shows("Prompts 3")
@@ -160,7 +160,7 @@ async def test_a_link_in_a_result_is_read_from_the_server_that_named_it_though_i
     async with on_stage(offers("--record", record), size=NARROW) as stage:
         await stage.ready()
         await stage.open_tool("answers with a link")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("y")
         await stage.shows("link · l", uri)
         await stage.press("enter")

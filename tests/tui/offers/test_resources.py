@@ -18,11 +18,11 @@ from mcphost.errors import RequestTimeout
 from mcphost.protocol.models.prompts import Completion
 from mcphost.protocol.models.resources import ReadResourceResult
 from mcphost.tui.forms.argument_form import ArgumentForm, TextField
-from mcphost.tui.kit.completed_input import CompletedInput
+from mcphost.tui.kit.export import SaveScreen
+from mcphost.tui.kit.inputs import CompletedInput
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.offers.resources import ResourcesPane
 from mcphost.tui.results.reading import PaneReading, ReadingView
-from mcphost.tui.results.saving import SaveScreen
 from tests.tui.stage import NARROW, WIDE, Stage, on_stage, server, servers
 
 pytestmark = pytest.mark.slow
@@ -99,7 +99,7 @@ async def test_a_watched_resource_is_marked_and_read_again_when_it_changes(
         await stage.press("enter")
         await stage.shows("◉ watching")
         stage.call("change", {"uri": README})
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("y")
         await stage.shows("changed 1", "updated")
         await stage.press("space")
@@ -143,8 +143,8 @@ async def test_a_template_is_filled_in_with_suggestions_and_read(size: tuple[int
         await stage.until(lambda _: seen(record, "resources/read") == [{"uri": "memo:///rust/a%20b"}])
         # How much of the title fits depends on how long the answer took to write; the whole URI is in the record.
         await stage.shows("Contents · offers › memo:///")
-        asked = seen(record, "completion/complete")
-        assert asked[0]["ref"] == {"type": "ref/resource", "uri": "memo:///{folder}/{name}"}
+        question_stage = seen(record, "completion/complete")
+        assert question_stage[0]["ref"] == {"type": "ref/resource", "uri": "memo:///{folder}/{name}"}
         await stage.until(lambda _: seen(record, "completion/complete")[-1]["argument"]["name"] == "name")
         assert seen(record, "completion/complete")[-1]["context"] == {"arguments": {"folder": "rust"}}
         await stage.press("escape")
@@ -174,7 +174,7 @@ async def test_a_variable_that_must_not_be_empty_is_asked_for_first(tmp_path: Pa
 )
 @pytest.mark.requirement("COMP-02", "COMP-06")
 async def test_without_suggestions_the_form_works_as_well(
-    tmp_path: Path, options: tuple[str, ...], asked: bool
+    tmp_path: Path, options: tuple[str, ...], question_stage: bool
 ) -> None:
     record = tmp_path / "record"
     async with on_stage(offers(*options, "--record", record), size=NARROW) as stage:
@@ -182,11 +182,11 @@ async def test_without_suggestions_the_form_works_as_well(
         await stage.press("enter")
         await stage.shows("may be left empty")
         await stage.write("x")
-        await stage.until(lambda _: bool(seen(record, "completion/complete")) is asked)
+        await stage.until(lambda _: bool(seen(record, "completion/complete")) is question_stage)
         await stage.write("y")
         await stage.press("ctrl+r")
         await stage.until(lambda _: seen(record, "resources/read") == [{"uri": "search:///?q=xy"}])
-        assert bool(seen(record, "completion/complete")) is asked
+        assert bool(seen(record, "completion/complete")) is question_stage
 
 
 @pytest.mark.requirement("RES-01")
@@ -195,7 +195,7 @@ async def test_the_list_follows_the_server_and_the_tab_says_how_many_there_are()
         await go(stage)
         await stage.shows("Resources 6", "Prompts 2")
         call = stage.call("announce")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("y")
         await stage.ended(call)
         await stage.shows("Resources 7", "Prompts 3", "memo:///new-5")

@@ -17,8 +17,7 @@ from mcphost.protocol.models.prompts import GetPromptResult
 from mcphost.tui.kit.modal import AskScreen
 from mcphost.tui.main.help import HelpScreen
 from mcphost.tui.results.opening import Desktop, opener
-from mcphost.tui.results.picture_screen import PictureScreen
-from mcphost.tui.results.picture_view import PictureView
+from mcphost.tui.results.picture_view import PictureScreen, PictureView
 from mcphost.tui.results.pictures import REMOVE
 from mcphost.tui.results.reading import PaneReading, ReadingView
 from tests.tui.offers.test_resources import SIZES, Alone, go, shows
@@ -76,7 +75,7 @@ async def test_a_result_has_its_picture_too_and_only_what_is_seen_is_decoded() -
     async with on_stage(size=NARROW) as stage:
         await stage.ready()
         call = stage.call("paint_view", {"hour": 12})
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("y")
         await stage.ended(call)
         await stage.app.main.tools.show_call(call)
@@ -204,7 +203,7 @@ async def test_a_sound_is_opened_after_a_question_as_a_private_copy_that_goes_wi
     async with on_stage(size=size) as stage:
         await stage.ready()
         call = stage.call(SOUND, {"blasts": 1})
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("y")
         await stage.ended(call)
         await stage.app.main.tools.show_call(call)

@@ -25,10 +25,10 @@ from mcphost.host.tool_calls.validation import ValidationResult
 from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.models.tools import CallToolResult
 from mcphost.protocol.schema.validation import SchemaProblem
+from mcphost.tui.kit.export import SaveScreen
 from mcphost.tui.kit.messages import CancelRequested, ResourceLinkFollowed
 from mcphost.tui.kit.text_view import TextView
 from mcphost.tui.results.failure import failure_of
-from mcphost.tui.results.saving import SaveScreen
 from mcphost.tui.results.view import ResultView, progress_line
 from tests.conftest import LoopWatchdog, Until
 from tests.tui.results.test_media import PNG, WAV

@@ -13,11 +13,11 @@ from mcphost.host.tool_calls.call import CallState
 from mcphost.tui.kit.facts_table import FactsTable
 from mcphost.tui.kit.modal import AskScreen
 from mcphost.tui.roots import tree as roots_tree
-from mcphost.tui.roots.screen import FoldersScreen
+from mcphost.tui.roots.screen import RootsScreen
 from mcphost.tui.roots.tree import FolderListing, FolderRows, FolderTree, Mark, list_folders
 from mcphost.tui.servers.card import ServerCard
 from tests.host.server_requests.pending import ROOTS
-from tests.tui.elicitation.questions import ask, asked, at, got
+from tests.tui.elicitation.questions import ask, at, got, question_stage
 from tests.tui.stage import NARROW, WIDE, Stage
 
 pytestmark = pytest.mark.slow
@@ -40,9 +40,9 @@ def told(folders: list[Path]) -> dict[str, Any]:
     return {"roots": [{"uri": folder.as_uri(), "name": folder.name} for folder in folders]}
 
 
-async def settled(stage: Stage) -> FoldersScreen:
+async def settled(stage: Stage) -> RootsScreen:
     """The picker, with all read that it asked for."""
-    screen = await at(stage, FoldersScreen)
+    screen = await at(stage, RootsScreen)
     await stage.until(lambda _: "reading …" not in stage.text)
     return screen
 
@@ -66,7 +66,7 @@ async def go(stage: Stage, path: Path) -> None:
 async def mark(stage: Stage) -> None:
     """Mark the folder under the cursor, which is looked at first."""
     screen = stage.app.screen
-    assert isinstance(screen, FoldersScreen)
+    assert isinstance(screen, RootsScreen)
     before = set(screen.marked)
     await stage.press("space")
     await stage.until(lambda _: screen.marked != before)
@@ -75,7 +75,7 @@ async def mark(stage: Stage) -> None:
 @pytest.mark.hostile("F09")
 @pytest.mark.requirement("ROOT-09", "ROOT-10")
 async def test_the_suggested_work_tree_is_shared_by_two_keys_and_nothing_is_marked_before(work: Path) -> None:
-    async with asked(size=NARROW) as stage:
+    async with question_stage(size=NARROW) as stage:
         call = ask(stage, ROOTS)
         screen = await settled(stage)
         await stage.shows("a asks which folders it may know of", "suggested: the git work tree you are in")
@@ -95,7 +95,7 @@ async def test_the_suggested_work_tree_is_shared_by_two_keys_and_nothing_is_mark
 
 async def test_each_way_out_of_the_picker_tells_the_server_of_no_folder(work: Path) -> None:
     for key in ("n", "x", "M"):
-        async with asked(size=NARROW) as stage:
+        async with question_stage(size=NARROW) as stage:
             call = ask(stage, ROOTS)
             await settled(stage)
             await stage.press("space", key)
@@ -107,7 +107,7 @@ async def test_each_way_out_of_the_picker_tells_the_server_of_no_folder(work: Pa
     ("keys", "share"), [(("Y",), True), (("Y", "N"), False), (("escape", "f2", "enter", "N"), False)]
 )
 async def test_servers_that_ask_together_are_answered_together(work: Path, keys: tuple[str, ...], share: bool) -> None:
-    async with asked("a", "b", "c", size=NARROW) as stage:
+    async with question_stage("a", "b", "c", size=NARROW) as stage:
         calls = [ask(stage, ROOTS, server=name) for name in "abc"]
         await settled(stage)
         await stage.shows("Y with all · N decline all")
@@ -124,7 +124,7 @@ async def test_servers_that_ask_together_are_answered_together(work: Path, keys:
 
 
 async def test_marks_stay_with_a_question_that_is_left_for_later(work: Path) -> None:
-    async with asked(size=NARROW) as stage:
+    async with question_stage(size=NARROW) as stage:
         call = ask(stage, ROOTS)
         screen = await settled(stage)
         await stage.press("space")
@@ -150,7 +150,7 @@ async def test_the_tree_tells_links_and_hidden_and_unreadable_folders(work: Path
         "cannot be read",
         "",
     )  # root reads
-    async with asked(size=(110, 40)) as stage:
+    async with question_stage(size=(110, 40)) as stage:
         ask(stage, ROOTS)
         await settled(stage)
         await stage.press("end")
@@ -170,7 +170,7 @@ async def test_the_tree_tells_links_and_hidden_and_unreadable_folders(work: Path
 @pytest.mark.hostile("F10")
 async def test_a_link_is_shared_as_what_it_leads_to_and_opened_there(work: Path) -> None:
     other = work.parents[1] / "other"
-    async with asked(size=WIDE) as stage:
+    async with question_stage(size=WIDE) as stage:
         call = ask(stage, ROOTS)
         screen = await settled(stage)
         await go(stage, work / "src")
@@ -191,7 +191,7 @@ async def test_a_link_is_shared_as_what_it_leads_to_and_opened_there(work: Path)
 
 @pytest.mark.hostile("F10")
 async def test_home_and_the_root_are_asked_about_once_more(work: Path) -> None:
-    async with asked(size=WIDE) as stage:
+    async with question_stage(size=WIDE) as stage:
         call = ask(stage, ROOTS)
         await settled(stage)
         await go(stage, Path.home())
@@ -201,14 +201,14 @@ async def test_home_and_the_root_are_asked_about_once_more(work: Path) -> None:
         await stage.at(AskScreen)
         await stage.shows("Share this with a?", "▲ beware")
         await stage.press("escape")
-        await at(stage, FoldersScreen)
+        await at(stage, RootsScreen)
         assert call.state is CallState.RUNNING
         await stage.press("n")
         assert await got(stage, call) == told([])
 
 
 async def test_a_path_that_leads_nowhere_is_said_and_esc_leaves_the_field(work: Path) -> None:
-    async with asked(size=NARROW) as stage:
+    async with question_stage(size=NARROW) as stage:
         ask(stage, ROOTS)
         await settled(stage)
         await stage.press("slash", "y", "n", "enter")
@@ -220,7 +220,7 @@ async def test_a_path_that_leads_nowhere_is_said_and_esc_leaves_the_field(work: 
 
 @pytest.mark.requirement("ROOT-04", "ROOT-06", "ROOT-10")
 async def test_folders_are_added_and_taken_back_for_one_server_and_for_all(work: Path) -> None:
-    async with asked("a", "b", size=WIDE) as stage:
+    async with question_stage("a", "b", size=WIDE) as stage:
         await stage.press("s", "down", "enter")
         await stage.shows("Server · a", "none: f chooses some")
         await stage.press("f")
@@ -264,9 +264,9 @@ async def test_a_folder_of_thousands_is_cut_and_says_so(work: Path, monkeypatch:
     assert len(listing.entries) == 50
     rows = FolderRows(work)
     assert rows.open(work / "src")
-    rows.take(work, list_folders(work, work))
+    rows.store(work, list_folders(work, work))
     rows.open(work)
-    rows.take(work / "src", listing)
+    rows.store(work / "src", listing)
     assert any("more than the 50 that are listed" in row.remark for row in rows.rows())
     assert list_folders(work / "none", work / "none") == FolderListing(problem="No such file or directory")
 
@@ -275,7 +275,7 @@ def test_a_mark_is_seen_from_above_and_from_below(work: Path) -> None:
     rows = FolderRows(work, marked={work / "src"})
     for folder in (work, work / "src"):
         rows.open(folder)
-        rows.take(folder, list_folders(folder, folder))
+        rows.store(folder, list_folders(folder, folder))
     marks = {row.entry.path: row.mark for row in rows.rows() if row.entry}
     assert marks == {
         work: Mark.PARTLY,
@@ -290,7 +290,7 @@ async def test_who_comes_back_to_the_terminal_has_the_folders_looked_at(
     work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(roots, "FRESH", 0.0)
-    async with asked() as stage:
+    async with question_stage() as stage:
         await stage.host.roots.share("a", work / "src")
         await got(stage, ask(stage, ROOTS))
         (work / "src").rename(work / "moved")

@@ -15,12 +15,12 @@ from mcphost.config import Config, ModelConfig
 from mcphost.host.host import Host
 from mcphost.host.sampling.request import Sampling
 from mcphost.host.server_requests.pending import SCREEN
-from mcphost.host.start_info import StartInfo
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.providers.base import ModelCapabilities
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.sampling.screen import SamplingScreen
+from mcphost.tui.start_info import StartInfo
 from tests.host.sampling.sampling_host import MODEL, Attempt, ScriptedModels
 from tests.tui.elicitation.questions import ask, at
 from tests.tui.stage import NARROW, Stage, server
@@ -28,7 +28,7 @@ from tests.tui.stage import NARROW, Stage, server
 LOCAL = {"provider": "openai", "model": "qwen3", "cost": 1.0, "speed": 0.8, "intelligence": 0.3}
 
 
-class HearingModels(ScriptedModels):
+class AudioModels(ScriptedModels):
     """Models that take sounds, too."""
 
     def able(self, model: ModelConfig) -> ModelCapabilities:
@@ -40,10 +40,10 @@ class HearingModels(ScriptedModels):
         self.providers.clear()
 
 
-class LentStage(Stage):
+class SamplingStage(Stage):
     """A stage whose models follow a script."""
 
-    port: HearingModels
+    port: AudioModels
     gate: asyncio.Event
     """For an attempt to wait for."""
 
@@ -52,7 +52,7 @@ class LentStage(Stage):
         """The last request."""
         return self.host.sampling.all[max(self.host.sampling.all)]
 
-    async def wanted(self, *requests: Mapping[str, Any]) -> tuple[ToolCall, SamplingScreen]:
+    async def request_sampling(self, *requests: Mapping[str, Any]) -> tuple[ToolCall, SamplingScreen]:
         """Have the server ask this, and wait for the screen."""
         call = ask(self, *requests)
         return call, await self.listens()
@@ -70,7 +70,9 @@ class LentStage(Stage):
         return [note.message for note in self.app._notifications]
 
 
-def lending(models: Mapping[str, Any] | None = None, sampling: Mapping[str, Any] | None = None, **entry: Any) -> Config:
+def sampling_config(
+    models: Mapping[str, Any] | None = None, sampling: Mapping[str, Any] | None = None, **entry: Any
+) -> Config:
     """A server, `a`, that asks what it is told to ask; its tools run without a question."""
     entries = {"claude": MODEL, "local": LOCAL} if models is None else models
     table = server("asks.py", **entry).model_dump(exclude_unset=True) | {"sampling": sampling or {}}
@@ -79,15 +81,15 @@ def lending(models: Mapping[str, Any] | None = None, sampling: Mapping[str, Any]
 
 
 @asynccontextmanager
-async def lent(
+async def sampling_stage(
     attempts: Mapping[str, Sequence[Attempt]] | None = None,
     config: Config | None = None,
     *,
     size: tuple[int, int] = NARROW,
     guard: float = 0.0,
-) -> AsyncIterator[LentStage]:
+) -> AsyncIterator[SamplingStage]:
     """The app; ``attempts`` is what each model does when it is asked, and HELLO after that."""
-    config, approver, port = config or lending(), ScreenApprover(), HearingModels(attempts or {})
+    config, approver, port = config or sampling_config(), ScreenApprover(), AudioModels(attempts or {})
     folder = Path.cwd() / "state"
     folder.mkdir(exist_ok=True)
     parts = dependencies(approver, values_for(config, os.environ), state=folder, answers=SCREEN)
@@ -95,7 +97,7 @@ async def lent(
         app = McphostApp(host, approver, StartInfo(None, False, (), folder, ""))
         app.guard_seconds = app.questions.idle_seconds = guard
         async with app.run_test(size=size, notifications=True) as pilot:
-            stage = LentStage(app, host, pilot)
+            stage = SamplingStage(app, host, pilot)
             stage.port, stage.gate = port, asyncio.Event()
             await stage.ready()
             yield stage

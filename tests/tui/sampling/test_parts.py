@@ -12,12 +12,12 @@ from mcphost.config import parse
 from mcphost.host.sampling.request import SamplingState
 from mcphost.protocol.models.sampling import Block, read_block
 from mcphost.providers.base import AnswerFinished, TextDelta
+from mcphost.tui.sampling.board import WINDOW, StreamView
 from mcphost.tui.sampling.facts import EXAMPLE
 from mcphost.tui.sampling.parts import LAST, PAGE, PartPage, draft_of, last_page, rewritten
-from mcphost.tui.sampling.stream import WINDOW, StreamView
 from tests.host.sampling.sampling_host import Attempt, create
 from tests.tui.elicitation.questions import got
-from tests.tui.sampling.samplings import lending, lent
+from tests.tui.sampling.samplings import sampling_config, sampling_stage
 
 
 @pytest.mark.parametrize("count", [0, 1, LAST + 2, LAST + 3, PAGE + LAST, PAGE + LAST + 1, 2000])
@@ -82,9 +82,9 @@ def flood(count: int) -> Attempt:
 @pytest.mark.hostile("M05")
 @pytest.mark.slow
 async def test_ten_thousand_pieces_of_an_answer_cost_no_more_than_some_frames() -> None:
-    config = lending(sampling={"max_tokens": 100_000})
-    async with lent({"claude": [flood(10_000)]}, config) as stage:
-        call, _ = await stage.wanted(create(maxTokens=100_000))
+    config = sampling_config(sampling={"max_tokens": 100_000})
+    async with sampling_stage({"claude": [flood(10_000)]}, config) as stage:
+        call, _ = await stage.request_sampling(create(maxTokens=100_000))
         started, used = time.perf_counter(), time.process_time()
         await stage.press("y")
         await stage.listens()
@@ -100,12 +100,12 @@ async def test_ten_thousand_pieces_of_an_answer_cost_no_more_than_some_frames() 
 @pytest.mark.hostile("F04")
 @pytest.mark.slow
 async def test_a_prompt_of_ten_megabytes_is_there_at_once_and_can_be_read_to_its_end() -> None:
-    async with lent() as stage:
+    async with sampling_stage() as stage:
         used = time.process_time()
-        _, screen = await stage.wanted(create("x" * 10_000_000 + "end"))
+        _, screen = await stage.request_sampling(create("x" * 10_000_000 + "end"))
         await stage.shows("1 · user · text · 10 MB · beginning only", "f read all", "about 2,500,001 tokens")
         await stage.press("e")
-        assert not screen.standing.editing
+        assert not screen.screen_state.editing
         assert time.process_time() - used < 3.0
         await stage.press("x", "d", "escape")
         await stage.listens()
@@ -115,8 +115,8 @@ async def test_a_prompt_of_ten_megabytes_is_there_at_once_and_can_be_read_to_its
 
 @pytest.mark.slow
 async def test_what_comes_is_followed_to_its_end_until_one_scrolls_back_and_each_look_costs_the_same() -> None:
-    async with lent() as stage:
-        _, screen = await stage.wanted(create())
+    async with sampling_stage() as stage:
+        _, screen = await stage.request_sampling(create())
         view = screen.query_one(StreamView)
         screen._board.set_class(True, "-streaming")
         await stage.pilot.pause()

@@ -8,7 +8,7 @@ from mcphost.providers.base import AnswerFinished, TextDelta, ToolUseReady
 from mcphost.tui.consent.tool_call import ToolCallScreen
 from tests.host.sampling.sampling_host import MODEL, Attempt
 from tests.tui.elicitation.questions import at
-from tests.tui.sampling.samplings import lending, lent
+from tests.tui.sampling.samplings import sampling_config, sampling_stage
 from tests.tui.stage import NARROW, demo
 
 pytestmark = pytest.mark.slow
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.requirement("SAMP-02", "SAMP-03", "SAMP-09")
 async def test_a_newcomer_without_a_model_writes_the_verse() -> None:
-    async with lent(config=demo().model_copy(update={"models": {}}), size=NARROW) as stage:
+    async with sampling_stage(config=demo().model_copy(update={"models": {}}), size=NARROW) as stage:
         await stage.open_tool("write_verse")
         await stage.press("ctrl+r")
         await at(stage, ToolCallScreen)
@@ -46,8 +46,8 @@ async def test_a_model_looks_out_of_the_window_first() -> None:
         AnswerFinished("toolUse", "claude"),
     ]
     verse: Attempt = [TextDelta("Ships at dusk"), AnswerFinished("endTurn", "claude")]
-    config = demo().model_copy(update={"models": lending({"claude": MODEL}).models})
-    async with lent({"claude": [looks, verse]}, config) as stage:
+    config = demo().model_copy(update={"models": sampling_config({"claude": MODEL}).models})
+    async with sampling_stage({"claude": [looks, verse]}, config) as stage:
         call = stage.call("write_verse", {"about": "dusk"})
         await at(stage, ToolCallScreen)
         await stage.press("y")

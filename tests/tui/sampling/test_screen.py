@@ -15,13 +15,12 @@ from mcphost.providers.base import AnswerFinished, RetryScheduled, TextDelta, To
 from mcphost.tui.inbox.screen import InboxScreen
 from mcphost.tui.kit.facts_table import FactsTable
 from mcphost.tui.kit.reader import ReaderScreen
-from mcphost.tui.sampling.limits import LimitsScreen
-from mcphost.tui.sampling.model import ModelScreen
-from mcphost.tui.sampling.screen import SamplingScreen, WordsScreen
+from mcphost.tui.sampling.dialogs import LimitsScreen, ModelScreen, RefusalScreen
+from mcphost.tui.sampling.screen import SamplingScreen
 from tests.host.sampling.sampling_host import Attempt, create, for_ever
 from tests.tui.elicitation.questions import got
 from tests.tui.results.test_pictures import picture
-from tests.tui.sampling.samplings import LOCAL, LentStage, lending, lent
+from tests.tui.sampling.samplings import LOCAL, SamplingStage, sampling_config, sampling_stage
 from tests.tui.stage import NARROW, WIDE
 
 pytestmark = pytest.mark.slow
@@ -50,10 +49,10 @@ WALKS: list[tuple[list[Any], list[Attempt], Any]] = [
     (["y", "y"], [], said("Hello")),
     (["enter", "enter"], [], said("Hello")),
     (["n"], [], refused()),
-    (["d", WordsScreen, "enter"], [], refused()),
-    (["d", WordsScreen, "t", "o", "o", "enter"], [], refused("too")),
-    (["d", WordsScreen, "escape", SamplingScreen, "y", "n"], [], refused()),
-    (["y", "d", WordsScreen, "b", "a", "d", "enter"], [], refused("bad")),
+    (["d", RefusalScreen, "enter"], [], refused()),
+    (["d", RefusalScreen, "t", "o", "o", "enter"], [], refused("too")),
+    (["d", RefusalScreen, "escape", SamplingScreen, "y", "n"], [], refused()),
+    (["y", "d", RefusalScreen, "b", "a", "d", "enter"], [], refused("bad")),
     (["y", "e", "!", "ctrl+r", "y"], [], said("Hello!")),
     (["y", "e", "!", "escape", "y"], [], said("Hello")),
     (["y", "r", "y"], [BAH], said("Hello")),
@@ -72,7 +71,7 @@ WALKS: list[tuple[list[Any], list[Attempt], Any]] = [
 ]
 
 
-async def walk(stage: LentStage, keys: list[Any]) -> None:
+async def walk(stage: SamplingStage, keys: list[Any]) -> None:
     for key in keys:
         if isinstance(key, str):
             await stage.press(key)
@@ -81,7 +80,7 @@ async def walk(stage: LentStage, keys: list[Any]) -> None:
         await settled(stage)
 
 
-async def settled(stage: LentStage) -> None:
+async def settled(stage: SamplingStage) -> None:
     """Wait until something is asked, or nothing is left to be."""
     handle = stage.sampling
 
@@ -97,10 +96,10 @@ async def settled(stage: LentStage) -> None:
 @pytest.mark.requirement("SAMP-02", "SAMP-03", "SAMP-04")
 @pytest.mark.parametrize("walks", [WALKS[:9], WALKS[9:]], ids=["first", "second"])
 async def test_each_key_does_what_it_says_and_the_server_gets_what_was_agreed_to(walks: list[Any]) -> None:
-    async with lent() as stage:
+    async with sampling_stage() as stage:
         for keys, attempts, expected in walks:
             stage.port.play("claude", attempts)
-            call, _ = await stage.wanted(create())
+            call, _ = await stage.request_sampling(create())
             await walk(stage, keys)
             await stage.gone()
             assert await got(stage, call) == expected, keys
@@ -153,9 +152,9 @@ PRICED |= {"intelligence": 0.9, "input_price": 3.0, "output_price": 15.0}
 @pytest.mark.requirement("SAMP-02", "SAMP-08", "SAMP-16")
 @pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x60"])
 async def test_all_that_would_be_asked_is_shown_and_what_the_server_does_not_get_too(size: tuple[int, int]) -> None:
-    config = lending({"claude": PRICED, "local": LOCAL}, {"budget_tokens": 50_000})
-    async with lent(config=config, size=size) as stage:
-        _, screen = await stage.wanted(ASKED)
+    config = sampling_config({"claude": PRICED, "local": LOCAL}, {"budget_tokens": 50_000})
+    async with sampling_stage(config=config, size=size) as stage:
+        _, screen = await stage.request_sampling(ASKED)
         seen = stage.flat
         await stage.press("space")
         seen += stage.flat + " ".join(screen.query_one(".known FactsTable", FactsTable).text.split())
@@ -170,9 +169,9 @@ async def test_all_that_would_be_asked_is_shown_and_what_the_server_does_not_get
 async def test_what_is_asked_is_changed_where_it_stands_and_the_model_gets_the_change() -> None:
     request = create(systemPrompt="Be kind", temperature=0.3, stopSequences=["END"], includeContext="thisServer")
     request["params"]["messages"].insert(0, {"role": "user", "content": {"type": "text", "text": "Leave me out"}})
-    async with lent() as stage:
+    async with sampling_stage() as stage:
         await stage.ended(stage.call("heard"))  # what it says now is its context
-        _, screen = await stage.wanted(request)
+        _, screen = await stage.request_sampling(request)
         await stage.press("e", "!", "ctrl+r")
         await stage.shows("system prompt · changed", "Be kind!")
         await stage.press("down", "x")
@@ -192,10 +191,10 @@ async def test_what_is_asked_is_changed_where_it_stands_and_the_model_gets_the_c
         await stage.shows("What the model is asked", '"maxTokens": 10', '"model": "claude-sonnet-4-5"')
         await stage.press("escape", "y")
         await settled(stage)
-        ((_, asked),) = stage.port.requests
-        assert (asked.max_tokens, asked.temperature, asked.stop) == (10, None, ("END",))
-        assert asked.system.startswith("Be kind!\n\nWhat follows was said by the server 'a'")
-        assert [message.text for message in asked.messages] == ["Say hello"]
+        ((_, question_stage),) = stage.port.requests
+        assert (question_stage.max_tokens, question_stage.temperature, question_stage.stop) == (10, None, ("END",))
+        assert question_stage.system.startswith("Be kind!\n\nWhat follows was said by the server 'a'")
+        assert [message.text for message in question_stage.messages] == ["Say hello"]
         await stage.press("t")
         await stage.shows("Be kind!", "r ask again")
         await stage.press("e", "?", "ctrl+r", "r")
@@ -205,8 +204,8 @@ async def test_what_is_asked_is_changed_where_it_stands_and_the_model_gets_the_c
 
 @pytest.mark.requirement("SAMP-03")
 async def test_an_answer_is_shown_while_it_comes_and_stopping_keeps_what_came() -> None:
-    async with lent({"claude": [STUCK]}) as stage:
-        call, _ = await stage.wanted(create())
+    async with sampling_stage({"claude": [STUCK]}) as stage:
+        call, _ = await stage.request_sampling(create())
         await stage.press("y")
         await stage.shows("claude is answering", "So far", "x stop, keep what came")
         await stage.press("t")
@@ -219,12 +218,12 @@ async def test_an_answer_is_shown_while_it_comes_and_stopping_keeps_what_came() 
 
 async def test_a_busy_model_and_one_that_thinks_are_told_of_and_can_be_refused() -> None:
     busy: Attempt = (RetryScheduled(7.0, 2, 3, "it answered 529"), for_ever)
-    async with lent({"claude": [busy]}) as stage:
-        call, _ = await stage.wanted(create())
+    async with sampling_stage({"claude": [busy]}) as stage:
+        call, _ = await stage.request_sampling(create())
         await stage.press("y")
         await stage.shows("claude is busy: trying again in ", " s, 2 of 3 · it answered 529")
         await stage.press("d")
-        await stage.at(WordsScreen)
+        await stage.at(RefusalScreen)
         await stage.write("enough")
         await stage.press("enter")
         assert await got(stage, call) == refused("enough")
@@ -232,12 +231,12 @@ async def test_a_busy_model_and_one_that_thinks_are_told_of_and_can_be_refused()
 
 async def test_a_refusal_typed_while_the_answer_ends_is_not_lost() -> None:
     begun: Attempt = (TextDelta("Hal"), lambda: stage.gate.wait(), AnswerFinished("endTurn", "m"))
-    async with lent({"claude": [begun]}) as stage:
-        call, _ = await stage.wanted(create())
+    async with sampling_stage({"claude": [begun]}) as stage:
+        call, _ = await stage.request_sampling(create())
         await stage.press("y")
         await stage.shows("Hal")
         await stage.press("d")
-        await stage.at(WordsScreen)
+        await stage.at(RefusalScreen)
         stage.gate.set()
         await stage.until(lambda _: stage.sampling.state is SamplingState.REVIEWING)
         await stage.write("no")
@@ -248,8 +247,8 @@ async def test_a_refusal_typed_while_the_answer_ends_is_not_lost() -> None:
 @pytest.mark.requirement("SAMP-02", "SAMP-03", "SAMP-13")
 @pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x60"])
 async def test_without_a_model_one_writes_the_answer_and_is_told_how_to_have_one(size: tuple[int, int]) -> None:
-    async with lent(config=lending({}), size=size) as stage:
-        call, screen = await stage.wanted(create("Who are you?"))
+    async with sampling_stage(config=sampling_config({}), size=size) as stage:
+        call, screen = await stage.request_sampling(create("Who are you?"))
         await stage.shows("You are the model: will you write an answer?", "enter write the answer", "m shows what")
         await stage.press("m")
         await stage.at(ModelScreen)
@@ -263,7 +262,7 @@ async def test_without_a_model_one_writes_the_answer_and_is_told_how_to_have_one
         await stage.press("escape")
         await stage.shows("Shall this be sent to a?", "human (you)")
         await stage.press("e", "ctrl+r")
-        await stage.until(lambda _: not screen.standing.editing)
+        await stage.until(lambda _: not screen.screen_state.editing)
         await stage.press("enter")
         assert await got(stage, call) == said("yes n\nd", "human")
 
@@ -271,8 +270,8 @@ async def test_without_a_model_one_writes_the_answer_and_is_told_how_to_have_one
 @pytest.mark.hostile("M05")
 async def test_what_went_wrong_is_told_with_what_to_do_next_and_never_to_the_server() -> None:
     lasting: Attempt = (ModelKeyRefused("claude", "set api_key"),)
-    async with lent({"claude": [UNREACHABLE, lasting, CUT]}) as stage:
-        call, screen = await stage.wanted(create())
+    async with sampling_stage({"claude": [UNREACHABLE, lasting, CUT]}) as stage:
+        call, screen = await stage.request_sampling(create())
         await stage.press("y")
         await stage.shows("✖ The model could not be reached", "r tries again. m asks another model", "e write it")
         await stage.shows("nobody answers at [red]api.example␛[2J", "claude gave no answer")
@@ -297,8 +296,8 @@ async def test_tools_that_the_model_wants_are_shown_changed_and_sent_as_they_sta
             "content": [{"type": "tool_result", "toolUseId": "u0", "content": [{"type": "text", "text": "14:32"}]}],
         },
     ]
-    async with lent({"claude": [USE]}) as stage:
-        call, screen = await stage.wanted(create(messages=messages, tools=[TIDES]))
+    async with sampling_stage({"claude": [USE]}) as stage:
+        call, screen = await stage.request_sampling(create(messages=messages, tools=[TIDES]))
         seen = stage.text
         await stage.press("space", "space")
         use, result = '2 · assistant · → wants the tool "tides" · id "u0"', '← result for id "u0"'
@@ -309,7 +308,7 @@ async def test_tools_that_the_model_wants_are_shown_changed_and_sent_as_they_sta
         await stage.press("down", "e", "x", "ctrl+r")
         await stage.shows("✖ this is no JSON")
         await stage.press("backspace", "left", "left", "7", "ctrl+r")
-        await stage.until(lambda _: not screen.standing.editing)
+        await stage.until(lambda _: not screen.screen_state.editing)
         await stage.press("v")
         await stage.at(ReaderScreen)
         shown = json.loads("\n".join(stage.app.screen.query_one("TextView").lines))  # type: ignore[attr-defined]
@@ -330,8 +329,8 @@ async def test_pictures_are_drawn_sounds_are_named_and_long_conversations_are_fo
         *({"role": "user", "content": {"type": "text", "text": f"number {n}"}} for n in range(60)),
         {"role": "user", "content": content},
     ]
-    async with lent(size=WIDE) as stage:
-        await stage.wanted(create(messages=messages))
+    async with sampling_stage(size=WIDE) as stage:
+        await stage.request_sampling(create(messages=messages))
         await stage.shows("… 52 earlier blocks of the conversation: h shows them", "number 52", "61 · user · 1 of 2")
         assert "number 51" not in stage.text
         await stage.press("end")
@@ -351,8 +350,8 @@ async def test_pictures_are_drawn_sounds_are_named_and_long_conversations_are_fo
 @pytest.mark.parametrize("step", ["asking", "choosing", "streaming", "reviewing", "editing"])
 async def test_what_is_taken_back_closes_and_says_so(step: str) -> None:
     keys = {"asking": "", "choosing": "m", "streaming": "y", "reviewing": "y", "editing": "e"}[step]
-    async with lent({"claude": [STUCK] if step == "streaming" else []}) as stage:
-        call, _ = await stage.wanted(create())
+    async with sampling_stage({"claude": [STUCK] if step == "streaming" else []}) as stage:
+        call, _ = await stage.request_sampling(create())
         if keys:
             await stage.press(keys)
         if step in ("streaming", "reviewing"):
@@ -366,8 +365,8 @@ async def test_what_is_taken_back_closes_and_says_so(step: str) -> None:
 
 
 async def test_leaving_parks_and_what_was_changed_is_there_again() -> None:
-    async with lent() as stage:
-        call, _ = await stage.wanted(create())
+    async with sampling_stage() as stage:
+        call, _ = await stage.request_sampling(create())
         await stage.press("escape")
         await stage.gone()
         await stage.shows("1 waiting for you")
@@ -394,8 +393,8 @@ async def test_leaving_parks_and_what_was_changed_is_there_again() -> None:
 
 async def test_an_answer_that_one_left_goes_on_and_comes_back_for_review() -> None:
     begun: Attempt = (TextDelta("Hal"), lambda: stage.gate.wait(), TextDelta("lo"), AnswerFinished("endTurn", "m"))
-    async with lent({"claude": [begun]}) as stage:
-        call, _ = await stage.wanted(create())
+    async with sampling_stage({"claude": [begun]}) as stage:
+        call, _ = await stage.request_sampling(create())
         await stage.press("y")
         await stage.shows("Hal", "esc leave, it goes on")
         await stage.press("escape")
@@ -415,9 +414,9 @@ async def test_an_answer_that_one_left_goes_on_and_comes_back_for_review() -> No
 
 @pytest.mark.hostile("P09")
 async def test_keys_meant_for_something_else_ask_no_model_and_send_nothing() -> None:
-    async with lent(guard=60.0) as stage:
+    async with sampling_stage(guard=60.0) as stage:
         stage.app.questions.idle_seconds = 0.0
-        await stage.wanted(create())
+        await stage.request_sampling(create())
         await stage.press("y", "enter", "n", "escape", "p", "x", "M")
         assert stage.sampling.state is SamplingState.ASKING
         assert not stage.port.requests
@@ -426,9 +425,9 @@ async def test_keys_meant_for_something_else_ask_no_model_and_send_nothing() -> 
 @pytest.mark.hostile("F03")
 async def test_a_budget_is_raised_and_the_card_tells_of_it() -> None:
     """What a server uses is seen, bounded, and stopped by one key."""
-    config = lending(sampling={"budget_tokens": 12})
-    async with lent(config=config) as stage:
-        call, _ = await stage.wanted(create("Hi"))
+    config = sampling_config(sampling={"budget_tokens": 12})
+    async with sampling_stage(config=config) as stage:
+        call, _ = await stage.request_sampling(create("Hi"))
         await stage.press("y")
         await settled(stage)
         await stage.press("y")
@@ -443,7 +442,7 @@ async def test_a_budget_is_raised_and_the_card_tells_of_it() -> None:
         await stage.shows("Raise what a may use?", "12 tokens, until mcphost exits")
         await stage.press("y")
         await stage.until(lambda _: stage.host.sampling.usage("a").most_tokens == 24)
-        third, _ = await stage.wanted(create())
+        third, _ = await stage.request_sampling(create())
         await stage.press("M")
         assert await got(stage, third) == refused()
         assert stage.host.pending_requests.muted("a")
@@ -458,8 +457,8 @@ async def test_foreign_words_stay_what_they_are_and_none_is_out_of_sight_without
     request = create(HOSTILE, systemPrompt="\x1b[31m[link]", stopSequences=["\x1b[K"], modelPreferences={
         "hints": [{"name": "\x1b[7msonnet"}]
     })  # fmt: skip
-    async with lent({"claude": [bad]}, size=(120, 30)) as stage:
-        call, _ = await stage.wanted(request)
+    async with sampling_stage({"claude": [bad]}, size=(120, 30)) as stage:
+        call, _ = await stage.request_sampling(request)
         for words in (
             "␛[31m[link]",
             "[bold]x[/] ␛[2J⟨U+202E⟩gnp",

@@ -156,7 +156,7 @@ async def test_a_server_that_crashed_and_came_back_tells_its_exit_code_and_last_
     async with on_stage(size=NARROW) as stage:
         await stage.ready()
         call = stage.call("put_out_light")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("y")
         await stage.ended(call)
         await stage.until(lambda app: app.host.servers["demo"].restarts == 1)

@@ -8,7 +8,7 @@ import pytest
 
 from mcphost.host.connections.connection import ServerState
 from mcphost.protocol.models.logging import LogLevel
-from mcphost.tui.logs.level import LevelScreen
+from mcphost.tui.logs.dialogs import LevelScreen
 from tests.tui.stage import NARROW, Stage, echo, on_stage, server, servers
 
 pytestmark = pytest.mark.slow

@@ -11,10 +11,10 @@ import pytest
 
 from mcphost.config import Config, parse
 from mcphost.errors import ConfigError
-from mcphost.host.start_info import ReloadedConfig
 from mcphost.tui.app import McphostApp
 from mcphost.tui.results.picture_view import OFF
 from mcphost.tui.servers.reload import ReloadScreen
+from mcphost.tui.start_info import ReloadedConfig
 from tests.conftest import SERVERS
 from tests.tui.stage import Stage, on_stage
 

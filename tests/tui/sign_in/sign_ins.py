@@ -24,10 +24,10 @@ from mcphost.config import Config, ServerConfig
 from mcphost.errors import McphostError
 from mcphost.host.connections.state import ServerState
 from mcphost.host.host import Host
-from mcphost.host.start_info import StartInfo
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.sign_in.screen import SignInScreen
+from mcphost.tui.start_info import StartInfo
 from tests.transports.http.http_connection import Talk, Web
 from tests.tui.stage import Stage
 
@@ -121,7 +121,7 @@ class ScriptedPort:
     """Pasted addresses with this in them will not do."""
     choices: list[SignInConsent] = field(default_factory=list)
     pasted: list[str] = field(default_factory=list)
-    asked_for: list[str] = field(default_factory=list)
+    plan_line: list[str] = field(default_factory=list)
     """The server names for which the port was looked up."""
     signed_out: list[str] = field(default_factory=list)
     now: SignInStatus = field(default_factory=lambda: SignInStatus(False))
@@ -144,7 +144,7 @@ class ScriptedPort:
 
     async def sign_out(self) -> str:
         self.now = SignInStatus(False)
-        self.signed_out.append(self.asked_for[-1])
+        self.signed_out.append(self.plan_line[-1])
         return "signed out; the tokens were revoked"
 
     async def _step(self, person: SignInUser, number: int, step: RecordedExchange) -> None:
@@ -193,7 +193,7 @@ async def signing(
         folder.mkdir(exist_ok=True)
 
         async def find(config: Config, name: str) -> ScriptedPort:
-            port.asked_for.append(name)
+            port.plan_line.append(name)
             return port
 
         parts = dependencies(approver, values_for(config, os.environ), state=folder, open_url=opener or Opener())

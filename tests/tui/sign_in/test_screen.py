@@ -36,7 +36,7 @@ pytestmark = pytest.mark.slow
 OTHER_SHAPES = ("xn--80ak6aa92e.com", "аррӏе.com")
 
 
-async def asked(stage: Stage) -> None:
+async def question_stage(stage: Stage) -> None:
     """Open the sign-in, and wait for its question."""
     await at_sign_in(stage)
     await stage.shows("waiting for you to agree", "do not sign in")
@@ -46,7 +46,7 @@ async def asked(stage: Stage) -> None:
 
 async def visiting(stage: Stage, *keys: str) -> None:
     """The same, and agree to it."""
-    await asked(stage)
+    await question_stage(stage)
     await stage.press(*keys, "y")
     await stage.shows("waiting for the browser to come back")
     await listens(stage)
@@ -121,7 +121,7 @@ async def test_the_plan_says_who_wants_what_and_where(
     size: tuple[int, int], shown: SignInPlan, words: list[str]
 ) -> None:
     async with signing(ScriptedPort(plans=[shown]), size=size) as stage:
-        await asked(stage)
+        await question_stage(stage)
         seen = stage.flat
         await stage.press("space")
         for each in words:
@@ -144,7 +144,7 @@ async def test_keys_meant_for_something_else_agree_to_nothing() -> None:
 async def test_scopes_are_taken_away_by_space_and_only_the_rest_is_asked_for() -> None:
     port = ScriptedPort()
     async with signing(port) as stage:
-        await asked(stage)
+        await question_stage(stage)
         await stage.press("shift+tab", "down", "space")
         await stage.shows("2 of 3 asked for", "[ ] write")
         await stage.press("enter")
@@ -157,7 +157,7 @@ async def test_scopes_are_taken_away_by_space_and_only_the_rest_is_asked_for() -
 async def test_a_client_id_is_asked_for_where_one_is_needed_and_the_secret_is_never_shown() -> None:
     port = ScriptedPort(plans=[plan(client=ClientOrigin.ASKED)])
     async with signing(port) as stage:
-        await asked(stage)
+        await question_stage(stage)
         await stage.press("enter", "enter")
         await stage.press("y")
         await stage.shows("✖ a client id is needed")
@@ -184,7 +184,7 @@ async def test_refusing_is_easy_and_leaving_it_for_later_too(
     keys: list[str], state: SignInState, open_questions: int
 ) -> None:
     async with signing(ScriptedPort()) as stage:
-        await asked(stage)
+        await question_stage(stage)
         await stage.press(*keys)
         await stage.gone()
         await stage.until(lambda _: attempt(stage) is state)
@@ -202,7 +202,7 @@ async def test_refusing_is_easy_and_leaving_it_for_later_too(
 
 async def test_a_question_left_for_later_is_asked_again_where_its_sign_in_is_opened() -> None:
     async with signing(ScriptedPort()) as stage:
-        await asked(stage)
+        await question_stage(stage)
         await stage.press("p")
         await stage.gone()
         await stage.shows("1 waiting for you", "signing")
@@ -216,7 +216,7 @@ async def test_a_question_left_for_later_is_asked_again_where_its_sign_in_is_ope
 async def test_a_plan_that_does_not_fit_must_have_been_seen_to_its_end_and_the_answers_stay() -> None:
     long = plan(resource="https://mcp.linear.example/" + "a" * 1500, scopes=tuple(f"scope:{n}" for n in range(200)))
     async with signing(ScriptedPort(plans=[long])) as stage:
-        await asked(stage)
+        await question_stage(stage)
         await stage.shows("more above", "do not sign in", "200 of 200 asked for")
         await stage.press("y", "enter")
         assert attempt(stage) is SignInState.AGREEING
@@ -228,7 +228,7 @@ async def test_a_plan_that_does_not_fit_must_have_been_seen_to_its_end_and_the_a
 
 async def test_the_steps_stand_in_for_the_plan_on_a_small_screen_and_then_nothing_is_agreed_to() -> None:
     async with signing(ScriptedPort()) as stage:
-        await asked(stage)
+        await question_stage(stage)
         await stage.press("l")
         await stage.shows("Who protects this server?", "404, went on", "You agree", "420 ms")
         assert "token for" not in stage.text
@@ -341,7 +341,7 @@ ENDS = [
 @pytest.mark.parametrize(("end", "words"), ENDS, ids=["usual", "memory", "over"])
 async def test_at_its_end_it_says_what_was_granted_and_where_that_is_kept(end: object, words: list[str]) -> None:
     async with signing(ScriptedPort(link=None, end=end)) as stage:  # type: ignore[arg-type]
-        await asked(stage)
+        await question_stage(stage)
         await stage.press("y")
         await stage.shows("● signed in")
         for each in words:
@@ -494,7 +494,7 @@ async def test_a_call_that_waits_for_a_sign_in_says_so() -> None:
 
 async def test_every_key_of_the_screen_is_in_its_help() -> None:
     async with signing(ScriptedPort()) as stage:
-        await asked(stage)
+        await question_stage(stage)
         await stage.press("question_mark")
         await stage.shows("Signing in to a server.", "Agree: then the browser opens")
         await stage.press("escape")

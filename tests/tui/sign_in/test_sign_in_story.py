@@ -15,12 +15,12 @@ from mcphost.composition import dependencies, values_for
 from mcphost.config import Config, ServerConfig
 from mcphost.host.connections.state import ServerState
 from mcphost.host.host import Host
-from mcphost.host.start_info import StartInfo
 from mcphost.host.tool_calls.call import CallState
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.kit.modal import AskScreen
 from mcphost.tui.sign_in.screen import SignInScreen
+from mcphost.tui.start_info import StartInfo
 from tests.auth.people import Guarded, Web, browse
 from tests.tui.sign_in.sign_ins import at_sign_in, listens
 from tests.tui.stage import NARROW, WIDE, Stage
@@ -92,7 +92,7 @@ async def test_a_person_signs_in_calls_a_tool_and_signs_out(size: tuple[int, int
         await stage.gone()
         await stage.until(lambda app: app.host.servers["web"].ready)
         call = stage.call("echo", {"text": "hi"})
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("y")
         assert (await stage.ended(call)).state is CallState.DONE
         await stage.press("s", "enter")
@@ -130,7 +130,7 @@ async def test_a_call_begins_a_sign_in_which_is_finished_by_pasting_the_address(
         await stage.shows("● signed in")
         await listens(stage)
         await stage.press("escape")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("y")
         assert (await stage.ended(call)).state is CallState.DONE
 

@@ -31,7 +31,7 @@ async def test_list_form_dialog_result_and_back_by_esc(size: tuple[int, int], tm
         assert step(stage) == "form"
         await stage.write("hello")
         await stage.press("ctrl+r")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("y")
         await stage.ended()
         await stage.shows("Result · echo › echo", "done", "hello")
@@ -91,7 +91,7 @@ async def run(stage: Stage, words: str, *keys: str) -> None:
     """Open a tool, fill its form by these keys, and allow it."""
     await stage.open_tool(words)
     await stage.press(*keys, "ctrl+r")
-    await stage.asked()
+    await stage.call_dialog()
     await stage.press("y")
     await stage.gone()
 
@@ -139,7 +139,7 @@ async def test_a_flood_of_progress_ends_at_its_last_value() -> None:
     async with on_stage(hostile("progress-flood"), size=NARROW) as stage:
         await stage.ready()
         await stage.open_tool("act")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("y")
         call = await stage.ended()
         assert call.progress is not None
@@ -152,7 +152,7 @@ async def test_a_tool_that_comes_is_listed_by_its_title_and_goes_again() -> None
         await stage.ready()
         assert "Row the boat" not in stage.text
         await stage.open_tool("open_boathouse")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("y")
         await stage.ended()
         await stage.press("escape", "slash")

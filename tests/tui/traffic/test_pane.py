@@ -18,9 +18,9 @@ from textual.widgets import Input, Static
 
 from mcphost.host.traffic.book import TrafficBook, TrafficBudget
 from mcphost.host.traffic.message import TrafficMessage
-from mcphost.tui.kit.filter_line import FilterLine
+from mcphost.tui.kit.export import SaveScreen
+from mcphost.tui.kit.inputs import FilterLine
 from mcphost.tui.kit.messages import CallChosen
-from mcphost.tui.results.saving import SaveScreen
 from mcphost.tui.traffic import list as traffic_list
 from mcphost.tui.traffic.list import TrafficFeed
 from mcphost.tui.traffic.open import OpenTrafficScreen
@@ -326,13 +326,13 @@ async def test_f4_on_a_result_shows_its_frames_c_goes_to_the_call_and_it_is_sent
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         call = stage.call("echo", {"text": "hello"})
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("y")
         await stage.ended(call)
         await stage.press("h", "enter", "f4")
         await stage.shows("/ call:1", "2 of ", "→ out", 'echo {"text…')
         await stage.press("up", "R")
-        await stage.asked()
+        await stage.call_dialog()
         await stage.press("y")
         again = await stage.ended()
         assert again.arguments == {"text": "hello"}

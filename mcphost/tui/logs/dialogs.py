@@ -1,4 +1,4 @@
-"""One line of the log in full, over the upper part of the screen, as the log is its lower part."""
+"""Dialogs of the log: a record in full, and the choice of a server's log level."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from textual.screen import ModalScreen
 
 from mcphost.host.logs import LogRecord, LogSource
 from mcphost.protocol.display import show, show_line
+from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.kit.export import copy_text
+from mcphost.tui.kit.framed import PickScreen
 from mcphost.tui.kit.json_text import json_lines, json_spans, parse
 from mcphost.tui.kit.messages import CallChosen
+from mcphost.tui.kit.rows import Cell, columns
 from mcphost.tui.kit.text_view import TextView
 from mcphost.tui.logs.filter import OWN_NAME
 
 
 class LogDetail(ModalScreen[None]):
-    """The whole text of a record, laid out when it is JSON."""
+    """A record in full, in the upper part of the screen, since the log is in the lower; JSON is laid out."""
 
     HELP = "One line of the log in full.\ny copies it · C goes to the call that was running · Esc goes back"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -45,7 +48,6 @@ class LogDetail(ModalScreen[None]):
         self.record = record
 
     def compose(self) -> ComposeResult:
-        """The text in a frame whose title is ours, and names the server."""
         with Vertical() as frame:
             frame.border_title = Content(_title(self.record))
             keys = ("C call", "y copy", "esc back") if self.record.call is not None else ("y copy", "esc back")
@@ -53,26 +55,23 @@ class LogDetail(ModalScreen[None]):
             yield text_view(self.record.text)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A line that came while no call ran has none to go to."""
         return not (action == "call" and self.record.call is None)
 
     def action_back(self) -> None:
         self.dismiss(None)
 
     def action_copy(self) -> None:
-        """Close, and copy the line."""
         self.dismiss()
         copy_text(self.app, log_line(self.record))
 
     def action_call(self) -> None:
-        """Close, and go to the call that was running."""
         if self.record.call is not None:
             self.dismiss()
             self.app.post_message(CallChosen(self.record.call))
 
 
 def log_line(record: LogRecord) -> str:
-    """A record as text for a file or the clipboard; later lines of its text are indented."""
+    """A record as text for a file or the clipboard; further lines of its text are indented."""
     words = [
         f"{datetime.fromtimestamp(record.time).astimezone().isoformat(timespec='milliseconds')}",
         show_line(record.server, 100) or OWN_NAME,
@@ -86,7 +85,7 @@ def log_line(record: LogRecord) -> str:
 
 
 def text_view(text: str) -> TextView:
-    """The text as lines that wrap; JSON is laid out and coloured."""
+    """A view of the text; JSON is laid out and coloured."""
     try:
         lines, _ = json_lines(parse(text))
     except ValueError:
@@ -103,3 +102,22 @@ def _title(record: LogRecord) -> str:
         "" if record.call is None else f"call {record.call}",
     ]
     return " · ".join(word for word in words if word)
+
+
+class LevelScreen(PickScreen[LogLevel, LogLevel]):
+    """Dismissed with the chosen level."""
+
+    HELP = "The least severe log message that this server should send. enter chooses, esc leaves it as it is."
+
+    DEFAULT_CSS = """
+    LevelScreen { & > .frame { width: 44; } }
+    """
+
+    def __init__(self, server: str, level: LogLevel | None) -> None:
+        super().__init__(f"Log level of {server}", "choose", list(LogLevel), at=(level or LogLevel.INFO).value)
+
+    def row(self, item: LogLevel, width: int) -> Content:
+        return columns(width, [Cell(f"{item.wire} and above")])
+
+    def value(self, item: LogLevel) -> LogLevel:
+        return item

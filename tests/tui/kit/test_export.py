@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcphost.errors import NotDone
-from mcphost.tui.results.saving import extension, file_name, save
+from mcphost.tui.kit.export import extension, file_name, save
 
 WHEN = datetime(2026, 11, 3, 14, 2, 11)
 

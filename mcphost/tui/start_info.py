@@ -1,7 +1,4 @@
-"""What a front is told when it starts: where the settings came from and what is wrong with them.
-
-A value handed from the command line to a screen; it decides nothing.
-"""
+"""What the command line tells the screen at its start: where the settings came from, and their problems."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from mcphost.dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ReloadedConfig:
-    """The configuration as its file has it now, and what of it is not used."""
+    """The configuration as it is on the disk now, and what of it is not used."""
 
     config: Config
     problems: Sequence[str] = ()
@@ -22,10 +19,8 @@ class ReloadedConfig:
 
 @dataclass(frozen=True, slots=True)
 class StartInfo:
-    """How this run began."""
-
     config_path: Path | None
-    """The configuration in use; None when there is none."""
+    """The configuration in use; None without one."""
     is_demo: bool
     """Does only the built-in demo server run?"""
     problems: tuple[str, ...]
@@ -33,8 +28,8 @@ class StartInfo:
     state_folder: Path
     """Where approvals and the audit log are kept."""
     how_to: str
-    """How to add servers, in a few lines for somebody who has none."""
+    """How to add servers, in a few lines."""
+    missing: Path | None = None
+    """Where a configuration file would be, if none was found and the demo runs instead."""
     light_terminal: bool = False
     """Is the terminal's background closer to white than to black?"""
-    missing: Path | None = None
-    """Where a configuration would be, in a run that shows the demo because it found none."""

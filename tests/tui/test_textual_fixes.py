@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.widget import Widget
 
-from mcphost.tui.kit.timers import unskipped
+from mcphost.tui.textual_fixes import unskipped
 from tests.tui.stage import echo, on_stage
 
 pytestmark = pytest.mark.slow

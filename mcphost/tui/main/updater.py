@@ -1,4 +1,4 @@
-"""Updates the panes of the main screen from the host: which event concerns which pane."""
+"""Updates the panes of the main screen after events of the host."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from mcphost.host.host import Host
 from mcphost.tui.inbox.queue import QuestionQueue
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.main.top_bar import WaitingQuestions
-from mcphost.tui.servers.card import SeenUsage, asks_of
+from mcphost.tui.servers.card import ProgramUsage, questions_of
 from mcphost.tui.servers.list import has_countdown
-from mcphost.tui.sign_in.account import AccountBook
+from mcphost.tui.sign_in.status import SignInStatusCache
 
 CALLS = (CallStarted, CallChanged, CallFinished)
 
@@ -26,23 +26,23 @@ NO_SERVERS: Final = "No servers are configured."
 
 
 class MainScreenUpdater:
-    """Brings ``host`` onto ``main``; ``questions`` are those that wait unseen."""
+    """``questions`` are those that wait unseen."""
 
     def __init__(
-        self, host: Host, main: MainScreen, questions: QuestionQueue, accounts: AccountBook, how_to: str
+        self, host: Host, main: MainScreen, questions: QuestionQueue, sign_in_status: SignInStatusCache, how_to: str
     ) -> None:
-        self._host, self._main, self._questions, self._accounts = host, main, questions, accounts
+        self._host, self._main, self._questions, self._sign_in_status = host, main, questions, sign_in_status
         self._no_servers = f"{NO_SERVERS}\n{how_to}"
         self._ticking: Timer | None = None
 
     def everything(self) -> None:
-        """Read all of it."""
+        """Update all panes."""
         self.servers()
         self.top_line()
         self._main.logs.refresh_logs()
 
     def changed(self, events: Iterable[Event]) -> None:
-        """Read again what these events concern, and only that."""
+        """Update the panes that these events concern."""
         if any(isinstance(event, Logged) for event in events):
             self._main.logs.refresh_logs()
         if self._main.traffic is not None and any(isinstance(event, TrafficAdded) for event in events):
@@ -54,13 +54,13 @@ class MainScreenUpdater:
         self.top_line()
 
     def servers(self) -> None:
-        """The list of servers, and what depends on which is chosen."""
+        """Update the list of servers, and what depends on the selected one."""
         self._main.servers.show_servers(list(self._host.servers.values()), time.monotonic(), self._signing_in())
         self._main.servers_changed()
         self.chosen()
 
     def chosen(self) -> None:
-        """The tools and the card of the server under the cursor."""
+        """Update the tools and the card for the selected server."""
         server = self._main.servers.chosen
         self._main.tools.list.say_when_empty("" if self._host.servers else self._no_servers)
         self._main.tools.show_tools(self._host.catalog.tools(server), server)
@@ -68,11 +68,11 @@ class MainScreenUpdater:
         self.card()
 
     def offers(self) -> None:
-        """What the chosen server offers besides tools, and what of it is watched."""
+        """Update the resources and prompts of the selected server."""
         server, catalog, main = self._main.servers.chosen, self._host.catalog, self._main
         resources, templates, prompts = catalog.resources(server), catalog.templates(server), catalog.prompts(server)
         main.show_counts({"resources": len(resources) + len(templates), "prompts": len(prompts)})
-        if main.resources is not None and main.resources.is_attached:  # while one leaves, it is not
+        if main.resources is not None and main.resources.is_attached:  # not while the app exits
             main.resources.show_resources(resources, templates, self._watched(), server)
         if main.prompts is not None and main.prompts.is_attached:
             main.prompts.show_prompts(prompts, server)
@@ -82,7 +82,7 @@ class MainScreenUpdater:
         return {(name, uri): watch for name in names for uri, watch in self._host.resources.subscriptions(name).items()}
 
     def top_line(self) -> None:
-        """Update the top bar; it ticks each second while a duration is shown."""
+        """Update the top bar; it is updated every second while it shows a duration."""
         running, servers = self._host.tool_calls.running(), list(self._host.servers.values())
         waiting = WaitingQuestions(self._questions.left, self._questions.line)
         self._main.top_line.show_state(servers, waiting, running, self._signing_in())
@@ -92,17 +92,19 @@ class MainScreenUpdater:
         return [each.server for each in self._host.sign_ins.all.values() if not each.state.ended]
 
     def card(self) -> None:
-        """What is known of the chosen server: who is signed in, and what its program takes of the machine."""
+        """Update the card of the selected server."""
         server = self._main.servers.chosen
         connection = self._host.servers.get(server or "")
         dropped = self._host.logs.dropped(server) if server else 0
-        asks = asks_of(self._host, server or "")
-        seen = None if connection is None else self._seen(connection)
-        self._main.card.show_server(connection, time.monotonic(), dropped, self._accounts.of(server or ""), asks, seen)
+        questions = questions_of(self._host, server or "")
+        usage = None if connection is None else self._program_usage(connection)
+        self._main.card.show_server(
+            connection, time.monotonic(), dropped, self._sign_in_status.of(server or ""), questions, usage
+        )
 
-    def _seen(self, connection: Connection) -> SeenUsage | None:
+    def _program_usage(self, connection: Connection) -> ProgramUsage | None:
         usage = self._host.process_usage
-        return None if usage.program(connection) is None else SeenUsage(usage.of(connection))
+        return None if usage.program(connection) is None else ProgramUsage(usage.of(connection))
 
     def _calls(self, events: Iterable[Event]) -> None:
         self._main.calls.show_calls(list(self._host.tool_calls.calls.values()))

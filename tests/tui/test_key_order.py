@@ -12,8 +12,8 @@ from textual.events import Event, Key
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
-from mcphost.tui import keys
-from mcphost.tui.keys import KeyOrder
+from mcphost.tui import key_order
+from mcphost.tui.key_order import KeyOrder
 
 
 class Quick(App[None]):
@@ -82,10 +82,10 @@ async def test_keys_are_heard_after_the_part_that_got_the_last_one_is_gone() -> 
 
 
 async def test_letters_wait_for_a_busy_machine_to_open_what_they_are_meant_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keys, "PATIENCE", 0.05)
+    monkeypatch.setattr(key_order, "PATIENCE", 0.05)
     app = Quick()
     async with app.run_test() as pilot:
         await pilot.pause()
         type_at_once(app, "s", *"torm")
-        asyncio.get_running_loop().call_later(keys.PATIENCE * 2, app.idle.set)
+        asyncio.get_running_loop().call_later(key_order.TIMEOUT * 2, app.idle.set)
         await written(pilot, "torm")

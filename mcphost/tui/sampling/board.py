@@ -1,9 +1,9 @@
-"""What is asked of a model and what it answers, in the same place: to be read, folded, and edited where it stands."""
+"""The parts of a sampling request and its answer, to be read and edited in place."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -16,10 +16,11 @@ from textual.widgets import Static
 from mcphost.dataclass import dataclass
 from mcphost.errors import McphostError
 from mcphost.host.sampling.request import Sampling, SamplingEdit
-from mcphost.protocol.display import show_line, size_text
+from mcphost.protocol.display import show, show_line, size_text
 from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.sampling import Block, text_block
 from mcphost.tui.forms.text_boxes import JsonArea, SafeArea, conceal, escape, reveal
+from mcphost.tui.kit.text_view import TextView
 from mcphost.tui.results.blocks import BlockList, BlockView
 from mcphost.tui.results.content import quoted, with_room
 from mcphost.tui.results.view import Notice
@@ -40,11 +41,10 @@ from mcphost.tui.sampling.parts import (
     without_block,
 )
 from mcphost.tui.sampling.steps import SamplingScreenState, SamplingStep, failure_of_model
-from mcphost.tui.sampling.stream import StreamView
 
 
 class PartView(BlockView):
-    """One block in its frame; ``part`` says where it is from."""
+    """A part in its frame."""
 
     def __init__(self, part: Part) -> None:
         super().__init__(part.shown)
@@ -52,7 +52,7 @@ class PartView(BlockView):
 
     @property
     def cut(self) -> bool:
-        """Is only its beginning shown?"""
+        """Is only the beginning shown?"""
         return bool(self._rest)
 
     def _footnote(self) -> str:
@@ -62,7 +62,7 @@ class PartView(BlockView):
 
 
 class PartList(BlockList, inherit_bindings=False):
-    """Parts, and notices of ours between them. Letters other than these are the screen's."""
+    """Parts, with notices of ours between them. All other letters are the screen's keys."""
 
     HELP = "The arrows scroll, and go from block to block. a shows a text as it came, i draws pictures or names them."
 
@@ -83,26 +83,24 @@ class PartList(BlockList, inherit_bindings=False):
     ) -> None:
         shown = with_room(part.shown for part in parts)
         views = [PartView(Part(part.place, each)) for part, each in zip(parts, shown, strict=True)]
-        first = sum(part.place.message is None for part in parts)  # a system prompt stands before what is folded
+        first = sum(part.place.message is None for part in parts)  # a system prompt comes before the folded parts
         super().__init__(*head, *views[:first], *_folds(before), *views[first:], *_folds(after))
         self._blocks = list[BlockView](views)
         self._below = False
 
     class Moved(Message):
-        """There is more below now, or no more."""
+        """Whether there is more below has changed."""
 
     @property
     def below(self) -> bool:
-        """Is there more below what is in view?"""
+        """Is there more below the view?"""
         return self.scroll_offset.y < self.max_scroll_y
 
     def on_mount(self) -> None:
-        """Notice what comes into view."""
         for name in ("scroll_y", "virtual_size"):
             self.watch(self, name, self._notice, init=False)
 
     def on_resize(self) -> None:
-        """More may be in view."""
         self._notice()
 
     def _notice(self) -> None:
@@ -112,23 +110,23 @@ class PartList(BlockList, inherit_bindings=False):
 
     @property
     def place(self) -> Place | None:
-        """Where the current block is from."""
+        """The place of the current part."""
         return self.current.part.place if isinstance(self.current, PartView) else None
 
     @property
     def cut(self) -> bool:
-        """Is only the beginning of one shown?"""
+        """Is only the beginning of some part shown?"""
         return any(view.cut for view in self.blocks if isinstance(view, PartView))
 
     def go_to_place(self, place: Place | None) -> None:
-        """Make the block from there the current one, where there is one still."""
+        """Select the part from this place, if it still exists."""
         for number, view in enumerate(self.blocks):
             if isinstance(view, PartView) and view.part.place == place:
                 self._go_to(number)
                 return
 
     def action_page_down(self) -> None:
-        """One page down; the current block is one that is in view then."""
+        """Scroll a page down; a visible part becomes the current one."""
         self._page(1)
 
     def action_page_up(self) -> None:
@@ -150,7 +148,7 @@ def _folds(words: str) -> list[Static]:
 
 
 class PartEditor(Vertical):
-    """Empty until `edit`; `text` is what stands in it."""
+    """Empty until `edit` is called; `text` is its content."""
 
     DEFAULT_CSS = """
     PartEditor {
@@ -167,12 +165,11 @@ class PartEditor(Vertical):
         self._before = ""
 
     def compose(self) -> ComposeResult:
-        """The box is made when something is edited."""
         yield self._problem
 
     async def edit(self, title: str, draft: PartDraft, hint: str = "") -> None:
-        """Begin with this; ``title`` and ``hint`` (for an empty box) are safe to show."""
-        self.say("")
+        """Edit this draft; ``title`` and the placeholder ``hint`` are safe to show."""
+        self.show_problem("")
         await self.query(SafeArea).remove()
         kind = JsonArea if draft.is_json else SafeArea
         self._before = escape(draft.text) if draft.is_json else conceal(draft.text, lines=True)
@@ -185,16 +182,16 @@ class PartEditor(Vertical):
 
     @property
     def text(self) -> str:
-        """What stands there, with what was marked as it is."""
+        """The text with its marks undone."""
         return self._area.text if isinstance(self._area, JsonArea) else reveal(self._area.text)
 
     @property
     def changed(self) -> bool:
-        """Is it another text than at the beginning?"""
+        """Does the text differ from the draft?"""
         return self._area.text != self._before
 
-    def say(self, problem: str) -> None:
-        """Why it will not do; nothing with ``""``."""
+    def show_problem(self, problem: str) -> None:
+        """Show why the text is invalid; ``""`` hides it."""
         self._problem.update(Content(problem))
         self._problem.display = bool(problem)
 
@@ -205,7 +202,7 @@ NOTHING_LEFT = "Something must be asked: this is all there is. d declines."
 
 @dataclass(frozen=True, slots=True)
 class _Edited:
-    """What is being edited: a block of the request or of the answer; None: an answer that is new."""
+    """What is being edited: a block of the request or of the answer; without a place, a new answer."""
 
     request: bool
     place: Place | None
@@ -231,12 +228,12 @@ class SamplingBoard(Vertical):
 
     @dataclass
     class Changed(Message):
-        """Ask this instead."""
+        """The user edited the request."""
 
         edit: SamplingEdit
 
     class Rewritten(Message):
-        """The answer was changed, or one stopped editing."""
+        """The user edited the answer, or left the editor."""
 
     def __init__(self, sampling: Sampling) -> None:
         super().__init__()
@@ -244,14 +241,13 @@ class SamplingBoard(Vertical):
         self.blocks: tuple[Block, ...] = ()
         self.stream, self.editor = StreamView(), PartEditor()
         self._prompt, self._answer = Vertical(classes="prompt"), Vertical(classes="answer")
-        self._asked, self._answered = PartList(), PartList()
+        self._request_parts, self._answer_parts = PartList(), PartList()
         self._page = last_page(len(places(sampling)))
         self._shown: object = None
         self._edited: _Edited | None = None
         self._on_request = True
 
     def compose(self) -> ComposeResult:
-        """One above the other; which are in view is a matter of classes."""
         yield self._prompt
         yield self.stream
         yield self._answer
@@ -261,67 +257,67 @@ class SamplingBoard(Vertical):
 
     @property
     def editing(self) -> bool:
-        """Do letters belong to a box?"""
+        """Does the editor have the focus?"""
         return self._edited is not None
 
     @property
     def on_request(self) -> bool:
-        """Is what is edited, or else in view, what is asked?"""
+        """Is the request being edited or in view?"""
         return self._edited.request if self._edited is not None else self._on_request
 
     @property
     def folded(self) -> bool:
-        """Is not all of the conversation in view?"""
+        """Is a part of the conversation not in view?"""
         return self._page.end - self._page.start < self._page.count
 
     @property
     def list(self) -> PartList:
-        """The blocks in view."""
-        return self._asked if self._on_request else self._answered
+        """The parts in view."""
+        return self._request_parts if self._on_request else self._answer_parts
 
-    def look(self, standing: SamplingScreenState) -> None:
-        """Show what belongs to this, and go there."""
-        answer = standing.step is SamplingStep.REVIEWING and not standing.question
-        self.set_class(standing.step is SamplingStep.STREAMING and not standing.question, "-streaming")
+    def show_state(self, state: SamplingScreenState) -> None:
+        """Show what belongs to this state, and focus it."""
+        answer = state.step is SamplingStep.REVIEWING and not state.question
+        self.set_class(state.step is SamplingStep.STREAMING and not state.question, "-streaming")
         self.set_class(answer, "-answer")
-        self.set_class(standing.editing, "-editing")
-        self.set_class(standing.writing, "-writing")
+        self.set_class(state.editing, "-editing")
+        self.set_class(state.writing, "-writing")
         self._on_request = not answer
-        if not standing.editing:
+        if not state.editing:
             (self.stream if self.has_class("-streaming") else self.list).focus()
 
     async def show_request(self) -> None:
-        """What is asked, if that is another now."""
+        """Show the request, if it changed."""
         key = self.sampling.request, self._page
         if self._shown == key:
             return
         if self._page.count != (count := len(places(self.sampling))):
             self._page = last_page(count)
         self._shown = self.sampling.request, self._page
-        at, page = self._asked.place, self._page
+        at, page = self._request_parts.place, self._page
         fresh = PartList(list(parts(self.sampling, page)), before=_earlier(page), after=_later(page))
         await self._replace(self._prompt, fresh)
-        self._asked = fresh
+        self._request_parts = fresh
         fresh.go_to_place(at)
 
     async def show_answer(self, error: McphostError | None) -> None:
-        """What was answered, and what went wrong with it."""
+        """Show the answer, and what went wrong with it."""
         head: list[Widget] = []
         if error is not None:
             failure = failure_of_model(error)
             head = [Notice(failure.mark, failure.headline, failure.advice, failure.level)]
             head += [BlockView(quoted(quote.label, quote.text)) for quote in failure.quotes]
         nothing = "" if self.blocks or error else "The answer is empty: e lets you write one."
-        at, fresh = self._answered.place, PartList(list(answer_parts(self.blocks)), before=nothing, head=head)
+        at, fresh = self._answer_parts.place, PartList(list(answer_parts(self.blocks)), before=nothing, head=head)
         await self._replace(self._answer, fresh)
-        self._answered = fresh
+        self._answer_parts = fresh
         fresh.go_to_place(at)
 
     async def turn(self) -> None:
-        """The page of the conversation before this one."""
+        """Show the previous page of the conversation."""
         self._page = self._page.turned()
         await self.show_request()
-        self._asked.focus()
+        self._request_parts.focus()
 
     async def _replace(self, parent: Vertical, fresh: PartList) -> None:
         focused = parent.has_focus_within
@@ -331,9 +327,9 @@ class SamplingBoard(Vertical):
             fresh.focus()
 
     def read_in_full(self, server: str) -> None:
-        """The current block alone; ``server`` is safe to show."""
+        """Open the current part alone; ``server`` is safe to show."""
         from mcphost.tui.kit.reader import ReaderScreen
-        from mcphost.tui.results.picture_screen import PictureScreen
+        from mcphost.tui.results.picture_view import PictureScreen
 
         view = self.list.current
         if view is None or self.has_class("-streaming"):
@@ -346,7 +342,7 @@ class SamplingBoard(Vertical):
     # Edits.
 
     async def edit(self) -> str:
-        """Edit the current block, or write an answer where there is none; why not, else."""
+        """Edit the current part, or write an answer if there is none; return why not, else ""."""
         place = self.list.place
         if place is None and self._on_request:
             return NOT_EDITED
@@ -360,7 +356,7 @@ class SamplingBoard(Vertical):
         return ""
 
     async def write(self, typed: str | None = None) -> None:
-        """Write the answer, or go on with what there is of one; ``typed``: with this."""
+        """Write the answer, starting from what there is of one, or from ``typed``."""
         at = next((at for at, block in enumerate(self.blocks) if isinstance(block, TextContent)), None)
         block = text_block("") if at is None else self.blocks[at]
         place = None if at is None else Place(0, at)
@@ -368,7 +364,7 @@ class SamplingBoard(Vertical):
         await self._begin(_Edited(False, place, block), draft, "Your answer", "What the model would say …")
 
     def leave_out(self) -> str:
-        """Take the current block away; why not, else."""
+        """Remove the current part; return why not, else ""."""
         place = self.list.place
         if place is None:
             return ""
@@ -381,8 +377,8 @@ class SamplingBoard(Vertical):
         self.post_message(self.Changed(edit))
         return ""
 
-    def take(self) -> None:
-        """Take over what was edited, or say why it will not do."""
+    def accept(self) -> None:
+        """Accept what was edited, or say why it is invalid."""
         edited = self._edited
         if edited is None:
             return
@@ -390,7 +386,7 @@ class SamplingBoard(Vertical):
         try:
             block = rewritten(edited.block, text)
         except ValueError as problem:
-            self.editor.say(f"✖ {show_line(str(problem), 200)}")
+            self.editor.show_problem(f"✖ {show_line(str(problem), 200)}")
             return
         empty = isinstance(block, TextContent) and not block.text
         if edited.request and edited.place is not None:
@@ -398,7 +394,7 @@ class SamplingBoard(Vertical):
                 without_block(self.sampling, edited.place) if empty else with_block(self.sampling, edited.place, block)
             )
             if edit is None:
-                self.editor.say(NOTHING_LEFT)
+                self.editor.show_problem(NOTHING_LEFT)
                 return
             self.leave_editor()
             self.post_message(self.Changed(edit))
@@ -407,13 +403,13 @@ class SamplingBoard(Vertical):
             self._set_block(edited.place, None if empty else block)
 
     def leave_editor(self) -> None:
-        """Leave all as it was."""
+        """Close the editor without a change."""
         self._edited = None
         self.post_message(self.Rewritten())
 
     @property
     def draft(self) -> str | None:
-        """What is being written and was not taken over yet: of an answer, for later."""
+        """The text of an unfinished answer."""
         edited = self._edited
         return (
             self.editor.text
@@ -450,3 +446,62 @@ def _earlier(page: PartPage) -> str:
 
 def _later(page: PartPage) -> str:
     return f"… {page.later} later ones: h goes on towards the first, then to the last." if page.later else ""
+
+
+WINDOW: Final = 20_000
+"""Characters that are shown while the answer grows; up to twice as many, so that each update costs the same."""
+
+
+class StreamView(TextView):
+    """Shows the end of an answer while it streams, until the user scrolls back."""
+
+    DEFAULT_CSS = """
+    StreamView { height: 1fr; border: round $border-blurred; border-title-color: $foreground-muted; }
+    StreamView:focus { border: round $border; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._start = 0
+        self._shown = ""
+        self._follows = True
+
+    def show_sampling(self, sampling: Sampling) -> None:
+        """Show the answer so far; before it starts, the model's thoughts."""
+        thinks = not sampling.text and bool(sampling.thought)
+        self.border_title = "What the model thinks: this is not sent" if thinks else "The answer, as it comes"
+        self.show_text(sampling.thought if thinks else sampling.text)
+
+    @property
+    def following(self) -> bool:
+        return self._follows
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Stop following when the user scrolls back; follow again at the end."""
+        super().watch_scroll_y(old_value, new_value)
+        if new_value < min(old_value, self.max_scroll_y):
+            self._follows = False
+        elif new_value >= self.max_scroll_y:
+            self._follows = True
+
+    def show_text(self, text: str) -> None:
+        """Show this text; unless it continues the shown one, it replaces it."""
+        if text == self._shown:
+            return
+        if len(text) < self._start or not text.startswith(self._shown[: self._start]):
+            self._start = 0
+        self._shown = text
+        if len(text) - self._start > 2 * WINDOW:
+            self._start = _line_start(text, len(text) - WINDOW)
+        lines = show(text[self._start :], joiners=True).split("\n")
+        if self._start:
+            lines.insert(0, f"⟨the first {size_text(self._start)} are shown when it is done⟩")
+        self.load(lines, home=False)
+        if self._follows:
+            self.scroll_end(animate=False)
+
+
+def _line_start(text: str, at: int) -> int:
+    """The start of a line at or soon after ``at``."""
+    found = text.find("\n", at, at + WINDOW // 2)
+    return at if found < 0 else found + 1

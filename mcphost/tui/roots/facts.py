@@ -1,4 +1,4 @@
-"""What a server sees of the folders: by whose word, since when it knows, and what it is not told."""
+"""Facts about roots: which folders a server may know of, why, and what it was told last."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ SHOWN = 30
 """Folders that are listed; more are counted."""
 
 
-def seen_facts(host: Host, server: str | None) -> Iterator[Fact]:
-    """What this server (None: every server) may know of now, and what it was told last."""
+def root_facts(host: Host, server: str | None) -> Iterator[Fact]:
+    """The roots of this server (None: of every server), and what it was told last."""
     folders = host.roots.offered(server)
     who = "all see" if server is None else "sees now"
     if not folders:
@@ -28,11 +28,11 @@ def seen_facts(host: Host, server: str | None) -> Iterator[Fact]:
     if len(folders) > SHOWN:
         yield fact("", f"and {len(folders) - SHOWN} more")
     if server is not None:
-        yield fact("last asked", asked_words(host.roots.sent(server), time.monotonic()))
+        yield fact("last asked", last_request_words(host.roots.sent(server), time.monotonic()))
 
 
 def folder_words(folder: OfferedRoot, server: str | None) -> Content:
-    """A folder and why it is seen, or is not."""
+    """A folder, its source, and any problem."""
     mark = "✖" if folder.problem else "●"
     for_all = ", all servers" if folder.server is None and server is not None else ""
     parts: list[tuple[str, str]] = [
@@ -47,9 +47,9 @@ def folder_words(folder: OfferedRoot, server: str | None) -> Content:
     return Content.assemble(*parts)
 
 
-def asked_words(told: SentRoots | None, now: float) -> str:
-    """When it asked, and what it heard."""
-    if told is None:
+def last_request_words(sent: SentRoots | None, now: float) -> str:
+    """When the server last asked, and what it was told."""
+    if sent is None:
         return "never in this run"
-    count = len(told.roots)
-    return f"{age_text(now - told.at)}: told of {'no folder' if not count else f'{count} folder' + 's' * (count > 1)}"
+    count = len(sent.roots)
+    return f"{age_text(now - sent.at)}: told of {'no folder' if not count else f'{count} folder' + 's' * (count > 1)}"

@@ -1,4 +1,4 @@
-"""How a sign-in ended, and who is signed in: what there is now, what is missing, whose fault it is, what to do."""
+"""How a sign-in stands, for a server's card, and how it ended, for its screen."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError, Declined, McphostError, SignInFailed
+from mcphost.host.connections.connection import Connection, ServerState
+from mcphost.host.host import Host
 from mcphost.host.sign_in.service import SignIn, SignInState
 from mcphost.protocol.display import duration_text, show, show_line
 from mcphost.protocol.host_names import host_in
@@ -16,15 +19,84 @@ from mcphost.tui.sign_in.steps import failing
 if TYPE_CHECKING:
     from mcphost.auth.ports import RecordedExchange, SignInStatus
 
+
+@dataclass(frozen=True, slots=True)
+class SignInSummary:
+    """``status`` is None until it was fetched; ``attempt`` is the latest sign-in of this run."""
+
+    status: SignInStatus | None = None
+    attempt: SignIn | None = None
+
+    @property
+    def running(self) -> SignIn | None:
+        """The attempt that has not ended."""
+        return self.attempt if self.attempt is not None and not self.attempt.state.ended else None
+
+    @property
+    def signed_in(self) -> bool:
+        """Is the user signed in, as far as is known?"""
+        return self.status is not None and self.status.signed_in
+
+
+class SignInStatusCache:
+    """Keeps the fetched sign-in status of each server of ``host``."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.statuses: dict[str, SignInStatus] = {}
+
+    def of(self, server: str) -> SignInSummary:
+        """What is known of the sign-in at this server."""
+        attempts = [each for each in self._host.sign_ins.all.values() if each.server == server]
+        return SignInSummary(self.statuses.get(server), attempts[-1] if attempts else None)
+
+
+NOBODY: Final = SignInSummary()
+
+
+def key_of(connection: Connection, summary: SignInSummary) -> str:
+    """What the sign-in key does for this server: ``sign_in``, ``sign_out``, or nothing."""
+    if not connection.config.signs_in:
+        return ""
+    needed = connection.state is ServerState.NEEDS_SIGN_IN or summary.running is not None
+    return "sign_in" if needed or not summary.signed_in else "sign_out"
+
+
+def sign_in_facts(connection: Connection, summary: SignInSummary) -> Iterator[Fact]:
+    """Facts for the server's card."""
+    if not connection.config.signs_in:
+        return
+    if summary.running is not None:
+        yield fact("sign-in", f"◐ {summary.running.state.value}: S shows it", "$text-warning")
+    elif connection.state is ServerState.NEEDS_SIGN_IN:
+        yield from _last_try(summary.attempt)
+        yield fact("go on", "press S to sign in", "bold $text-warning")
+    if summary.status is not None and summary.signed_in:
+        words = "yes, but it does not let this in" if connection.state is ServerState.NEEDS_SIGN_IN else "yes"
+        yield fact("signed in", words)
+        yield from status_facts(summary.status, time.time())
+        if key_of(connection, summary) == "sign_out":
+            yield fact("", "S signs out · F forgets everything about this server", "$foreground-muted")
+
+
+def _last_try(attempt: SignIn | None) -> Iterator[Fact]:
+    if attempt is None:
+        return
+    if attempt.state is SignInState.FAILED and attempt.error is not None:
+        yield fact("last try", show(str(attempt.error), limit=600), "$text-error")
+    elif attempt.state is not SignInState.DONE:
+        yield fact("last try", attempt.state.value)
+
+
 MEMORY: Final = "in memory"
-"""How a place begins that does not outlast this run (`mcphost.auth.storage.tokens.TokenStore.place`)."""
+"""How the place of tokens that do not outlast this run starts (`mcphost.auth.storage.tokens.TokenStore.place`)."""
 
 
 def end_facts(sign_in: SignIn, now: Callable[[], float] = time.time) -> Iterator[Fact]:
-    """What came of it."""
+    """The outcome of a sign-in."""
     if sign_in.state is SignInState.DONE and sign_in.status is not None:
         yield fact("● signed in", f"to {show_line(sign_in.server, 60)}", "bold $text-success")
-        yield from standing_facts(sign_in.status, now())
+        yield from status_facts(sign_in.status, now())
     elif sign_in.state is SignInState.FAILED:
         yield from _failed(sign_in)
     elif sign_in.state is SignInState.DECLINED:
@@ -34,23 +106,23 @@ def end_facts(sign_in: SignIn, now: Callable[[], float] = time.time) -> Iterator
         yield fact("◌ cancelled", "nothing of it was kept")
 
 
-def standing_facts(standing: SignInStatus, now: float) -> Iterator[Fact]:
-    """Who is signed in, for what and how long. ``now``: since 1970."""
-    issuer, resource = host_in(standing.issuer), show(standing.resource, limit=500)
+def status_facts(status: SignInStatus, now: float) -> Iterator[Fact]:
+    """Who is signed in, with which scopes, and for how long. ``now``: seconds since 1970."""
+    issuer, resource = host_in(status.issuer), show(status.resource, limit=500)
     yield fact("by", f"{issuer.both}, for {resource}")
-    yield fact("granted", _listed(standing.scopes) or "the place that signs in names no scopes")
-    yield from _differences(standing)
-    yield fact("lasts", _lasting(standing, now), "$text-warning" if _over(standing, now) else "")
-    if standing.problem:
-        yield fact("▲ renewing", show(standing.problem, limit=600), "$text-warning")
-    yield _kept(standing)
+    yield fact("granted", _listed(status.scopes) or "the place that signs in names no scopes")
+    yield from _differences(status)
+    yield fact("lasts", _lasting(status, now), "$text-warning" if _over(status, now) else "")
+    if status.problem:
+        yield fact("▲ renewing", show(status.problem, limit=600), "$text-warning")
+    yield _kept(status)
 
 
-def _differences(standing: SignInStatus) -> Iterator[Fact]:
-    granted, wanted = set(standing.scopes), set(standing.asked)
-    if missing := [each for each in standing.asked if each not in granted]:
+def _differences(status: SignInStatus) -> Iterator[Fact]:
+    granted, wanted = set(status.scopes), set(status.asked)
+    if missing := [each for each in status.asked if each not in granted]:
         yield fact("not granted", f"{_listed(missing)}: asked for, and not given", "$text-warning")
-    if wanted and (more := [each for each in standing.scopes if each not in wanted]):
+    if wanted and (more := [each for each in status.scopes if each not in wanted]):
         yield fact("more", f"{_listed(more)}: given, though not asked for", "$text-warning")
 
 
@@ -59,21 +131,21 @@ def _listed(scopes: tuple[str, ...] | list[str]) -> str:
     return shown if len(scopes) <= 30 else f"{shown}  and {len(scopes) - 30} more"
 
 
-def _over(standing: SignInStatus, now: float) -> bool:
-    return standing.expires_at is not None and standing.expires_at <= now and not standing.renewable
+def _over(status: SignInStatus, now: float) -> bool:
+    return status.expires_at is not None and status.expires_at <= now and not status.renewable
 
 
-def _lasting(standing: SignInStatus, now: float) -> str:
-    after = "then renewed by itself" if standing.renewable else "then you sign in again"
-    if standing.expires_at is None:
+def _lasting(status: SignInStatus, now: float) -> str:
+    after = "then renewed by itself" if status.renewable else "then you sign in again"
+    if status.expires_at is None:
         return f"not said; {after.removeprefix('then ')} when it is over"
-    if standing.expires_at <= now:
-        return "over; renewed at the next request" if standing.renewable else "over: sign in again"
-    return f"{duration_text(standing.expires_at - now)}, {after}"
+    if status.expires_at <= now:
+        return "over; renewed at the next request" if status.renewable else "over: sign in again"
+    return f"{duration_text(status.expires_at - now)}, {after}"
 
 
-def _kept(standing: SignInStatus) -> Fact:
-    place = show(standing.kept_in, limit=400)
+def _kept(status: SignInStatus) -> Fact:
+    place = show(status.kept_in, limit=400)
     if place.startswith(MEMORY):
         return fact("▲ kept", f"only {place}", "$text-warning")
     return fact("kept", place)
@@ -152,4 +224,4 @@ _BY_CODE: Final[Mapping[str, tuple[str, str]]] = {
     "server_error": ("the authorization server's", "It is in trouble: try again later, or tell whoever runs it."),
     "refused": ("the authorization server's", "It registers nobody by itself: ask it for a client id."),
 }
-"""What OAuth's error codes mean to a person, RFC 6749 4.1.2.1 and 5.2; ``refused`` is the registration's."""
+"""OAuth's error codes in words, RFC 6749 4.1.2.1 and 5.2; ``refused`` comes from registration."""

@@ -1,0 +1,175 @@
+"""Small modals in a frame: the base of all, and those for a line of text, a list, and a choice."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, Generic, TypeVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from mcphost.tui.error_boundary import ErrorBoundary
+from mcphost.tui.kit.modal import KEYS
+from mcphost.tui.kit.rows import RowList
+
+Item = TypeVar("Item")
+Value = TypeVar("Value")
+Result = TypeVar("Result")
+
+
+class FramedScreen(ErrorBoundary, ModalScreen[Result]):
+    """A modal with its content in a frame; going back dismisses it with None."""
+
+    DEFAULT_CSS = """
+    FramedScreen {
+        align: center middle;
+        background: $background 40%;
+        & > .frame { border: round $border; background: $surface; }
+    }
+    """
+
+    def framed(self, title: str, keys: str = "", frame: Widget | None = None) -> Widget:
+        """Return the frame, for a ``with`` in compose. ``title`` and ``keys`` are safe to show."""
+        frame = Vertical() if frame is None else frame
+        frame.add_class("frame")
+        frame.border_title, frame.border_subtitle = Content(title), Content(keys)
+        return frame
+
+    @property
+    def frame(self) -> Widget:
+        return self.query_one(".frame")
+
+    def action_back(self) -> None:
+        self.dismiss(None)
+
+
+class LineScreen(FramedScreen[Result]):
+    """Asks for a line of text; a subclass decides what becomes of it."""
+
+    DEFAULT_CSS = """
+    LineScreen {
+        align: center bottom;
+        & > .frame { width: 100%; max-width: 100; height: auto; padding: 0 1; }
+        Input { background: $panel; }
+        .problem { color: $text-error; height: auto; }
+    }
+    """
+
+    def __init__(self, title: str, keys: str, line: Input) -> None:
+        super().__init__()
+        self._title, self._keys, self._line = title, keys, line
+        self._problem = Static(classes="problem", markup=False)
+
+    def compose(self) -> ComposeResult:
+        with self.framed(self._title, self._keys):
+            yield self._line
+            yield self._problem
+
+    @abstractmethod
+    async def submit(self, text: str) -> None:
+        """Dismiss the screen, or show a problem with this text."""
+
+    def show_problem(self, problem: str) -> None:
+        """Show what is wrong, safe to show."""
+        self._problem.update(problem)
+
+    @on(Input.Submitted)
+    async def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        await self.submit(event.value)
+
+
+class ListScreen(FramedScreen[Result], Generic[Item, Result]):
+    """A list with details of the selected item below it."""
+
+    DEFAULT_CSS = """
+    ListScreen {
+        Static { height: auto; max-height: 5; padding: 0 1; border-top: solid $border-blurred; }
+    }
+    """
+
+    def __init__(self, title: str, keys: str, rows: RowList[Item]) -> None:
+        super().__init__()
+        self._title, self._keys, self.rows = title, keys, rows
+        self.details = Static(markup=False)
+
+    def compose(self) -> ComposeResult:
+        with self.framed(self._title, self._keys):
+            yield self.rows
+            yield self.details
+
+    def on_mount(self) -> None:
+        self.refresh_rows()
+        self.rows.focus()
+
+    @abstractmethod
+    def refresh_rows(self) -> None:
+        """List the items, and show the details again."""
+
+    @abstractmethod
+    def show_details(self) -> None:
+        """Show the details of the selected item, or hide them."""
+
+    @on(RowList.Highlighted)
+    def _highlighted(self, event: RowList.Highlighted[Item]) -> None:
+        event.stop()
+        self.show_details()
+
+
+class PickScreen(FramedScreen[Value | None], Generic[Item, Value]):
+    """Lists ``items`` with the cursor on number ``at``; dismissed with the value of the chosen one, or None.
+
+    ``title`` and ``does``, the label of enter, are safe to show; ``empty`` is shown without items.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "back", id="pick.back", tooltip="Choose none"),
+        KEYS,
+    ]
+
+    DEFAULT_CSS = """
+    PickScreen {
+        & > .frame { width: 92%; max-width: 120; height: auto; max-height: 80%; }
+        RowList { max-height: 70vh; }
+    }
+    """
+
+    def __init__(self, title: str, does: str, items: Sequence[Item], *, at: int = 0, empty: str = "") -> None:
+        super().__init__()
+        self._title, self._does, self._items, self._at = title, does, items, at
+        self.rows = RowList[Item](self.row, empty=empty)
+
+    @abstractmethod
+    def row(self, item: Item, width: int) -> Content:
+        """Draw an item."""
+
+    @abstractmethod
+    def value(self, item: Item) -> Value:
+        """Return what the screen is dismissed with."""
+
+    def below(self) -> ComposeResult:
+        """Yield widgets for below the list."""
+        yield from ()
+
+    def compose(self) -> ComposeResult:
+        with self.framed(self._title, f"enter {self._does} · esc back"):
+            yield self.rows
+            yield from self.below()
+
+    def on_mount(self) -> None:
+        self.rows.styles.height = len(self._items) or 3
+        self.rows.set_items(self._items)
+        self.rows.highlighted = self._at
+        self.rows.focus()
+
+    @on(RowList.Selected)
+    def _selected(self, event: RowList.Selected[Item]) -> None:
+        event.stop()
+        self.dismiss(self.value(event.item))
