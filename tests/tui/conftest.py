@@ -1,4 +1,4 @@
-"""The option that writes the stored snapshots anew."""
+"""The option that updates the stored snapshots."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ VARYING = [
 
 
 def snapshot(app: McphostApp) -> str:
-    """What is on screen, as it is stored."""
+    """The snapshot of the screen as text."""
     width, height = app.size
     strips = [list(strip.crop(0, width)) for strip in app.screen._compositor.render_strips()[:height]]
     texts = (settled("".join(each.text for each in line)) for line in strips)
@@ -49,7 +49,7 @@ def snapshot(app: McphostApp) -> str:
 
 
 def areas(strips: list[list[Segment]]) -> Iterator[str]:
-    """Each rectangle of cells that are styled alike, from the top and from the left: its rows, its columns and how."""
+    """Each rectangle of cells in one style, from top left: its rows, its columns and the style."""
     begun: dict[Run, int] = {}
     ended: list[tuple[int, int, Run]] = []
     for row in range(len(strips) + 1):
@@ -72,7 +72,7 @@ def settled(text: str) -> str:
 
 
 def style_runs(line: list[Segment]) -> Iterator[Run]:
-    """The columns of each run of cells that are styled alike, and how."""
+    """The columns of each run of cells in one style, and the style."""
     column = 0
     for words, group in groupby(line, lambda segment: style_words(segment.style or Style.null())):
         width = sum(segment.cell_length for segment in group)
@@ -92,7 +92,7 @@ def style_words(style: Style) -> str:
 
 
 class Snapshots:
-    """Those of one story, in a folder of its name: compared, or written anew with ``update``."""
+    """The snapshots of one story, in a folder of its name: compared, or written with ``update``."""
 
     def __init__(self, story: str, update: bool) -> None:
         self.folder, self.update = FOLDER / story, update
@@ -100,7 +100,7 @@ class Snapshots:
         self.problems: list[str] = []
 
     async def take(self, stage: Stage, name: str) -> None:
-        """Compare the screen at each size; what differs is kept for the end."""
+        """Compare the screen at each size; differences are kept for `check`."""
         for width, height in SIZES:
             await stage.pilot.resize_terminal(width, height)
             await self._take(stage, self.folder / f"{name}-{width}x{height}.txt")
@@ -118,7 +118,7 @@ class Snapshots:
             self.problems.append(difference(stored, shown, path.name))
 
     async def _at_rest(self, stage: Stage, wanted: str) -> str:
-        """What the screen shows once it is as wanted, or has not changed for a while."""
+        """The screen once it is as stored, or has not changed for a while."""
         shown, begun = "", time.monotonic()
         since = begun
         while time.monotonic() < min(since + QUIET, begun + PATIENCE):
@@ -132,7 +132,7 @@ class Snapshots:
         return shown
 
     def check(self) -> None:
-        """Fail with all that differs; with ``update``, remove what no longer is."""
+        """Fail with all differences; with ``update``, remove snapshots that are no longer taken."""
         left = {path.name for path in self.folder.glob("*.txt")} - self.taken
         if self.update:
             for name in left:
@@ -157,7 +157,7 @@ def difference(stored: str, shown: str, name: str) -> str:
 
 
 def still(app: McphostApp) -> None:
-    """Nothing blinks, and no note comes and goes by the clock."""
+    """Stop blinking cursors, and notifications that come and go with time."""
     for screen in app.screen_stack:
         for rack in screen.children:
             if isinstance(rack, ToastRack) and rack.display:

@@ -83,7 +83,7 @@ def _first_busy(app: App[Any]) -> MessagePump | None:
 
 
 def _rests(pump: MessagePump) -> bool:
-    """Does it wait for a message, with none there?"""
+    """Is it waiting for a message, with none queued?"""
     queue: Any = pump._message_queue
     if queue.empty() and queue.ready_event._waiters:
         return not pump._next_callbacks
@@ -91,7 +91,7 @@ def _rests(pump: MessagePump) -> bool:
 
 
 async def _drawn(app: App[Any]) -> bool:
-    """Wait for the next frame, if it would show or do anything; was there one to wait for?"""
+    """Wait for the next frame, if it would change anything; was there one to wait for?"""
     if _is_over(app) or app._batch_count or not app.screen_stack:
         return False
     if app._animator._animations:
@@ -127,7 +127,7 @@ async def _pause(pilot: Pilot[Any], delay: float | None = None) -> None:
 
 
 async def _no_wait(min_sleep: float = 0.0, max_sleep: float = 1.0) -> None:
-    """Stands for Textual's look at the processor's clock."""
+    """Replaces Textual's check of the processor's clock."""
 
 
 _parse = Stylesheet._parse_rules
@@ -141,7 +141,7 @@ def _parse_once(
     tie_breaker: int = 0,
     scope: str = "",
 ) -> list[RuleSet]:
-    """Rules are the same in every app of the process that has the same colors."""
+    """Rules are the same in every app of the process with the same colours."""
     rules = _rules_for(frozenset(sheet._variables.items()))
     key = (css, read_from, is_default_rules, tie_breaker, scope)
     if key not in rules:

@@ -1,4 +1,4 @@
-"""The app under a pilot, over a real host and real servers: what the stories of these tests share."""
+"""The app under a pilot, over a real host and real servers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NARROW, WIDE = (80, 24), (200, 60)
 
 @cache
 def short_folder() -> Path:
-    """Holds Python and the servers of tests under short names: a question is as high wherever the checkout is."""
+    """Holds Python and the test servers under short names, so that dialogs have the same height in every checkout."""
     folder = Path(tempfile.mkdtemp(prefix="mcphost-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     write_executable(folder / "python", [sys.executable])
@@ -74,7 +74,7 @@ def hostile(*arguments: object, **more: Any) -> Config:
 
 
 def calls_in(record: Path) -> list[dict[str, Any]]:
-    """The tool calls a server with ``--record`` has seen."""
+    """The tool calls that a server with ``--record`` has received."""
     lines = record.read_text().splitlines() if record.exists() else []
     messages = [json.loads(line) for line in lines if line.startswith("{")]
     return [each["params"] for each in messages if each.get("method") == "tools/call"]
@@ -82,7 +82,7 @@ def calls_in(record: Path) -> list[dict[str, Any]]:
 
 @dataclass
 class Stage:
-    """The app, the host behind it, and the fingers before it."""
+    """The app, its host, and a pilot that presses keys."""
 
     app: McphostApp
     host: Host
@@ -98,7 +98,7 @@ class Stage:
         await self._keys_done()
 
     async def _keys_done(self) -> None:
-        """Wait until every key has done all it does, leaving among it."""
+        """Wait until every key has taken full effect."""
         if self.app.is_running:
             await self.until(lambda app: not app.is_running or not app.keys.busy)
 
@@ -122,7 +122,7 @@ class Stage:
         await self.until(lambda app: isinstance(app.screen, screen))
 
     async def call_dialog(self) -> ToolCallScreen:
-        """Wait for the dialog, drawn and listening."""
+        """Wait until the dialog of a tool call is drawn and takes keys."""
         await self.until(lambda app: isinstance(app.screen, ToolCallScreen) and app.screen.shown_for() >= 0)
         assert isinstance(self.app.screen, ToolCallScreen)
         return self.app.screen
@@ -138,11 +138,11 @@ class Stage:
         await self.press("enter")
 
     def call(self, tool: str, arguments: Mapping[str, Any] | None = None, server: str = "") -> ToolCall:
-        """Begin a call as a model would, past the form."""
+        """Start a call as a model would, without the form."""
         return self.host.tool_calls.call(server or next(iter(self.host.servers)), tool, arguments or {})
 
     async def needs_consent(self, arguments: Mapping[str, Any], tool: str = "echo") -> bool:
-        """Does a call wait for an answer? It gets a no."""
+        """Does this call need approval? It is then declined."""
         call = self.call(tool, arguments)
         await self.until(lambda app: app.approver.open or call.state.ended)
         if call.state.ended:
@@ -172,7 +172,7 @@ class Stage:
 
     @property
     def flat(self) -> str:
-        """What is on screen, its frames and line ends taken out: for words that may be wrapped."""
+        """What is on screen without frames and line ends, for words that may be wrapped."""
         return " ".join(self.text.replace("│", " ").replace("▏", " ").split())
 
 
@@ -185,9 +185,8 @@ async def on_stage(
     guard: float | None = 0.0,
     **parts: Any,
 ) -> AsyncIterator[Stage]:
-    """Run the app on these servers (the demo) until the block ends; the host outlives it by its own ending.
-
-    ``parts`` are further dependencies. With ``guard`` None a dialog ignores keys for as long as it does for a user.
+    """Run the app on these servers (the demo) until the block ends; the host stops afterwards. ``parts`` are further
+    dependencies. With ``guard`` None, dialogs ignore early keys as for a user.
     """
     config, approver = config or demo(), ScreenApprover()
     folder = state or Path.cwd() / "state"

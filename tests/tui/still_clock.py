@@ -1,4 +1,4 @@
-"""A clock that stands still for mcphost: no time and no duration on screen differs from run to run."""
+"""A clock that stands still for mcphost, so that no time on screen differs between runs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def steady_clock() -> float:
 
 
 def _stop_defaults(monkeypatch: pytest.MonkeyPatch, function: Any) -> None:
-    """A clock may be the default of an argument."""
+    """Replace clocks that are the defaults of arguments."""
     defaults = getattr(function, "__kwdefaults__", None) or {}
     for name, value in list(defaults.items()):
         if value in (time.time, time.monotonic):
@@ -61,7 +61,7 @@ STAND_INS: dict[Any, Callable[[], float]] = {time.time: wall_clock, time.monoton
 
 
 def modules() -> list[ModuleType]:
-    """All of mcphost but its demo, which runs in a process of its own."""
+    """All modules of mcphost except the demo, which runs in a process of its own."""
     names = [each.name for each in pkgutil.walk_packages(mcphost.__path__, "mcphost.") if "__main__" not in each.name]
     for name in names:
         if not name.startswith("mcphost.demo"):

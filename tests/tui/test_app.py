@@ -1,4 +1,4 @@
-"""The app when a part of it fails, and as it leaves."""
+"""The app when a part of it fails, and when it exits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the host's world and the screen's touch: how many messages a flood becomes, and one answer to each question."""
+"""Events and questions between the host and the screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stranger does with resources, prompts and traffic: keys alone, a small terminal, the demo server."""
+"""What a new user does with resources, prompts and traffic: keys alone, a small terminal, the demo server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 
 async def in_resources(stage: Stage, words: str) -> None:
-    """To the resources, and to the first that these words find."""
+    """Go to the resources, and to the first that these words find."""
     await stage.ready()
     await stage.press("e")
     await stage.shows("Resources · ", "{} A ship")
@@ -138,7 +138,7 @@ async def test_a_watched_resource_is_marked_when_it_changed_unseen_and_read_agai
 
 
 async def written(stage: Stage, entry: dict[str, str]) -> None:
-    """Something else writes in the demo's logbook."""
+    """Somebody else writes to the demo's logbook."""
     call = stage.call("keep_logbook", entry)
     await stage.call_dialog()
     await stage.press("space", "space", "space", "y")

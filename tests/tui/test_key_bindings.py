@@ -1,4 +1,4 @@
-"""A key that works everywhere means one thing everywhere."""
+"""A key that works everywhere means the same everywhere."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def import_everything() -> None:
 
 
 def same(action: str, other: str) -> bool:
-    """Are they the same, however the node that has it is named?"""
+    """Are they the same, however the node is named?"""
     return action.rpartition(".")[2] == other.rpartition(".")[2]
 
 

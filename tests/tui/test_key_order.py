@@ -1,4 +1,4 @@
-"""Keys that come quicker than the screen follows."""
+"""Keys that come faster than the screen follows."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def type_at_once(app: Quick, *keys: str) -> None:
 
 
 async def written(pilot: Pilot[None], text: str) -> None:
-    """Wait until this stands in the field."""
+    """Wait until the field holds this text."""
     async with asyncio.timeout(20):
         while pilot.app.query_one(Input).value != text:
             await pilot.pause(0.02)

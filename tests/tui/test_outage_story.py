@@ -1,4 +1,4 @@
-"""A server that goes away for a while and comes back, seen by somebody who was in the middle of something."""
+"""A server that goes away for a while and comes back while the user is busy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TRIES = 3
 
 
 def echo(listens: bool) -> Callable[[Talk], None]:
-    """A server that, once it is stopped, does not go on over connections that were open."""
+    """A server that, once stopped, does not answer on connections that were open."""
     serve = Echo(tools=list(TOOLS), listens=listens)
 
     def answer(talk: Talk) -> None:
@@ -55,7 +55,7 @@ async def said_yes(stage: Stage) -> None:
 async def test_what_was_typed_and_what_was_answered_outlive_an_outage(
     size: tuple[int, int], listens: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The waits are short here, and by hand it was 20 s: the tries are the same."""
+    """With short delays; in real life the server was away for 20 seconds."""
     monkeypatch.setattr(retry, "FIRST", 0.05)
     monkeypatch.setattr(resumption, "FIRST_WAIT", 0.05)
     with Web(echo(listens)) as web:

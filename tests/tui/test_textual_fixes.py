@@ -1,4 +1,4 @@
-"""Timers on a machine that is busy with something else."""
+"""Timers on a busy machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of widgets: a style sheet knows a widget by the name of its class alone."""
+"""Names of widgets: CSS selects a widget by its class name alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import mcphost.tui
 
 
 def test_no_two_widgets_share_a_name() -> None:
-    """Else each would wear what was cut for the other, once both have been on screen."""
+    """Else each would get the other's rules, once both have been on screen."""
     for module in pkgutil.walk_packages(mcphost.tui.__path__, "mcphost.tui."):
         importlib.import_module(module.name)
     ours = {each for each in _heirs(Widget) if each.__module__.startswith("mcphost.")}

@@ -117,11 +117,11 @@ def stepped_number(field: FormField, text: str, step: int) -> str | None:
         for bound, end in ((rules.minimum, max), (rules.maximum, min)):
             if bound is not None and math.isfinite(bound):
                 target = end(target, bound)
-        told = str(render(field, target))
-        parse(field, told)
+        stepped = str(render(field, target))
+        parse(field, stepped)
     except (FieldError, ValueError, OverflowError):
         return None
-    return told if told != text else None
+    return stepped if stepped != text else None
 
 
 def _typed_number(text: str) -> int | float | None:
@@ -176,9 +176,9 @@ class LineBox(LineInput):
         """Change a number by one, or go to another field."""
         if self.field.kind not in _NUMBERS:
             self.post_message(StepAway(self, direction))
-        elif (told := stepped_number(self.field, self.value, -direction)) is not None:
-            self.value = told
-            self.cursor_position = len(told)
+        elif (number := stepped_number(self.field, self.value, -direction)) is not None:
+            self.value = number
+            self.cursor_position = len(number)
 
     async def action_submit(self) -> None:
         self.post_message(StepAway(self, 1, entered=True))

@@ -55,13 +55,13 @@ class QuestionQueue:
         self._typed_at = float("-inf")
 
     @property
-    def line(self) -> str:
+    def oldest(self) -> str:
         """The oldest waiting question in a few words; foreign text."""
         oldest = next((each for each in self._approver.open.values() if each is not self._open_question), None)
         return "" if oldest is None else f"{oldest.question.server}: {oldest.question.about}"
 
     @property
-    def left(self) -> int:
+    def unseen(self) -> int:
         """The number of questions that wait besides the one that is open."""
         return sum(waiting is not self._open_question for waiting in self._approver.open.values())
 

@@ -130,7 +130,6 @@ class InboxScreen(ListScreen[InboxRow, InboxRow | None]):
         self._read = read
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.set_interval(1.0, self.refresh_rows)
 
     def refresh_rows(self) -> None:

@@ -57,8 +57,8 @@ def parse_filter(text: str) -> LogFilter:
 
 
 def _words(text: str) -> Test:
-    wanted = text.casefold()
-    return lambda record: wanted in record.text.casefold()
+    needle = text.casefold()
+    return lambda record: needle in record.text.casefold()
 
 
 def _server(sign: str, value: str) -> Test:
@@ -77,8 +77,8 @@ def _source(sign: str, value: str) -> Test:
 
 
 def _call(sign: str, value: str) -> Test:
-    wanted = call_numbers(sign, value, compared="levels")
-    return lambda record: wanted(record.call)
+    matches = call_numbers(sign, value, compared="levels")
+    return lambda record: matches(record.call)
 
 
 def _level(sign: str, value: str) -> Test:

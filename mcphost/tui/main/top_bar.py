@@ -24,14 +24,6 @@ ORDER = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingQuestions:
-    """The number of unseen questions, and the oldest in a few words; foreign text."""
-
-    count: int = 0
-    oldest: str = ""
-
-
 class TopBar(Widget):
     DEFAULT_CSS = """
     TopBar { height: 1; dock: top; background: $panel; padding: 0 1; }
@@ -47,16 +39,18 @@ class TopBar(Widget):
     def show_state(
         self,
         servers: Sequence[Connection],
-        waiting: WaitingQuestions,
+        questions: int,
+        oldest: str,
         running: Sequence[ToolCall],
-        signing_in: Sequence[str] = (),
+        signing_in: Sequence[str],
     ) -> None:
-        """``signing_in`` names the servers with a sign-in in progress."""
+        """Show how many ``questions`` wait unseen, the ``oldest`` in a few words of foreign text, and running calls.
+
+        ``signing_in`` names the servers with a sign-in in progress.
+        """
         self._left = Content("  ").join([Content.styled("mcphost", "bold $text-accent"), *_counts(servers)])
-        self._middle, self._oldest = (
-            _waiting(waiting),
-            Content.styled(f" {show_line(waiting.oldest, 60)}", "$text-warning"),
-        )
+        self._middle = _waiting(questions)
+        self._oldest = Content.styled(f" {show_line(oldest, 60)}", "$text-warning")
         self._right = _running(running) if running else _signing_in(signing_in)
         self.refresh()
 
@@ -78,10 +72,10 @@ def _counts(servers: Sequence[Connection]) -> Iterator[Content]:
             yield Content.assemble((mark, style), f" {counts[state]} {state.value}")
 
 
-def _waiting(waiting: WaitingQuestions) -> Content:
-    if not waiting.count:
+def _waiting(count: int) -> Content:
+    if not count:
         return Content("")
-    return Content.styled(f" {waiting.count} waiting for you · f2 ", "bold $text-warning reverse")
+    return Content.styled(f" {count} waiting for you · f2 ", "bold $text-warning reverse")
 
 
 _WORDS = {

@@ -14,7 +14,6 @@ from mcphost.host.events import CallChanged, CallFinished, CallStarted, ChatChan
 from mcphost.host.host import Host
 from mcphost.tui.inbox.queue import QuestionQueue
 from mcphost.tui.main.screen import MainScreen
-from mcphost.tui.main.top_bar import WaitingQuestions
 from mcphost.tui.servers.card import ProgramUsage, questions_of
 from mcphost.tui.servers.list import has_countdown
 from mcphost.tui.sign_in.status import SignInStatusCache
@@ -84,8 +83,9 @@ class MainScreenUpdater:
     def top_line(self) -> None:
         """Update the top bar; it is updated every second while it shows a duration."""
         running, servers = self._host.tool_calls.running(), list(self._host.servers.values())
-        waiting = WaitingQuestions(self._questions.left, self._questions.line)
-        self._main.top_line.show_state(servers, waiting, running, self._signing_in())
+        self._main.top_line.show_state(
+            servers, self._questions.unseen, self._questions.oldest, running, self._signing_in()
+        )
         self._keep_time(bool(running) or has_countdown(servers))
 
     def _signing_in(self) -> list[str]:

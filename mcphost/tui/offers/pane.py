@@ -206,8 +206,8 @@ class OfferPane(Container, Generic[Offered]):
     @property
     def reading_in_view(self) -> tuple[str, str] | None:
         """The key of the visible reading."""
-        seen = all(part.display for part in self.view.ancestors_with_self if isinstance(part, Widget))
-        return self.view.reading.key if self.view.reading is not None and seen else None
+        visible = all(part.display for part in self.view.ancestors_with_self if isinstance(part, Widget))
+        return self.view.reading.key if self.view.reading is not None and visible else None
 
     def _way_to_this(self) -> Callable[[], None]:
         reading, offset, offered = self.view.reading, self.view.offset_shown, self.offered

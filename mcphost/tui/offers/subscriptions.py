@@ -24,20 +24,22 @@ class WatchMarks:
 
     def __init__(self) -> None:
         self.watched: Watched = {}
-        self._seen: dict[Key, int] = {}
+        self._seen_updates: dict[Key, int] = {}
         self._shown: dict[Key, tuple[ReadResourceResult | None, datetime | None]] = {}
 
     def show(self, watched: Watched, visible: Key | None) -> None:
         """Update the watched resources; ``visible`` is on screen."""
         counts = {key: watch.updates for key, watch in watched.items()}
-        self._seen = {key: count if key == visible else self._seen.get(key, 0) for key, count in counts.items()}
+        self._seen_updates = {
+            key: count if key == visible else self._seen_updates.get(key, 0) for key, count in counts.items()
+        }
         self.watched = watched
         for key in self._shown.keys() - watched.keys():
             del self._shown[key]
 
     def changed(self, key: Key) -> bool:
         """Has it changed since it was last on screen?"""
-        return key in self.watched and self.watched[key].updates > self._seen[key]
+        return key in self.watched and self.watched[key].updates > self._seen_updates[key]
 
     def mark(self, key: Key) -> str:
         """One character; empty for a resource that is not watched."""

@@ -101,7 +101,7 @@ class RootsScreen(ServerQuestionScreen):
         self._staged: dict[str | None, set[Path]] = {}
         question = self.question
         self.picker = FolderTree(top_above(here), offered(here, suggested), ())
-        self._seen, self._path = FactsTable(labels=12), Input(placeholder="path of a folder", compact=True)
+        self._shared_facts, self._path = FactsTable(labels=12), Input(placeholder="path of a folder", compact=True)
         self._problem = "" if question is None else question.problem
 
     @property
@@ -126,7 +126,7 @@ class RootsScreen(ServerQuestionScreen):
         with Horizontal(classes="both"):
             yield self.picker
             with VerticalScroll(classes="seen", can_focus=False):
-                yield self._seen
+                yield self._shared_facts
         yield self._path
 
     def on_mount(self) -> None:
@@ -190,7 +190,7 @@ class RootsScreen(ServerQuestionScreen):
 
     def _show_state(self) -> None:
         self.query_one(".dialog").border_title = self.title_line()
-        self._seen.show_facts(root_facts(self._host, self.target))
+        self._shared_facts.show_facts(root_facts(self._host, self.target))
         self.hint(f"✖ {self._problem}" if self._problem else self._warnings())
         self.offer()
         self.refresh_bindings()

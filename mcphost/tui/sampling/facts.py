@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 def usage_words(usage: SamplingUsage) -> str:
     """What a server has used in this run, and its budget."""
     tokens = _of(f"{usage.tokens:,}", None if usage.most_tokens is None else f"{usage.most_tokens:,}")
-    told = [f"{usage.requests} request{'' if usage.requests == 1 else 's'}", f"{tokens} tokens"]
+    parts = [f"{usage.requests} request{'' if usage.requests == 1 else 's'}", f"{tokens} tokens"]
     if usage.cost or usage.most_cost is not None:
-        told.append(f"{_of(money(usage.cost), None if usage.most_cost is None else money(usage.most_cost))} in money")
-    return ", ".join(told) + ("" if has_budget(usage) else "; no budget is set")
+        parts.append(f"{_of(money(usage.cost), None if usage.most_cost is None else money(usage.most_cost))} in money")
+    return ", ".join(parts) + ("" if has_budget(usage) else "; no budget is set")
 
 
 def _of(used: str, most: str | None) -> str:
@@ -133,8 +133,8 @@ def model_words(model: AvailableModel) -> str:
 
 def qualities(model: AvailableModel) -> str:
     """Its weights in the configuration."""
-    told = model.candidate
-    return f"cost {told.cost:g} · speed {told.speed:g} · intelligence {told.intelligence:g}"
+    candidate = model.candidate
+    return f"cost {candidate.cost:g} · speed {candidate.speed:g} · intelligence {candidate.intelligence:g}"
 
 
 def price_words(model: AvailableModel) -> str:
@@ -172,8 +172,8 @@ def _used(usage: SamplingUsage) -> Iterator[Fact]:
 
 def _limits(sampling: Sampling) -> Iterator[Fact]:
     request = sampling.request
-    wanted = sampling.asked.max_tokens
-    more = f" (the server wants {wanted:,})" if wanted != request.max_tokens else ""
+    requested = sampling.asked.max_tokens
+    more = f" (the server wants {requested:,})" if requested != request.max_tokens else ""
     yield fact("max tokens", f"{request.max_tokens:,}{more}")
     yield fact("temperature", "the model's own" if request.temperature is None else f"{request.temperature:g}")
     if request.stop:
@@ -208,17 +208,17 @@ def _preferences(sampling: Sampling) -> Iterator[Fact]:
     yield fact("it prefers", words or "no model over another")
 
 
-def preference_words(told: ModelPreferences) -> str:
+def preference_words(preferences: ModelPreferences) -> str:
     """The server's preferences for a model."""
-    weights = (("cheap", told.cost), ("fast", told.speed), ("clever", told.intelligence))
-    parts = [f"{word} {json_size:g}" for word, json_size in weights if json_size is not None]
-    return " · ".join(([f"a model like {_quoted(told.hints)}"] if told.hints else []) + parts)
+    weights = (("cheap", preferences.cost), ("fast", preferences.speed), ("clever", preferences.intelligence))
+    parts = [f"{word} {weight:g}" for word, weight in weights if weight is not None]
+    return " · ".join(([f"a model like {_quoted(preferences.hints)}"] if preferences.hints else []) + parts)
 
 
 def _took(sampling: Sampling, seconds: float | None) -> Iterator[str]:
     usage, none = sampling.usage, "not told"
-    told = [none if count is None else f"{count:,}" for count in (usage.input_tokens, usage.output_tokens)]
-    yield f"tokens {none}" if told == [none, none] else f"{told[0]} tokens in, {told[1]} out"
+    counts = [none if count is None else f"{count:,}" for count in (usage.input_tokens, usage.output_tokens)]
+    yield f"tokens {none}" if counts == [none, none] else f"{counts[0]} tokens in, {counts[1]} out"
     yield "cost not known" if sampling.cost is None else f"{money(sampling.cost)} by your prices"
     if seconds is not None:
         yield duration_text(seconds)

@@ -119,10 +119,10 @@ def status_facts(status: SignInStatus, now: float) -> Iterator[Fact]:
 
 
 def _differences(status: SignInStatus) -> Iterator[Fact]:
-    granted, wanted = set(status.scopes), set(status.asked)
+    granted, requested = set(status.scopes), set(status.asked)
     if missing := [each for each in status.asked if each not in granted]:
         yield fact("not granted", f"{_listed(missing)}: asked for, and not given", "$text-warning")
-    if wanted and (more := [each for each in status.scopes if each not in wanted]):
+    if requested and (more := [each for each in status.scopes if each not in requested]):
         yield fact("more", f"{_listed(more)}: given, though not asked for", "$text-warning")
 
 

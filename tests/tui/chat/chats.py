@@ -1,4 +1,4 @@
-"""The app before a model that answers by a script: what the tests of the chat share."""
+"""A stage with an open chat and a scripted model."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ MODEL = {"provider": "openai", "model": "scripted", "base_url": "http://127.0.0.
 
 @dataclass
 class ChatStage(Stage):
-    """A stage with a conversation on it."""
-
     model: ScriptedProvider
 
     @property
@@ -42,7 +40,6 @@ class ChatStage(Stage):
         return self.pane.chat
 
     async def open(self) -> None:
-        """Go to the chat."""
         await self.press("f5")
         await self.until(lambda app: app.main.chat is not None and app.main.chat.chat is not None)
         await self.until(lambda app: app.main.conversing)
@@ -53,7 +50,7 @@ class ChatStage(Stage):
         await self.press("enter")
 
     async def rest(self) -> None:
-        """Wait until the model is at rest and the screen shows it."""
+        """Wait until the model is idle and the screen shows it."""
         await self.until(lambda _: self.chat.turns and not self.chat.busy)
         await self.pilot.pause(0.05)
 
@@ -68,7 +65,7 @@ async def chatting(
     size: tuple[int, int] = NARROW,
     state: Path | None = None,
 ) -> AsyncIterator[ChatStage]:
-    """The app on these servers (None: the demo), its chat open."""
+    """Run the app on these servers (None: the demo) with the chat open."""
     given = demo().servers if servers is None else Config.model_validate({"servers": servers}).servers
     more = {"models": {"big": MODEL} if model else {}, "chat": chat or {}, "policy": policy or {}}
     config = Config.model_validate(more, strict=False).model_copy(update={"servers": given})

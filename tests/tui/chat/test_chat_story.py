@@ -1,4 +1,4 @@
-"""A first conversation: keys alone, a small terminal, the demo server, and a model that answers by a script."""
+"""A first conversation by keys: a small terminal, the demo server, and a scripted model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line in which one writes to a model, alone on a screen."""
+"""The input of the chat, alone on a screen."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TYPED = "/demo:watch_report watch="
 
 
 class Writing(App[None]):
-    """One message being written; keeps what was sent."""
+    """Holds the input, and records what was sent."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Markdown that grows: the end is the same however it came, nothing of it acts, and its cost does not grow with it."""
+"""Growing Markdown: the end is the same however it came, nothing in it acts, and its cost does not grow with it."""
 
 from __future__ import annotations
 

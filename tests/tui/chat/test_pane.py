@@ -1,4 +1,4 @@
-"""Talking with a model on screen: what is seen as it comes, what is asked, and what each key does."""
+"""The chat on screen: what is shown as it comes, what is asked, and what each key does."""
 
 from __future__ import annotations
 

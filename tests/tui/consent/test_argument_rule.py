@@ -1,4 +1,4 @@
-"""A rule by argument, made in the dialog of a call: its patterns, past calls, and what comes of it."""
+"""The dialog for an argument rule: its patterns, the past calls, and the rule that results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 async def make(stage: Stage, arguments: dict[str, Any], tool: str = "echo") -> ToolCall:
-    """Ask about a call and open the screen for a rule."""
+    """Call the tool, and open the screen for a rule."""
     call = stage.call(tool, arguments)
     await stage.call_dialog()
     await stage.press("space", "space", "w")

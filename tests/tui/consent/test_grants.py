@@ -1,4 +1,4 @@
-"""What runs without asking: listed, taken back, kept, and lapsing."""
+"""Approvals: listed, revoked, kept, and lapsing."""
 
 from __future__ import annotations
 

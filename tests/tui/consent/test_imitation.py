@@ -1,4 +1,4 @@
-"""No name that a server or a model chose looks like a row of mcphost's own, wherever a person decides by it."""
+"""No name that a server or a model chose can imitate a row of mcphost's own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def framed(screen: str) -> tuple[list[str], list[str]]:
 
 
 async def read_all(stage: Stage) -> list[str]:
-    """The screen, page by page to the end."""
+    """The text of the screen, scrolled to the end page by page."""
     pages = [stage.text]
     while "press space until the end" in pages[-1]:
         await stage.press("space")

@@ -1,4 +1,4 @@
-"""What a language model may try with the screen: its words beside ours, and calls made to be misread."""
+"""Hostile output of a model on screen: text that imitates ours, and calls made to be misread."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ A = {"a": echo()}
 @pytest.mark.hostile("M04", "T11")
 @pytest.mark.slow
 async def test_an_address_that_a_model_or_a_tool_shows_as_a_picture_is_not_fetched() -> None:
-    """What it would carry away stays here, and can be read."""
+    """Nothing is sent to it, and the address can be read."""
     with Web(lambda talk: talk.whole(200)) as web:
         words = f"![chart]({web.url}/?q=secret) and <img src='{web.url}/x'>"
         links = [{"type": "resource_link", "uri": f"{web.url}/y", "name": "y"}]

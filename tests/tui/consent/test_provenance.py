@@ -1,4 +1,4 @@
-"""The dialog before a model's call shows which words the model took from elsewhere."""
+"""The dialog for a model's call shows which text the model copied from elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dialog before a tool call: what stands in it, which keys answer it, and when it goes by itself."""
+"""The dialog for a tool call: what it shows, which keys answer it, and when it closes without an answer."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_keys_typed_before_the_dialog_could_be_read_do_nothing() -> None:
 @pytest.mark.requirement("TOOLS-11")
 @pytest.mark.parametrize("letter", ["y", "u", "a", "enter"])
 async def test_a_dialog_ignores_keys_for_a_quarter_of_a_second_after_it_was_drawn(letter: str) -> None:
-    """By the guard that users have; a letter begins its time anew."""
+    """With the users' guard; a letter restarts its time."""
     async with on_stage(echo(), guard=None) as stage:
         await stage.ready()
         call = stage.call("echo", HI)
@@ -84,7 +84,7 @@ async def test_a_dialog_ignores_keys_for_a_quarter_of_a_second_after_it_was_draw
 async def test_the_easy_answer_is_no_to_what_claims_to_destroy_and_to_what_changed(
     claims: dict[str, bool], changed: bool, easy: str
 ) -> None:
-    """From the moment the dialog is drawn, without a key; enter gives it."""
+    """As soon as the dialog is drawn, without a key."""
     server = Echo(tools=[{"name": "echo", "inputSchema": {"type": "object"}, "annotations": claims}])
     with Web(server) as web:
         async with on_stage(servers(a=ServerConfig(url=web.url))) as stage:

@@ -1,4 +1,4 @@
-"""A server that asks, behind the app: what its questions look like on screen, and what it gets for them."""
+"""A stage with a server that asks questions, and the answers that it gets."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Kind = TypeVar("Kind", bound=Dialog[Any])
 
 
 def asking(*names: str) -> Config:
-    """Servers that ask what they are told to ask, whose tools run without a question."""
+    """Servers that ask what a test tells them to; their tools run without approval."""
     servers = {name: server("asks.py") for name in names or ("a",)}
     return Config.model_validate({"servers": servers, "policy": {"default": "allow"}}, strict=False)
 
 
 class Browser:
-    """Opens nothing, and keeps what it should have opened."""
+    """Records the URLs instead of opening them."""
 
     def __init__(self, problem: str = "") -> None:
         self.opened: list[str] = []
@@ -38,26 +38,26 @@ class Browser:
 async def question_stage(
     *names: str, browser: Browser | None = None, state: Path | None = None, **more: Any
 ) -> AsyncIterator[Stage]:
-    """The app, with servers that ask."""
+    """Run the app with servers that ask."""
     async with on_stage(asking(*names), state, open_url=browser or Browser(), **more) as stage:
         await stage.ready()
         yield stage
 
 
 def ask(stage: Stage, *requests: Mapping[str, Any], server: str = "") -> ToolCall:
-    """Have the server ask this, during a call."""
+    """Let the server ask this during a call."""
     return stage.call("ask", {"requests": list(requests)}, server)
 
 
 async def at(stage: Stage, kind: type[Kind]) -> Kind:
-    """Wait for a screen of this kind, drawn and listening."""
+    """Wait until this kind of dialog is drawn and takes keys."""
     await stage.until(lambda app: isinstance(app.screen, kind) and app.screen.shown_for() >= 0)
     assert isinstance(stage.app.screen, kind)
     return stage.app.screen
 
 
 async def got(stage: Stage, call: ToolCall) -> Any:
-    """What the server got for what it asked; one answer as it is."""
+    """The server's answers; a single one as it is."""
     await stage.ended(call)
     assert call.outcome is not None, call.error
     replies = [each.get("result", each) for each in json.loads(call.outcome.raw["content"][0]["text"])]

@@ -1,4 +1,4 @@
-"""A form that a server asks to fill in: what is shown, what each key sends, and what is never sent."""
+"""Elicitation by form: what is shown, what each key sends, and what is never sent."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ DEFAULTS = {
 
 
 def told(stage: Stage) -> list[str]:
-    """The notes there were."""
+    """The notifications."""
     return ["", *(note.message for note in stage.app._notifications)]
 
 

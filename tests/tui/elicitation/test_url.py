@@ -1,4 +1,4 @@
-"""A page that a server asks to visit: what is shown of its address, what opens it, and how the visit stands."""
+"""Elicitation by URL: what is shown of the address, what opens it, and the states of the visit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A secret in a server's environment is its own: on no screen, in no log and in no file is it seen."""
+"""A secret in a server's environment appears on no screen, in no log and in no file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def files_in(folder: Path) -> list[str]:
 @pytest.mark.hostile("C10")
 @pytest.mark.requirement("TRANS-STDIO-13", "TRANS-STDIO-06", "SEC-09")
 async def test_what_a_program_was_given_in_secret_is_seen_nowhere(tmp_path: Path) -> None:
-    """The program writes it to stderr and answers a call with it. The result alone is shown as it was answered."""
+    """The program writes it to stderr and returns it from a call. Only the result shows it, as the server sent it."""
     program = ("-c", SAYS_IT, sys.executable, "-S", "-E", str(SERVERS / "echo.py"))
     config = servers(echo=ServerConfig(command="sh", args=program, env={"TOKEN": CANARY}))
     seen: list[str] = []

@@ -1,4 +1,4 @@
-"""What the demo server asks in the first five minutes, answered by keys; its own answers show what arrived."""
+"""What the demo server asks in the first five minutes, answered by keys; its answers show what arrived."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 async def begin(stage: Stage, words: str) -> None:
-    """Run a tool that takes nothing."""
+    """Run a tool without arguments."""
     await stage.open_tool(words)
     await stage.call_dialog()
     await stage.press("y")

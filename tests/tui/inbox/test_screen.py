@@ -1,4 +1,4 @@
-"""What waits for an answer, listed."""
+"""The inbox."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ WHEN = datetime(2026, 11, 3, 14, 2, 11)
 def test_a_name_is_made_of_plain_letters_and_a_known_extension(
     server: str, tool: str, mime_type: str, name: str
 ) -> None:
-    """Nothing a server says leaves the folder, hides the file or makes it run."""
+    """Nothing a server says leaves the folder, hides the file or makes it executable."""
     assert file_name(server, tool, WHEN, mime_type) == name
 
 
@@ -52,7 +52,7 @@ def test_a_file_is_never_replaced_nor_runnable(tmp_path: Path) -> None:
 
 @pytest.mark.hostile("C14")
 def test_a_link_waiting_under_the_name_is_not_followed(tmp_path: Path) -> None:
-    """Neither one that leads somewhere nor one that leads nowhere yet."""
+    """Neither a link that leads somewhere nor a dangling one."""
     target = tmp_path / "precious"
     target.write_bytes(b"mine")
     (tmp_path / "a.txt").symlink_to(target)

@@ -1,4 +1,4 @@
-"""What a filter finds, and which of it comes first."""
+"""What a filter finds, and in which order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses that a server writes down are names to mcphost: nothing of them is fetched, whatever is looked at."""
+"""Addresses from servers are text: mcphost fetches nothing of them, whatever the user looks at."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 @asynccontextmanager
 async def listening() -> AsyncIterator[tuple[int, list[object]]]:
-    """A port of this machine, and who connected to it."""
+    """A local port, and who connected to it."""
     visitors: list[object] = []
 
     async def note(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -32,9 +32,8 @@ async def listening() -> AsyncIterator[tuple[int, list[object]]]:
 @pytest.mark.hostile("C15")
 @pytest.mark.requirement("RES-08", "ICON-01", "ICON-02")
 async def test_a_web_address_is_read_through_its_server_alone_and_icons_are_not_fetched(tmp_path: Path) -> None:
-    """A host may fetch an https resource itself. mcphost does not: the URI goes to its server as others do, and
-    no request leaves for it, with credentials or without. Icons, of whatever scheme, on the server, its tools,
-    resources, templates and prompts, are members of a definition and no more.
+    """A host may fetch an https resource itself; mcphost requests it from its server like any other. Icons are never
+    fetched, whatever their scheme and wherever they are declared.
     """
     record = tmp_path / "record"
     async with listening() as (port, visitors):

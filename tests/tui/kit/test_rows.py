@@ -16,7 +16,7 @@ HEIGHT = 10
 
 
 class Listing(App[None]):
-    """One list over the whole screen; keeps what it said."""
+    """One list as the whole screen; records its messages."""
 
     def __init__(self, items: Sequence[Any] = (), *, tails: bool = False, render: Any = None) -> None:
         super().__init__()

@@ -101,7 +101,7 @@ def test_a_wrong_filter_is_answered_with_a_sentence(text: str, sentence: str) ->
 
 
 class CountingPane(LogsPane):
-    """Counts what it does for each line."""
+    """Counts the work for each line."""
 
     filtered = drawn = 0
 
@@ -115,7 +115,7 @@ class CountingPane(LogsPane):
 
 
 class Logs(App[None]):
-    """The pane over the whole screen; keeps what was chosen in it."""
+    """The pane as the whole screen; records its messages."""
 
     def __init__(self, limit: int = 1000) -> None:
         super().__init__()
@@ -164,7 +164,7 @@ async def set_filter(app: Logs, pilot: Pilot[None], text: str) -> None:
 
 
 async def test_a_row_names_time_server_level_or_source_text_and_call_and_obeys_nothing_in_it() -> None:
-    """A server's text is neither markup nor a terminal's command, and stays on its line."""
+    """A server's text is neither markup nor a command to the terminal, and stays on its line."""
     app = Logs()
     app.book.add("db", LogSource.SERVER, LogLevel.WARNING, "[red]slow[/]\nquery \x1b[31m", logger="pool", call=12)
     app.book.add("files", LogSource.STDERR, LogLevel.INFO, "a" * 300)

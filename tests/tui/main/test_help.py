@@ -1,4 +1,4 @@
-"""The help: the keys it lists are the keys there are."""
+"""The help lists the keys that work."""
 
 from __future__ import annotations
 

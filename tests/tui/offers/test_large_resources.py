@@ -1,4 +1,4 @@
-"""What servers say of their resources' size, age, weight and audience, and what is made of it on screen."""
+"""Size, age, priority and audience of resources on screen, as servers declare them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HUGE = "memo:///huge"
 
 
 async def question(stage: Stage) -> None:
-    """Wait for the question, drawn and listening."""
+    """Wait until the question is drawn and takes keys."""
     await stage.until(lambda app: isinstance(app.screen, AskScreen) and app.screen.shown_for() >= 0)
 
 

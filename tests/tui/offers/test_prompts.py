@@ -1,4 +1,4 @@
-"""Prompts on screen: chosen, filled in, and what they become."""
+"""Prompts on screen: chosen, filled in, and the messages they become."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def test_what_a_server_refuses_is_said_at_the_form_and_can_be_mended_there
 
 @pytest.mark.requirement("TOOLS-20")
 async def test_titles_are_on_screen_and_names_on_the_wire() -> None:
-    """Of prompts, their arguments, resources, templates and tools; the demo gives each a title beside its name."""
+    """For prompts, their arguments, resources, templates and tools; the demo gives each a title."""
     async with on_stage(size=WIDE) as stage:
         await stage.ready()
         await stage.shows("Flash the lamp")
@@ -121,8 +121,7 @@ async def test_titles_are_on_screen_and_names_on_the_wire() -> None:
 
 @pytest.mark.requirement("PROMPT-04")
 async def test_no_prompt_is_got_until_somebody_chooses_it(tmp_path: Path) -> None:
-    """Not when the list is looked at or filtered, a form is filled in with suggestions, a tool names a prompt, or the
-    server says that its prompts changed."""
+    """Not by listing or filtering, by suggestions for its form, by a tool that names a prompt, or by a list change."""
     record = tmp_path / "record"
     async with on_stage(offers("--record", record)) as stage:
         await go(stage)
@@ -183,7 +182,7 @@ async def test_a_link_in_a_result_is_read_from_the_server_that_named_it_though_i
     ],
 )
 async def test_messages_hold_any_content(content: Any, words: list[str]) -> None:
-    """Also T01: injected markup and sequences are seen before anything uses them."""
+    """Also T01: injected markup and sequences are visible before anything uses them."""
     view = ReadingView("Messages", "hint")
     result = GetPromptResult.read({"description": "about", "messages": [{"role": "user", "content": content}]})
     async with Alone(lambda: view).run_test(size=(90, 24)) as pilot:

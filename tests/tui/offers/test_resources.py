@@ -1,4 +1,4 @@
-"""Resources on screen: found, read, watched, filled in and followed, by keys alone."""
+"""Resources on screen by keys: found, read, watched, filled in and followed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def offers(*arguments: object) -> Config:
 
 
 def seen(record: Path, method: str) -> list[dict[str, Any]]:
-    """The params of the requests of this method that a server with ``--record`` has seen."""
+    """The params of the requests of this method that a server with ``--record`` has received."""
     messages = [json.loads(line) for line in record.read_text().splitlines() if line.startswith("{")]
     return [each["params"] for each in messages if each.get("method") == method]
 
@@ -47,7 +47,7 @@ def pane(stage: Stage) -> ResourcesPane:
 
 
 async def go(stage: Stage, words: str = "") -> None:
-    """To the resources, and to the first that these words find."""
+    """Go to the resources, and to the first that these words find."""
     await stage.ready()
     await stage.press("e")
     await stage.until(lambda _: stage.app.main.resources and pane(stage).list.rows.has_focus and pane(stage).list.item)
@@ -227,8 +227,6 @@ async def test_a_file_saved_has_a_name_of_ours(tmp_path: Path, monkeypatch: pyte
 
 
 class Alone(App[None]):
-    """One widget."""
-
     def __init__(self, make: Callable[[], Widget]) -> None:
         super().__init__()
         self.make, self.requested = make, list[tuple[str, Mapping[str, str]]]()
@@ -269,7 +267,7 @@ CONTENTS = [
 @pytest.mark.requirement("RES-03")
 @pytest.mark.parametrize(("contents", "words"), CONTENTS)
 async def test_contents_are_shown_as_they_read_best(contents: dict[str, str], words: list[str]) -> None:
-    """Also T01: what commands a terminal, hides or is markup is seen, not obeyed."""
+    """Also T01: what would command a terminal, hide text or be markup is shown, not obeyed."""
     view = ReadingView("Contents", "hint")
     async with Alone(lambda: view).run_test(size=(90, 24)) as pilot:
         await shows(pilot, "hint")

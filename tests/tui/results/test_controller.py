@@ -1,4 +1,4 @@
-"""Pictures, sounds and files on screen: drawn among the rest, seen large, opened after a question."""
+"""Images, audio and files on screen: drawn among other blocks, enlarged, and opened after a question."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SOUND = "sound_foghorn"
 
 @pytest.fixture(autouse=True)
 def terminal(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """One with colours, no pictures of its own, and no desktop around it."""
+    """A terminal with colours, without graphics, and without a desktop."""
     for name in ("NO_COLOR", "TMUX", "STY", "TERM_PROGRAM", "DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION", "SSH_TTY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -141,7 +141,7 @@ async def test_pictures_of_a_prompt_are_drawn_or_it_is_said_why_not(content: dic
 
 
 def graphics(app: App[Any]) -> list[str]:
-    """What goes to the terminal from now on that is a picture, or takes one away."""
+    """The graphics sequences that are sent to the terminal from now on."""
     sequences = list[str]()
     assert app._driver is not None
 
@@ -174,7 +174,7 @@ async def test_a_terminal_with_pictures_of_its_own_gets_a_sharp_one_and_is_rid_o
 
 @pytest.fixture
 def desktop(tmp_path: Path, terminal: pytest.MonkeyPatch) -> Path:
-    """A desktop whose opener writes down what it was given, with which rights; returns where."""
+    """A desktop whose opener records its file and the file's mode; returns where."""
     record, folder = tmp_path / "opened", tmp_path / "bin"
     folder.mkdir()
     program = folder / "xdg-open"
@@ -190,7 +190,7 @@ def opened(record: Path) -> list[str]:
 
 
 async def question(stage: Stage) -> None:
-    """Wait for the question, drawn and listening."""
+    """Wait until the question is drawn and takes keys."""
     await stage.until(lambda app: isinstance(app.screen, AskScreen) and app.screen.shown_for() >= 0)
 
 

@@ -1,4 +1,4 @@
-"""What stands in the place of a result: ours in words, theirs in quotes."""
+"""What is shown instead of a result: our words, and quotes of others."""
 
 from __future__ import annotations
 

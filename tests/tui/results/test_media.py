@@ -40,7 +40,7 @@ WAV = b"RIFF\0\0\0\0WAVE" + b"LIST" + struct.pack("<I", 3) + b"abc\0" + FORMAT +
     ],
 )
 def test_the_first_bytes_say_size_and_length(data: bytes, found: Probe | None) -> None:
-    """A header is read, nothing is decoded."""
+    """Only a header is read, nothing is decoded."""
     assert probe(data) == found
     assert probe_base64(base64.b64encode(data).decode()) == found
 

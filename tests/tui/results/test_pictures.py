@@ -1,4 +1,4 @@
-"""Pictures from outside: what is drawn of honest ones, and what dishonest ones cost."""
+"""Foreign images: how valid ones are drawn, and what hostile ones cost."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def png(width: int, height: int, *more: bytes) -> bytes:
-    """A PNG that says it has this size, and nothing after its header but ``more``."""
+    """A PNG whose header declares this size, followed by ``more``."""
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) + b"".join(more)
 
 
@@ -61,7 +61,7 @@ def extended(width: int, height: int) -> bytes:
 
 
 def colours(drawing: Drawing) -> set[tuple[int, ...]]:
-    """The colours of all its cells."""
+    """The colours of all cells."""
     styles = [segment.style for strip in drawing.strips for segment in strip]
     parts = [part for style in styles if style is not None for part in (style.color, style.bgcolor)]
     return {tuple(part.triplet) for part in parts if part is not None and part.triplet is not None}
@@ -124,7 +124,7 @@ HOSTILE = [
 
 
 async def test_an_ancillary_chunk_with_a_wrong_checksum_is_skipped_and_the_picture_drawn() -> None:
-    """As browsers do; server-everything sends such a picture."""
+    """As browsers do; server-everything sends such an image."""
     whole = picture()
     header = 8 + 25  # the signature and IHDR
     profile = chunk(b"iCCP", b"sRGB\0\0" + zlib.compress(b"no profile"))
@@ -141,7 +141,7 @@ async def test_an_ancillary_chunk_with_a_wrong_checksum_is_skipped_and_the_pictu
 async def test_what_is_too_large_damaged_or_no_picture_is_a_sentence_and_holds_nothing_up(
     data: bytes, words: str, loop_watchdog: LoopWatchdog
 ) -> None:
-    """A 100-megapixel picture, a bomb, SVG, a polyglot."""
+    """An image of 100 megapixels, a decompression bomb, SVG, a polyglot."""
     with pytest.raises(Undrawable, match=words):
         await draw(encoded(data), Size(10, 5), GROUND)
     assert loop_watchdog.longest < 1.0

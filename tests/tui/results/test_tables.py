@@ -1,4 +1,4 @@
-"""When structured content is a table."""
+"""Which structured content is a table."""
 
 from __future__ import annotations
 

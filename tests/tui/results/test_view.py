@@ -43,7 +43,7 @@ class Clock:
 
 
 class Stage(App[None]):
-    """A result's pane, and what was chosen in it."""
+    """The pane of a result; records its messages."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class Stage(App[None]):
         return call
 
     async def present(self, call: ToolCall | None, pilot: Pilot[None]) -> None:
-        """Show it, and wait until it is there."""
+        """Show it, and wait until it is drawn."""
         self.view.show_call(call)
         self.view.focus()
         await pilot.pause()

@@ -1,4 +1,4 @@
-"""Which folders a server may know of: the tree, its marks, what a key shares, and what is asked about first."""
+"""The dialog for roots: the tree, its marks, what a key shares, and the questions before that."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A git work tree with a few folders, which one is in; home is beside it."""
+    """A git work tree with a few folders as the working directory; home is beside it."""
     home, work = tmp_path / "home", tmp_path / "work" / "api"
     for folder in (home, work / ".git", work / "src" / "deep", work / ".cache", tmp_path / "other"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ def told(folders: list[Path]) -> dict[str, Any]:
 
 
 async def settled(stage: Stage) -> RootsScreen:
-    """The picker, with all read that it asked for."""
+    """The dialog, once it has read all folders that it asked for."""
     screen = await at(stage, RootsScreen)
     await stage.until(lambda _: "reading …" not in stage.text)
     return screen
@@ -64,7 +64,7 @@ async def go(stage: Stage, path: Path) -> None:
 
 
 async def mark(stage: Stage) -> None:
-    """Mark the folder under the cursor, which is looked at first."""
+    """Mark the selected folder, which is checked first."""
     screen = stage.app.screen
     assert isinstance(screen, RootsScreen)
     before = set(screen.marked)

@@ -1,4 +1,4 @@
-"""A server that asks for a model's answers, behind the app, and models that follow a script."""
+"""A stage with a server that sends sampling requests, and scripted models."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ LOCAL = {"provider": "openai", "model": "qwen3", "cost": 1.0, "speed": 0.8, "int
 
 
 class AudioModels(ScriptedModels):
-    """Models that take sounds, too."""
+    """Models that also take audio."""
 
     def able(self, model: ModelConfig) -> ModelCapabilities:
         return replace(super().able(model), audio=frozenset(("audio/wav",)))
 
     def play(self, entry: str, attempts: Sequence[Attempt]) -> None:
-        """From now on this model does this."""
+        """Let this model answer so from now on."""
         self._attempts = {entry: attempts}
         self.providers.clear()
 
 
 class SamplingStage(Stage):
-    """A stage whose models follow a script."""
+    """A stage with scripted models."""
 
     port: AudioModels
     gate: asyncio.Event
@@ -53,12 +53,12 @@ class SamplingStage(Stage):
         return self.host.sampling.all[max(self.host.sampling.all)]
 
     async def request_sampling(self, *requests: Mapping[str, Any]) -> tuple[ToolCall, SamplingScreen]:
-        """Have the server ask this, and wait for the screen."""
+        """Let the server ask this, and wait for the dialog."""
         call = ask(self, *requests)
         return call, await self.listens()
 
     async def listens(self) -> SamplingScreen:
-        """Wait until the screen is in front, drawn and asking."""
+        """Wait until the dialog is drawn and has a question."""
         await self.until(lambda app: isinstance(app.screen, SamplingScreen) and app.screen.waiting is not None)
         screen = await at(self, SamplingScreen)
         await self.pilot.pause()
@@ -66,14 +66,14 @@ class SamplingStage(Stage):
 
     @property
     def notes(self) -> list[str]:
-        """What was told besides."""
+        """The notifications."""
         return [note.message for note in self.app._notifications]
 
 
 def sampling_config(
     models: Mapping[str, Any] | None = None, sampling: Mapping[str, Any] | None = None, **entry: Any
 ) -> Config:
-    """A server, `a`, that asks what it is told to ask; its tools run without a question."""
+    """A server, `a`, that asks what a test tells it to; its tools run without approval."""
     entries = {"claude": MODEL, "local": LOCAL} if models is None else models
     table = server("asks.py", **entry).model_dump(exclude_unset=True) | {"sampling": sampling or {}}
     policy = {"default": "allow"}
@@ -88,7 +88,7 @@ async def sampling_stage(
     size: tuple[int, int] = NARROW,
     guard: float = 0.0,
 ) -> AsyncIterator[SamplingStage]:
-    """The app; ``attempts`` is what each model does when it is asked, and HELLO after that."""
+    """Run the app; ``attempts`` are each model's answers, followed by HELLO."""
     config, approver, port = config or sampling_config(), ScreenApprover(), AudioModels(attempts or {})
     folder = Path.cwd() / "state"
     folder.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Requests and answers block by block: which of a long one are shown, what an edit makes of them, texts that grow."""
+"""The parts of sampling requests and answers: which of a long one are shown, edits, and growing texts."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_example_for_those_without_a_model_is_a_configuration() -> None:
 
 
 def flood(count: int) -> Attempt:
-    """Deltas, with a breath after each hundred."""
+    """Many deltas, with a pause after each hundred."""
     steps: list[Any] = []
     for number in range(count):
         steps.append(TextDelta(f"word{number} " + "\n" * (number % 10 == 0)))

@@ -1,4 +1,4 @@
-"""The poet of the demo, who asks for a language model: with the user as the model, and with one that uses its tool."""
+"""The poet of the demo asks for a language model: with the user as the model, and with one that uses its tool."""
 
 from __future__ import annotations
 

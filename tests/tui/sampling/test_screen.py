@@ -1,4 +1,4 @@
-"""A server's request for a model's answer on screen: what is shown, what each key does, and what the server gets."""
+"""The dialog for a sampling request: what is shown, what each key does, and what the server gets."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def walk(stage: SamplingStage, keys: list[Any]) -> None:
 
 
 async def settled(stage: SamplingStage) -> None:
-    """Wait until something is asked, or nothing is left to be."""
+    """Wait until there is a question, or until all has ended."""
     handle = stage.sampling
 
     def done(_: object) -> bool:
@@ -424,7 +424,7 @@ async def test_keys_meant_for_something_else_ask_no_model_and_send_nothing() -> 
 
 @pytest.mark.hostile("F03")
 async def test_a_budget_is_raised_and_the_card_tells_of_it() -> None:
-    """What a server uses is seen, bounded, and stopped by one key."""
+    """What a server uses is shown, bounded, and stopped by one key."""
     config = sampling_config(sampling={"budget_tokens": 12})
     async with sampling_stage(config=config) as stage:
         call, _ = await stage.request_sampling(create("Hi"))

@@ -1,4 +1,4 @@
-"""A server's card: what it says of itself, what is wrong with it, and its last words."""
+"""A server's card: its state and session, its problems, and its stderr."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CARDS = [
 
 
 async def open_card(stage: Stage) -> None:
-    """Go to the first server and open its card."""
+    """Open the card of the first server."""
     await stage.until(lambda app: len(app.main.servers.rows.items) > 1)
     await stage.press("s", "down", "enter")
 
@@ -125,7 +125,7 @@ async def test_y_copies_the_card() -> None:
 async def test_what_a_program_takes_is_looked_at_while_its_card_is_in_view_and_by_u(
     limit: int, words: list[str]
 ) -> None:
-    """And not before, by itself, or where there is no program."""
+    """Not before, not periodically, and not without a program."""
     with Web(Echo()) as web:
         config = servers(
             local=server("echo.py").model_copy(update={"limits": Limits(process_bytes=limit)}),

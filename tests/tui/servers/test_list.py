@@ -1,4 +1,4 @@
-"""The list of servers: keys on it, and what becomes of them."""
+"""The list of servers, and its keys."""
 
 from __future__ import annotations
 

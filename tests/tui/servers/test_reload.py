@@ -1,4 +1,4 @@
-"""Going over to a changed configuration while the app runs."""
+"""Reloading a changed configuration while the app runs."""
 
 from __future__ import annotations
 

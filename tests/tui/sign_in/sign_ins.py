@@ -1,4 +1,4 @@
-"""A sign-in played from a script, behind a real host: what its steps say, whom it asks, and how it ends."""
+"""A scripted sign-in behind a real host: its steps, its questions, and its end."""
 
 from __future__ import annotations
 
@@ -106,9 +106,8 @@ def standing(**more: Any) -> SignInStatus:
 
 @dataclass
 class ScriptedPort:
-    """Walks: the steps, the plans one after the other, the page, the exchange; then ``end`` is returned or raised.
-
-    Each `asyncio.Event` of ``gates``, by the step's number, is waited for before that step goes on.
+    """Plays the steps, the plans one after the other, the visit and the exchange; then ``end`` is returned or raised. A
+    step waits for the `asyncio.Event` of ``gates`` with its number.
     """
 
     plans: list[SignInPlan] = field(default_factory=lambda: [plan()])
@@ -164,7 +163,7 @@ class ScriptedPort:
 
 @dataclass
 class Closed:
-    """A server that lets nobody in."""
+    """A server that always requires a sign-in."""
 
     def __call__(self, talk: Talk) -> None:
         talk.whole(401, www_authenticate='Bearer scope="read write admin"')
@@ -186,7 +185,7 @@ class Opener:
 async def signing(
     port: ScriptedPort, opener: Opener | None = None, *, size: tuple[int, int] = (80, 24), guard: float = 0.0
 ) -> AsyncIterator[Stage]:
-    """The app on a server, ``linear``, that wants a sign-in which ``port`` plays."""
+    """Run the app on a server, ``linear``, whose sign-in ``port`` plays."""
     with Web(Closed()) as web:
         config, approver = Config(servers={"linear": ServerConfig(url=web.url)}), ScreenApprover()
         folder = Path.cwd() / "state"

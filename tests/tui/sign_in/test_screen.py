@@ -1,4 +1,4 @@
-"""The sign-in screen: what each state shows, what each key does, and that nothing happens by accident."""
+"""The dialog for a sign-in: what each state shows, what each key does, and that nothing happens by accident."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def question_stage(stage: Stage) -> None:
 
 
 async def visiting(stage: Stage, *keys: str) -> None:
-    """The same, and agree to it."""
+    """The same, then agree."""
     await question_stage(stage)
     await stage.press(*keys, "y")
     await stage.shows("waiting for the browser to come back")
@@ -410,7 +410,7 @@ async def test_a_failure_says_where_it_was_whose_fault_it_is_and_what_to_do(
 
 
 async def through(stage: Stage, port: ScriptedPort) -> None:
-    """Agree and paste where that is asked, until it ends."""
+    """Agree and paste as asked, until the end."""
     if port.plans:
         await stage.shows("do not sign in")
         await listens(stage)

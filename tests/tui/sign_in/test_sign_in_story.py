@@ -1,4 +1,4 @@
-"""Signing in to a real guarded server, from the list of servers to its first answer and out again."""
+"""Signing in to a real server that requires it, from the list of servers to its first answer and out again."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 
 class Browser:
-    """Goes to the page and comes back; ``absent``: there is none, and somebody opens the page elsewhere."""
+    """Visits the page and returns; ``absent``: there is no browser, and somebody opens the page elsewhere."""
 
     def __init__(self, *, absent: bool = False) -> None:
         self.absent = absent
@@ -44,8 +44,8 @@ class Browser:
 
 
 @asynccontextmanager
-async def guarded(guard: Guarded, browser: Browser, size: tuple[int, int]) -> AsyncIterator[Stage]:
-    """The app on a server that lets in whom its authorization server sent."""
+async def protected_stage(guard: Guarded, browser: Browser, size: tuple[int, int]) -> AsyncIterator[Stage]:
+    """Run the app on a server that accepts only tokens of its authorization server."""
     with Web(guard) as web:
         config, approver = Config(servers={"web": ServerConfig(url=web.url, transport="http")}), ScreenApprover()
         folder = Path.cwd() / "state"
@@ -77,7 +77,7 @@ async def agreed(stage: Stage) -> None:
 @pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x60"])
 async def test_a_person_signs_in_calls_a_tool_and_signs_out(size: tuple[int, int]) -> None:
     guard, browser = Guarded(), Browser()
-    async with guarded(guard, browser, size) as stage:
+    async with protected_stage(guard, browser, size) as stage:
         await at_sign_in(stage)
         await agreed(stage)
         await stage.shows("● signed in", "▲ kept", "in memory", "4 Exchange the code")
@@ -108,7 +108,7 @@ async def test_a_person_signs_in_calls_a_tool_and_signs_out(size: tuple[int, int
 
 async def test_a_call_begins_a_sign_in_which_is_finished_by_pasting_the_address() -> None:
     guard, browser = Guarded(), Browser(absent=True)
-    async with guarded(guard, browser, NARROW) as stage:
+    async with protected_stage(guard, browser, NARROW) as stage:
         call = stage.call("echo", {"text": "hi"})
         await stage.at(SignInScreen)
         await agreed(stage)
@@ -137,7 +137,7 @@ async def test_a_call_begins_a_sign_in_which_is_finished_by_pasting_the_address(
 
 async def test_a_server_author_sees_where_it_fails() -> None:
     guard = Guarded(spoiled={"token": "invalid-grant"})
-    async with guarded(guard, Browser(), NARROW) as stage:
+    async with protected_stage(guard, Browser(), NARROW) as stage:
         await at_sign_in(stage)
         await agreed(stage)
         await stage.shows("✖ failed", "invalid_grant", "Exchange the code", "400", "r try again")

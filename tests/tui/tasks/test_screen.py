@@ -1,4 +1,4 @@
-"""The tasks of servers on screen: listed, stopped, and what they brought."""
+"""The tasks of servers on screen: listed, cancelled, and their results."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ async def test_the_key_is_on_the_line_only_where_a_server_keeps_tasks() -> None:
 
 @pytest.mark.hostile("T01")
 async def test_an_id_that_would_command_the_terminal_is_shown_and_sent_as_it_is(tmp_path: Path) -> None:
-    """A task's id and words are the server's: never markup, never a command; and it gets its id back exactly."""
+    """A task's id and words are its server's: never markup, never a command; the server gets its id back exactly."""
     odd, record = "[red]\x1b[2J‮$(reboot)/../", tmp_path / "wire"
     async with on_stage(errands("--named", odd, "--record", record), size=WIDE) as stage:
         await stage.ready()
@@ -175,7 +175,7 @@ def test_whatever_a_server_says_of_a_task_can_be_drawn(told: dict[str, object]) 
 
 
 async def test_a_cursor_that_moves_in_a_list_moves_nothing_elsewhere() -> None:
-    """What a list says of its cursor reaches nobody but its own pane."""
+    """A list's cursor messages reach only its own pane."""
     async with on_stage(errands(), size=WIDE) as stage:
         await stage.ready()
         await stage.press("s", "down", "down")

@@ -1,4 +1,4 @@
-"""From the list to the form to the result and back, by keys alone, and what runs meanwhile."""
+"""From the list to the form to the result and back by keys, and calls that run meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The traffic on screen: frames in a list, one in full, and what can be done with them by keys."""
+"""The traffic on screen: the list, a frame in full, and what keys do with them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SECRET = "hunter2-hunter2"
 
 
 class Passing(App[None]):
-    """The pane over the whole screen; keeps what was chosen in it."""
+    """The pane as the whole screen; records its messages."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -88,14 +88,14 @@ class Passing(App[None]):
 
 @asynccontextmanager
 async def running(app: Passing, size: tuple[int, int] = NARROW) -> AsyncIterator[Pilot[None]]:
-    """The app, once what it has to show is shown."""
+    """Run the app, and wait until all is shown."""
     async with app.run_test(size=size) as pilot:
         await until(pilot, lambda _: app.heading.startswith("Traffic · following"))
         yield pilot
 
 
 async def until(pilot: Pilot[None], condition: Callable[[object], object]) -> None:
-    """Let the app work until the condition holds, for ten seconds at most."""
+    """Wait until the condition holds, ten seconds at most."""
     async with asyncio.timeout(30):
         while not condition(pilot):
             await pilot.pause()
@@ -112,7 +112,7 @@ async def set_filter(app: Passing, pilot: Pilot[None], text: str) -> None:
 
 
 async def test_a_row_tells_time_direction_method_id_size_latency_call_and_start_and_obeys_nothing() -> None:
-    """A frame's text is neither markup nor a terminal's command, and its secrets are masked."""
+    """A frame's text is neither markup nor a command to the terminal, and its secrets are masked."""
     app = Passing()
     app.call(7, 0.0312, text=f"[b] \x1b {SECRET}")
     app.book.tap("db").noted("stderr", "warm\x1b[31m")
