@@ -82,7 +82,7 @@ async def test_keys_are_heard_after_the_part_that_got_the_last_one_is_gone() -> 
 
 
 async def test_letters_wait_for_a_busy_machine_to_open_what_they_are_meant_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_order, "PATIENCE", 0.05)
+    monkeypatch.setattr(key_order, "TIMEOUT", 0.05)
     app = Quick()
     async with app.run_test() as pilot:
         await pilot.pause()

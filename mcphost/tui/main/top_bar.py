@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from textual.content import Content
 from textual.widget import Widget
 
-from mcphost.dataclass import dataclass
 from mcphost.host.connections.connection import Connection, ServerState
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.protocol.display import duration_text, show_line

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from rich.cells import cell_len
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 
 from mcphost.protocol.display import show
 from mcphost.tui.kit.json_text import json_lines, json_spans, parse
@@ -10,9 +10,10 @@ from mcphost.tui.kit.markdown import looks_like_markdown, render_markdown
 from mcphost.tui.kit.search import SearchArea
 from mcphost.tui.kit.text_view import TextView, wrap_line
 from tests.conftest import LoopWatchdog
+from tests.tui.themed import ThemedApp
 
 
-class Reading(App[None]):
+class Reading(ThemedApp):
     def __init__(self, view: TextView) -> None:
         super().__init__()
         self.animation_level = "none"

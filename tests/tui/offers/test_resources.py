@@ -24,6 +24,7 @@ from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.offers.resources import ResourcesPane
 from mcphost.tui.results.reading import PaneReading, ReadingView
 from tests.tui.stage import NARROW, WIDE, Stage, on_stage, server, servers
+from tests.tui.themed import ThemedApp
 
 pytestmark = pytest.mark.slow
 SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
@@ -163,7 +164,7 @@ async def test_a_variable_that_must_not_be_empty_is_asked_for_first(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("options", "asked"),
+    ("options", "is_requested"),
     [
         (("--no-completions",), False),
         (("--without", "completion/complete"), True),
@@ -174,7 +175,7 @@ async def test_a_variable_that_must_not_be_empty_is_asked_for_first(tmp_path: Pa
 )
 @pytest.mark.requirement("COMP-02", "COMP-06")
 async def test_without_suggestions_the_form_works_as_well(
-    tmp_path: Path, options: tuple[str, ...], question_stage: bool
+    tmp_path: Path, options: tuple[str, ...], is_requested: bool
 ) -> None:
     record = tmp_path / "record"
     async with on_stage(offers(*options, "--record", record), size=NARROW) as stage:
@@ -182,11 +183,11 @@ async def test_without_suggestions_the_form_works_as_well(
         await stage.press("enter")
         await stage.shows("may be left empty")
         await stage.write("x")
-        await stage.until(lambda _: bool(seen(record, "completion/complete")) is question_stage)
+        await stage.until(lambda _: bool(seen(record, "completion/complete")) is is_requested)
         await stage.write("y")
         await stage.press("ctrl+r")
         await stage.until(lambda _: seen(record, "resources/read") == [{"uri": "search:///?q=xy"}])
-        assert bool(seen(record, "completion/complete")) is question_stage
+        assert bool(seen(record, "completion/complete")) is is_requested
 
 
 @pytest.mark.requirement("RES-01")
@@ -226,7 +227,7 @@ async def test_a_file_saved_has_a_name_of_ours(tmp_path: Path, monkeypatch: pyte
     assert saved.read_bytes().startswith(b"\x89PNG")
 
 
-class Alone(App[None]):
+class Alone(ThemedApp):
     def __init__(self, make: Callable[[], Widget]) -> None:
         super().__init__()
         self.make, self.requested = make, list[tuple[str, Mapping[str, str]]]()

@@ -89,7 +89,7 @@ async def test_shift_p_pings_a_server_that_is_ready_and_says_what_came_of_it() -
 
 
 async def test_the_card_can_be_gone_to_before_it_was_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(main, "FIRST_PICTURE", 1000.0)
+    monkeypatch.setattr(main, "FIRST_FRAME", 1000.0)
     async with on_stage(servers(up=server("echo.py"))) as stage:
         await open_card(stage)
         await stage.until(lambda app: app.focused is app.main.card)

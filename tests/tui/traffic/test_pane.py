@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.message import Message
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
@@ -26,11 +26,12 @@ from mcphost.tui.traffic.list import TrafficFeed
 from mcphost.tui.traffic.open import OpenTrafficScreen
 from mcphost.tui.traffic.pane import TrafficPane
 from tests.tui.stage import NARROW, WIDE, echo, on_stage
+from tests.tui.themed import ThemedApp
 
 SECRET = "hunter2-hunter2"
 
 
-class Passing(App[None]):
+class Passing(ThemedApp):
     """The pane as the whole screen; records its messages."""
 
     def __init__(self) -> None:
@@ -283,7 +284,7 @@ async def test_keys_copy_and_export_frames_and_post_what_the_user_chose() -> Non
 
 
 def problem_says(screen: OpenTrafficScreen, words: str, _: object) -> bool:
-    return words in str(screen.query_one("#problem", Static).content)
+    return words in str(screen.query_one(".problem", Static).content)
 
 
 async def test_an_exported_file_is_read_only_and_the_live_traffic_is_a_key_away(tmp_path: Path) -> None:
