@@ -8,7 +8,7 @@ from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.cli import UNEXPECTED
 from mcphost.cli.output import is_terminal
@@ -21,7 +21,9 @@ from mcphost.errors import ConfigError
 from mcphost.host.desktop import open_page
 from mcphost.host.host import Host
 from mcphost.host.server_requests.pending import SCREEN
-from mcphost.tui.start_info import ReloadedConfig, StartInfo
+
+if TYPE_CHECKING:
+    from mcphost.tui.start_info import ReloadedConfig, StartInfo
 
 HOW_TO: Final = """\
 Add a server to {file}:
@@ -53,6 +55,8 @@ def run_screen(options: Namespace) -> int:
 
 def _starting_point(options: Namespace) -> tuple[Config, StartInfo]:
     """The configuration to start with: the demo where none exists; never an untrusted project's file."""
+    from mcphost.tui.start_info import StartInfo
+
     state, own = state_folder(os.environ), default_path(os.environ)
     how_to = HOW_TO.format(file=own)
     if options.demo:
@@ -74,6 +78,8 @@ def _config_reader(options: Namespace, start: StartInfo) -> Callable[[], Reloade
         return None
 
     def reread() -> ReloadedConfig:
+        from mcphost.tui.start_info import ReloadedConfig
+
         settings = settings_for_screen(find(options.config, os.environ), os.environ)
         return ReloadedConfig(settings.loaded.config, settings.problems)
 

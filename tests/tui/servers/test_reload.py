@@ -12,7 +12,7 @@ import pytest
 from mcphost.config import Config, parse
 from mcphost.errors import ConfigError
 from mcphost.tui.app import McphostApp
-from mcphost.tui.results.picture_view import OFF
+from mcphost.tui.results.picture_view import NO_PICTURES
 from mcphost.tui.servers.reload import ReloadScreen
 from mcphost.tui.start_info import ReloadedConfig
 from tests.conftest import SERVERS
@@ -62,7 +62,7 @@ async def test_a_changed_screen_is_shown_at_once_but_for_the_mouse(tmp_path: Pat
         await stage.until(lambda app: isinstance(app.screen, ReloadScreen))
         await stage.shows("theme, log_panel, logs, images, mouse (from the next start on)")
         await stage.press("y")
-        await stage.until(lambda app: app.main.logs_open and app.theme == "gruvbox" and app.has_class(OFF))
+        await stage.until(lambda app: app.main.logs_open and app.theme == "gruvbox" and app.has_class(NO_PICTURES))
         await stage.shows("error and up")
 
 
