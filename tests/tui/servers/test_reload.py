@@ -12,7 +12,7 @@ import pytest
 from mcphost.config import Config, parse
 from mcphost.errors import ConfigError
 from mcphost.tui.app import McphostApp
-from mcphost.tui.results.picture_view import NO_PICTURES
+from mcphost.tui.results.pictures import NO_PICTURES
 from mcphost.tui.servers.reload import ReloadScreen
 from mcphost.tui.start_info import ReloadedConfig
 from tests.conftest import SERVERS
