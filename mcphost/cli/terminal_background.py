@@ -59,7 +59,9 @@ def is_light(answer: bytes) -> bool:
 
 def _answer(keyboard: int, deadline: float) -> bytes:
     read = b""
-    while not _ATTRIBUTES.search(read) and (left := deadline - time.monotonic()) > 0:
+    while not _ATTRIBUTES.search(read):
+        # After the deadline, what has come is still read: left there, the screen would take it for keys.
+        left = max(deadline - time.monotonic(), 0)
         if not select.select([keyboard], [], [], left)[0] or not (more := os.read(keyboard, 1024)):
             break
         read += more

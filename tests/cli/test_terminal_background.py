@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import select
 import termios
 import threading
 from collections.abc import Iterator, Mapping
@@ -95,3 +96,16 @@ def test_colorfgbg_answers_without_a_query(terminal: tuple[int, int], value: str
     os.set_blocking(terminal[0], False)
     with pytest.raises(BlockingIOError):
         os.read(terminal[0], 1)
+
+
+def test_an_answer_that_came_while_mcphost_was_busy_is_not_left_for_the_screen(
+    terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The screen would take its question mark for a key, and open the help."""
+    monkeypatch.setattr(terminal_background, "LOCAL_SECONDS", 0.0)
+    master, slave = terminal
+    thread = answering(master, b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\" + ATTRIBUTES)
+    with background_query(slave, slave, {}) as has_light_background:
+        thread.join(30)
+        assert has_light_background() is True
+    assert select.select([slave], [], [], 0)[0] == []
