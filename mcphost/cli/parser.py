@@ -11,12 +11,127 @@ from mcphost.errors import UsageError
 
 SERVER_HELP: Final = "a configured name, a URL, or 'stdio:COMMAND LINE'"
 
+KINDS: Final = "form (elicitation), url (elicitation), roots or sampling"
+
+EXAMPLES: Final = {
+    "": """\
+  mcphost demo                                    look around, without a configuration
+  mcphost check                                   do my servers start?
+  mcphost list tools 'stdio:uvx mcp-server-git'   one server, without a configuration
+  mcphost call git git_status repo_path=.         one call; you are asked first
+""",
+    "demo": """\
+  mcphost demo
+  mcphost --config own.toml demo                  with the [ui] settings of own.toml
+""",
+    "check": """\
+  mcphost check
+  mcphost check git https://docs.example.com/mcp
+  mcphost check --json | jq -r 'select(.state != "ready").server'
+""",
+    "list": """\
+  mcphost list tools
+  mcphost list resources git
+  mcphost list tools --json | jq -r '.server as $s | .tools[] | "\\($s):\\(.name)"'
+""",
+    "call": """\
+  mcphost call git git_status repo_path=.
+  mcphost call git git_log repo_path=. max_count:=5 --yes
+  mcphost call painter paint --args '{"hour": 7}' --yes --output picture.png
+  generate | mcphost call git git_add --args - --yes --json
+""",
+    "chat": """\
+  mcphost chat "What changed in this repository today?"
+  git diff | mcphost chat --model claude "Review this"
+  mcphost chat --resume last "And yesterday?" --allow "git:git_log"
+  mcphost chat --saved
+""",
+    "read": """\
+  mcphost read docs file:///guide.md
+  mcphost read docs file:///logo.png --output logo.png
+""",
+    "prompt": """\
+  mcphost prompt git review language=Rust
+""",
+    "complete": """\
+  mcphost complete git prompt:review language py
+  mcphost complete docs 'template:file:///{path}' path gui
+""",
+    "tasks": """\
+  mcphost tasks builder
+  mcphost tasks builder --result 7f3a --output report.pdf
+  mcphost tasks builder --cancel 7f3a
+""",
+    "login": """\
+  mcphost login docs
+  mcphost login https://docs.example.com/mcp --no-browser
+""",
+    "logout": """\
+  mcphost logout docs
+""",
+    "config": """\
+  mcphost config path
+  mcphost config check --config new.toml
+  mcphost config trust
+  mcphost config client-metadata https://example.com/mcphost.json --port 8085
+""",
+}
+
+STREAMS: Final = """\
+The answer goes to stdout, everything else to stderr. With --json each error on
+stderr is an object: {"error": {"kind": ..., "message": ..., "exit_code": N}}
+
+Exit codes: 0 done, 1 the tool reports a failure, 2 usage or configuration,
+3 not connected, 4 declined, 5 timed out.
+"""
+
+ABOUT: Final = {
+    "demo": "Open the screen with the built-in demo server.",
+    "check": "Connect to servers and report the state of each.",
+    "list": "List what servers offer.",
+    "call": "Call a tool and print its result.\nYou are asked first, unless --yes or a rule allows the call.",
+    "chat": "Send a message to a language model, which may use the servers' tools.\nYou are asked before each call.",
+    "read": "Read a resource and print its contents.",
+    "prompt": "Get a prompt and print its messages.",
+    "complete": "Print a server's suggestions for an argument.",
+    "tasks": "List a server's tasks, cancel one, or print its result.",
+    "login": "Sign in to a server with your browser (OAuth).",
+    "logout": "Sign out of a server and delete its tokens.",
+    "config": "Show, check or trust the configuration.",
+}
+
+MORE: Final = {
+    "list": """\
+With --json, one object a line for each server: {"server": NAME, "tools": [...]}
+The list is named as in the protocol (tools, resources, resourceTemplates,
+prompts), and its items are the protocol's own objects.
+""",
+    "check": """\
+With --json, one object a line for each server: server, state (ready, failed or
+needs sign-in), reason, protocolVersion, serverInfo, capabilities, tools (how
+many), seconds and signIn.
+""",
+    "chat": """\
+With --json, one object a line for each event, by its type: text, tool_use,
+tool_result, and end with the state, the model and the tokens used.
+
+Exit codes: 0 done, 1 a limit of [chat] was reached, 3 the model failed,
+4 a call was declined.
+""",
+    "config": """\
+  path              say which file is read
+  check             report every problem in it, with its line
+  trust             trust the mcphost.toml in this folder, until it changes
+  client-metadata   print the document under which mcphost signs in, to publish
+""",
+}
+
 
 class Parser(argparse.ArgumentParser):
-    """Takes no abbreviations, and raises UsageError."""
+    """Takes no abbreviations, raises UsageError, and ends its help with examples."""
 
     def __init__(self, **more: Any) -> None:
-        super().__init__(allow_abbrev=False, **more)
+        super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **more)
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message}; see {self.prog} --help")
@@ -24,139 +139,132 @@ class Parser(argparse.ArgumentParser):
 
 def add_servers(parser: Parser) -> None:
     """Any number of servers."""
-    parser.add_argument(
-        "servers", nargs="*", default=[], metavar="SERVER", help=f"{SERVER_HELP}; none: all that are configured"
-    )
-    add_json(parser, "one JSON object a line for each server")
+    about = f"{SERVER_HELP}; without any: all that are configured"
+    parser.add_argument("servers", nargs="*", default=[], metavar="SERVER", help=about)
+    add_json(parser, "print one JSON object a line for each server")
 
 
 def add_json(parser: Parser, about: str) -> None:
     """``--json``; ``about`` says what it prints."""
-    parser.add_argument("--json", action="store_true", help=about)
+    parser.add_argument("--json", action="store_true", help=f"{about}; errors are JSON, too")
 
 
 def add_traffic(parser: Parser, **more: Any) -> None:
     """``--traffic FILE``."""
-    parser.add_argument(
-        "--traffic",
-        metavar="FILE",
-        help="add every message of this run to FILE, one JSON object a line, without secrets",
-        **more,
-    )
+    about = "append all messages to FILE (JSON Lines, secrets masked)"
+    parser.add_argument("--traffic", metavar="FILE", help=about, **more)
 
 
 def add_answers(parser: Parser) -> None:
     """How to answer what servers ask meanwhile."""
-    parser.add_argument("--answers", metavar="FILE", help="answer what servers ask as FILE (TOML or JSON) says")
-    for action, meaning in (("accept", "yes to"), ("decline", "no to")):
-        about = f"say {meaning} what servers ask: form, url, roots or sampling"
-        parser.add_argument(f"--{action}", action="append", default=[], metavar="KIND[:SERVER]", help=about)
-    parser.add_argument(
-        "--root", action="append", default=[], metavar="PATH", help="let the server know of this folder, in this run"
-    )
+    group = parser.add_argument_group("answers to servers' requests", f"KIND is {KINDS}.")
+    group.add_argument("--answers", metavar="FILE", help="answer as FILE says (TOML or JSON)")
+    for action in ("accept", "decline"):
+        about = f"{action} requests of this kind"
+        group.add_argument(f"--{action}", action="append", default=[], metavar="KIND[:SERVER]", help=about)
+    about = "share this folder with the server, in this run"
+    group.add_argument("--root", action="append", default=[], metavar="PATH", help=about)
 
 
 def add_output(parser: Parser, about: str) -> None:
-    parser.add_argument("--output", metavar="FILE", help=f"{about}; several: FILE, FILE-2, …")
+    parser.add_argument("--output", metavar="FILE", help=f"{about} (several: FILE, FILE-2, ...)")
 
 
 def add_call(parser: Parser) -> None:
     """The words of ``call``."""
     parser.add_argument("server", metavar="SERVER", help=SERVER_HELP)
-    parser.add_argument("tool", metavar="TOOL")
-    parser.add_argument(
-        "pairs", nargs="*", default=[], metavar="KEY=VALUE", help="an argument; KEY:=JSON for any JSON value"
-    )
-    parser.add_argument(
-        "--args", metavar="JSON", help="all arguments as an object, - from stdin; single ones replace its members"
-    )
+    parser.add_argument("tool", metavar="TOOL", help="the tool's name, as list tools prints it")
+    about = "an argument; KEY:=JSON for any JSON value"
+    parser.add_argument("pairs", nargs="*", default=[], metavar="KEY=VALUE", help=about)
+    about = "all arguments as one object, or - to read it from stdin; KEY=VALUE replaces a member"
+    parser.add_argument("--args", metavar="JSON", help=about)
     parser.add_argument("--yes", action="store_true", help="allow the call; what policy denies stays denied")
-    parser.add_argument("--timeout", type=_seconds, metavar="S", help="seconds without an answer or progress")
-    add_output(parser, "write what is no text into FILE")
+    about = "give up after S seconds without an answer or progress"
+    parser.add_argument("--timeout", type=_seconds, metavar="S", help=about)
+    add_output(parser, "save pictures, sounds and other files to FILE")
+    add_json(parser, "print the protocol's result object")
     add_answers(parser)
-    add_json(parser, "the protocol's own result object")
 
 
 def add_chat(parser: Parser) -> None:
     """The words of ``chat``."""
-    about = "what to say; /server:prompt key=value and @server:uri or @file bring something along, a pipe too"
+    about = "the message; /server:prompt key=value, @server:uri and @file attach something, and so does a pipe"
     parser.add_argument("words", nargs="*", default=[], metavar="TEXT", help=about)
-    parser.add_argument("--model", default="", metavar="NAME", help="an entry of [models]; absent: chat.model")
-    parser.add_argument(
-        "--server", dest="servers", action="append", default=[], metavar="SERVER", help=f"{SERVER_HELP}; absent: all"
-    )
-    for flag, meaning in (("allow", "let the model call"), ("deny", "refuse")):
-        about = f"{meaning} these tools without asking"
-        parser.add_argument(f"--{flag}", action="append", default=[], metavar="SERVER:TOOL", help=about)
-    parser.add_argument("--max-rounds", type=_count, metavar="N", help="how often the model may answer")
-    about = "go on with this conversation; the beginning of its id is enough, and last is the last"
+    parser.add_argument("--model", default="", metavar="NAME", help="an entry of [models]; default: chat.model")
+    about = f"{SERVER_HELP}; default: all"
+    parser.add_argument("--server", dest="servers", action="append", default=[], metavar="SERVER", help=about)
+    for flag, meaning in (("allow", "allow calls of this tool without asking"), ("deny", "decline them")):
+        parser.add_argument(
+            f"--{flag}", action="append", default=[], metavar="SERVER:TOOL", help=f"{meaning}; * and ? match"
+        )
+    parser.add_argument("--max-rounds", type=_count, metavar="N", help="let the model answer at most N times")
+    about = "continue this conversation: the start of its id, or last"
     parser.add_argument("--resume", default="", metavar="ID", help=about)
-    parser.add_argument("--saved", action="store_true", help="list the conversations that are kept, and say nothing")
-    parser.add_argument("--export", metavar="ID", help="print a conversation that is kept as Markdown, and say nothing")
+    parser.add_argument("--saved", action="store_true", help="list the saved conversations and exit")
+    parser.add_argument("--export", metavar="ID", help="print a saved conversation as Markdown and exit")
+    add_json(parser, "print events, one JSON object a line")
     add_answers(parser)
-    add_json(parser, "what happens, one JSON object a line")
 
 
 def add_read(parser: Parser) -> None:
     """The words of ``read``."""
     parser.add_argument("server", metavar="SERVER", help=SERVER_HELP)
-    parser.add_argument("uri", metavar="URI", help="listed or not; it goes out as it is typed")
-    add_output(parser, "write what it holds into FILE")
+    parser.add_argument("uri", metavar="URI", help="the resource's URI, listed or not; sent as typed")
+    add_output(parser, "save the contents to FILE")
+    add_json(parser, "print the protocol's result object")
     add_answers(parser)
-    add_json(parser, "the protocol's own result object")
 
 
 def add_prompt(parser: Parser) -> None:
     """The words of ``prompt``."""
     parser.add_argument("server", metavar="SERVER", help=SERVER_HELP)
-    parser.add_argument("prompt", metavar="NAME")
+    parser.add_argument("prompt", metavar="NAME", help="the prompt's name, as list prompts prints it")
     parser.add_argument("pairs", nargs="*", default=[], metavar="KEY=VALUE", help="an argument")
+    add_json(parser, "print the protocol's result object")
     add_answers(parser)
-    add_json(parser, "the protocol's own result object")
 
 
 def add_complete(parser: Parser) -> None:
     """The words of ``complete``."""
     parser.add_argument("server", metavar="SERVER", help=SERVER_HELP)
     parser.add_argument("ref", metavar="REF", help="prompt:NAME or template:URI")
-    parser.add_argument("argument", metavar="ARGUMENT")
-    parser.add_argument("value", metavar="VALUE", help="what is typed so far")
-    parser.add_argument(
-        "pairs", nargs="*", default=[], metavar="KEY=VALUE", help="an argument that is filled in already"
-    )
+    parser.add_argument("argument", metavar="ARGUMENT", help="the name of the argument")
+    parser.add_argument("value", metavar="VALUE", help="its value so far")
+    about = "another argument, already filled in"
+    parser.add_argument("pairs", nargs="*", default=[], metavar="KEY=VALUE", help=about)
 
 
 def add_tasks(parser: Parser) -> None:
     """The words of ``tasks``."""
     parser.add_argument("server", metavar="SERVER", help=SERVER_HELP)
     one = parser.add_mutually_exclusive_group()
-    one.add_argument("--cancel", metavar="ID", help="stop this task")
-    one.add_argument("--result", metavar="ID", help="print what this task brought, waiting for its end")
-    add_output(parser, "with --result: write what is no text into FILE")
+    one.add_argument("--cancel", metavar="ID", help="cancel this task")
+    one.add_argument("--result", metavar="ID", help="wait for this task and print its result")
+    add_output(parser, "with --result: save pictures, sounds and other files to FILE")
+    add_json(parser, "print the protocol's objects")
     add_answers(parser)
-    add_json(parser, "the protocol's own objects")
 
 
 def add_login(parser: Parser) -> None:
     """The words of ``login``."""
     parser.add_argument("server", metavar="SERVER", help="a configured name or a URL")
-    parser.add_argument("--no-browser", action="store_true", help="only print the link")
-    parser.add_argument(
-        "--scope", action="append", default=[], metavar="S", help="ask for this scope besides those you have"
-    )
-    parser.add_argument("--yes", action="store_true", help="agree to whatever the server names, without a question")
-    parser.add_argument("-v", "--verbose", action="store_true", help="tell each step")
-    add_json(parser, "who is signed in, as an object")
+    parser.add_argument("--no-browser", action="store_true", help="print the link, and open no browser")
+    about = "ask for this scope, too"
+    parser.add_argument("--scope", action="append", default=[], metavar="S", help=about)
+    parser.add_argument("--yes", action="store_true", help="agree to the sign-in as planned, without a question")
+    parser.add_argument("-v", "--verbose", action="store_true", help="report each step")
+    add_json(parser, "print who is signed in, as an object")
 
 
 def add_config(parser: Parser) -> None:
     """The words of ``config``."""
-    parser.add_argument("action", choices=["path", "check", "trust", "client-metadata"])
-    parser.add_argument("url", nargs="?", metavar="URL", help="client-metadata: the https address to publish it at")
     parser.add_argument(
-        "--port", type=_port, default=0, help="client-metadata: the oauth.redirect_port of the servers it is for"
+        "action", choices=["path", "check", "trust", "client-metadata"], metavar="ACTION", help="see below"
     )
-    parser.add_argument("--yes", action="store_true", help="trust without a question")
+    parser.add_argument("url", nargs="?", metavar="URL", help="client-metadata: the https address to publish it at")
+    about = "client-metadata: the oauth.redirect_port of the servers it is for"
+    parser.add_argument("--port", type=_port, default=0, help=about)
+    parser.add_argument("--yes", action="store_true", help="trust: without a question")
 
 
 def _port(text: str) -> int:
@@ -201,39 +309,45 @@ def parse(argv: Sequence[str]) -> Words:
 
 
 def _parser() -> Parser:
-    parser = Parser(prog="mcphost", description="A terminal host for the Model Context Protocol.")
+    about = "A terminal host for the Model Context Protocol.\nWithout a command it opens the screen."
+    parser = Parser(prog="mcphost", description=about, epilog=_epilog(""))
     parser.add_argument("--version", action="version", version=f"mcphost {__version__}")
     parser.add_argument("--config", metavar="FILE", help="use this configuration and no other")
     add_traffic(parser)
     parser.set_defaults(run="screen.run_screen", demo=False, command=parser)
-    subparsers = parser.add_subparsers(metavar="COMMAND", title="commands (without one: the screen)")
+    subparsers = parser.add_subparsers(metavar="COMMAND", title="commands (each has --help)")
 
-    def command(name: str, about: str, run: str, **defaults: Any) -> Parser:
-        made: Parser = subparsers.add_parser(name, help=about, description=about)
+    def command(name: str, run: str, **defaults: Any) -> Parser:
+        short = ABOUT[name].partition(".")[0]
+        epilog = _epilog(name)
+        made: Parser = subparsers.add_parser(name, help=short, description=ABOUT[name], epilog=epilog)
         made.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         made.set_defaults(run=run, command=made, **defaults)
         if run != "config.run_config":  # which opens no server
             add_traffic(made, default=argparse.SUPPRESS)
         return made
 
-    command("demo", "the screen, on the built-in demo server", "screen.run_screen", demo=True)
-    check = command("check", "connect to servers and say what became of it", "servers.run_check", several="servers")
-    add_servers(check)
-    listing = command("list", "list what servers offer", "catalog.run_list", several="servers")
-    listing.add_argument("kind", choices=["tools", "resources", "templates", "prompts"], help="what to list")
+    command("demo", "screen.run_screen", demo=True)
+    add_servers(command("check", "servers.run_check", several="servers"))
+    listing = command("list", "catalog.run_list", several="servers")
+    kinds = ["tools", "resources", "templates", "prompts"]
+    listing.add_argument(
+        "kind", choices=kinds, metavar="KIND", help="what to list: tools, resources, templates or prompts"
+    )
     add_servers(listing)
-    add_call(command("call", "call a tool and print its result", "call.run_call", several="pairs"))
-    about = "say something to a language model that uses the servers' tools"
-    add_chat(command("chat", about, "chat.run_chat", several="words"))
-    add_read(command("read", "read a resource and print what it holds", "catalog.run_read"))
-    add_prompt(command("prompt", "get a prompt and print its messages", "catalog.run_prompt", several="pairs"))
-    about = "print what a server suggests for an argument"
-    add_complete(command("complete", about, "catalog.run_complete", several="pairs"))
-    about = "list the tasks a server keeps, stop one, or print what one brought"
-    add_tasks(command("tasks", about, "tasks.run_tasks"))
-    add_login(command("login", "sign in to a server, through a browser", "login.run_login"))
-    leaving = command("logout", "sign out of a server, and forget its tokens", "login.run_logout")
-    leaving.add_argument("server", metavar="SERVER", help="a configured name or a URL")
-    about = "where the configuration is, what is wrong with it, trusting a project's, and what to publish of mcphost"
-    add_config(command("config", about, "config.run_config"))
+    add_call(command("call", "call.run_call", several="pairs"))
+    add_chat(command("chat", "chat.run_chat", several="words"))
+    add_read(command("read", "catalog.run_read"))
+    add_prompt(command("prompt", "catalog.run_prompt", several="pairs"))
+    add_complete(command("complete", "catalog.run_complete", several="pairs"))
+    add_tasks(command("tasks", "tasks.run_tasks"))
+    add_login(command("login", "login.run_login"))
+    command("logout", "login.run_logout").add_argument("server", metavar="SERVER", help="a configured name or a URL")
+    add_config(command("config", "config.run_config"))
     return parser
+
+
+def _epilog(command: str) -> str:
+    """What follows the options in the help of a command: details, then examples."""
+    details = f"{MORE[command]}\n" if command in MORE else "" if command else f"{STREAMS}\n"
+    return f"{details}examples:\n{EXAMPLES[command]}"

@@ -1,0 +1,47 @@
+"""The help of the command line: short, and with examples that work."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+from mcphost.cli.parser import ABOUT, EXAMPLES, parse
+
+COMMANDS = ["", *ABOUT]
+
+
+def help_of(command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as ended:
+        parse([*filter(None, [command]), "--help"])
+    assert ended.value.code == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_help_fits_a_narrow_terminal_and_ends_with_examples(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = help_of(command, capsys, monkeypatch)
+    before, _, examples = text.partition("\nexamples:\n")
+    assert max(map(len, before.splitlines())) <= 80
+    assert len(text.splitlines()) < 55
+    assert examples == EXAMPLES[command]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_example_is_a_command_line(command: str) -> None:
+    for line in EXAMPLES[command].splitlines():
+        (words,) = (part.strip() for part in line.split(" | ") if part.strip().startswith("mcphost "))
+        options = parse(shlex.split(re.split(r"\s{2,}", words)[0])[1:])
+        assert options.command.prog.startswith(f"mcphost {command}".strip())
+
+
+def test_what_json_prints_and_the_exit_codes_are_in_the_help(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert '{"error": {"kind": ...' in help_of("", capsys, monkeypatch)
+    assert "5 timed out" in help_of("", capsys, monkeypatch)
+    assert '{"server": NAME, "tools": [...]}' in help_of("list", capsys, monkeypatch)
