@@ -119,11 +119,11 @@ class McphostApp(App[None]):
         """Always the lowest screen of the stack."""
         sign_in_status = SignInStatusCache(host)
         self.updater = MainScreenUpdater(host, self.main, self.questions, sign_in_status, start.how_to)
-        self.chat = ChatController(self, host, self.main, self.questions)
+        self.chat = ChatController(self, self.keys, host, self.main, self.questions)
         self.elicitation = ElicitationController(self, host, self.questions)
-        self.offers = OffersController(self, self.main)
+        self.offers = OffersController(self, self.keys, self.main)
         self.results = ResultsController(self)
-        self.roots = RootsController(self, host)
+        self.roots = RootsController(self, self.keys, host)
         self.sampling = SamplingController(self, host, approver, self.questions)
         self.servers = ServersController(self, host, self.main)
         self.sign_in = SignInController(self, host, approver, self.questions, sign_in_status, self.updater)
@@ -364,7 +364,8 @@ class McphostApp(App[None]):
         if self._reread is None:
             self.notify("This run has no configuration file.")
         elif len(self.screen_stack) == 1:
-            self.run_worker(reload.reload(self, self.host, self._reread, self._apply_ui), exclusive=True)
+            opening = self.run_worker(reload.reload(self, self.host, self._reread, self._apply_ui), exclusive=True)
+            self.keys.wait_for(opening)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Yield every action for the command palette, those of the focused widget first."""

@@ -9,17 +9,18 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Any, Final
 
 from textual.events import Key
 from textual.message_pump import MessagePump
+from textual.worker import Worker
 
-TIMEOUT: Final = 0.25
-"""Seconds after which a key counts as done if the widget that it went to is gone."""
+LOOK_SECONDS: Final = 0.25
+"""Between two looks whether the part of the screen that a key went to is still there."""
 
-EXTENSIONS: Final = 3
-"""Times that the timeout is extended while that widget still exists: on a busy machine, a key that is passed on too
-early misses what the key before it was about to open."""
+LOOKS: Final = 40
+"""Looks until a key counts as done in any case. A busy machine may take seconds to open a dialog, and a key passed on
+before that is lost to it; only what waits without end is not waited for."""
 
 ROUNDS: Final = 4
 """Times that the way from the focus up to the app is followed: enter in a form posts a message, which causes another,
@@ -33,43 +34,63 @@ class KeyOrder:
         self, app: MessagePump, pass_on: Callable[[Key], Awaitable[None]], target: Callable[[], MessagePump]
     ) -> None:
         self._app, self._pass_on, self._target = app, pass_on, target
-        self._waiting: deque[Key] = deque()
+        self.waiting: deque[Key] = deque()
+        """Keys that wait for their turn."""
         self._current = 0
         self._last = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._node = app
+        self._opening: set[asyncio.Future[Any]] = set()
 
     @property
     def busy(self) -> bool:
-        """Is some key not done yet?"""
+        """Has some key not done yet all it does?"""
         return bool(self._current)
 
     async def take(self, key: Key) -> None:
         """Pass this key on, now or when its turn comes."""
         if self._current:
-            self._waiting.append(key)
+            self.waiting.append(key)
         else:
-            await self._start(key)
+            await self._begin(key)
 
-    async def _start(self, key: Key) -> None:
-        self._last += 1
-        turn = self._current = self._last
+    def wait_for(self, worker: Worker[Any]) -> None:
+        """Hold keys back until this worker of the current key has ended: it opens what they are meant for."""
+        if self._current:
+            opening = asyncio.ensure_future(worker.wait())
+            self._opening.add(opening)
+            opening.add_done_callback(self._opened)
+
+    async def _begin(self, key: Key) -> None:
         target = self._target()
-        self._set_timeout(turn, target, EXTENSIONS)
+        turn = self._start(target)
         await self._pass_on(key)
         self._follow(turn, target, target, ROUNDS)
 
-    def _set_timeout(self, turn: int, target: MessagePump, extensions: int) -> None:
-        self._timer = asyncio.get_running_loop().call_later(TIMEOUT, self._timed_out, turn, target, extensions)
+    def _start(self, node: MessagePump) -> int:
+        """Begin to wait for what a key does, or for the rest of it."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._last += 1
+        self._current, self._node = self._last, node
+        self._look_later(self._last, LOOKS)
+        return self._last
 
-    def _timed_out(self, turn: int, target: MessagePump, extensions: int) -> None:
-        if extensions and target.is_running:
-            self._set_timeout(turn, target, extensions - 1)
+    def _look_later(self, turn: int, looks: int) -> None:
+        self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look, turn, looks)
+
+    def _look(self, turn: int, looks: int) -> None:
+        if looks and (self._opening or self._node.is_running):
+            self._look_later(turn, looks - 1)
         else:
+            self._opening.clear()
             self._app.call_later(self._end, turn)
 
     def _follow(self, turn: int, start: MessagePump, node: MessagePump, rounds: int) -> None:
-        """Follow the key from queue to queue, behind it and behind what it caused on the way."""
-        parent = node._parent
+        """Climb as the key does, from queue to queue, always behind it and behind what it caused on the way."""
+        if turn != self._current:
+            return
+        self._node, parent = node, node._parent
         if parent is not None:
             node.call_later(self._follow, turn, start, parent, rounds)
         elif rounds > 1:
@@ -77,11 +98,19 @@ class KeyOrder:
         else:
             node.call_later(self._app.call_later, self._end, turn)
 
+    def _opened(self, opening: asyncio.Future[Any]) -> None:
+        if not opening.cancelled():
+            opening.exception()  # the app reports it
+        if opening in self._opening:
+            self._opening.remove(opening)
+            target = self._target()
+            self._follow(self._start(target), target, target, ROUNDS)
+
     async def _end(self, turn: int) -> None:
-        if turn != self._current:
+        if turn != self._current or self._opening:
             return
         if self._timer is not None:
             self._timer.cancel()
         self._current = 0
-        if self._waiting:
-            await self._start(self._waiting.popleft())
+        if self.waiting:
+            await self._begin(self.waiting.popleft())

@@ -14,6 +14,15 @@ from textual.widgets import Input, OptionList
 
 from mcphost.tui import key_order
 from mcphost.tui.key_order import KeyOrder
+from tests.conftest import Until
+
+
+class SlowList(OptionList):
+    """Handles one key for as long as it is told to."""
+
+    async def key_z(self) -> None:
+        assert isinstance(self.app, Quick)
+        await self.app.action_slow_filter()
 
 
 class Quick(App[None]):
@@ -22,11 +31,12 @@ class Quick(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "filter"),
         Binding("s", "slow_filter", "filter on a busy machine"),
+        Binding("w", "worker_filter", "filter by a worker"),
         Binding("x", "leave", "leave"),
     ]
 
     def compose(self) -> ComposeResult:
-        yield OptionList("one", "two")
+        yield SlowList("one", "two")
         yield Input()
 
     def on_mount(self) -> None:
@@ -48,6 +58,9 @@ class Quick(App[None]):
     async def action_slow_filter(self) -> None:
         await self.idle.wait()
         self.action_filter()
+
+    def action_worker_filter(self) -> None:
+        self.order.wait_for(self.run_worker(self.action_slow_filter()))
 
     async def action_leave(self) -> None:
         await self.query_one(OptionList).remove()
@@ -81,11 +94,25 @@ async def test_keys_are_heard_after_the_part_that_got_the_last_one_is_gone() -> 
         await written(pilot, "a")
 
 
-async def test_letters_wait_for_a_busy_machine_to_open_what_they_are_meant_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_order, "TIMEOUT", 0.05)
+@pytest.mark.parametrize("opener", ["s", "w", "z"])
+async def test_letters_wait_for_a_busy_machine_to_open_what_they_are_meant_for(
+    monkeypatch: pytest.MonkeyPatch, opener: str
+) -> None:
+    monkeypatch.setattr(key_order, "LOOK_SECONDS", 0.05)
     app = Quick()
     async with app.run_test() as pilot:
         await pilot.pause()
-        type_at_once(app, "s", *"torm")
-        asyncio.get_running_loop().call_later(key_order.TIMEOUT * 2, app.idle.set)
+        type_at_once(app, opener, *"torm")
+        asyncio.get_running_loop().call_later(key_order.LOOK_SECONDS * 12, app.idle.set)
         await written(pilot, "torm")
+
+
+async def test_keys_do_not_wait_for_a_worker_without_end(monkeypatch: pytest.MonkeyPatch, until: Until) -> None:
+    monkeypatch.setattr(key_order, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(key_order, "LOOKS", 3)
+    app = Quick()
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        type_at_once(app, "w", "slash", "a")
+        await until(lambda: app.query_one(Input).value == "a")
+        app.idle.set()

@@ -14,6 +14,7 @@ from mcphost.host.events import Event, Logged, TrafficAdded
 from mcphost.host.host import Host
 from mcphost.protocol.display import show
 from mcphost.tui.inbox.queue import QuestionQueue
+from mcphost.tui.key_order import KeyOrder
 from mcphost.tui.main.screen import MainScreen
 
 if TYPE_CHECKING:  # late: the first frame does without conversations
@@ -30,8 +31,8 @@ _NOTHING_NEW: Final = (Logged, TrafficAdded)
 class ChatController:
     """Acts for the chat pane of ``app`` on ``host``."""
 
-    def __init__(self, app: App[Any], host: Host, main: MainScreen, questions: QuestionQueue) -> None:
-        self._app, self._host, self._main, self._questions = app, host, main, questions
+    def __init__(self, app: App[Any], keys: KeyOrder, host: Host, main: MainScreen, questions: QuestionQueue) -> None:
+        self._app, self._keys, self._host, self._main, self._questions = app, keys, host, main, questions
         self._shown: Chat | None = None
 
     def changed(self, events: Iterable[Event]) -> None:
@@ -76,7 +77,7 @@ class ChatController:
 
     def list_chats(self) -> None:
         """Let the user choose among the conversations of this run and saved ones."""
-        self._work(self._choose_chat, "chat-list")
+        self._keys.wait_for(self._work(self._choose_chat, "chat-list"))
 
     def begin(self) -> None:
         """Start a conversation, and show it."""
@@ -131,5 +132,5 @@ class ChatController:
         self.show(chat)
         self._main.action_go("chat")
 
-    def _work(self, work: Work, group: str, *, exclusive: bool = False) -> None:
-        _: Worker[None] = self._app.run_worker(work, group=group, exclusive=exclusive)
+    def _work(self, work: Work, group: str, *, exclusive: bool = False) -> Worker[None]:
+        return self._app.run_worker(work, group=group, exclusive=exclusive)

@@ -10,19 +10,21 @@ from textual.app import App
 from textual.widgets import TabbedContent
 from textual.worker import Worker
 
+from mcphost.tui.key_order import KeyOrder
 from mcphost.tui.main.screen import MainScreen
 
 
 class OffersController:
-    def __init__(self, app: App[Any], main: MainScreen) -> None:
-        self._app, self._main = app, main
+    def __init__(self, app: App[Any], keys: KeyOrder, main: MainScreen) -> None:
+        self._app, self._keys, self._main = app, keys, main
 
     def open(self, server: str, uri: str, size: int | None = None) -> None:
         """Go to a resource that something linked to; ``size`` in bytes, if the link said so."""
         back = self._way_back()
         self._main.query_one(TabbedContent).active = "resources"
         work = partial(self._open, server, uri, size, back)
-        _: Worker[None] = self._app.run_worker(work, group="open", exclusive=True)
+        opening: Worker[None] = self._app.run_worker(work, group="open", exclusive=True)
+        self._keys.wait_for(opening)
 
     async def _open(self, server: str, uri: str, size: int | None, back: Callable[[], None] | None) -> None:
         pane = await self._main.resources_pane()

@@ -16,17 +16,19 @@ from mcphost.host.host import Host
 from mcphost.host.server_requests.roots import suggestions
 from mcphost.protocol.display import show_line
 from mcphost.tui.consent.origin import QuestionOrigin
+from mcphost.tui.key_order import KeyOrder
 
 
 class RootsController:
     """Acts for the roots screen of ``app`` on ``host``."""
 
-    def __init__(self, app: App[Any], host: Host) -> None:
-        self._app, self._host = app, host
+    def __init__(self, app: App[Any], keys: KeyOrder, host: Host) -> None:
+        self._app, self._keys, self._host = app, keys, host
 
     def show(self, server: str | None) -> None:
         """Let the user choose the roots of this server; None: of every server."""
-        _: Worker[None] = self._app.run_worker(partial(self._show, server), group="roots", exclusive=True)
+        opening: Worker[None] = self._app.run_worker(partial(self._show, server), group="roots", exclusive=True)
+        self._keys.wait_for(opening)
 
     def check(self) -> None:
         """Check that the roots still exist: the user may have moved folders in another terminal."""

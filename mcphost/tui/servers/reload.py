@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.worker import Worker
 
 from mcphost.config import UI, Changes, Config, compare
 from mcphost.errors import McphostError
@@ -39,9 +40,15 @@ async def reload(app: App[None], host: Host, read: Read, apply_ui: Callable[[UI,
         app.notify("The configuration is as it was.")
         return
 
-    if await app.push_screen_wait(ReloadScreen(changes, before, fresh.config)):
+    async def apply() -> None:
         await host.apply(fresh.config)
         apply_ui(before.ui, fresh.config.ui)
+
+    def answered(agreed: bool | None) -> None:
+        if agreed:
+            _: Worker[None] = app.run_worker(apply, exclusive=True)
+
+    app.push_screen(ReloadScreen(changes, before, fresh.config), answered)
 
 
 class ReloadScreen(AskScreen, inherit_bindings=False):

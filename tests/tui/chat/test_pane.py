@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from textual.events import Paste
+from textual.events import Key, Paste
 from textual.widgets import Input
 
 from mcphost.errors import ModelUnreachable
@@ -249,6 +252,20 @@ async def test_an_earlier_message_is_changed_and_sent_anew_and_branched_and_the_
         await stage.press("f8")
         await stage.at(ChatsScreen)
         await stage.shows("+ a new conversation", "● one", "2 messages")
+
+
+async def test_a_letter_typed_behind_f8_goes_to_the_list_of_conversations() -> None:
+    loop, disk = asyncio.get_running_loop(), threading.Event()
+    async with chatting(text("fine"), servers={}) as stage:
+        await stage.say("one")
+        await stage.rest()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        loop.run_in_executor(None, disk.wait)  # reading the conversations takes long
+        for key, character in (("f8", None), ("n", "n")):
+            stage.app.post_message(Key(key, character))
+        await stage.until(lambda app: app.keys.waiting or stage.pane.input.text)
+        disk.set()
+        await stage.until(lambda _: stage.chat.number == 2)
 
 
 async def test_a_draft_waits_in_its_conversation_and_is_found_again() -> None:
