@@ -44,9 +44,7 @@ class TextView(ScrollView, can_focus=True):
     TextView > .text-view--number { color: $text-warning; }
     TextView > .text-view--constant { color: $text-accent; text-style: bold; }
     TextView > .text-view--match { background: $warning-muted; color: $text-warning; text-style: underline; }
-    TextView > .text-view--current {
-        background: $match-background; color: $match-foreground; text-style: bold underline;
-    }
+    TextView > .text-view--current { background: $warning; color: $background; text-style: bold underline; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         f"text-view--{part}" for part in ("key", "string", "number", "constant", "match", "current")
