@@ -36,7 +36,6 @@ MAY_IMPORT: dict[str, list[str]] = {
     "__main__": ["mcphost.cli"],
     "errors": [],
     "redaction": [],
-    "dataclass": [],
     # protocol.limits: defaults that the transports share.
     "config": ["mcphost.errors", "mcphost.redaction", "mcphost.protocol.limits"],
     "protocol": ["mcphost.errors"],
@@ -58,9 +57,6 @@ MAY_IMPORT: dict[str, list[str]] = {
     "cli": ["mcphost.errors", "mcphost.config", "mcphost.host", "mcphost.auth.ports", "mcphost.composition",
             "mcphost.tui", *SEEN],
 }  # fmt: skip
-
-# Open to every part but the demo server.
-FOR_ALL: list[str] = ["mcphost.dataclass"]
 
 # Which parts may use a library, so that another one could take its place in a day.
 OWNERS: dict[str, set[str]] = {
@@ -143,7 +139,7 @@ MODULES = sorted(sources())
 def test_a_module_imports_only_what_its_row_of_the_table_allows(module: str) -> None:
     row = part(module)
     assert row in MAY_IMPORT, f"{module} belongs to no part of the design"
-    allowed = [*MAY_IMPORT[row], f"mcphost.{row}", *([] if row == "demo" else FOR_ALL)]
+    allowed = [*MAY_IMPORT[row], f"mcphost.{row}"]
     for each in imports(module):
         assert not each.module.startswith("."), f"{module}:{each.line} is a relative import"
         if within(each.module, "mcphost") and each.module != "mcphost":  # the root holds the version only

@@ -10,13 +10,13 @@ import json
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.cli.output import remark
 from mcphost.cli.terminal import has_terminal
-from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError, UsageError
 from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import (

@@ -13,13 +13,12 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import IO, Any, ClassVar, Final
 
 from mcphost.cli.margin import behind_margin, cell, cells, size
 from mcphost.cli.stderr_format import stderr_is_json
-from mcphost.dataclass import dataclass
 from mcphost.errors import (
     CapabilityMissing,
     ConfigError,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +18,6 @@ from mcphost.config import (
     load_found,
     state_folder,
 )
-from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError
 
 TRUST_COMMAND = "mcphost config trust"

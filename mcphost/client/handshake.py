@@ -6,10 +6,10 @@ Specification: basic/lifecycle.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from mcphost.client.requests import result_of
-from mcphost.dataclass import dataclass
 from mcphost.errors import ServerError
 from mcphost.protocol.lifecycle.negotiation import Agreed, negotiate
 from mcphost.protocol.lifecycle.revisions import NEWEST_REVISION, Revision

@@ -6,10 +6,9 @@ Specification: server/utilities/pagination.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import InvalidResult, McphostError, ServerError
 from mcphost.protocol.limits import LIST_ITEMS, LIST_PAGES, LIST_SECONDS
 from mcphost.protocol.wire.jsonrpc import ErrorCode

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from mcphost.client.deadlines import Deadline, Deadlines
-from mcphost.dataclass import dataclass
 from mcphost.errors import ConnectionLost, McphostError, RequestTimeout, ServerError, SessionExpired
 from mcphost.protocol.lifecycle.revisions import MAY_ASK, Revision
 from mcphost.protocol.lifecycle.session import SessionRules

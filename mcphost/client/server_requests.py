@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import McphostError
 from mcphost.protocol.lifecycle.capabilities import FORM, modes_of
 from mcphost.protocol.lifecycle.revisions import ASKS_FOR

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from pydantic import ValidationError
 
 from mcphost.config import Config, GivenServer, LoadedConfig, ServerConfig
-from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError, UnknownName
 from mcphost.protocol.models.base import first_problem
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from mcphost.config.models import Config
-from mcphost.dataclass import dataclass
 
 RISKY_FIELDS = frozenset(
     {

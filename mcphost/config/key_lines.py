@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-
-from mcphost.dataclass import dataclass
+from dataclasses import dataclass
 
 Path = tuple[str | int, ...]
 """Keys and list positions from the top of the file down."""

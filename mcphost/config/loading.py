@@ -10,7 +10,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +21,6 @@ from mcphost.config.models import UI, ChatConfig, Config, ModelConfig
 from mcphost.config.policy import Policy
 from mcphost.config.problems import TableValidator, each, together
 from mcphost.config.servers import ServerConfig
-from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError, UnresolvedReference
 
 PROJECT_FILE = "mcphost.toml"

@@ -8,14 +8,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mcphost.config.fields import reason_against_document, reason_against_url
 from mcphost.config.models import Config, ModelConfig
 from mcphost.config.servers import OAuthConfig, ServerConfig
 from mcphost.config.values import Values
-from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError, UnknownName
 from mcphost.redaction import looks_secret, secret_parameters
 

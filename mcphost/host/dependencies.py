@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcphost.config import Config
-from mcphost.dataclass import dataclass
 from mcphost.host.consent.questions import Approver
 from mcphost.host.desktop import Open, no_browser
 from mcphost.host.server_requests.roots import Resolve, plain_roots

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-
-from mcphost.dataclass import dataclass
+from dataclasses import dataclass
 
 _log = logging.getLogger(__name__)
 

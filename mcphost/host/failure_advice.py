@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.config import GivenServer, ServerConfig
-from mcphost.dataclass import dataclass
 from mcphost.errors import (
     AuthorizationRequired,
     HttpStatusError,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, Final, Generic, TypeVar
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import McphostError
 
 _TERM: Final = re.compile(r'(-?)(?:([a-z]+)(:|>=|<=|=|>|<))?("[^"]*"?|\S*)\s*', re.IGNORECASE)

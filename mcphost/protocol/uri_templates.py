@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from uritemplate import URITemplate
 from uritemplate.variable import VariableValueDict
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import InvalidResult
 
 TEMPLATE_CHARACTERS: Final = 4096

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import Any, Final
 from urllib.parse import SplitResult, quote, urlsplit
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import InvalidResult
 from mcphost.protocol.display import hidden_count, readable_label
 

@@ -8,11 +8,10 @@ Specification: client/sampling.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, Final, Protocol, Self
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import ModelRefused
 from mcphost.protocol.models.content import MediaContent
 from mcphost.protocol.models.sampling import (

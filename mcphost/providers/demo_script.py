@@ -6,10 +6,9 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mcphost.dataclass import dataclass
 from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.sampling import SamplingMessage, ToolResult
 from mcphost.providers.base import (

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import ModelKeyRefused, ModelRefused
 from mcphost.protocol.display import show_line
 from mcphost.protocol.urls import is_loopback

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import (
     ModelAnswerMalformed,
     ModelError,

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final, NoReturn
 
-from mcphost.dataclass import dataclass
 from mcphost.protocol.display import size_text
 from mcphost.protocol.models.content import Content, EmbeddedResource, MediaContent, ResourceLink, TextContent
 from mcphost.protocol.models.sampling import ToolResult

@@ -8,10 +8,9 @@ Specification: basic/transports.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from mcphost.dataclass import dataclass
 from mcphost.protocol.lifecycle.revisions import Revision
 from mcphost.protocol.limits import BATCH_ITEMS, EXIT_SECONDS, JSON_DEPTH, MESSAGE_BYTES, MESSAGE_ITEMS
 from mcphost.protocol.wire.jsonrpc import Malformed, Notification, Request, Response

@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from textual.message import Message
 
-from mcphost.dataclass import dataclass
 from mcphost.host.consent.questions import Answer, Question
 from mcphost.host.events import Event, EventBus
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import httpx
@@ -23,7 +23,6 @@ from mcphost.auth.flow.steps import AskConsent, Flow, ListenForCallback, Pending
 from mcphost.auth.flow.token_endpoint import ClientAuthentication, TokenResponse, method_for, read_tokens
 from mcphost.auth.ports import ClientOrigin, OAuthSettings, SignInConsent, SignInPlan
 from mcphost.auth.storage.credentials import ClientRegistration, Credentials, TokenGrant
-from mcphost.dataclass import dataclass
 from mcphost.errors import SignInFailed
 from mcphost.net.origins import host_of, origin_of
 from mcphost.protocol.display import show_line

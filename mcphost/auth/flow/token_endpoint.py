@@ -9,7 +9,7 @@ import base64
 import math
 import secrets
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote_plus
 
@@ -18,7 +18,6 @@ from mcphost.auth.flow.metadata import read_document, sound_scopes
 from mcphost.auth.flow.steps import JSON, HttpAnswer, HttpExchange, Unreachable
 from mcphost.auth.ports import OAuthSettings
 from mcphost.auth.storage.credentials import AuthMethod, ClientRegistration
-from mcphost.dataclass import dataclass
 from mcphost.errors import SignInFailed
 from mcphost.protocol.display import show_line
 

@@ -7,7 +7,7 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from mcphost.cli.approver import approver_for
@@ -16,7 +16,6 @@ from mcphost.cli.output import ErrorReport, Exit, Outcome, StatusLine, exit_for,
 from mcphost.cli.preparation import run_with_answers, select_server
 from mcphost.cli.saving import files_in, write
 from mcphost.composition import is_ad_hoc
-from mcphost.dataclass import dataclass
 from mcphost.errors import (
     ConfigError,
     ConnectionLost,

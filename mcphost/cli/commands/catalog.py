@@ -6,6 +6,7 @@ import asyncio
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.cli.commands.call import block_text, read_arguments, when_ready, with_newline
@@ -13,7 +14,6 @@ from mcphost.cli.failures import BrokenServers, failure, left_out, listing_failu
 from mcphost.cli.output import ErrorReport, Exit, Outcome, foreign, json_text, remark, reports_on, table
 from mcphost.cli.preparation import run_with_answers, run_without_calls, select_server, select_servers
 from mcphost.cli.saving import write
-from mcphost.dataclass import dataclass
 from mcphost.errors import (
     InvalidArguments,
     InvalidResult,

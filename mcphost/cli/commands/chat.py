@@ -10,7 +10,7 @@ import stat
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +25,6 @@ from mcphost.cli.run import finish
 from mcphost.cli.terminal import has_terminal, say, terminal_size
 from mcphost.composition import select as select_configured
 from mcphost.config import Config, rule_matches, state_folder
-from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError, InvalidArguments, McphostError, UsageError
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.chat.attachments import is_file, parse

@@ -8,7 +8,7 @@ import socket
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -20,7 +20,6 @@ from mcphost.cli.output import Outcome, is_terminal, json_text, remark
 from mcphost.cli.preparation import run_audited, select_for_sign_in
 from mcphost.cli.terminal import hidden_line, is_in_foreground
 from mcphost.config import Config
-from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError
 from mcphost.host.connections.state import ServerState
 from mcphost.host.consent.questions import Answer, Question, SignInQuestion

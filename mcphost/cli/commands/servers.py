@@ -7,6 +7,7 @@ import time
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from mcphost.auth.ports import SignInStatus
@@ -14,7 +15,6 @@ from mcphost.cli.commands.login import status_object, status_text
 from mcphost.cli.failures import BrokenServers, failure, left_out, listing_failure, reason_of, unselected, worst_exit
 from mcphost.cli.output import Outcome, StatusLine, json_text, table
 from mcphost.cli.preparation import run_without_calls, select_servers
-from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError, McphostError, SignInFailed
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.state import ServerState

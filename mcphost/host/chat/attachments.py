@@ -14,12 +14,11 @@ import re
 import shlex
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from mcphost.config import Config
-from mcphost.dataclass import dataclass
 from mcphost.errors import NotDone
 from mcphost.host.catalog import Catalog
 from mcphost.host.chat.turns import Attachment, PromptUsed

@@ -11,10 +11,9 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import NotDone, UnknownName
 from mcphost.host.chat.dependencies import ChatDependencies
 from mcphost.host.chat.export import markdown

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from mcphost.config import ChatConfig, Config
-from mcphost.dataclass import dataclass
 from mcphost.host.background import BackgroundTasks
 from mcphost.host.catalog import Catalog, CatalogTool
 from mcphost.host.chat.preferences import ChatPreferences, ChatSettings

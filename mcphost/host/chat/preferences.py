@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Self, cast
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError
 from mcphost.host.error_boundary import fault
 from mcphost.host.state_store import StateStore

@@ -6,9 +6,8 @@ Specification: server/prompts (user interaction), server/resources (user interac
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from mcphost.dataclass import dataclass
 from mcphost.host.chat.attachments import PICTURE_TOKENS
 from mcphost.host.chat.model_messages import attached_blocks, fitting
 from mcphost.host.chat.tool_results import links_in

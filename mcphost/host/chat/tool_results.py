@@ -13,9 +13,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import Declined
 from mcphost.host.tool_calls.call import NOTHING_SENT, CallState, ToolCall
 from mcphost.protocol.display import hidden_count, show_line, size_text

@@ -7,10 +7,10 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import McphostError
 from mcphost.host.catalog import CatalogTool
 from mcphost.protocol.display import show, show_line

@@ -14,12 +14,12 @@ import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError, InvalidResult, UnknownName
 from mcphost.host.chat.preferences import ChatSettings
 from mcphost.host.chat.turns import Attachment, ModelRound, ModelToolUse, PromptUsed, Turn, TurnState, UserMessage

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-from mcphost.dataclass import dataclass
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.protocol.display import show_line
 from mcphost.protocol.models.content import MediaContent, TextContent

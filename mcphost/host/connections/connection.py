@@ -12,12 +12,12 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.client.client import Client, Identity, Session
 from mcphost.client.paging import Rejected
 from mcphost.config import Config
-from mcphost.dataclass import dataclass
 from mcphost.errors import AuthorizationRequired, McphostError, ServerNotReady
 from mcphost.host.cancellation import first_of, to_the_end
 from mcphost.host.catalog import Catalog, CatalogKind

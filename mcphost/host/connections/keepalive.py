@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from mcphost.client.client import Client
-from mcphost.dataclass import dataclass
 from mcphost.errors import ConnectionLost, McphostError, PeerError
 from mcphost.protocol.models.logging import LogLevel
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from mcphost.client.client import Client
 from mcphost.client.paging import ListedItems, Rejected
 from mcphost.config import ServerConfig
-from mcphost.dataclass import dataclass
 from mcphost.errors import AuthorizationRequired, ListingFailed, McphostError, RequestTimeout, ServerError
 from mcphost.host.catalog import CatalogKind, usable, usable_prompts, usable_resources, usable_templates
 from mcphost.protocol.models.logging import LogLevel

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from mcphost.dataclass import dataclass
 from mcphost.host.logs import LINE_CHARACTERS, LogSource
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.wire.jsonrpc import Malformed

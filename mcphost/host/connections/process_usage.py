@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from mcphost.config import Config
-from mcphost.dataclass import dataclass
 from mcphost.host.connections.connection import Connection
 from mcphost.protocol.display import size_text
 from mcphost.transports.base import ProcessUsageReport

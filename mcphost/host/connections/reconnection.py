@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from mcphost.config import ServerConfig
-from mcphost.dataclass import dataclass
 from mcphost.errors import (
     AuthorizationRequired,
     ConnectionLost,

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from mcphost.client.client import Client, RequestTimeouts
-from mcphost.dataclass import dataclass
 from mcphost.errors import McphostError
 from mcphost.host.error_boundary import without_secrets
 from mcphost.protocol.models.logging import LogLevel

@@ -9,14 +9,13 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError
 from mcphost.host.consent.argument_rules import fits, in_words
 from mcphost.host.error_boundary import fault

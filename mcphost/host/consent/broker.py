@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from mcphost.config import Config
-from mcphost.dataclass import dataclass
 from mcphost.errors import Declined, ServerNotReady
 from mcphost.host.audit import AuditWriter
 from mcphost.host.cancellation import is_cancelled

@@ -7,10 +7,10 @@ what it is handed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 from mcphost.config import Config, SamplingConfig, ServerConfig, ToolConfig, rule_matches
-from mcphost.dataclass import dataclass
 from mcphost.host.consent.argument_rules import fits, in_words
 
 

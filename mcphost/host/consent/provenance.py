@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from mcphost.dataclass import dataclass
 from mcphost.protocol.display import show_line
 
 Path = tuple[str | int, ...]

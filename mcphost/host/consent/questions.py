@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mcphost.dataclass import dataclass
 from mcphost.host.consent.approvals import ApprovalStatus, Lifetime, ToolApproval
 from mcphost.host.consent.provenance import NOTHING, Provenance
 from mcphost.protocol.display import show_name

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from mcphost.config import SamplingConfig
-from mcphost.dataclass import dataclass
 from mcphost.errors import InvalidSampling
 from mcphost.host.models import AvailableModel
 from mcphost.protocol.models.content import TextContent

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, Self
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import McphostError, UnknownName
 from mcphost.host.models import HUMAN, AvailableModel, ModelCatalog
 from mcphost.host.sampling.draft import SamplingDraft, SamplingEstimate, estimate

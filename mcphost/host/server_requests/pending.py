@@ -10,10 +10,10 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from mcphost.client.server_requests import InputRefused
-from mcphost.dataclass import dataclass
 from mcphost.errors import Declined
 from mcphost.host.audit import AuditWriter
 from mcphost.host.consent.questions import Answer, Approver, FormQuestion, RootsQuestion, SamplingQuestion, UrlQuestion

@@ -14,12 +14,12 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.config import Config, ResolvedRoot
-from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError, McphostError, NotDone
 from mcphost.host.audit import AuditWriter
 from mcphost.host.background import BackgroundTasks

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import Declined, McphostError, RequestTimeout
 from mcphost.host.consent.provenance import NOTHING, Provenance
 from mcphost.host.tool_calls.validation import ValidationResult

@@ -8,11 +8,11 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from mcphost.dataclass import dataclass
 from mcphost.host.consent.argument_rules import fits
 from mcphost.host.consent.questions import ToolCallQuestion
 from mcphost.host.tool_calls.call import CallState, ToolCall

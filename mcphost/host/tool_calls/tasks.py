@@ -6,10 +6,10 @@ Specification: basic/utilities/tasks (2025-11-25 only).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mcphost.client.paging import ListedItems
-from mcphost.dataclass import dataclass
 from mcphost.errors import McphostError
 from mcphost.host.audited_requests import AuditedRequests
 from mcphost.host.connections.connection import Connection

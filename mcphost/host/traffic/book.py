@@ -11,6 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
+from dataclasses import dataclass
 from itertools import count, takewhile
 from math import inf
 from operator import attrgetter
@@ -18,7 +19,6 @@ from pathlib import Path
 from typing import Final
 
 from mcphost.config.files import read_regular
-from mcphost.dataclass import dataclass
 from mcphost.errors import NotDone
 from mcphost.host.traffic.message import MessagePairing, TrafficMessage, is_answer, pretty
 from mcphost.redaction import Mask, redacted

@@ -15,13 +15,13 @@ import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Final, Protocol
 
 from mcphost.config.files import owned_by_us
-from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError, NotDone
 from mcphost.host.private_file import PrivateFile
 from mcphost.host.traffic.message import MessageKind, MessagePairing, TrafficMessage, is_answer

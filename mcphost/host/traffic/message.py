@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from mcphost.dataclass import dataclass
 from mcphost.protocol.wire.jsonrpc import Malformed, Message, Notification, Request, RequestId, Response, decode
 
 GLIMPSE: Final = 256 << 10

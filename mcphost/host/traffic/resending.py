@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import McphostError, NotDone
 from mcphost.host.audited_requests import AuditedRequests
 from mcphost.host.background import BackgroundTasks

@@ -10,11 +10,10 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
 
-from mcphost.dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.protocol.forms.secrets import looks_secret
 from mcphost.protocol.schema.messages import FORMAT_NAMES, count_text

@@ -8,9 +8,9 @@ Specification: basic/lifecycle, version negotiation.
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import InvalidResult, ServerError, VersionRefused
 from mcphost.protocol.lifecycle.revisions import REVISIONS, Revision, find_revision
 from mcphost.protocol.wire.jsonrpc import ErrorCode

@@ -8,9 +8,8 @@ Specification: basic/lifecycle (version and capability negotiation), of every re
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
-
-from mcphost.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,9 @@ Specification: basic/lifecycle, basic/utilities/cancellation and progress.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import CapabilityMissing
 from mcphost.protocol.lifecycle.revisions import Revision, missing_capability
 from mcphost.protocol.wire.jsonrpc import Notification, Request, RequestId

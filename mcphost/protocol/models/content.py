@@ -10,10 +10,10 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import InvalidResult
 from mcphost.protocol.models.base import Hint, Wire
 

@@ -6,9 +6,8 @@ Specification: basic/utilities/progress.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, TypeGuard
-
-from mcphost.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

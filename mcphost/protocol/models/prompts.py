@@ -6,11 +6,11 @@ Specification: server/prompts; server/utilities/completion.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import Field
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import InvalidResult
 from mcphost.protocol.models.base import Hint, Wire
 from mcphost.protocol.models.content import Content, UnreadableContent, read_content

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice
 from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import InvalidResult, InvalidSampling
 from mcphost.protocol.models.base import Hint, Wire
 from mcphost.protocol.models.content import Content, MediaContent, TextContent, UnreadableContent, read_content

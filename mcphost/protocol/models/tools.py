@@ -9,13 +9,13 @@ Specification: server/tools of every revision.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import Any
 
 from pydantic import Field
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import InvalidResult
 from mcphost.protocol.models.base import Wire
 from mcphost.protocol.models.content import (

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urldefrag, urljoin
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import PeerError
 from mcphost.protocol.display import show_line, size_text
 from mcphost.protocol.schema.cost import compiles_cheaply, is_plain, within

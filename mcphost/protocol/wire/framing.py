@@ -7,9 +7,8 @@ Specification: basic/transports, stdio.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
-
-from mcphost.dataclass import dataclass
 
 QUOTED: Final = 200
 """Bytes kept of an overlong line."""

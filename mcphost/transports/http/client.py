@@ -6,13 +6,13 @@ The client does nothing by itself: it follows no redirect, keeps no cookie, deco
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final
 
 import httpx
 
 from mcphost import __version__
-from mcphost.dataclass import dataclass
 from mcphost.errors import ConnectionLost
 from mcphost.net.proxy_and_tls import proxy_for, trusted_authorities
 from mcphost.transports.http.engine import AiohttpEngine

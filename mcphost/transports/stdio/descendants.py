@@ -11,10 +11,9 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-
-from mcphost.dataclass import dataclass
 
 PROC: Final = Path("/proc")
 

@@ -10,10 +10,9 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from mcphost.dataclass import dataclass
 from mcphost.transports.stdio.descendants import identify, identify_outside, marked
 
 

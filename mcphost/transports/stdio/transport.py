@@ -14,11 +14,10 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, cast
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import ConnectionLost, SpawnFailed, TransportError
 from mcphost.transports.base import Inbound, ProcessReport, TransportLimits
 from mcphost.transports.pipe import Pipe

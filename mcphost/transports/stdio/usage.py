@@ -7,10 +7,10 @@ import re
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from mcphost.dataclass import dataclass
 from mcphost.transports.base import ProcessUsageReport
 
 PS: Final = ("/bin/ps", "-A", "-o", "pgid=", "-o", "rss=", "-o", "time=")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from mcphost.dataclass import dataclass
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.transcript_store import SavedChat
 from mcphost.protocol.display import show_line, size_text

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import ClassVar, Final
@@ -23,7 +24,6 @@ from textual.widgets import Static
 from textual.worker import Worker
 
 from mcphost.config import ChatConfig
-from mcphost.dataclass import dataclass
 from mcphost.errors import McphostError
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.preferences import following

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from textual.app import ComposeResult
@@ -11,7 +12,6 @@ from textual.content import Content
 from textual.widget import Widget
 
 from mcphost.config import ChatConfig
-from mcphost.dataclass import dataclass
 from mcphost.errors import McphostError
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.preferences import Hold

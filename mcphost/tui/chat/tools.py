@@ -6,13 +6,13 @@ Specification: server/tools (user interaction: which tools are exposed to the mo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from mcphost.dataclass import dataclass
 from mcphost.host.catalog import Catalog
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.preferences import following

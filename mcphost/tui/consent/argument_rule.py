@@ -6,6 +6,7 @@ The rule is tried on past calls, so that the user sees which of them it would ha
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from textual import events, on
@@ -15,7 +16,6 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from mcphost.dataclass import dataclass
 from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.argument_rules import PATTERN_CHARACTERS, fits, left_open, problem, suggested, wrong_with
 from mcphost.host.consent.questions import ToolCallQuestion

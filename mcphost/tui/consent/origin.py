@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mcphost.dataclass import dataclass
+from dataclasses import dataclass
+
 from mcphost.host.consent.questions import Question, wall_clock
 from mcphost.host.host import Host
 from mcphost.host.server_requests.url_elicitation import UrlElicitation

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from textwrap import indent
 from typing import ClassVar
 
@@ -15,7 +16,6 @@ from textual.events import DescendantFocus
 from textual.message import Message
 from textual.widgets import Static
 
-from mcphost.dataclass import dataclass
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.models.prompts import Completion
 from mcphost.tui.kit.inputs import CompletedInput

@@ -6,6 +6,7 @@ A row draws everything except the box itself, so that a form of two hundred fiel
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from textual import events, on
@@ -16,7 +17,6 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
-from mcphost.dataclass import dataclass
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.forms.form import FieldKind, FormField
 from mcphost.tui.forms.pickers import OneOf, Picked, SeveralOf, YesNo

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from textual import events, on
@@ -20,7 +20,6 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
-from mcphost.dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.protocol.forms.form import FieldKind, Form, FormField, Path, collect, fill, read_form
 from mcphost.tui.forms.draft import Entries, first_object, from_object, path_at, to_object

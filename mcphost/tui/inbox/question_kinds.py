@@ -6,10 +6,10 @@ A question that is not in the table stays in the inbox, where it can be declined
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mcphost.dataclass import dataclass
 from mcphost.host.consent.questions import (
     FormQuestion,
     Question,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from textual.app import App
 from textual.message import Message
 
-from mcphost.dataclass import dataclass
 from mcphost.host.consent.questions import Answer
 from mcphost.host.host import Host
 from mcphost.tui.bridge import OpenQuestion, QuestionsChanged, ScreenApprover

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Final
 
@@ -10,7 +11,6 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from mcphost.dataclass import dataclass
 from mcphost.host.consent.questions import SamplingQuestion
 from mcphost.host.host import Host
 from mcphost.protocol.display import age_text, show_line

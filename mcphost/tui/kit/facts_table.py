@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from mcphost.dataclass import dataclass
 from mcphost.protocol.display import show_line
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -16,7 +17,6 @@ from textual.reactive import Reactive
 from textual.widget import Widget
 from textual.widgets import Input, Label, Static
 
-from mcphost.dataclass import dataclass
 from mcphost.host.filter_terms import FilterError
 from mcphost.protocol.display import show_line
 from mcphost.protocol.models.prompts import Completion

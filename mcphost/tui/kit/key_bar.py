@@ -6,6 +6,7 @@ Textual's Footer makes a widget for every key each time the focus moves; this dr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from rich.cells import cell_len
@@ -16,8 +17,6 @@ from textual.dom import DOMNode
 from textual.geometry import Size
 from textual.screen import Screen
 from textual.widget import Widget
-
-from mcphost.dataclass import dataclass
 
 ALWAYS = ("quit", "keys")
 """Actions whose keys are always shown, at the end of the line."""

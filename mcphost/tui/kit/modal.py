@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import ClassVar, Final, TypeVar
 
@@ -15,7 +16,6 @@ from textual.events import Event, Key, ScreenResume
 from textual.message import Message
 from textual.screen import ModalScreen
 
-from mcphost.dataclass import dataclass
 from mcphost.host.consent.questions import Answer
 from mcphost.protocol.display import show_line
 from mcphost.tui.bridge import OpenQuestion

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
-from mcphost.dataclass import dataclass
 from mcphost.host.filter_terms import (
     COMPARE,
     FilterError,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual import on
@@ -18,7 +19,6 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Tab, TabbedContent, TabPane
 
-from mcphost.dataclass import dataclass
 from mcphost.host.host import Host
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.error_boundary import ErrorBoundary

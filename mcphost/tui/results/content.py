@@ -5,11 +5,10 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
-from mcphost.dataclass import dataclass
 from mcphost.protocol.display import duration_text, show, show_line, size_text
 from mcphost.protocol.models.content import (
     Content,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import (
     AuthorizationRequired,
     ConnectionLost,

@@ -6,8 +6,7 @@ import base64
 import binascii
 import struct
 from collections.abc import Callable, Iterator
-
-from mcphost.dataclass import dataclass
+from dataclasses import dataclass
 
 PROBE_BYTES = 300_000
 """Enough to find the size of a JPEG behind its thumbnail and colour profile."""

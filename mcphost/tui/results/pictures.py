@@ -13,6 +13,7 @@ import warnings
 import zlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -22,7 +23,6 @@ from rich.style import Style
 from textual.geometry import Region, Size
 from textual.strip import Strip
 
-from mcphost.dataclass import dataclass
 from mcphost.protocol.display import size_text
 from mcphost.tui.results.media import Probe, decoded_size, probe
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -14,7 +14,6 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import Declined, McphostError, ServerError
 from mcphost.host.failure_advice import advice_on
 from mcphost.protocol.display import duration_text, show_line, size_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from itertools import islice
@@ -18,7 +18,6 @@ from textual.content import Content
 from textual.message import Message
 from textual.worker import Worker
 
-from mcphost.dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.tui.kit.rows import MARK, Cell, RowList, columns
 

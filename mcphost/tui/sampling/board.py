@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -13,7 +14,6 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Static
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import McphostError
 from mcphost.host.sampling.request import Sampling, SamplingEdit
 from mcphost.protocol.display import show, show_line, size_text

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from mcphost.dataclass import dataclass
 from mcphost.host.sampling.request import Sampling, SamplingEdit, SamplingReply
 from mcphost.protocol.display import show_line, show_name
 from mcphost.protocol.models.content import TextContent

@@ -8,6 +8,7 @@ Specification: client/sampling (human in the loop).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -19,7 +20,6 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from mcphost.dataclass import dataclass
 from mcphost.host.consent.questions import Answer, SamplingQuestion
 from mcphost.host.host import Host
 from mcphost.host.sampling.request import Sampling, SamplingEdit, SamplingReply, SamplingState

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal
 
 from textual.content import Content
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import (
     ConfigError,
     McphostError,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -15,7 +16,6 @@ from textual.content import Content
 from textual.message import Message
 from textual.worker import Worker
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import McphostError
 from mcphost.host.connections.connection import Connection, ServerState
 from mcphost.host.connections.keepalive import RoundTrip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import on
@@ -12,7 +13,6 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 
-from mcphost.dataclass import dataclass
 from mcphost.host.connections.connection import Connection, ServerState
 from mcphost.host.tool_calls.tasks import keeps_tasks
 from mcphost.tui.kit.marks import SERVER_MARKS

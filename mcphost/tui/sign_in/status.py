@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import ConfigError, Declined, McphostError, SignInFailed
 from mcphost.host.connections.connection import Connection, ServerState
 from mcphost.host.host import Host

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, Final
 from urllib.parse import urlsplit
 
@@ -17,7 +18,6 @@ from textual.style import Style
 from textual.widgets import Input, Static
 
 from mcphost.auth.ports import AuthorizationLink
-from mcphost.dataclass import dataclass
 from mcphost.host.sign_in.service import SignIn
 from mcphost.protocol.display import duration_text, show
 from mcphost.protocol.host_names import host_in

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import on
@@ -13,7 +14,6 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 
-from mcphost.dataclass import dataclass
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.protocol.display import duration_text, show_line
 from mcphost.tui.kit.marks import CALL_MARKS

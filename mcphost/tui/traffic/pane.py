@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import ClassVar, Final
@@ -13,7 +14,6 @@ from textual.containers import Container
 from textual.events import Resize
 from textual.message import Message
 
-from mcphost.dataclass import dataclass
 from mcphost.errors import NotDone
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.host.traffic.message import MessageKind, TrafficMessage
