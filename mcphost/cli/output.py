@@ -94,7 +94,7 @@ def exit_for(error: McphostError) -> Exit:
     return next((code for kinds, code in _EXITS if isinstance(error, kinds)), Exit.NOT_CONNECTED)
 
 
-KINDS: Final[tuple[tuple[type[McphostError], str], ...]] = (
+_KINDS: Final[tuple[tuple[type[McphostError], str], ...]] = (
     (Declined, "declined"),
     (RequestTimeout, "timed_out"),
     (ServerError, "server_error"),
@@ -109,7 +109,6 @@ KINDS: Final[tuple[tuple[type[McphostError], str], ...]] = (
     (SignInFailed, "sign_in"),
     (PeerError, "protocol_violation"),
 )
-"""The ``kind`` of each error with ``--json``; all others are ``not_connected``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +126,7 @@ class ErrorReport:
     @classmethod
     def of(cls, error: McphostError, message: str = "", *, advice: str = "") -> ErrorReport:
         """The report on an exception; ``message`` replaces its own."""
-        kind = next((kind for of, kind in KINDS if isinstance(error, of)), "not_connected")
+        kind = next((kind for of, kind in _KINDS if isinstance(error, of)), "not_connected")
         return cls(kind, message or str(error), exit_for(error), advice, dict(_details(error)))
 
     def as_object(self) -> dict[str, Any]:

@@ -46,7 +46,7 @@ def background_query(keyboard: int, screen: int, environ: Mapping[str, str]) -> 
         yield lambda: is_light(_answer(keyboard, deadline))
     finally:
         with suppress(termios.error):
-            termios.tcsetattr(keyboard, termios.TCSANOW, before)
+            termios.tcsetattr(keyboard, termios.TCSAFLUSH, before)  # the rest of an answer is no typing
 
 
 def is_light(answer: bytes) -> bool:

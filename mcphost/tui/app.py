@@ -47,6 +47,7 @@ from mcphost.tui.kit.messages import (
     SignInRequested,
 )
 from mcphost.tui.kit.modal import Dialog, QuestionDialog
+from mcphost.tui.main.layout import LayoutFile
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.main.updater import MainScreenUpdater
 from mcphost.tui.offers.controller import OffersController
@@ -95,6 +96,14 @@ class McphostApp(App[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "keys", "keys", id="app.keys", tooltip="The keys that work here, and what this is"),
+        Binding(
+            "ctrl+p",
+            "command_palette",
+            "find",
+            id="app.palette",
+            priority=True,
+            tooltip="Find any tool, resource, prompt, server, call, conversation or action",
+        ),
         Binding("f2", "inbox", "inbox", id="app.inbox", tooltip="What waits for your answer"),
         Binding("g", "grants", "allowed", id="app.grants", tooltip="What runs without asking", show=False),
         Binding("ctrl+l", "reload", "reload", id="app.reload", tooltip="Read the configuration again", show=False),
@@ -131,6 +140,7 @@ class McphostApp(App[None]):
         self.tasks = TasksController(self, host, self.main)
         self.tools = ToolsController(self, host, self.main, self.updater)
         self.traffic = TrafficController(self, host)
+        self._layout = LayoutFile(start.state_folder, host.bus.alarm)
         self._gatherer: EventGatherer | None = None
 
     def set_timer(self, delay: float, callback: TimerCallback | None = None, **options: Any) -> Timer:
@@ -172,11 +182,19 @@ class McphostApp(App[None]):
         self._gatherer = EventGatherer(self.host.bus, self)
         self.approver.attach(self)
         self.call_after_refresh(self.updater.everything)
+        self.run_worker(self._take_layout())
         if self.start.missing is not None:
             words = f"This is the built-in demo. Your own servers go into {show_line(str(self.start.missing), 4096)}"
             self.notify(words, title="No configuration found", timeout=20, markup=False)
         for problem in self.start.problems:
             self.notify(show(problem), title="Configuration", severity="warning", timeout=20, markup=False)
+
+    async def _take_layout(self) -> None:
+        self.main.take_layout(await self._layout.load())
+
+    @on(MainScreen.LayoutChanged)
+    async def _layout_changed(self, event: MainScreen.LayoutChanged) -> None:
+        await self._layout.save(event.layout)
 
     def on_unmount(self) -> None:
         if self._gatherer is not None:

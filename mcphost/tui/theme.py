@@ -39,7 +39,6 @@ PAIRS: Final = (
     ("block-cursor-foreground", "block-cursor-background"),
     ("block-cursor-blurred-foreground", "block-cursor-blurred-background"),
     ("input-cursor-foreground", "input-cursor-background"),
-    ("match-foreground", "match-background"),
 )
 """Text tokens that have one ground of their own."""
 
@@ -74,8 +73,6 @@ def _theme(name: str, *, dark: bool, colors: Mapping[str, str]) -> Theme:
             "block-cursor-blurred-background": panel,
             "block-cursor-blurred-foreground": foreground,
             "block-hover-background": panel,
-            "match-background": colors["warning"],
-            "match-foreground": background,
             "footer-background": surface,
             "footer-foreground": muted,
             "footer-key-foreground": accent,
@@ -177,7 +174,6 @@ SIXTEEN: Final = Theme(
 """The terminal's own sixteen colours: red is kept for danger, so what amber is elsewhere is yellow here."""
 
 THEMES: Final = (DARK, LIGHT, SIXTEEN)
-_MATCH: Final = {"match-background": "ansi_yellow", "match-foreground": "ansi_black"}
 
 
 def theme_for(*, light: bool, sixteen: bool) -> Theme:
@@ -191,13 +187,12 @@ def legible(theme: Theme, variables: Mapping[str, str]) -> dict[str, str]:
     What has enough contrast stays as it is, and so do the terminal's own colours, whose values nobody here knows.
     """
     if theme.ansi:
-        return {**_MATCH, **variables}
+        return dict(variables)
     ours = dict(variables)
     if theme not in THEMES:  # Textual's cursor is as bright as its text, and rows have marks of several colours on it
         cursor = Color.parse(ours["surface"]).blend(Color.parse(ours["accent"]), 0.2)
         ours |= {"block-cursor-background": cursor.hex, "block-cursor-foreground": ours["foreground"]}
         ours |= {"block-cursor-blurred-background": ours["panel"], "text-muted": ours["foreground-muted"]}
-        ours |= {"match-background": ours["warning"], "match-foreground": ours["background"]}
         ours["border"] = ours["accent"]
     for wanted, names, grounds in (
         (TEXT_CONTRAST, TEXTS, GROUNDS),

@@ -63,7 +63,7 @@ async def test_a_link_in_a_resource_is_followed_and_esc_goes_back_over_each_step
 async def test_a_resource_is_read_and_its_text_seen_as_it_was_sent() -> None:
     async with on_stage(size=NARROW) as stage:
         await in_resources(stage, "handbook")
-        await stage.shows("…", "lighthouse://handbook")
+        await stage.shows("The keeper's handbook", "lighthouse://handbook")
         await stage.press("enter")
         await stage.shows("Contents · demo", "The keeper's handbook", "m look", "l links", "esc back")
         await stage.press("m")

@@ -58,7 +58,7 @@ class PartsView(ScrollView, can_focus=True):
         & > .chat--number { color: $text-warning; }
         & > .chat--constant { color: $text-accent; }
         & > .chat--match { background: $warning-muted; color: $text-warning; text-style: underline; }
-        & > .chat--current { background: $match-background; color: $match-foreground; text-style: bold underline; }
+        & > .chat--current { color: $text-warning; text-style: bold reverse; }
         & > .chat--user { color: $text-accent; text-style: bold; }
         & > .chat--model { color: $text-primary; }
         & > .chat--use { color: $text-secondary; }
@@ -252,7 +252,7 @@ class Transcript(PartsView):
         _key("home", "first", "first", "To the beginning"),
         _key("end", "last", "last", "To the end, and follow what comes"),
         _key("enter,space", "fold", "unfold", "Open or fold a call or thoughts", show=True),
-        _key("z", "fold_all", "unfold all", "Open or fold all calls of the conversation"),
+        _key("Z", "fold_all", "unfold all", "Open or fold all calls of the conversation"),
     ]
     HELP = (
         "The conversation: ▌ is you, │ a model, ┆ a tool. ↑ ↓ or j k go from part to part, enter opens a call or\n"

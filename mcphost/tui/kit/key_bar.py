@@ -18,8 +18,11 @@ from textual.geometry import Size
 from textual.screen import Screen
 from textual.widget import Widget
 
-ALWAYS = ("quit", "keys")
-"""Actions whose keys are always shown, at the end of the line."""
+ALWAYS = ("command_palette", "quit", "keys")
+"""What finds everything, the way out, and what explains all keys: they stand at the end of the line."""
+
+ROOM_FOR_ALL = 100
+"""Columns below which the first of them gives way to what works here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +66,8 @@ class KeyLine(Widget):
 
     def _fitting(self) -> Iterator[Key]:
         keys = list(self._keys())
-        always = [key for key in keys if key.action in ALWAYS]
+        last = ALWAYS if self.size.width >= ROOM_FOR_ALL else ALWAYS[1:]
+        always = [key for key in keys if key.action in last]
         room = self.size.width - sum(key.width for key in always)
         for key in keys:
             room -= 0 if key in always else key.width

@@ -44,15 +44,17 @@ class TextView(ScrollView, can_focus=True):
     TextView > .text-view--number { color: $text-warning; }
     TextView > .text-view--constant { color: $text-accent; text-style: bold; }
     TextView > .text-view--match { background: $warning-muted; color: $text-warning; text-style: underline; }
-    TextView > .text-view--current { background: $warning; color: $background; text-style: bold underline; }
+    TextView > .text-view--current {
+        color: $text-warning; text-style: bold reverse;
+    }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         f"text-view--{part}" for part in ("key", "string", "number", "constant", "match", "current")
     }
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("z", "toggle_wrap", "wrap", id="text.wrap", tooltip="Wrap long lines, or scroll sideways"),
+        Binding("W", "toggle_wrap", "wrap", id="text.wrap", tooltip="Wrap long lines, or scroll sideways"),
     ]
-    HELP = "Scroll with the arrows, page up and page down. z wraps long lines or not, / searches, n and N go on."
+    HELP = "Scroll with the arrows, page up and page down. W wraps long lines or not, / searches, n and N go on."
 
     def __init__(
         self,
@@ -173,7 +175,7 @@ class TextView(ScrollView, can_focus=True):
                 style = self.get_component_rich_style(f"text-view--{part}", partial=True)
                 text.stylize(style, len(hang) + max(0, first - start), len(hang) + min(last, end) - start)
         if end < len(full_line) and not self.wraps:
-            text.append(f" ⟨{len(full_line) - end} characters more; z wraps⟩")
+            text.append(f" ⟨{len(full_line) - end} characters more; W wraps⟩")
         return Segment.apply_style(text.render(self.app.console), base)
 
     def _parts(self, line: int, full_line: str) -> Iterator[tuple[int, int, str]]:

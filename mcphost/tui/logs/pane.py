@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
+from textual.message import Message
 
 from mcphost.host.logs import LogBook, LogRecord, LogSource
 from mcphost.protocol.display import show_line
@@ -108,6 +109,9 @@ class LogsPane(Vertical):
     }
     """
 
+    class Warned(Message):
+        """A server logged a warning or worse."""
+
     def __init__(
         self, book: LogBook, *, least: LogLevel = LogLevel.INFO, limit: int = LINES, id: str | None = None
     ) -> None:
@@ -155,6 +159,8 @@ class LogsPane(Vertical):
         if not fresh:
             return
         self._remember(fresh)
+        if any(record.level >= LogLevel.WARNING for record in fresh):
+            self.post_message(self.Warned())
         shown = [record for record in fresh if self.passes(record)]
         self._rows.append(shown)
         self._total += len(fresh)

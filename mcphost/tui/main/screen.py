@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual import on
@@ -24,6 +24,7 @@ from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.error_boundary import ErrorBoundary
 from mcphost.tui.kit.key_bar import KeyLine
 from mcphost.tui.logs.pane import LogsPane
+from mcphost.tui.main.layout import Layout, LogDrawer
 from mcphost.tui.main.top_bar import TopBar
 from mcphost.tui.servers.card import ServerCard
 from mcphost.tui.servers.list import ServersPane
@@ -40,28 +41,37 @@ if TYPE_CHECKING:
 
 Pane = TypeVar("Pane", bound=Widget)
 
-SIDE_BY_SIDE = 130
-"""Columns from which list, form and result are side by side."""
+FOLDED = 100
+"""Columns below which the servers fold to a strip of marks."""
 
-FULL_TAB_NAMES = 78
+SIDE_BY_SIDE = 110
+"""Columns from which a list stands beside what it opens."""
+
+THREE_COLUMNS = 170
+"""Columns from which list, form and result stand side by side."""
+
+FULL_TAB_NAMES = 64
 """Columns from which the full names of all tabs fit beside the servers."""
 
 TAB_NAMES = {
-    "tools": ("Tools", "Tools"),
-    "resources": ("Resources", "Res."),
-    "prompts": ("Prompts", "Pro."),
-    "chat": ("Chat", "Chat"),
-    "calls": ("Calls", "Calls"),
-    "card": ("Server", "Srv."),
-    "traffic": ("Traffic", "Traf."),
+    "tools": ("Tools", "Tools", "t"),
+    "resources": ("Resources", "Res.", "e"),
+    "prompts": ("Prompts", "Pro.", "p"),
+    "chat": ("Chat", "Chat", "f5"),
+    "calls": ("Calls", "Calls", "h"),
+    "card": ("Server", "Srv.", "c"),
+    "traffic": ("Traffic", "Traf.", "f4"),
 }
-"""The label of each tab, and its short form for narrow screens."""
+"""The label of each tab, its short form for narrow screens, and the key that goes there."""
 
 FIRST_FRAME = 0.1
 """Seconds after which the hidden panes are made, so that they do not delay the first frame."""
 
-ROWS_FOR_LOGS = 34
+ROWS_FOR_LOGS = 40
 """Rows from which the log drawer opens without being asked to."""
+
+ROWS_FOR_WARNINGS = 36
+"""Rows from which the log drawer opens when a server warns."""
 
 LEAST_ROWS_FOR_LOGS = 20
 """Rows below which the log drawer stays closed even if the user opened it: the panes need them."""
@@ -71,40 +81,46 @@ class MainScreen(ErrorBoundary, Screen[None]):
     """Arranges the panes. Those that are not seen at first are imported and made when they are needed."""
 
     HELP = (
-        "f5 chat, s servers, t tools, e resources, p prompts, h calls, c card, f3 logs, f4 traffic: go there.\n"
-        "T the tasks that servers keep. "
-        "tab goes on, esc back. ctrl+q leaves mcphost."
+        "The key of a tab is underlined in its name or stands beside it. tab goes to the next pane, esc back.\n"
+        "z gives the focused pane the whole screen, < and > move the border of a list."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f5", "go('chat')", "chat", id="go.chat", tooltip="To the conversation with a model"),
-        Binding("s", "go('servers')", "servers", id="go.servers", tooltip="To the servers"),
-        Binding("t", "go('tools')", "tools", id="go.tools", tooltip="To the tools"),
-        Binding("e", "go('resources')", "resources", id="go.resources", tooltip="To what servers have to read"),
-        Binding("p", "go('prompts')", "prompts", id="go.prompts", tooltip="To the texts servers have ready"),
-        Binding("h", "go('calls')", "calls", id="go.calls", tooltip="To the calls of this run"),
-        Binding("c", "go('card')", "card", id="go.card", tooltip="To the server's card", show=False),
+        Binding("f5", "go('chat')", "chat", id="go.chat", tooltip="Chat with a model"),
+        Binding("s", "go('servers')", "servers", id="go.servers", tooltip="Servers"),
+        Binding("t", "go('tools')", "tools", id="go.tools", tooltip="Tools", show=False),
+        Binding("e", "go('resources')", "resources", id="go.resources", tooltip="Resources", show=False),
+        Binding("p", "go('prompts')", "prompts", id="go.prompts", tooltip="Prompts", show=False),
+        Binding("h", "go('calls')", "calls", id="go.calls", tooltip="Calls of this run"),
+        Binding("c", "go('card')", "card", id="go.card", tooltip="The chosen server", show=False),
         Binding("f3", "logs", "logs", id="go.logs", tooltip="Open the logs and go there, or close them"),
-        Binding("T", "tasks", "tasks", id="go.tasks", tooltip="The tasks servers keep: calls they answer later"),
-        Binding("f4", "traffic", "traffic", id="go.traffic", tooltip="To the traffic, from a call to what it sent"),
+        Binding("T", "tasks", "tasks", id="go.tasks", tooltip="Tasks: calls that servers answer later"),
+        Binding("f4", "traffic", "traffic", id="go.traffic", tooltip="Traffic; from a call, its messages"),
+        Binding("z", "zoom", "zoom", id="layout.zoom", tooltip="Give the focused pane the whole screen, and back"),
+        Binding("less_than_sign", "divide(-1)", "narrower list", id="layout.narrower", show=False),
+        Binding("greater_than_sign", "divide(1)", "wider list", id="layout.wider", show=False),
     ]
 
     DEFAULT_CSS = """
     MainScreen {
         layout: vertical;
         #body { height: 1fr; }
-        ServersPane { width: 28; height: 100%; }
-        &.-narrow ServersPane { width: 20; }
+        ServersPane { width: 26; height: 100%; }
+        &.-narrow ServersPane { width: 6; }
+        &.-narrow ServersPane:focus-within { width: 26; }
         &.-narrow.-traffic ServersPane, &.-narrow.-chat ServersPane { display: none; }
+        &.-zoom-work ServersPane, &.-zoom-work LogsPane { display: none; }
+        &.-zoom-logs #body { display: none; }
+        &.-zoom-logs LogsPane { height: 1fr; max-height: 100%; }
         TabbedContent { width: 1fr; height: 100%; }
         TabPane { padding: 0; }
         Tabs { height: 1; }
         Tab { height: 1; }
         &.-tight Tab { padding: 0 1 0 0; }
         Tab { color: $foreground-muted; opacity: 100%; }
-        Tab.-active { color: $text-accent; text-style: bold underline; }
+        Tab.-active { color: $text-accent; background: $block-cursor-background; text-style: bold; }
         Underline { display: none; }
-        LogsPane { height: 32%; min-height: 6; }
+        LogsPane { height: 32%; min-height: 6; max-height: 14; }
         &.-no-logs LogsPane { display: none; }
     }
     """
@@ -124,6 +140,12 @@ class MainScreen(ErrorBoundary, Screen[None]):
     class ChatOpened(Message):
         """The chat's tab was opened."""
 
+    @dataclass
+    class LayoutChanged(Message):
+        """The user divided the screen in another way."""
+
+        layout: Layout
+
     def __init__(self, host: Host, welcome: str) -> None:
         super().__init__()
         self._host = host
@@ -134,7 +156,9 @@ class MainScreen(ErrorBoundary, Screen[None]):
         self.traffic: TrafficPane | None = None
         self.single = False
         """Must a pane show one part at a time?"""
-        self._log_panel: str = host.config.ui.log_panel
+        self._layout = Layout(logs=host.config.ui.log_panel)
+        self._warned = False
+        self._zoomed = False
         self.top_line = TopBar()
         self.servers = ServersPane()
         self.tools = ToolsPane(host, welcome)
@@ -153,7 +177,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         with Horizontal(id="body"):
             yield self.servers
             with TabbedContent(id="work-tabs"):
-                for name, (full, short) in TAB_NAMES.items():
+                for name, (full, short, _) in TAB_NAMES.items():
                     with TabPane(short if self.has_class("-tight") else full, id=name):
                         if name == "tools":
                             yield self.tools
@@ -227,32 +251,76 @@ class MainScreen(ErrorBoundary, Screen[None]):
         self._arrange(event.size)
 
     def _arrange(self, size: Size) -> None:
-        self.set_class(size.width < 100, "-narrow")
+        self.set_class(size.width < FOLDED, "-narrow")
         self.set_class(size.width < FULL_TAB_NAMES, "-tight")
         self._label_tabs()
-        self.single = size.width < SIDE_BY_SIDE or size.height < 24
+        self.single = self._zoomed or size.width < SIDE_BY_SIDE or size.height < 24
+        self.tools.set_wide(size.width >= THREE_COLUMNS)
         for pane in (self.tools, self.resources, self.prompts):
             if pane is not None:
                 pane.set_single(self.single)
+        self._divide()
         self._arrange_logs(size)
+
+    def take_layout(self, layout: Layout) -> None:
+        """Divide the screen as it was in an earlier run; what the configuration says of the logs comes first."""
+        logs = layout.logs if self._layout.logs == "auto" else self._layout.logs
+        self._layout = replace(layout, logs=logs)
+        self._divide()
+        self._arrange_logs(self.app.size)
+
+    @on(PaneMade)
+    def _divide(self) -> None:
+        for pane in (self.tools, self.resources, self.prompts):
+            if pane is not None:
+                pane.list.styles.width = "100%" if self.single else f"{self._layout.list_share}%"
+
+    def _keep(self, layout: Layout) -> None:
+        self._layout = layout
+        self.post_message(self.LayoutChanged(layout))
+
+    def action_divide(self, steps: int) -> None:
+        """Make the list wider or narrower."""
+        self._keep(self._layout.divided(steps))
+        self._divide()
+
+    def action_zoom(self) -> None:
+        """Give the pane that has the focus all of the screen; give the room back."""
+        self._zoomed = not self._zoomed
+        logs = self.logs.has_focus_within
+        self.set_class(self._zoomed and logs, "-zoom-logs")
+        self.set_class(self._zoomed and not logs, "-zoom-work")
+        self._arrange(self.app.size)
+
+    def _end_zoom(self) -> None:
+        if self._zoomed:
+            self.action_zoom()
 
     def _arrange_logs(self, size: Size) -> None:
         """Open the log drawer if there is room for it and no chat is shown."""
         if not self.logs.has_focus_within:
-            least = {"open": LEAST_ROWS_FOR_LOGS, "auto": ROWS_FOR_LOGS}.get(self._log_panel)
+            unasked = ROWS_FOR_WARNINGS if self._warned else ROWS_FOR_LOGS
+            least = {"open": LEAST_ROWS_FOR_LOGS, "auto": unasked}.get(self._layout.logs)
             has_room = least is not None and size.height >= least and not self.has_class("-chat")
             self.set_class(not has_room, "-no-logs")
 
-    def set_log_panel(self, wanted: str) -> None:
+    def set_log_panel(self, wanted: LogDrawer) -> None:
         """Open or close the log panel as ``[ui] log_panel`` says."""
-        self._log_panel = wanted
+        self._layout = replace(self._layout, logs=wanted)
         self._arrange_logs(self.size)
+
+    @on(LogsPane.Warned)
+    def _server_warned(self) -> None:
+        self._warned = True
+        self._arrange_logs(self.app.size)
 
     @property
     def logs_open(self) -> bool:
         return not self.has_class("-no-logs")
 
     def action_go(self, where: str) -> None:
+        if where == "servers" or self.has_class("-zoom-logs"):
+            self._end_zoom()
         if where == "servers":
             self.remove_class("-traffic", "-chat")
             self._arrange_logs(self.app.size)
@@ -324,6 +392,8 @@ class MainScreen(ErrorBoundary, Screen[None]):
         (await made()).focus_list()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "divide":
+            return not self.single
         return self._has_tasks if action == "tasks" else True
 
     def servers_changed(self) -> None:
@@ -345,19 +415,33 @@ class MainScreen(ErrorBoundary, Screen[None]):
     def _label_tabs(self) -> None:
         for tab in self.query(Tab):
             name = (tab.id or "").rpartition("-")[2]
-            count = 0 if self.has_class("-narrow") else self._counts.get(name, 0)
-            full, short = TAB_NAMES[name]
-            label = Content(short if self.has_class("-tight") else f"{full} {count:,}" if count else full)
+            label = self._tab_label(name)
             if tab.label != label:
                 tab.label = label
 
+    def _tab_label(self, name: str) -> Content:
+        """The name, its key underlined or, where there is room, beside it, and how many there are."""
+        full, short, key = TAB_NAMES[name]
+        if self.has_class("-tight"):
+            return Content(short)
+        label, place = Content(full), full.lower().find(key)
+        if place >= 0:
+            label = label.stylize("underline", place, place + 1)
+        elif self.app.size.width >= SIDE_BY_SIDE:
+            label = Content.assemble(label, (f" {key}", "dim"))
+        count = self._counts.get(name, 0)
+        return Content.assemble(label, f" {count:,}") if count else label
+
     def action_logs(self) -> None:
+        if self.has_class("-zoom-work"):
+            self._end_zoom()
         if self.logs_open and self.logs.has_focus_within:
-            self._log_panel = "closed"
+            self._end_zoom()
+            self._keep(replace(self._layout, logs="closed"))
             self.set_class(True, "-no-logs")
             self.action_go("tools")
         else:
-            self._log_panel = "open"
+            self._keep(replace(self._layout, logs="open"))
             self.set_class(False, "-no-logs")
             self.logs.focus_rows()
 

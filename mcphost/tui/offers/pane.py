@@ -91,7 +91,7 @@ class OfferPane(Container, Generic[Offered]):
     DEFAULT_CSS = """
     OfferPane {
         layout: horizontal;
-        & > FilteredOffers { width: 42%; height: 100%; }
+        & > FilteredOffers { width: 40%; height: 100%; }
         & > .bench { width: 1fr; height: 100%; }
         &.-single > FilteredOffers { width: 100%; display: none; }
         &.-single.-list > FilteredOffers { display: block; }

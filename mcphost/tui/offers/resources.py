@@ -101,7 +101,14 @@ class ResourceList(FilteredOffers[AnyResource]):
         "/ is a folder. o sorts by when they last changed, by how much they matter, or as listed, as the server says."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("o", "sort", "order", id="resources.sort", tooltip="Sort by last change, by importance, or as listed"),
+        Binding(
+            "o",
+            "sort",
+            "order",
+            id="resources.sort",
+            show=False,
+            tooltip="Sort by last change, by importance, or as listed",
+        ),
     ]
 
     def __init__(self) -> None:

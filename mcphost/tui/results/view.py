@@ -347,7 +347,7 @@ class ResultView(Vertical):
     """
     HELP = (
         "What a call brought. 1 to 4 or left and right change between its content, the structured content, the raw "
-        "JSON and the call itself. The arrows go from block to block, m shows a text as it was sent, z wraps long "
+        "JSON and the call itself. The arrows go from block to block, m shows a text as it was sent, W wraps long "
         "lines or not, / searches and n goes on. y copies what is shown, w saves it, o opens it with a program of the "
         "desktop after a question. enter shows a picture large, i draws pictures or only names them. While a call "
         "runs, esc or x cancels it."
@@ -366,7 +366,7 @@ class ResultView(Vertical):
     ]  # fmt: skip
 
     def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+        super().__init__(id=id, classes="-empty")
         self.call: ToolCall | None = None
         self.tab = Tab.CONTENT
         self._shown_state: CallState | None = None
@@ -388,6 +388,7 @@ class ResultView(Vertical):
     def show_call(self, call: ToolCall | None) -> None:
         """Show another call, or none."""
         self.call, self.tab = call, Tab.CONTENT
+        self.set_class(call is None, "-empty")
         if self.is_mounted:
             self._rebuild()
 

@@ -19,6 +19,9 @@ from mcphost.tui.kit.marks import SERVER_MARKS
 from mcphost.tui.kit.messages import LogLevelRequested, SignInRequested
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
+FOLDED = 8
+"""Columns below which a row is the mark of its state."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServerRow:
@@ -155,6 +158,9 @@ def _name(row: ServerRow) -> str | None:
 
 
 def _row(row: ServerRow, width: int) -> Content:
+    if width < FOLDED:
+        mark, style = SERVER_MARKS[row.connection.state] if row.connection else ("∑", "$foreground-muted")
+        return Content.styled(mark, style)
     if row.connection is None:
         count = str(row.tools)
         total = Cell(count, "$foreground-muted", len(count), len(count), "right")

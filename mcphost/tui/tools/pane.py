@@ -17,7 +17,7 @@ from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.protocol.models.tools import Tool
 from mcphost.tui.kit.ranking import SearchText
-from mcphost.tui.kit.rows import Cell, columns
+from mcphost.tui.kit.rows import Cell, RowList, columns
 from mcphost.tui.offers.list import FilteredOffers
 
 if TYPE_CHECKING:
@@ -72,12 +72,15 @@ class ToolsPane(Container):
     DEFAULT_CSS = """
     ToolsPane {
         layout: horizontal;
-        ToolList { width: 38%; height: 100%; }
+        ToolList { width: 40%; height: 100%; }
         Workbench { width: 1fr; height: 100%; }
         ToolForm { height: 1fr; }
-        ResultView { height: 1fr; }
-        &.-form ToolForm { height: 3fr; }
-        &.-result ResultView { height: 3fr; }
+        ResultView { height: 1fr; &.-empty { display: none; } }
+        &.-form ToolForm { height: 2fr; }
+        &.-result ResultView { height: 2fr; }
+        &.-wide Workbench { layout: horizontal; }
+        &.-wide ToolForm { height: 100%; width: 2fr; }
+        &.-wide ResultView { height: 100%; width: 3fr; }
         &.-single ToolList { width: 100%; display: none; }
         &.-single Workbench { width: 100%; }
         &.-single ToolForm, &.-single ResultView { display: none; }
@@ -126,6 +129,10 @@ class ToolsPane(Container):
         """Show one part at a time, or all."""
         self.set_class(single, "-single")
 
+    def set_wide(self, wide: bool) -> None:
+        """Show the result beside the form, or below it."""
+        self.set_class(wide, "-wide")
+
     def show_tools(self, offered: Sequence[CatalogTool], server: str | None) -> None:
         self.list.show_offers(offered, server)
 
@@ -150,6 +157,12 @@ class ToolsPane(Container):
         await bench.load(offered, arguments)
         self._go("form")
         bench.form.focus_first()
+
+    @on(RowList.Highlighted)
+    def _highlighted(self, event: RowList.Highlighted[CatalogTool]) -> None:
+        """Beside the list there is room for what the tool under the cursor is."""
+        if self._bench is not None and self._step == "list" and event.item is not None:
+            self._bench.preview(event.item)
 
     @on(ToolList.Chosen)
     async def _chosen(self, event: ToolList.Chosen) -> None:

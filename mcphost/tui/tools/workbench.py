@@ -17,6 +17,9 @@ from mcphost.tui.forms.schema_form import FormState, SchemaForm
 from mcphost.tui.results.view import ResultView
 
 NO_TOOL = "Choose a tool and press enter: its description and its form appear here."
+MOST_ARGUMENTS = 40
+"""Arguments that are named before the form is opened."""
+
 KEPT_FORMS = 50
 """Tools whose form is remembered."""
 
@@ -46,6 +49,13 @@ class ToolForm(Vertical):
         with VerticalScroll(id="about", can_focus=False):
             yield self._about
         yield self.form
+
+    def preview(self, offered: CatalogTool) -> None:
+        """What the server says, and the names of the arguments."""
+        self.show_about(offered)
+        self._about.update(Content("\n\n").join([_about(offered), _arguments(offered)]))
+        self.add_class("-none")
+        self.form.display = False
 
     def show_about(self, offered: CatalogTool) -> None:
         self.border_title = Content(f"{offered.server} › {show_line(offered.tool.name, 60)}")
@@ -81,6 +91,12 @@ class Workbench(Vertical):
         if arguments is None and offered.key in self._forms:
             self.form.restore(self._forms[offered.key])
 
+    def preview(self, offered: CatalogTool) -> None:
+        """Show what a tool is and takes; its form comes when it is chosen."""
+        self._keep_form()
+        self.offered = None
+        self.tool.preview(offered)
+
     def _keep_form(self) -> None:
         if self.offered is None:
             return
@@ -88,6 +104,26 @@ class Workbench(Vertical):
         self._forms[self.offered.key] = self.form.state()
         while len(self._forms) > KEPT_FORMS:
             del self._forms[next(iter(self._forms))]
+
+
+def _arguments(offered: CatalogTool) -> Content:
+    """What can be filled in, required arguments first, and what enter does."""
+    schema = offered.tool.input_schema
+    properties, required = schema.get("properties"), schema.get("required")
+    properties = properties if isinstance(properties, dict) else {}
+    names = list(properties)[:MOST_ARGUMENTS]
+    needed = set(required) if isinstance(required, list) else set()
+    if not names:
+        return Content.assemble(("enter", "bold $text-accent"), " runs it: it takes no arguments")
+    listed = [
+        Content.assemble(show_line(name, 60), ("*" if name in needed else "", "bold $text-warning"))
+        for name in sorted(names, key=lambda name: name not in needed)
+    ]
+    more = f" and {len(properties) - len(names):,} more" if len(properties) > len(names) else ""
+    keys = Content.assemble(
+        ("enter", "bold $text-accent"), " opens the form   ", ("d", "bold $text-accent"), " shows the definition"
+    )
+    return Content.assemble(("arguments  ", "$foreground-muted"), Content(" · ").join(listed), more, "\n\n", keys)
 
 
 def _about(offered: CatalogTool) -> Content:

@@ -39,7 +39,7 @@ class FrameLayout(NamedTuple):
 class FrameText(TextView):
     """JSON and HTTP headers are coloured."""
 
-    HELP = "The frame's text. v shows it as it came, / searches, n goes on, z wraps long lines or not, esc goes back."
+    HELP = "The frame's text. v shows it as it came, / searches, n goes on, W wraps long lines or not, esc goes back."
     is_json = False
     is_head = False
 

@@ -318,7 +318,7 @@ async def test_what_was_being_written_comes_back_when_a_message_was_changed_or_t
         assert stage.chat.branch_of is not None
 
 
-@pytest.mark.parametrize(("columns", "beside"), [(120, False), (136, False), (140, True)])
+@pytest.mark.parametrize(("columns", "beside"), [(120, False), (134, False), (140, True)])
 async def test_the_tally_stands_beside_only_where_the_conversation_keeps_72_columns(columns: int, beside: bool) -> None:
     async with chatting(servers={}, size=(columns, 36)) as stage:
         assert stage.pane.side.display is beside
@@ -412,7 +412,7 @@ async def test_what_a_model_says_stays_behind_its_bar_and_commands_nothing() -> 
         await stage.say("use it")
         await stage.rest()
         await stage.shows("not run")
-        await stage.press("escape", "z", "home")
+        await stage.press("escape", "Z", "home")
         for line in stage.text.split("\n"):
             assert all(each.isprintable() for each in line), line
             assert "you said yes" not in line or line.startswith(("│", "┆", "▸"))

@@ -35,7 +35,7 @@ async def test_an_address_that_a_model_or_a_tool_shows_as_a_picture_is_not_fetch
             await stage.say("draw")
             await stage.rest()
             await stage.shows("[image: chart]", "q=secret")
-            await stage.press("escape", "z")
+            await stage.press("escape", "Z")
             await stage.pilot.pause()
         assert web.visits == []
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from rich.cells import cell_len
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 
 from mcphost.protocol.display import show
 from mcphost.tui.kit.json_text import json_lines, json_spans, parse
@@ -10,10 +10,9 @@ from mcphost.tui.kit.markdown import looks_like_markdown, render_markdown
 from mcphost.tui.kit.search import SearchArea
 from mcphost.tui.kit.text_view import TextView, wrap_line
 from tests.conftest import LoopWatchdog
-from tests.tui.themed import ThemedApp
 
 
-class Reading(ThemedApp):
+class Reading(App[None]):
     def __init__(self, view: TextView) -> None:
         super().__init__()
         self.animation_level = "none"
@@ -71,7 +70,7 @@ async def test_a_line_longer_than_the_screen_wraps_or_scrolls_sideways() -> None
     async with app.run_test(size=(82, 10)) as pilot:
         await pilot.pause()
         assert app.rows[:3] == ["a" * 80, "a" * 20 + "END", "next"]
-        await pilot.press("z")
+        await pilot.press("W")
         assert app.rows[:2] == ["a" * 80, "next"]
         app.view.scroll_to(x=23, animate=False)
         await pilot.pause()

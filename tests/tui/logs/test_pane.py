@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding
 from textual.message import Message
 from textual.pilot import Pilot
@@ -22,7 +22,6 @@ from mcphost.tui.logs.dialogs import LogDetail, text_view
 from mcphost.tui.logs.filter import FilterError, parse_filter
 from mcphost.tui.logs.pane import LogsPane
 from tests.tui.stage import echo, on_stage
-from tests.tui.themed import ThemedApp
 
 RECORDS = (
     LogRecord(1, 0.0, "db", LogSource.SERVER, LogLevel.WARNING, "slow Query: 12 ms", "db.pool", 12),
@@ -115,7 +114,7 @@ class CountingPane(LogsPane):
         return super().row(record, width)
 
 
-class Logs(ThemedApp):
+class Logs(App[None]):
     """The pane as the whole screen; records its messages."""
 
     def __init__(self, limit: int = 1000) -> None:

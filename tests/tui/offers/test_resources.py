@@ -24,7 +24,6 @@ from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.offers.resources import ResourcesPane
 from mcphost.tui.results.reading import PaneReading, ReadingView
 from tests.tui.stage import NARROW, WIDE, Stage, on_stage, server, servers
-from tests.tui.themed import ThemedApp
 
 pytestmark = pytest.mark.slow
 SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
@@ -227,7 +226,7 @@ async def test_a_file_saved_has_a_name_of_ours(tmp_path: Path, monkeypatch: pyte
     assert saved.read_bytes().startswith(b"\x89PNG")
 
 
-class Alone(ThemedApp):
+class Alone(App[None]):
     def __init__(self, make: Callable[[], Widget]) -> None:
         super().__init__()
         self.make, self.requested = make, list[tuple[str, Mapping[str, str]]]()

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.message import Message
 from textual.pilot import Pilot
 
@@ -32,7 +32,6 @@ from mcphost.tui.results.failure import failure_of
 from mcphost.tui.results.view import ResultView, progress_line
 from tests.conftest import LoopWatchdog, Until
 from tests.tui.results.test_media import PNG, WAV
-from tests.tui.themed import ThemedApp
 
 
 class Clock:
@@ -43,7 +42,7 @@ class Clock:
         return self.now
 
 
-class Stage(ThemedApp):
+class Stage(App[None]):
     """The pane of a result; records its messages."""
 
     def __init__(self) -> None:

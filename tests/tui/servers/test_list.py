@@ -68,7 +68,8 @@ async def test_twenty_servers_are_walked_through_on_a_small_screen() -> None:
     names = [f"server-{number:02}" for number in range(20)]
     config = servers(**{name: server("echo.py", start="manual") for name in names})
     async with on_stage(config, size=NARROW) as stage:
-        await stage.shows("server-00", "20 stopped")
+        await stage.shows("∑", "◌", "20 stopped")
+        assert "server-00" not in stage.text
         await stage.press("s", "end")
         await stage.shows("server-19")
         assert stage.app.main.servers.chosen == "server-19"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.message import Message
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
@@ -26,12 +26,11 @@ from mcphost.tui.traffic.list import TrafficFeed
 from mcphost.tui.traffic.open import OpenTrafficScreen
 from mcphost.tui.traffic.pane import TrafficPane
 from tests.tui.stage import NARROW, WIDE, echo, on_stage
-from tests.tui.themed import ThemedApp
 
 SECRET = "hunter2-hunter2"
 
 
-class Passing(ThemedApp):
+class Passing(App[None]):
     """The pane as the whole screen; records its messages."""
 
     def __init__(self) -> None:

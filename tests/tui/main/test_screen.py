@@ -1,0 +1,117 @@
+"""How the main screen uses the room there is, at each size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mcphost.tui.tools.workbench import Workbench
+from tests.tui.stage import Stage, on_stage
+
+pytestmark = pytest.mark.slow
+
+
+async def after_a_call(stage: Stage) -> Workbench:
+    await stage.ready()
+    await stage.open_tool("ships_in_sight")
+    await stage.press("ctrl+r")
+    await stage.call_dialog()
+    await stage.press("y")
+    await stage.ended()
+    return await stage.app.main.tools.bench()
+
+
+@pytest.mark.parametrize(("columns", "beside"), [(109, False), (110, True), (170, True)])
+async def test_a_list_stands_beside_what_it_opens_where_there_is_room(columns: int, beside: bool) -> None:
+    async with on_stage(size=(columns, 30)) as stage:
+        bench = await after_a_call(stage)
+        assert (stage.app.main.tools.list.region.width > 0) is beside
+        assert (bench.tool.region.width > 0) is beside
+        assert bench.result.region.width > 0
+
+
+async def test_the_result_stands_beside_the_form_on_a_wide_screen_and_below_it_on_another() -> None:
+    async with on_stage(size=(170, 40)) as stage:
+        bench = await after_a_call(stage)
+        assert bench.result.region.y == bench.tool.region.y
+        await stage.pilot.resize_terminal(169, 40)
+        await stage.until(lambda _: bench.result.region.y == bench.tool.region.bottom)
+
+
+async def test_the_servers_fold_to_a_strip_of_marks_until_they_have_the_focus() -> None:
+    async with on_stage(size=(80, 24)) as stage:
+        await stage.ready()
+        servers = stage.app.main.servers
+        assert servers.region.width == 6
+        await stage.press("s")
+        await stage.until(lambda _: servers.region.width == 26)
+        await stage.shows("all servers", "● demo")
+        await stage.press("t")
+        await stage.until(lambda _: servers.region.width == 6)
+
+
+async def test_the_tool_under_the_cursor_is_described_beside_the_list() -> None:
+    async with on_stage(size=(120, 36)) as stage:
+        await stage.ready()
+        await stage.app.main.tools.bench()
+        await stage.press("t", "down", "up")
+        await stage.shows("Lists the ships that can be seen from the gallery", "arguments  kind · within_miles")
+        await stage.press("down", "down")
+        await stage.shows("Paints the lighthouse from the sea", "enter opens the form")
+
+
+async def test_z_gives_a_pane_the_whole_screen_and_takes_it_back() -> None:
+    async with on_stage(size=(140, 44)) as stage:
+        await stage.ready()
+        main = stage.app.main
+        await stage.press("t", "z")
+        await stage.until(lambda _: main.tools.list.region.width == 140 and not main.servers.display)
+        assert main.logs.region.height == 0
+        await stage.press("z")
+        await stage.until(lambda _: main.tools.list.region.width < 60 and main.servers.display)
+        await stage.press("f3", "z")
+        await stage.until(lambda _: main.logs.region.height > 35)
+        await stage.press("t")
+        await stage.until(lambda _: main.logs.region.height <= 14 and main.tools.region.height > 20)
+
+
+@pytest.mark.parametrize(("rows", "is_open"), [(35, False), (36, True)])
+async def test_the_log_drawer_opens_when_a_server_warns(rows: int, is_open: bool) -> None:
+    async with on_stage(size=(120, rows)) as stage:
+        await stage.ready()
+        main = stage.app.main
+        assert not main.logs_open
+        await stage.open_tool("brew_storm")
+        await stage.press("ctrl+r")
+        await stage.call_dialog()
+        await stage.press("y")
+        await stage.ended()
+        await stage.until(lambda _: main.logs_open is is_open)
+        await stage.press("f5")
+        await stage.until(lambda _: not main.logs_open)
+
+
+async def test_the_size_of_the_list_and_the_log_drawer_are_as_they_were_left(tmp_path: Path) -> None:
+    async with on_stage(state=tmp_path, size=(140, 44)) as stage:
+        await stage.ready()
+        main = stage.app.main
+        assert main.logs_open
+        before = main.tools.list.region.width
+        await stage.press("t", "greater_than_sign", "greater_than_sign")
+        await stage.until(lambda _: main.tools.list.region.width > before + 8)
+        wider = main.tools.list.region.width
+        await stage.press("f3", "f3")
+        await stage.until(lambda _: not main.logs_open)
+        await stage.until(lambda _: 'logs = "closed"' in (tmp_path / "layout.toml").read_text())
+    async with on_stage(state=tmp_path, size=(140, 44)) as stage:
+        await stage.ready()
+        await stage.until(lambda app: app.main.tools.list.region.width == wider and not app.main.logs_open)
+
+
+@pytest.mark.parametrize("content", ['list_share = "wide"\nlogs = 3\n', "list_share = 7\n", "not TOML"])
+async def test_a_layout_that_makes_no_sense_is_not_taken(content: str, tmp_path: Path) -> None:
+    (tmp_path / "layout.toml").write_text(content)
+    async with on_stage(state=tmp_path, size=(140, 36)) as stage:
+        await stage.ready()
+        assert 40 <= stage.app.main.tools.list.region.width <= 50
