@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from mcphost import __version__
+from mcphost.cli.output import KINDS
 from mcphost.cli.parser import parse
 from mcphost.config import Config, load
 from mcphost.protocol.schema.validation import DIALECTS
@@ -79,12 +80,24 @@ def test_every_command_is_documented(capsys: pytest.CaptureFixture[str]) -> None
     assert [command for command in commands if f"mcphost {command}" not in README] == []
 
 
-def test_the_configuration_that_is_shown_is_one(tmp_path: Path) -> None:
-    (text, *_) = re.findall(r"^```toml\n(.+?)^```", README, re.MULTILINE | re.DOTALL)
+SHOWN = [
+    text for text in re.findall(r"^```toml\n(.+?)^```", README, re.MULTILINE | re.DOTALL) if "[[answer]]" not in text
+]
+
+
+@pytest.mark.parametrize("text", SHOWN)
+def test_every_configuration_that_is_shown_is_one(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.toml").write_text(text)
     loaded = load(tmp_path / "config.toml")
     assert not loaded.problems
-    assert loaded.config.servers["git"].tools["git_reset"].approval == "deny"
+    assert loaded.config.servers or loaded.config.models
+
+
+def test_every_kind_of_error_is_documented() -> None:
+    kinds = {kind for _, kind in KINDS} | {"not_connected", "internal", "stopped"}
+    listed = re.search(r"^`kind` is (.+?)\. Some", README, re.MULTILINE | re.DOTALL)
+    assert listed is not None
+    assert set(re.findall(r"`(\w+)`", listed[1])) == kinds
 
 
 def test_the_library_is_used_as_documented() -> None:

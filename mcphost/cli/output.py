@@ -10,6 +10,7 @@ import os
 import select
 import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -94,7 +95,7 @@ def exit_for(error: McphostError) -> Exit:
     return next((code for kinds, code in _EXITS if isinstance(error, kinds)), Exit.NOT_CONNECTED)
 
 
-_KINDS: Final[tuple[tuple[type[McphostError], str], ...]] = (
+KINDS: Final[tuple[tuple[type[McphostError], str], ...]] = (
     (Declined, "declined"),
     (RequestTimeout, "timed_out"),
     (ServerError, "server_error"),
@@ -109,6 +110,7 @@ _KINDS: Final[tuple[tuple[type[McphostError], str], ...]] = (
     (SignInFailed, "sign_in"),
     (PeerError, "protocol_violation"),
 )
+"""The ``kind`` of each error with ``--json``; all others are ``not_connected``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ class ErrorReport:
     @classmethod
     def of(cls, error: McphostError, message: str = "", *, advice: str = "") -> ErrorReport:
         """The report on an exception; ``message`` replaces its own."""
-        kind = next((kind for of, kind in _KINDS if isinstance(error, of)), "not_connected")
+        kind = next((kind for of, kind in KINDS if isinstance(error, of)), "not_connected")
         return cls(kind, message or str(error), exit_for(error), advice, dict(_details(error)))
 
     def as_object(self) -> dict[str, Any]:
@@ -207,8 +209,16 @@ def remark(text: str) -> None:
     else:
         line = show_line(text, MESSAGE_CHARACTERS)
         if is_terminal(sys.stderr):  # it may quote others, whose words must not stand at the start of a line
-            line = behind_margin(line, size(sys.stderr)[0], " " * len(SPEAKER)).strip()
+            line = _wrapped(line, size(sys.stderr)[0])
         _to_stderr(f"{SPEAKER}{line}")
+
+
+def _wrapped(line: str, width: int) -> str:
+    """A line, broken before words where possible, with its further lines as far in as its first."""
+    indent = " " * len(SPEAKER)
+    if line.isascii():
+        return textwrap.fill(line, width - len(SPEAKER), break_on_hyphens=False).replace("\n", f"\n{indent}")
+    return behind_margin(line, width, indent).strip()
 
 
 def report(error: ErrorReport) -> None:

@@ -66,7 +66,7 @@ def test_a_remark_that_wraps_on_a_terminal_keeps_its_margin(
     """What it quotes could else stand where mcphost's own words begin."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "30")
-    remark("it said: " + "x" * 12 + "mcphost: all is well")
+    remark("it said: " + "x" * 12 + " mcphost: all is well")
     assert capsys.readouterr().err == "mcphost: it said: xxxxxxxxxxxx\n         mcphost: all is well\n"
 
 
