@@ -80,12 +80,12 @@ def question_lines(question: ToolCallQuestion) -> Iterator[str]:
 
 def _facts(question: ToolCallQuestion, width: int) -> Iterator[str]:
     if question.origin != "you":
-        yield from labelled("wanted by", show_line(question.origin), width)
+        yield from labelled("asked by", show_line(question.origin), width)
     yield from labelled("server", question.server, width)
-    yield from labelled("runs", show_line(question.identity, NO_CUT), width)
+    yield from labelled("sent to", show_line(question.identity, NO_CUT), width)
     yield from labelled("tool", show_name(question.tool.name), width)
     yield from labelled("server says", ", ".join(question.tool.claims) or "nothing", width)
-    yield from labelled("asked as", question.rule, width)
+    yield from labelled("rule", question.rule, width)
     if question.note:
         yield from labelled("note", show_line(question.note), width)
     if question.approval.differences:

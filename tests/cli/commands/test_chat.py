@@ -167,7 +167,7 @@ def test_a_person_at_the_terminal_is_asked_and_may_say_why_not(
     with model(tmp_path, ECHO, OK) as (words, web):
         with Terminal([sys.executable, "-m", "mcphost", *words, "say it"]) as terminal:
             screen = terminal.wait_for("or why not]")
-            assert all(part in screen for part in ("wanted by   big", '"text": "loud"', 'Let big run "echo" on echo?'))
+            assert all(part in screen for part in ("asked by    big", '"text": "loud"', 'Let big run "echo" on echo?'))
             terminal.press(typed)
             terminal.wait_for("so be it")
             assert terminal.wait_exit() == code
