@@ -178,15 +178,15 @@ def until() -> Until:
 class LoopWatchdog:
     """Asks the event loop for a sign of life every 20 ms, from a thread, and keeps the longest wait for one.
 
-    Time in which others had the processor does not count, so that a limit means the same on a busy machine: what counts
-    is what the loop's thread used, and what it slept through.
+    Time in which the loop's thread was ready to run and others had the processor does not count, so that a limit means
+    the same on a busy machine: what counts is what the thread used, and what it slept through.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.longest = 0.0
         """Seconds."""
         self._loop = loop
-        self._clock = time.pthread_getcpuclockid(threading.get_ident()) if sys.platform == "linux" else None
+        self._clock = _ThreadClock()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
@@ -194,33 +194,50 @@ class LoopWatchdog:
     def stop(self) -> None:
         self._ended.set()
         self._thread.join()
+        self._clock.close()
 
     def _watch(self) -> None:
         while not self._ended.wait(0.02):
             self._ask()
 
     def _ask(self) -> None:
-        waited, answered, wall, used = 0.0, _Sign(), time.monotonic(), self._used()
+        answered, asked = _SignOfLife(self._clock), self._clock.now()
         self._loop.call_soon_threadsafe(answered.give)
         while not answered.wait(0.02) and not self._ended.is_set():
-            wall, used, wall_before, used_before = time.monotonic(), self._used(), wall, used
-            asleep = used - used_before < (wall - wall_before) / 50
-            waited += wall - wall_before if asleep else used - used_before
-            self.longest = max(self.longest, waited)
-        if answered.is_set():
-            self.longest = max(self.longest, waited + answered.used - used)
-
-    def _used(self) -> float:
-        return time.monotonic() if self._clock is None else time.clock_gettime(self._clock)
+            pass
+        self.longest = max(self.longest, (answered.at if answered.is_set() else self._clock.now()) - asked)
 
 
-class _Sign(threading.Event):
-    """A sign of life of a thread, and what it had used when it gave it."""
+class _ThreadClock:
+    """Seconds without those in which the thread that made the clock waited for a processor, which Linux counts."""
 
-    used = 0.0
+    def __init__(self) -> None:
+        self._counts = None
+        with suppress(OSError):
+            self._counts = os.open(f"/proc/self/task/{threading.get_native_id()}/schedstat", os.O_RDONLY)
+
+    def now(self) -> float:
+        waited = 0.0
+        if self._counts is not None:
+            waited = int(os.pread(self._counts, 100, 0).split()[1]) / 1e9
+        return time.monotonic() - waited
+
+    def close(self) -> None:
+        if self._counts is not None:
+            os.close(self._counts)
+            self._counts = None
+
+
+class _SignOfLife(threading.Event):
+    """A sign of life of a thread, and what its clock said then."""
+
+    def __init__(self, clock: _ThreadClock) -> None:
+        super().__init__()
+        self._clock = clock
+        self.at = 0.0
 
     def give(self) -> None:
-        self.used = time.thread_time() if sys.platform == "linux" else time.monotonic()
+        self.at = self._clock.now()
         self.set()
 
 

@@ -90,7 +90,6 @@ class McphostApp(App[None]):
     CSS = """
     ToastRack { dock: top; align: right top; margin: 1 0 0 0; }
     VerticalScroll { scrollbar-size-vertical: 1; }
-    TextView > .text-view--current { background: $match-background; color: $match-foreground; }
     """
     """Toasts are at the top, since dialogs with their answers are at the bottom."""
 
