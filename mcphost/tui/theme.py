@@ -18,7 +18,9 @@ GROUNDS: Final = ("background", "surface", "panel", "block-cursor-background", "
 TEXTS: Final = (
     "foreground",
     "foreground-muted",
+    "foreground-disabled",
     "text-muted",
+    "text-disabled",
     "text-primary",
     "text-secondary",
     "text-accent",
@@ -64,7 +66,9 @@ def _theme(name: str, *, dark: bool, colors: Mapping[str, str]) -> Theme:
         variables={
             **{f"text-{hue}": colors[hue] for hue in HUES},
             "text-muted": muted,
+            "text-disabled": muted,
             "foreground-muted": muted,
+            "foreground-disabled": muted,
             "border": accent,
             "border-blurred": edge,
             "block-cursor-background": colors["cursor"],
@@ -151,6 +155,7 @@ SIXTEEN: Final = Theme(
         "border": "ansi_yellow",
         "border-blurred": "ansi_default",
         "text-muted": "ansi_default",
+        "text-disabled": "ansi_default",
         "foreground-muted": "ansi_default",
         "warning-muted": "ansi_default",
         "error-muted": "ansi_default",
@@ -193,6 +198,7 @@ def legible(theme: Theme, variables: Mapping[str, str]) -> dict[str, str]:
         cursor = Color.parse(ours["surface"]).blend(Color.parse(ours["accent"]), 0.2)
         ours |= {"block-cursor-background": cursor.hex, "block-cursor-foreground": ours["foreground"]}
         ours |= {"block-cursor-blurred-background": ours["panel"], "text-muted": ours["foreground-muted"]}
+        ours |= {"text-disabled": ours["foreground-muted"], "foreground-disabled": ours["foreground-muted"]}
         ours["border"] = ours["accent"]
     for wanted, names, grounds in (
         (TEXT_CONTRAST, TEXTS, GROUNDS),

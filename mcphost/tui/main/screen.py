@@ -273,7 +273,12 @@ class MainScreen(ErrorBoundary, Screen[None]):
     def _divide(self) -> None:
         for pane in (self.tools, self.resources, self.prompts):
             if pane is not None:
-                pane.list.styles.width = "100%" if self.single else f"{self._layout.list_share}%"
+                pane.list.styles.width = "100%" if self.single else f"{self._list_share}%"
+
+    @property
+    def _list_share(self) -> float:
+        """Percent; a list beside a form and a result gives a quarter of its own to them."""
+        return self._layout.list_share * (0.75 if self.app.size.width >= THREE_COLUMNS else 1)
 
     def _keep(self, layout: Layout) -> None:
         self._layout = layout
@@ -428,7 +433,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         if place >= 0:
             label = label.stylize("underline", place, place + 1)
         elif self.app.size.width >= SIDE_BY_SIDE:
-            label = Content.assemble(label, (f" {key}", "dim"))
+            label = Content.assemble(label, (f" {key}", "$foreground-muted"))
         count = self._counts.get(name, 0)
         return Content.assemble(label, f" {count:,}") if count else label
 
