@@ -121,7 +121,7 @@ class RuleApprover:
         """Look up in this host what a question refers to."""
         wanted = [rule for rule in self._rules if rule.kind == "sampling" and rule.action == "accept"]
         if wanted and not host.config.models and WRITING not in self.answers:
-            remark(f"{wanted[0].where}: no language model is configured, so no server is told that it may ask for one")
+            remark(f"{wanted[0].where}: no language model is configured, so sampling is offered to no server")
         if self._person is not None:
             self._person.samplings = host.sampling.all
 
@@ -143,8 +143,8 @@ class RuleApprover:
     @staticmethod
     def _nobody(kind: str, question: Question) -> Answer:
         flag = f"--accept {kind}:{question.server}"
-        remark(f"{question.server} wanted you to {question.about}: declined; {flag} or --answers FILE would allow it")
-        return Answer(False, reason=f"there is no terminal to ask on; {flag} would allow it", by="policy")
+        remark(f"{question.server} asked you to {question.about}: declined; add {flag} or --answers FILE to allow it")
+        return Answer(False, reason=f"there is no terminal to ask on; add {flag} to allow it", by="policy")
 
 
 def approver_with(rules: Sequence[AnswerRule], calls: Approver) -> RuleApprover:
@@ -169,10 +169,12 @@ def read_roots(paths: Sequence[str]) -> tuple[Path, ...]:
 def _report_rule(question: Question, answer: Answer) -> Answer:
     """Report an answer by rule that opens a page or shares a folder."""
     if answer.allow and isinstance(question, UrlQuestion) and question.address is not None:
-        remark(f"{question.server} wants this page visited ({answer.by}): {show_line(question.address.opens, 8192)}")
+        remark(
+            f"{question.server} asks you to visit this page ({answer.by}): {show_line(question.address.opens, 8192)}"
+        )
     if answer.allow and isinstance(question, RootsQuestion):
         folders = ", ".join(show_line(str(path), 4096) for path in answer.content) or "no folder"
-        remark(f"{question.server} is told of {folders} ({answer.by})")
+        remark(f"{question.server} gets these roots: {folders} ({answer.by})")
     return answer
 
 

@@ -99,7 +99,7 @@ def select_for_sign_in(options: Namespace) -> tuple[Selection, str]:
     if server.signs_in:
         return chosen, name
     if server.url is None:
-        raise ConfigError(f"{name} is a program; only servers at an address are signed in to")
+        raise ConfigError(f"{name} is a program; you can sign in only to servers at an address")
     if not server.oauth.enabled:
         raise ConfigError(f"servers.{name}.oauth.enabled is false; set it to true to sign in")
-    raise ConfigError(f"servers.{name} sends an Authorization header of its own; take it out to sign in instead")
+    raise ConfigError(f"servers.{name} sends an Authorization header of its own; remove it to sign in instead")

@@ -35,7 +35,7 @@ TURNS = 1000
 async def ask_at_terminal(sampling: Sampling, question: SamplingQuestion) -> Answer:
     """Show a sampling request, or the model's answer to it, and read a line."""
     if question.review and sampling.model.by_hand:
-        line = await typed_line("  Your answer as the model (nothing declines): ")
+        line = await typed_line("  Your answer as the model (empty: decline): ")
         return Answer(bool(line), content=SamplingReply.of(line))
     say(*(_answer_lines if question.review else _request_lines)(sampling))
     if question.review and sampling.error is not None:
@@ -203,7 +203,7 @@ async def _page(question: UrlQuestion) -> Answer:
 
 
 async def _roots(question: RootsQuestion) -> Answer:
-    say(f"{question.server} asks which folders it may know of.")
+    say(f"{question.server} asks for its roots (folders it may use).")
     if question.problem:
         say(f"  Nothing was shared: {show_line(question.problem, 1000)}")
     offered = question.suggestions[:1]

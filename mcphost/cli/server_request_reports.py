@@ -34,9 +34,11 @@ class SamplingReporter:
         from mcphost.host.sampling.request import SamplingState  # late: most runs ask no model
 
         if sampling.state is SamplingState.STREAMING and self._is_new(sampling, sampling.attempts):
-            remark(f"{sampling.server} has {show_line(sampling.model.entry)} asked ({show_line(sampling.reason, 200)})")
+            remark(
+                f"asking {show_line(sampling.model.entry)} for {sampling.server} ({show_line(sampling.reason, 200)})"
+            )
         if sampling.state is SamplingState.FAILED and self._is_new(sampling, sampling.state):
-            remark(f"{sampling.server} got no answer of a model: {show_line(str(sampling.error), 1000)}")
+            remark(f"no model answered {sampling.server}: {show_line(str(sampling.error), 1000)}")
 
     def _is_new(self, sampling: Sampling, what: int | SamplingState) -> bool:
         key = sampling.number, what
@@ -80,6 +82,6 @@ class UrlElicitationReporter:
             await typed_line(f"Press Enter once you are done there{limit}. ")
         else:
             seconds = self._timeout or self._host.servers[page.server].config.tool_timeout_sec
-            remark(f"the call goes on when {page.server} says that the page is done with, or after {seconds:g} s")
+            remark(f"the call continues when {page.server} says that you are done there, or after {seconds:g} s")
             await asyncio.sleep(seconds)
         page.go_on()

@@ -47,7 +47,7 @@ def words(*requests: dict[str, Any], tool: str = "ask") -> list[str]:
 @pytest.mark.parametrize(
     ("flags", "got", "said"),
     [
-        ([], [DECLINED, DECLINED, {"roots": []}], "--accept form:stdio or --answers FILE would allow it"),
+        ([], [DECLINED, DECLINED, {"roots": []}], "add --accept form:stdio or --answers FILE to allow it"),
         (["--accept", "form"], [accepted(name="Ada"), DECLINED, {"roots": []}], "--accept url:stdio"),
         (["--accept", "form:stdio", "--decline", "form"], [DECLINED, DECLINED, {"roots": []}], "roots:stdio"),
         (["--accept", "url", "--accept", "form:other"], [DECLINED, {"action": "accept"}, {"roots": []}], "/x"),
@@ -180,7 +180,7 @@ Typed = list[tuple[str, str]]
         (PAGE, [("Open it?", "y")], ["https://example.com/x", "host        example.com", "no browser was opened"],
          {"action": "accept"}),
         (DOUBTFUL, [("Open it?", "n")], ["xn--pple-43d.com", "аpple.com", "another script"], DECLINED),
-        (ROOTS, [("? [y/N]", "n")], ["which folders it may know of"], {"roots": []}),
+        (ROOTS, [("? [y/N]", "n")], ["asks for its roots"], {"roots": []}),
     ],
 )  # fmt: skip
 def test_a_person_at_a_terminal_is_asked(

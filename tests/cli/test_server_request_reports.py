@@ -59,14 +59,14 @@ FAILED = {"error": {"code": -32603, "message": "the language model gave no answe
 @pytest.mark.parametrize(
     ("flags", "rules", "texts", "said"),
     [
-        ([], "", None, "--accept sampling:a or --answers FILE would allow it"),
+        ([], "", None, "add --accept sampling:a or --answers FILE to allow it"),
         (["--decline", "sampling"], "", None, ""),
-        (["--accept", "sampling"], "", TEXT, "a has local asked (the only model there is)"),
+        (["--accept", "sampling"], "", TEXT, "asking local for a (the only model there is)"),
         (["--accept", "sampling:a"], "", TEXT, ""),
         (["--accept", "sampling:other"], "", None, "--accept sampling:a"),
-        ([], "[servers.a.sampling]\npolicy = 'allow'", TEXT, "a has local asked"),
+        ([], "[servers.a.sampling]\npolicy = 'allow'", TEXT, "asking local for a"),
         (["--answers"], '[{"kind": "sampling", "text": "By hand"}]', "By hand", ""),
-        (["--answers"], '[{"kind": "sampling", "model": "local"}]', TEXT, "a has local asked"),
+        (["--answers"], '[{"kind": "sampling", "model": "local"}]', TEXT, "asking local for a"),
     ],
 )
 def test_a_model_answers_by_a_rule_and_else_a_no_says_which_it_takes(
@@ -101,7 +101,7 @@ def test_a_model_answers_by_a_rule_and_else_a_no_says_which_it_takes(
 @pytest.mark.parametrize(
     ("case", "said"),
     [
-        ("no key", "a got no answer of a model: models.local.api_key: ${MODEL_KEY} is not set"),
+        ("no key", "no model answered a: models.local.api_key: ${MODEL_KEY} is not set"),
         ("refused", "the key was not accepted; look at api_key (HTTP 401"),
         ("no model", "no model is called 'nobody'; there are: local"),
     ],

@@ -94,7 +94,7 @@ def test_a_place_without_room_is_a_sentence(mcphost: Mcphost, tmp_path: Path) ->
 
 def test_a_command_that_opens_no_server_does_not_take_it(mcphost: Mcphost, tmp_path: Path) -> None:
     said = mcphost("--traffic", str(tmp_path / "own.jsonl"), "config", "path")
-    assert (said.code, said.err) == (2, "mcphost: --traffic: this command opens no server\n")
+    assert (said.code, said.err) == (2, "mcphost: --traffic: this command connects to no server\n")
     assert not (tmp_path / "own.jsonl").exists()
 
 

@@ -177,7 +177,7 @@ def test_the_command_streams_the_answer_and_tells_of_calls(
 @pytest.mark.parametrize(
     ("words", "model", "code", "told"),
     [
-        (["say it"], {}, 4, "--allow every:echo would allow it"),
+        (["say it"], {}, 4, "add --allow every:echo to allow it"),
         (["say it", "--deny", "every:*", "--allow", "*:*"], {}, 4, "every:echo declined"),
         (["look around"], {"base_url": "http://127.0.0.1:9/v1"}, 3, "is it running, and is base_url right?"),
         (["look around", "--model", "small"], {}, 2, "no entry of [models]"),

@@ -110,13 +110,13 @@ def read_pipe(*, wait: bool) -> str:
     if not (stat.S_ISFIFO(kind) or stat.S_ISREG(kind) or stat.S_ISSOCK(kind)):
         return ""
     if not wait and not select.select([descriptor], [], [], PIPE_SECONDS)[0]:
-        remark(f"nothing came through stdin within {PIPE_SECONDS:g} s; going on without")
+        remark(f"nothing came from stdin within {PIPE_SECONDS:g} s; continuing without it")
         return ""
     data = bytearray()
     while len(data) <= PIPE_BYTES and (part := os.read(descriptor, 1 << 16)):
         data += part
     if len(data) > PIPE_BYTES:
-        remark(f"more than {size_text(PIPE_BYTES)} came through stdin; the rest is left there")
+        remark(f"stdin holds more than {size_text(PIPE_BYTES)}; the rest is ignored")
     return bytes(data[:PIPE_BYTES]).decode("utf-8", "replace")
 
 
@@ -127,7 +127,7 @@ def list_saved(folder: Path, *, as_json: bool) -> Outcome:
         named = ({"id": each.id, "title": each.title, "changed": each.changed.isoformat()} for each in found)
         return Outcome("".join(map(json_text, named)))
     if not found:
-        return Outcome(remarks=("no conversation is kept",))
+        return Outcome(remarks=("there are no saved conversations",))
     rows = [(each.id, f"{each.changed:%Y-%m-%d %H:%M}", show_line(each.title, 80)) for each in found]
     return Outcome(table([("ID", "CHANGED", "TITLE"), *rows]))
 
@@ -145,7 +145,7 @@ class ChatApprover:
     def __init__(self, allow: Sequence[str], deny: Sequence[str]) -> None:
         for rule in (*allow, *deny):
             if not all(rule.partition(":")):
-                raise UsageError(f'{rule!a} is no rule; write server:tool, with * for any, as in --allow "git:*"')
+                raise UsageError(f'{rule!a} is not a rule; write server:tool, with * for any, as in --allow "git:*"')
         self._allow, self._deny = allow, deny
 
     async def ask(self, question: Question) -> Answer:
@@ -162,8 +162,10 @@ class ChatApprover:
             return Answer(allow=True, by="--allow", reason="--allow")
         if present:
             return await _ask_about_call(question)
-        remark(f"declined: {show_line(name)}, for want of somebody to ask; --allow {show_line(name)} would allow it")
-        return Answer(allow=False, reason="nobody is there to be asked", by="policy")
+        remark(
+            f"declined: {show_line(name)}; there is no terminal to ask on, add --allow {show_line(name)} to allow it"
+        )
+        return Answer(allow=False, reason="there is no terminal to ask on", by="policy")
 
     @staticmethod
     def _fits(rules: Sequence[str], question: ToolCallQuestion) -> bool:

@@ -32,7 +32,7 @@ from mcphost.protocol.display import show_line
 def run_config(options: Namespace) -> int:
     """Show, check or trust the configuration."""
     if options.traffic is not None:
-        raise UsageError("--traffic: this command opens no server")
+        raise UsageError("--traffic: this command connects to no server")
     if options.action == "client-metadata":
         return finish(client_metadata(options.url, options.port, hosted_document))
     found = find(options.config, os.environ)
