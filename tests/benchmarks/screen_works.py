@@ -9,6 +9,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from tests.benchmarks import flood
@@ -18,8 +19,23 @@ from tests.benchmarks.sizes import Sizes
 from tests.benchmarks.terminal import Terminal, lonely_environment
 from tests.benchmarks.wire_works import ECHO
 
-PROMISED = 0.1
-"""Seconds from key press to paint, p95."""
+A_FRAME = 0.016
+FLOODED = 0.05
+FILTERED = 0.05
+OPENED = 0.1
+"""Seconds from key press to paint, p95: while nothing else happens, in a flood of logs, in a filter, of a pane that was
+not open before.
+"""
+
+PANES = {
+    b"e": "handbook",
+    b"p": "Report of a watch",
+    b"h": "No calls yet",
+    b"\x1b[15~": "Write to the model",
+    b"\x1bOS": "tools/list",
+    b"\x1bOR": "kettle",
+}
+"""The key that opens a pane of the demo, and what it shows."""
 
 UP, DOWN, ERASE = b"\x1b[A", b"\x1b[B", b"\x7f"
 DIGITS = "7531"
@@ -31,6 +47,10 @@ async def keys_in_a_flood(sizes: Sizes, runs: int) -> list[Row]:
 
 async def filtering(sizes: Sizes, runs: int) -> list[Row]:
     return await asyncio.to_thread(_in_folder, _filter, sizes)
+
+
+async def typing(sizes: Sizes, runs: int) -> list[Row]:
+    return await asyncio.to_thread(_in_folder, _type_and_open, sizes)
 
 
 def _in_folder(work: Callable[[Path, Sizes], list[Row]], sizes: Sizes) -> list[Row]:
@@ -59,8 +79,8 @@ def _press_in_flood(home: Path, sizes: Sizes) -> list[Row]:
         gate.unlink()
     rate = f"{sizes.flood_rate:,} logs/s"
     return [
-        *_key_rows("key to paint, nothing else happens", calm),
-        *_key_rows(f"key to paint, {rate}", times),
+        *_key_rows("key to paint in a list", calm, A_FRAME),
+        *_key_rows(f"key to paint, {rate}", times, FLOODED),
         Row(f"memory growth, {rate}", (Sample(grown),), unit="MB"),
     ]
 
@@ -82,7 +102,7 @@ def _filter(home: Path, sizes: Sizes) -> list[Row]:
         terminal.press(b"/")
         terminal.idle(0.5)
         times = [taken for _ in range(sizes.rounds) for taken in _type_and_erase(terminal, total)]
-    return _key_rows(f"key to paint, filtering {total:,} tools", times)
+    return _key_rows(f"key to paint, filtering {total:,} tools", times, FILTERED)
 
 
 def _type_and_erase(terminal: Terminal, total: int) -> list[float]:
@@ -107,8 +127,48 @@ def _number(value: int) -> str:
     return f"(?:{value}|{value:,})"
 
 
-def _key_rows(work: str, times: list[float]) -> list[Row]:
-    limit = (Sample(PROMISED),)
+def _type_and_open(home: Path, sizes: Sizes) -> list[Row]:
+    form, chat, opened = list[float](), list[float](), list[float]()
+    for number in range(sizes.starts):
+        with Terminal((*MCPHOST, "demo"), lonely_environment(home)) as terminal:
+            terminal.wait_for(lambda text: FIRST_FRAME(text) and "Brew" in text)
+            terminal.idle(1.0)
+            opened += [_open(terminal, key, words) for key, words in PANES.items()]
+            if number:
+                continue
+            terminal.press(b"t/keep_logbook\r")
+            terminal.wait_for(lambda text: "raw JSON" in text)
+            form = _typed(terminal, sizes.keys)
+            terminal.press(b"\x1b[15~")
+            terminal.wait_for(lambda text: "Write to the model" in text)
+            chat = _typed(terminal, sizes.keys)
+    return [
+        *_key_rows("key to paint in a form", form, A_FRAME),
+        *_key_rows("key to paint in the chat", chat, A_FRAME),
+        *_key_rows("key to paint, a pane opens", opened, OPENED),
+    ]
+
+
+def _open(terminal: Terminal, key: bytes, words: str) -> float:
+    pressed = terminal.press(key)
+    taken = terminal.wait_for(lambda text: words in text, 5) - pressed
+    terminal.idle(0.2)
+    return taken
+
+
+def _typed(terminal: Terminal, keys: int) -> list[float]:
+    """Type letters that stand nowhere in what is painted around them."""
+    times = list[float]()
+    for number in range(keys):
+        letter = "qzxjkv"[number % 6]
+        pressed = terminal.press(letter.encode())
+        times.append(terminal.wait_for(partial(re.search, letter), 5) - pressed)
+        terminal.idle(0.05)
+    return times
+
+
+def _key_rows(work: str, times: list[float], bound: float) -> list[Row]:
+    limit = (Sample(bound),)
     return [
         Row(f"{work}, p{share}", (Sample(percentile(times, share / 100)),), limit, note=f"{len(times)} keys")
         for share in (50, 95)

@@ -30,6 +30,8 @@ class Sizes:
     """How often a filter is typed and erased."""
     keys: int = 100
     """Keys pressed while a server floods, and before it does; an even number, since the cursor goes down and up."""
+    starts: int = 5
+    """How often the screen is started to open each pane for the first time."""
     flood_rate: int = 10_000
     """Log messages a second."""
     tokens: int = 40
@@ -63,6 +65,7 @@ TINY = Sizes(
     tools=50,
     keys=2,
     rounds=1,
+    starts=1,
     flood_rate=500,
     tokens=2,
     deltas=50,

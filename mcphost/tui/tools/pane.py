@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.content import Content
+from textual.timer import Timer
 
 from mcphost.host.catalog import CatalogTool
 from mcphost.host.host import Host
@@ -59,6 +60,9 @@ def _claim(offered: CatalogTool) -> tuple[str, str]:
     return ("destroys", "$text-error") if "destructive" in claims else ("", "")
 
 
+PREVIEW: Final = 0.05
+"""Seconds that the cursor rests on a tool before it is described."""
+
 Step = Literal["list", "form", "result"]
 
 
@@ -99,6 +103,7 @@ class ToolsPane(Container):
         self._bench: Workbench | None = None
         self._mounting = asyncio.Lock()
         self._step: Step = "list"
+        self._preview: Timer | None = None
 
     def compose(self) -> ComposeResult:
         yield self.list
@@ -160,9 +165,14 @@ class ToolsPane(Container):
 
     @on(RowList.Highlighted)
     def _highlighted(self, event: RowList.Highlighted[CatalogTool]) -> None:
-        """Beside the list there is room for what the tool under the cursor is."""
-        if self._bench is not None and self._step == "list" and event.item is not None:
-            self._bench.preview(event.item)
+        """Describe the tool under the cursor beside the list, once the cursor rests: its move is drawn first."""
+        if self._preview is not None:
+            self._preview.stop()
+        self._preview = self.set_timer(PREVIEW, self._show_preview)
+
+    def _show_preview(self) -> None:
+        if self._bench is not None and self._step == "list" and self.list.item is not None:
+            self._bench.preview(self.list.item)
 
     @on(ToolList.Chosen)
     async def _chosen(self, event: ToolList.Chosen) -> None:
