@@ -54,10 +54,10 @@ change its arguments, or say no and why.
   f9               results wait for you before the model gets them
   esc              stops the model; again: to the conversation, and out of the chat. f1 says more"""
 
-SCRIPT: Final = """
+SCRIPT: Final = """\
+No language model is configured, so a script answers here. It knows a few phrases; begin with: Who is out there?
 
-
-No language model is configured, so a script answers here. It knows a few phrases; begin with: Who is out there?"""
+"""
 
 NO_MODEL: Final = """\
 No language model is configured, so there is nobody to talk to yet. Add these lines to your configuration (mcphost \
@@ -186,7 +186,7 @@ class ChatPane(SearchArea):
         scripted = any(
             model.provider == "demo" and name == facts.model for name, model in self._host.config.models.items()
         )
-        self._welcome.update(WELCOME + SCRIPT * scripted if facts.model else NO_MODEL)
+        self._welcome.update(SCRIPT * scripted + WELCOME if facts.model else NO_MODEL)
         self.transcript.show_turns(chat.turns)
         self.side.show_chat_facts(facts)
         self.line.show_chat_facts(facts)
