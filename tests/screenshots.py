@@ -17,7 +17,7 @@ from textual.pilot import Pilot
 from mcphost.composition import demo_config, dependencies, values_for
 from mcphost.config import Config
 from mcphost.host.host import Host
-from mcphost.host.server_requests.pending import SCREEN
+from mcphost.host.server_requests.pending import SCREEN_KINDS
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.kit.modal import Dialog
@@ -187,7 +187,7 @@ async def shoot(name: str, story: Story, size: tuple[int, int], folder: Path) ->
     """Play one story on a fresh app and write what the screen shows at its end."""
     config, approver = portable_demo(), ScreenApprover()
     with tempfile.TemporaryDirectory() as state:
-        parts = dependencies(approver, values_for(config, os.environ), state=Path(state), answers=SCREEN)
+        parts = dependencies(approver, values_for(config, os.environ), state=Path(state), answers=SCREEN_KINDS)
         async with Host(config, parts) as host:
             app = McphostApp(host, approver, StartInfo(None, True, (), Path(state), ""))
             app.guard_seconds = 0.0

@@ -47,7 +47,7 @@ MAY_IMPORT: dict[str, list[str]] = {
     "auth": ["mcphost.errors", "mcphost.redaction", "mcphost.net", "mcphost.protocol.display", "mcphost.protocol.urls"],
     "providers": ["mcphost.errors", "mcphost.redaction", "mcphost.net", "mcphost.protocol"],
     "client": ["mcphost.errors", "mcphost.protocol", "mcphost.transports.base"],
-    # transports.base, auth.base: ports that a host is handed, values and protocols only.
+    # transports.base, auth.ports: ports that a host is handed, values and protocols only.
     "host": ["mcphost.errors", "mcphost.redaction", "mcphost.config", "mcphost.protocol", "mcphost.client",
              "mcphost.providers.base", "mcphost.providers.choice", "mcphost.transports.base", "mcphost.auth.ports"],
     "tui": ["mcphost.errors", "mcphost.config", "mcphost.host", "mcphost.auth.ports", *SEEN],

@@ -25,7 +25,7 @@ from mcphost.auth.flow.steps import (
     Unreachable,
     VisitAuthorizationPage,
 )
-from mcphost.auth.http import Resolve
+from mcphost.auth.http import ResolveHost
 from mcphost.auth.loopback import Loopback, Parameters
 from mcphost.auth.ports import (
     CALLBACK_SECONDS,
@@ -52,7 +52,7 @@ class Authorizer:
     """Signs all servers in and out, over one token store. Call `session` for a server before anything else."""
 
     def __init__(
-        self, store: TokenStore, now: Callable[[], float] = time.time, *, resolve: Resolve = auth_http.resolve
+        self, store: TokenStore, now: Callable[[], float] = time.time, *, resolve: ResolveHost = auth_http.resolve
     ) -> None:
         self._store, self._now, self._resolve = store, now, resolve
         self._sessions: dict[str, TokenSession] = {}
@@ -83,7 +83,7 @@ class Authorizer:
             await self._confirm(known, grant, session, person)
             async with self._store.changing(server) as held:
                 await self._store.write(server, held.with_grant(grant))
-            session.renewed()
+            session.forget_failures()
             return await self.status(server)
 
     async def status(self, server: str) -> SignInStatus:

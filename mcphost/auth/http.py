@@ -38,12 +38,12 @@ MOST_BYTES: Final[Mapping[str, int]] = {"metadata": 256_000, "registration": 64_
 
 AGENT: Final = "mcphost"
 
-Resolve = Callable[[str, int], Awaitable[Sequence[Address]]]
+ResolveHost = Callable[[str, int], Awaitable[Sequence[Address]]]
 """Resolves a name and port to addresses, best first. Raises OSError if there are none."""
 
 
 async def resolve(host: str, port: int) -> Sequence[Address]:
-    """The `Resolve` of the operating system."""
+    """The `ResolveHost` of the operating system."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [ipaddress.ip_address(str(place[4][0]).partition("%")[0]) for place in found]
@@ -52,7 +52,7 @@ async def resolve(host: str, port: int) -> Sequence[Address]:
 class Fetcher:
     """Fetches on behalf of the server at ``home``. The only private networks it reaches are that server's own."""
 
-    def __init__(self, home: str, resolve: Resolve = resolve) -> None:
+    def __init__(self, home: str, resolve: ResolveHost = resolve) -> None:
         self._home, self._resolve = httpx.URL(home), resolve
         self._authorities: ssl.SSLContext | None = None
 

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from mcphost.auth.flow.oauth import SignInRequest, refresh, sign_in_machine
 from mcphost.auth.flow.steps import Flow, HttpAnswer, HttpExchange, Unreachable
-from mcphost.auth.http import Fetcher, Resolve, resolve
+from mcphost.auth.http import Fetcher, ResolveHost, resolve
 from mcphost.auth.ports import OAuthSettings
 from mcphost.auth.storage.credentials import Credentials, TokenGrant
 from mcphost.auth.storage.tokens import TokenStore
@@ -35,7 +35,7 @@ class TokenSession:
         settings: OAuthSettings,
         store: TokenStore,
         now: Callable[[], float],
-        resolve: Resolve = resolve,
+        resolve: ResolveHost = resolve,
     ) -> None:
         self.server, self.url, self.settings = server, url, settings
         self.fetch = Fetcher(url, resolve).fetch
@@ -55,16 +55,16 @@ class TokenSession:
         if grant is None:
             return ""
         if self._needs_renewal(grant):
-            grant = await self._renewed(grant.access_token, "") or grant
+            grant = await self._renew_once(grant.access_token, "") or grant
         return grant.access_token
 
     async def replacement(self, rejected: str, challenge: str) -> str:
         """A token to replace one that was refused with a 401; empty if only a person can obtain one."""
-        grant = await self._renewed(rejected, challenge)
+        grant = await self._renew_once(rejected, challenge)
         return "" if grant is None or grant.access_token == rejected else grant.access_token
 
-    def renewed(self) -> None:
-        """Forget failures of the previous grant: a person has signed in."""
+    def forget_failures(self) -> None:
+        """Try again at once: a person has signed in."""
         self.problem, self._pause = "", (0.0, 0.0)
 
     async def settle(self) -> None:
@@ -72,7 +72,7 @@ class TokenSession:
         if self._renewal is not None:
             await asyncio.wait([self._renewal])
 
-    async def _renewed(self, old: str, challenge: str) -> TokenGrant | None:
+    async def _renew_once(self, old: str, challenge: str) -> TokenGrant | None:
         """Return the grant after one shared renewal; None if it failed."""
         # Not cancelled with its caller: a refresh token in an unread response would be lost.
         if self._renewal is None or self._renewal.done():

@@ -29,7 +29,7 @@ from mcphost.host.consent.questions import (
     UrlQuestion,
 )
 from mcphost.host.host import Host
-from mcphost.host.server_requests.pending import ALL, SAMPLING, WRITING
+from mcphost.host.server_requests.pending import DIALOG_KINDS, SAMPLING, WRITING
 from mcphost.host.server_requests.roots import look
 from mcphost.protocol.display import show_line, size_text
 
@@ -115,7 +115,7 @@ class RuleApprover:
     def answers(self) -> frozenset[str]:
         """The kinds of server requests that this run can answer."""
         writes = self._person is not None or any(rule.text is not None for rule in self._rules)
-        return ALL | {SAMPLING, WRITING} if writes else ALL | {SAMPLING}
+        return DIALOG_KINDS | {SAMPLING, WRITING} if writes else DIALOG_KINDS | {SAMPLING}
 
     def attach(self, host: Host) -> None:
         """Look up in this host what a question refers to."""

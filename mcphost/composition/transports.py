@@ -20,7 +20,7 @@ from mcphost.transports.tap import Tap
 if TYPE_CHECKING:
     import httpx
 
-Sign = Callable[[Config, ResolvedServer], "httpx.Auth | None"]
+AuthFor = Callable[[Config, ResolvedServer], "httpx.Auth | None"]
 """Returns what authorizes a server's requests; None without sign-in."""
 
 
@@ -32,7 +32,7 @@ async def open_transport(
     tap: Tap,
     detected: DetectedTransports,
     pid_files: PidFiles | None,
-    sign: Sign,
+    sign: AuthFor,
 ) -> Transport:
     """Build the transport of a server, its references resolved. Raises ConfigError."""
 

@@ -30,7 +30,7 @@ _SECTIONS = ("models", "policy", "limits", "ui", "chat")
 class Changes:
     """The difference. ``changed`` lists the changed fields by server, ``sections`` the other changed tables.
 
-    ``needs_consent`` are the changed servers that may not run before the user consents.
+    ``needs_consent`` are the servers whose program, address or credentials changed; the reload dialog highlights them.
     """
 
     added: tuple[str, ...] = ()

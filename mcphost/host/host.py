@@ -23,7 +23,8 @@ from mcphost.host.connections.connection import Connection, ConnectionContext
 from mcphost.host.connections.process_usage import ProcessUsage
 from mcphost.host.connections.servers import Servers
 from mcphost.host.connections.state import same_for_connection
-from mcphost.host.consent.approvals import Approvals, ApprovalStore
+from mcphost.host.consent.approval_store import ApprovalStore
+from mcphost.host.consent.approvals import Approvals
 from mcphost.host.consent.broker import ConsentBroker
 from mcphost.host.dependencies import Dependencies
 from mcphost.host.events import EventBus, GrantsChanged, Logged, ServersChanged, TrafficAdded

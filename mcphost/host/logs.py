@@ -58,7 +58,7 @@ class LogBudget:
     """What one server may make us keep, and how fast."""
 
     lines: int = 5000
-    bytes: int = 5 << 20
+    bytes: int = 5_000_000
     per_second: int = 2000
 
 

@@ -19,7 +19,7 @@ from mcphost.net.addresses import Address
 from tests.auth.people import Talk, Web
 
 
-def names(**known: str) -> auth_http.Resolve:
+def names(**known: str) -> auth_http.ResolveHost:
     """A resolver that knows these names."""
 
     async def find(host: str, port: int) -> Sequence[Address]:

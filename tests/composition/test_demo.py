@@ -14,7 +14,7 @@ from mcphost.composition import demo_config, dependencies, values_for
 from mcphost.host.chat.turns import TurnState
 from mcphost.host.consent.questions import Answer, Question, SamplingQuestion, ToolCallQuestion
 from mcphost.host.host import Host
-from mcphost.host.server_requests.pending import SCREEN
+from mcphost.host.server_requests.pending import SCREEN_KINDS
 from mcphost.providers.demo_script import NAME
 from tests.cli.conftest import start
 from tests.terminal import mcphost
@@ -35,7 +35,7 @@ class Agreeing:
 
 def demo_host(approver: Agreeing, **more: Any) -> Host:
     config = demo_config()
-    return Host(config, replace(dependencies(approver, values_for(config, os.environ), answers=SCREEN), **more))
+    return Host(config, replace(dependencies(approver, values_for(config, os.environ), answers=SCREEN_KINDS), **more))
 
 
 async def test_the_script_uses_tools_only_as_far_as_the_user_agrees() -> None:

@@ -10,7 +10,7 @@ from mcphost.config import Config, Values
 from mcphost.errors import McphostError
 from mcphost.host.consent.questions import Answer, Question
 from mcphost.host.host import Host
-from mcphost.host.server_requests.pending import ALL
+from mcphost.host.server_requests.pending import DIALOG_KINDS
 
 NAME = "conformance"
 
@@ -26,7 +26,7 @@ class Agreeing:
 async def follow(url: str) -> None:
     """Call every tool without arguments. Raises McphostError."""
     config = Config.model_validate({"servers": {NAME: {"url": url}}, "policy": {"default": "allow"}}, strict=False)
-    async with Host(config, dependencies(Agreeing(), Values({}), answers=ALL)) as host:
+    async with Host(config, dependencies(Agreeing(), Values({}), answers=DIALOG_KINDS)) as host:
         await host.servers.ready([NAME])
         if not host.servers[NAME].ready:
             raise McphostError(host.servers[NAME].reason)

@@ -21,7 +21,7 @@ from textual.screen import Screen
 from mcphost.composition import demo_config, dependencies, values_for
 from mcphost.config import Config, ServerConfig
 from mcphost.host.host import Host
-from mcphost.host.server_requests.pending import ALL
+from mcphost.host.server_requests.pending import DIALOG_KINDS
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
@@ -192,7 +192,7 @@ async def on_stage(
     folder = state or Path.cwd() / "state"
     os.makedirs(folder, exist_ok=True)
     values = values_for(config, os.environ)
-    async with Host(config, dependencies(approver, values, state=folder, answers=ALL, **parts)) as host:
+    async with Host(config, dependencies(approver, values, state=folder, answers=DIALOG_KINDS, **parts)) as host:
         app = McphostApp(host, approver, StartInfo(None, False, (), folder, ""))
         app.questions.idle_seconds = guard or 0.0
         if guard is not None:

@@ -15,7 +15,7 @@ from mcphost.composition import dependencies, values_for
 from mcphost.config import Config
 from mcphost.config.models import UI
 from mcphost.host.host import Host
-from mcphost.host.server_requests.pending import SCREEN
+from mcphost.host.server_requests.pending import SCREEN_KINDS
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.start_info import StartInfo
@@ -116,7 +116,7 @@ def test_the_theme_is_chosen_by_what_the_terminal_can_show(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     config, approver = Config(), ScreenApprover()
-    host = Host(config, dependencies(approver, values_for(config, {}), state=tmp_path, answers=SCREEN))
+    host = Host(config, dependencies(approver, values_for(config, {}), state=tmp_path, answers=SCREEN_KINDS))
     app = McphostApp(host, approver, StartInfo(None, False, (), tmp_path, "", light_terminal=light))
     assert app.theme == theme.name
 

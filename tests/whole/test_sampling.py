@@ -15,7 +15,7 @@ from mcphost.composition import dependencies
 from mcphost.config import Config, Values
 from mcphost.host.consent.questions import Answer, SamplingQuestion
 from mcphost.host.sampling.request import SamplingEdit, SamplingReply, SamplingState
-from mcphost.host.server_requests.pending import SCREEN
+from mcphost.host.server_requests.pending import SCREEN_KINDS
 from mcphost.protocol.models.sampling import SamplingMessage, text_block
 from tests.host.conftest import RecordingHost
 from tests.host.server_requests.pending import NO, YES, Person, Step
@@ -72,7 +72,7 @@ async def meeting(
 ) -> AsyncIterator[Meeting]:
     person = Person(*steps)
     values = Values({**os.environ, "MODEL_KEY": "sk-canary-0123456789"})
-    made = dependencies(person, values, answers=SCREEN)
+    made = dependencies(person, values, answers=SCREEN_KINDS)
     entry = {**server, "sampling": {"model": vendor, **sampling}}
     config = Config.model_validate(
         {"servers": {"e": entry}, "models": models, "policy": {"default": "allow"}}, strict=False

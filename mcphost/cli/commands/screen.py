@@ -20,7 +20,7 @@ from mcphost.config import Config, state_folder
 from mcphost.errors import ConfigError
 from mcphost.host.desktop import open_page
 from mcphost.host.host import Host
-from mcphost.host.server_requests.pending import SCREEN
+from mcphost.host.server_requests.pending import SCREEN_KINDS
 
 if TYPE_CHECKING:
     from mcphost.tui.start_info import ReloadedConfig, StartInfo
@@ -95,7 +95,7 @@ async def _show(
     approver, damages = ScreenApprover(), list[str]()
     values, state = values_for(config, os.environ), start.state_folder
     kept: dict[str, Any] = {"state": state, "report": damages.append, "traffic_path": traffic}
-    parts = dependencies(approver, values, **kept, open_url=open_page, answers=SCREEN)
+    parts = dependencies(approver, values, **kept, open_url=open_page, answers=SCREEN_KINDS)
     async with Host(config, parts) as host:
         start = replace(start, problems=(*start.problems, *damages))
         app = McphostApp(host, approver, start, reread)

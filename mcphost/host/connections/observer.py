@@ -82,7 +82,7 @@ class ConnectionObserver:
         self._connection.publish_change()
 
     def stderr(self, line: str) -> None:
-        """Keep a line; programs use stderr for everything, so it says nothing about failure."""
+        """Log a line at INFO: that it is on stderr does not mean that it is an error."""
         self._log(LogSource.STDERR, LogLevel.INFO, line)
 
     def noted(self, text: str) -> None:

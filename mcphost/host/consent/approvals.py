@@ -5,10 +5,8 @@ A tool is found by its server's *configured* name; what a server calls itself co
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
@@ -16,10 +14,8 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final
 
-from mcphost.errors import ConfigError
 from mcphost.host.consent.argument_rules import fits, in_words
-from mcphost.host.error_boundary import fault
-from mcphost.host.state_store import StateStore
+from mcphost.host.consent.definition_diff import Difference, differences
 from mcphost.protocol.models.base import canonical
 from mcphost.protocol.models.tools import Tool
 
@@ -120,15 +116,6 @@ class ApprovedTool:
 
     def _rules_but(self, when: Mapping[str, str]) -> tuple[ApprovalRule, ...]:
         return tuple(rule for rule in self.rules if rule.when != when)
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A changed field; None where it is absent."""
-
-    field: str
-    before: str | None
-    after: str | None
 
 
 class ApprovalStatus(Enum):
@@ -257,162 +244,5 @@ def by_tool(approved: Iterable[ApprovedTool]) -> dict[tuple[str, str], ApprovedT
     return {(each.server, each.tool): each for each in approved}
 
 
-def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
-    """Field by field what changed, in the order of the new definition, removed fields last."""
-    old, new = dict(_leaves(before)), dict(_leaves(after))
-    fields = [*new, *(field for field in old if field not in new)]
-    return [_difference(f, old.get(f), new.get(f)) for f in fields if old.get(f) != new.get(f)]
-
-
-def _difference(field: str, before: str | None, after: str | None) -> Difference:
-    shown = Difference(field, _plain(before), _plain(after))
-    return Difference(field, before, after) if shown.before == shown.after else shown
-
-
-def _plain(leaf: str | None) -> str | None:
-    """A string without its quotes; other values as they are."""
-    if leaf is None or not leaf.startswith('"'):
-        return leaf
-    text: str = json.loads(leaf)
-    return text
-
-
 def _changed_command(before: str, after: str) -> list[Difference]:
     return [] if before == after else [Difference("command", before, after)]
-
-
-def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Every value that holds no other, as JSON, by its place. No two have the same place."""
-    if isinstance(value, dict) and value:
-        for key, item in value.items():
-            step = json.dumps(key, ensure_ascii=False) if not key or set(key) & set('."[') else key
-            yield from _leaves(item, f"{path}.{step}" if path else step)
-    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
-        for index, item in enumerate(value):
-            yield from _leaves(item, f"{path}[{index}]")
-    else:
-        yield path, json.dumps(value, ensure_ascii=False)
-
-
-def to_toml(approved: Iterable[ApprovedTool]) -> dict[str, Any]:
-    """The content of the approvals file."""
-    return {"approval": [_as_table(each) for each in approved]}
-
-
-def from_toml(data: Mapping[str, Any]) -> list[ApprovedTool]:
-    """Read the approvals file."""
-    read = (_from_table(entry) for entry in _tables(data.get("approval")))
-    return [tool for tool in read if tool is not None]
-
-
-def merged(data: Mapping[str, Any], before: Sequence[ApprovedTool], after: Sequence[ApprovedTool]) -> dict[str, Any]:
-    """The content of the approvals file ``data`` with only that changed which differs between ``before`` and ``after``.
-
-    Two mcphosts may run: neither takes back what the other was told, nor keeps what was revoked there.
-    """
-    kept, old, new = (by_tool(approved) for approved in (from_toml(data), before, after))
-    for key in old.keys() | new.keys():
-        if old.get(key) == new.get(key):
-            continue
-        if key in new:
-            kept[key] = _merged(kept.get(key), old.get(key), new[key])
-        else:
-            kept.pop(key, None)
-    return to_toml(kept.values())
-
-
-def _merged(theirs: ApprovedTool | None, old: ApprovedTool | None, new: ApprovedTool) -> ApprovedTool:
-    """The tool as we know it now, with what was allowed or taken back elsewhere since it was ``old``."""
-    if theirs is not None and theirs.fingerprint != new.fingerprint:
-        return new
-    nothing = replace(new, lifetime=Lifetime.ONCE, rules=())
-    there = theirs or nothing
-    before = old if old is not None and old.fingerprint == new.fingerprint else nothing
-    ours = [rule for rule in new.rules if rule in there.rules or rule not in before.rules]
-    rules = (*(rule for rule in there.rules if rule not in (*before.rules, *ours)), *ours)
-    whole_before, whole = (each.since if each.lifetime is Lifetime.ALWAYS else None for each in (before, new))
-    return replace(there if whole == whole_before else new, rules=rules)
-
-
-def _as_table(tool: ApprovedTool) -> dict[str, Any]:
-    table = {
-        "server": tool.server,
-        "tool": tool.tool,
-        "lifetime": tool.lifetime.value,
-        "since": tool.since,
-        "identity": tool.identity,
-        "definition": canonical(tool.definition),
-    }
-    rules = [{"when": dict(r.when), "since": r.since, "lifetime": r.lifetime.value} for r in tool.rules]
-    return table | ({"rules": rules} if rules else {})
-
-
-def _from_table(entry: Mapping[str, Any]) -> ApprovedTool | None:
-    match entry:
-        case {
-            "server": str(server),
-            "tool": str(tool),
-            "lifetime": str(lifetime),
-            "since": datetime() as since,
-            "identity": str(identity),
-            "definition": str(text),
-        } if lifetime in Lifetime._value2member_map_:
-            try:
-                definition = json.loads(text)
-            except (ValueError, RecursionError):
-                return None
-            rules = tuple(rule for table in _tables(entry.get("rules")) if (rule := _rule(table)) is not None)
-            known = isinstance(definition, dict)
-            return ApprovedTool(server, tool, identity, definition, since, Lifetime(lifetime), rules) if known else None
-    return None
-
-
-def _rule(table: Mapping[str, Any]) -> ApprovalRule | None:
-    match table:
-        case {"when": dict(when), "since": datetime() as since, "lifetime": "session" | "always" as lifetime} if when:
-            texts = all(isinstance(pattern, str) for pattern in when.values())
-            return ApprovalRule(when, since, Lifetime(lifetime)) if texts else None
-    return None
-
-
-def _tables(value: Any) -> list[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
-
-
-APPROVALS: Final = "approvals"
-
-
-class ApprovalStore:
-    """Reads and writes approvals through ``store`` (None: there is none); ``alarm`` takes a sentence for the user."""
-
-    def __init__(self, store: StateStore | None, alarm: Callable[[str], None]) -> None:
-        self._store, self._alarm = store, alarm
-        self._writing = asyncio.Lock()
-        self._stale = False
-        self._saved: Sequence[ApprovedTool] = ()
-
-    async def approvals(self) -> Approvals:
-        """What was allowed in earlier runs. Raises ConfigError."""
-        if self._store is None:
-            return Approvals()
-        self._saved = from_toml(await asyncio.to_thread(self._store.read, APPROVALS))
-        return Approvals(self._saved)
-
-    def mark_stale(self) -> None:
-        """The approvals are others than were written last."""
-        self._stale = True
-
-    async def save(self, approvals: Approvals) -> None:
-        """Write what changed, if anything did. Never raises: what cannot be saved is an alarm."""
-        async with self._writing:
-            if self._store is None or not self._stale:
-                return
-            self._stale = False
-            before, after = self._saved, tuple(approvals.lasting())
-            try:
-                await asyncio.to_thread(self._store.update, APPROVALS, lambda data: merged(data, before, after))
-                self._saved = after
-            except ConfigError as error:
-                self._alarm(f"what you allowed could not be saved: {error}")
-            except Exception as error:
-                self._alarm(f"what you allowed could not be saved: {fault(error)}")

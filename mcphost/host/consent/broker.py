@@ -83,7 +83,7 @@ class ConsentBroker:
         if answer.by == "user":
             self._remember(proposal, answer)
         else:
-            self._unasked(proposal, approval, answer)
+            self._warn_if_changed(proposal, approval, answer)
         return answer
 
     def withdraw(self, server: str) -> None:
@@ -208,10 +208,10 @@ class ConsentBroker:
         if self.approvals.allow(proposal.server, proposal.identity, proposal.tool, lifetime, now, when):
             self._changed()
 
-    def _unasked(self, proposal: Proposal, approval: ToolApproval, answer: Answer) -> None:
-        """A rule allowed it without a question: warn if the tool changed since it last ran.
+    def _warn_if_changed(self, proposal: Proposal, approval: ToolApproval, answer: Answer) -> None:
+        """Warn if a tool that a rule allows changed since it last ran.
 
-        Where another program runs by now, that was the user's doing, and its tools are others for that reason.
+        No warning where the user configured another program: its tools differ for that reason.
         """
         if approval.kind is ApprovalStatus.CHANGED and not approval.moved:
             fields = ", ".join(each.field for each in approval.differences[:CHANGES_NAMED])

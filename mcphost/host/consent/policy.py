@@ -1,7 +1,6 @@
 """Which calls run without asking, which never run, and which line of the configuration says so.
 
-Pure: rules in, a decision out. It knows nothing of remembered answers' storage, screens or servers' claims beyond
-what it is handed.
+Pure: rules in, a decision out.
 """
 
 from __future__ import annotations

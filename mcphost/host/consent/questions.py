@@ -167,10 +167,10 @@ class RootsQuestion(ServerQuestion):
 
 @dataclass(frozen=True, slots=True)
 class SamplingQuestion(ServerQuestion):
-    """May a model answer this request of a server? The handle has the request, the plan and the result."""
+    """May a model answer this request of a server? `Sampling` has the request, the plan and the result."""
 
     sampling: int
-    """The number of the handle, `mcphost.host.sampling.service.SamplingService.all`."""
+    """Its number in `mcphost.host.sampling.service.SamplingService.all`."""
     call: int | None = None
     tool: str = ""
     review: bool = False

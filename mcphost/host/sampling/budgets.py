@@ -62,7 +62,7 @@ class SamplingBudgets:
         tokens, cost = self._most(server)
         return SamplingUsage(account.requests, account.tokens, account.cost, tokens, cost, self.exhausted(server))
 
-    def over_rate(self, server: str) -> bool:
+    def take_slot(self, server: str) -> bool:
         """Return whether another request now exceeds the rate limit; count the request if it does not."""
         now, times = self._now(), self._of(server).request_times
         while times and now - times[0] >= WINDOW:

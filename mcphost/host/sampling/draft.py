@@ -1,4 +1,4 @@
-"""From what a server wants a model to be asked to what would be asked: bounded, and by which model.
+"""Turns a server's sampling request into the request for a model: bounded, and with the model chosen.
 
 Specification: client/sampling; a client may change or ignore what a server advises.
 """

@@ -1,4 +1,4 @@
-"""A sampling request as something to hold on to: what a server asked for, what is asked of which model, what came.
+"""The state of one sampling request: what the server asked for, what is asked of which model, and the answer.
 
 Specification: client/sampling.
 """
@@ -212,7 +212,7 @@ class Sampling:
             self.refused_by_user, self.refusal = True, reason
             self._work.cancel()
 
-    # What the desk does.
+    # For `SamplingService` and `ask_model`.
 
     @property
     def interrupted(self) -> bool:

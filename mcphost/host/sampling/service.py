@@ -28,7 +28,7 @@ from mcphost.host.sampling.budgets import SamplingBudgets, SamplingUsage
 from mcphost.host.sampling.draft import bounded, checked, draft, labelled
 from mcphost.host.sampling.request import Sampling, SamplingEdit, SamplingReply, SamplingState
 from mcphost.host.sampling.stream import ask_model
-from mcphost.host.server_requests.pending import MUTED, OPEN, Ending, PendingRequests, ServerRequest
+from mcphost.host.server_requests.pending import MOST_PENDING, MUTED, Ending, PendingRequests, ServerRequest
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.protocol.lifecycle.revisions import NEWEST_REVISION
 from mcphost.protocol.models.content import TextContent
@@ -123,7 +123,7 @@ class SamplingService:
             raise
         except InputRefused:
             raise
-        except Exception as error:  # the server is owed an answer, and the handle an end
+        except Exception as error:  # the server is owed an answer, and `Sampling` an end
             self._fail(sampling, error if isinstance(error, McphostError) else fault(error))
         finally:
             self._ended(sampling)
@@ -145,10 +145,10 @@ class SamplingService:
         """Raise InputRefused for a request that is not even looked at."""
         server = server_request.server
         open_ = sum(each.server == server and not each.state.ended for each in self.all.values())
-        if self._budgets.over_rate(server):
+        if self._budgets.take_slot(server):
             self._refuse_flood(server, "that is more sampling requests in a minute than the user allows")
-        if open_ >= OPEN:
-            self._refuse_flood(server, f"{OPEN} sampling requests are being answered already")
+        if open_ >= MOST_PENDING:
+            self._refuse_flood(server, f"{MOST_PENDING} sampling requests are being answered already")
         self._flooding.discard(server)
         paused = self._budgets.exhausted(server)
         if policy.verdict is PolicyVerdict.DENY:
@@ -276,7 +276,7 @@ class SamplingService:
         self._fail(sampling, sampling.error or ModelAnswerCut(sampling.model.entry, "nobody wrote an answer"))
 
     async def _think(self, sampling: Sampling, certain: bool) -> None:
-        """Ask the model; what came and what went wrong is the handle's. Raises InputRefused where it was ended."""
+        """Ask the model; ``sampling`` keeps the answer or the error. Raises InputRefused if the user ended it."""
         asking = ask_model(sampling, self._models, self._budgets, self._mask)
         ended = await self._pending.meanwhile(sampling.server, sampling.call if certain else None, asking)
         if isinstance(ended, Ending):

@@ -1,4 +1,4 @@
-"""One answer of a model, as it comes: into the handle, within the budget, and stopped at once."""
+"""Streams one answer of a model into a `Sampling`, within the budget, and stops at once when asked to."""
 
 from __future__ import annotations
 

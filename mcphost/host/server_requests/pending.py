@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 PER_MINUTE: Final = 10
 """Questions per server and minute, without sampling: nobody reads more with care."""
 
-OPEN: Final = 6
+MOST_PENDING: Final = 6
 """Pending questions per server: one on screen and five behind it."""
 
 MUTED: Final = "you declined everything from this server until mcphost exits"
 
-ServerQuestion = FormQuestion | UrlQuestion | RootsQuestion | SamplingQuestion
+PendingQuestion = FormQuestion | UrlQuestion | RootsQuestion | SamplingQuestion
 
 _T = TypeVar("_T")
 
 
 FORM, URL, ROOTS, SAMPLING, WRITING = "form", "url", "roots", "sampling", "writing"
 
-ALL: Final = frozenset({FORM, URL, ROOTS})
+DIALOG_KINDS: Final = frozenset({FORM, URL, ROOTS})
 """The kinds of server request that a front end with dialogs answers, except sampling."""
 
-SCREEN: Final = ALL | {SAMPLING, WRITING}
+SCREEN_KINDS: Final = DIALOG_KINDS | {SAMPLING, WRITING}
 """All kinds; ``WRITING``: the user can also write the answer instead of a model."""
 
 
@@ -113,7 +113,7 @@ class PendingRequests:
         bus.observe(self._observe)
 
     async def ask(
-        self, kind: str, question: ServerQuestion, *, certain: bool = False, admitted: bool = False
+        self, kind: str, question: PendingQuestion, *, certain: bool = False, admitted: bool = False
     ) -> Answer:
         """One answer. ``kind`` is form, url, roots or sampling; ``certain``: its call is known for sure, and ends it.
 
@@ -137,17 +137,17 @@ class PendingRequests:
         return await self._settled(kind, question, answer)
 
     async def meanwhile(self, server: str, call: int | None, work: Coroutine[Any, Any, _T]) -> _T | Ending:
-        """What lies between two questions: its result, or why it was ended, by whatever would end a question."""
+        """Run ``work``, and return its result, or why it was ended: by what would end an open question."""
         with self._opened(server, call) as waiting:
             return await _first(asyncio.ensure_future(work), waiting.ending)
 
     def admit(self, server: str, *, paced: bool = False) -> None:
         """Let a question be put. Raises InputRefused where there are too many: the log says so once.
 
-        ``paced``: how many there are in a minute was seen to, and it counts for no other.
+        ``paced``: the caller applied a rate limit of its own.
         """
-        if sum(each.server == server for each in self._open) >= OPEN:
-            self._refuse(server, f"{OPEN} questions are waiting for the user already")
+        if sum(each.server == server for each in self._open) >= MOST_PENDING:
+            self._refuse(server, f"{MOST_PENDING} questions are waiting for the user already")
         if not paced:
             self._count(server)
         if more := self._refused.pop(server, 0):
@@ -222,11 +222,11 @@ class PendingRequests:
         if isinstance(event, CallFinished):
             self.call_ended(event.call)
 
-    async def _put(self, question: ServerQuestion, ending: asyncio.Future[Ending]) -> Answer:
+    async def _put(self, question: PendingQuestion, ending: asyncio.Future[Ending]) -> Answer:
         answer = await _first(asyncio.ensure_future(self._approver.ask(question)), ending)
         return answer.answer if isinstance(answer, Ending) else answer
 
-    async def _settled(self, kind: str, question: ServerQuestion, answer: Answer) -> Answer:
+    async def _settled(self, kind: str, question: PendingQuestion, answer: Answer) -> Answer:
         """The answer once it is written down: before anything of it is sent."""
         try:
             await self._audit.before(self._record(kind, question, _decision(answer)))
@@ -234,11 +234,11 @@ class PendingRequests:
             return Answer(False, reason=str(declined), by="policy")
         return answer
 
-    def _note(self, kind: str, question: ServerQuestion, decision: dict[str, Any]) -> None:
+    def _note(self, kind: str, question: PendingQuestion, decision: dict[str, Any]) -> None:
         self._audit.note(self._record(kind, question, decision))
 
     @staticmethod
-    def _record(kind: str, question: ServerQuestion, decision: dict[str, Any]) -> dict[str, Any]:
+    def _record(kind: str, question: PendingQuestion, decision: dict[str, Any]) -> dict[str, Any]:
         return {"event": "question", "kind": kind, "server": question.server, "call": question.call, **decision}
 
     def _count(self, server: str) -> None:

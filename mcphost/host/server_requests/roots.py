@@ -199,7 +199,7 @@ FRESH: Final = 1.0
 TRIES: Final = 5
 """How often the user is asked again after choosing folders that cannot be shared."""
 
-Resolve = Callable[[Config, str], Sequence[ResolvedRoot]]
+ResolveRoots = Callable[[Config, str], Sequence[ResolvedRoot]]
 """The ``roots`` of a server's entry, their references resolved; called in a thread. Raises ConfigError."""
 
 
@@ -240,7 +240,7 @@ class RootsService:
     def __init__(
         self,
         config: Callable[[], Config],
-        resolve: Resolve,
+        resolve: ResolveRoots,
         store: StateStore | None,
         pending: PendingRequests,
         servers: Servers,

@@ -1,4 +1,4 @@
-"""A sign-in as something to hold on to: how far it is, what is asked, what it met; and the service that runs them."""
+"""The state of a sign-in (its steps, its open question, its error), and the service that runs sign-ins."""
 
 from __future__ import annotations
 

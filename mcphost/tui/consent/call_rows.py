@@ -18,8 +18,9 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from mcphost.host.consent.approvals import ApprovalStatus, Difference, ToolApproval
+from mcphost.host.consent.approvals import ApprovalStatus, ToolApproval
 from mcphost.host.consent.argument_rules import in_words
+from mcphost.host.consent.definition_diff import Difference
 from mcphost.host.consent.provenance import NOTHING, Provenance, UntrustedSpan
 from mcphost.host.consent.questions import ToolCallQuestion
 from mcphost.protocol.display import hidden_count, hidden_in, show, show_line, show_name, size_text

@@ -7,17 +7,9 @@ from typing import Any
 import pytest
 
 from mcphost.config import read_toml, write_toml
-from mcphost.host.consent.approvals import (
-    Approvals,
-    ApprovalStatus,
-    Difference,
-    Lifetime,
-    differences,
-    fingerprint,
-    from_toml,
-    merged,
-    to_toml,
-)
+from mcphost.host.consent.approval_store import from_toml, merged, to_toml
+from mcphost.host.consent.approvals import Approvals, ApprovalStatus, Lifetime, fingerprint
+from mcphost.host.consent.definition_diff import Difference, differences
 from mcphost.protocol.models.tools import Tool
 
 NOW = datetime(2026, 11, 20, 14, 30, tzinfo=UTC)

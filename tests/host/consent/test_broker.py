@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from mcphost.errors import ConfigError, Declined, ServerNotReady
-from mcphost.host.consent.approvals import ApprovalStatus, Lifetime, from_toml
+from mcphost.host.consent.approval_store import from_toml
+from mcphost.host.consent.approvals import ApprovalStatus, Lifetime
 from mcphost.host.consent.broker import Proposal
 from mcphost.host.consent.policy import PolicyVerdict
 from mcphost.host.consent.questions import Answer, DeclineAll, ToolCallQuestion

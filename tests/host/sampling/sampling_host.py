@@ -8,7 +8,7 @@ from typing import Any
 
 from mcphost.config import Config, ModelConfig
 from mcphost.host.sampling.request import Sampling
-from mcphost.host.server_requests.pending import SCREEN
+from mcphost.host.server_requests.pending import SCREEN_KINDS
 from mcphost.providers.base import (
     IMAGES,
     AnswerFinished,
@@ -101,7 +101,7 @@ def lending_host(
     sampling: Mapping[str, Any] | None = None,
     policy: str = "ask",
     args: tuple[object, ...] = (),
-    answers: frozenset[str] = SCREEN,
+    answers: frozenset[str] = SCREEN_KINDS,
     entry: Any = None,
     **dependencies: Any,
 ) -> LendingHost:

@@ -15,7 +15,7 @@ from mcphost.errors import (
 )
 from mcphost.host.consent.questions import Answer, SamplingQuestion
 from mcphost.host.sampling.request import SamplingEdit, SamplingReply
-from mcphost.host.server_requests.pending import ALL, SAMPLING, SCREEN
+from mcphost.host.server_requests.pending import DIALOG_KINDS, SAMPLING, SCREEN_KINDS
 from mcphost.protocol.models.sampling import SamplingMessage, text_block
 from mcphost.providers.base import AnswerFinished, TextDelta, ToolUseReady
 from tests.host.sampling.sampling_host import MODEL, Attempt, create, lending_host
@@ -176,24 +176,24 @@ LOCAL = {"provider": "openai", "model": "qwen3", "takes": []}
 
 # Models, the server's own settings, the global policy, who can answer; what is declared.
 DECLARED: list[tuple[Any, dict[str, Any], str, frozenset[str], Any]] = [
-    ({"claude": MODEL}, {}, "ask", SCREEN, {"tools": {}}),
-    ({"claude": MODEL}, {"sampling": {"context": "this-server"}}, "ask", SCREEN, {"tools": {}, "context": {}}),
-    ({"local": LOCAL}, {}, "ask", SCREEN, {}),
-    ({"local": LOCAL, "claude": MODEL}, {"sampling": {"model": "local"}}, "ask", SCREEN, {}),
-    ({}, {}, "ask", SCREEN, {}),  # the user is the model
-    ({"me": {"provider": "manual"}}, {}, "ask", SCREEN, {}),
-    ({}, {"capabilities": {"sampling": False}}, "ask", SCREEN, None),
-    ({"claude": MODEL}, {"capabilities": {"sampling": False}}, "ask", SCREEN, None),
-    ({"claude": MODEL}, {"sampling": {"policy": "deny"}}, "ask", SCREEN, None),
-    ({"claude": MODEL}, {"sampling": {"policy": "allow"}}, "deny", SCREEN, None),
-    ({"claude": MODEL}, {"sampling": {"per_minute": 0}}, "ask", SCREEN, None),
-    ({"claude": MODEL}, {}, "ask", ALL, None),  # nobody can be asked
-    ({"claude": MODEL}, {}, "ask", ALL | {SAMPLING}, {"tools": {}}),
-    ({}, {}, "ask", ALL | {SAMPLING}, None),  # who answers by rule writes nothing
-    ({"me": {"provider": "manual"}}, {}, "allow", ALL, None),
-    ({"claude": MODEL}, {"sampling": {"policy": "allow"}}, "ask", ALL, {"tools": {}}),
-    ({"claude": MODEL}, {"sampling": {"policy": "allow", "review": "ask"}}, "ask", ALL, None),
-    ({"claude": MODEL}, {}, "allow", ALL, {"tools": {}}),
+    ({"claude": MODEL}, {}, "ask", SCREEN_KINDS, {"tools": {}}),
+    ({"claude": MODEL}, {"sampling": {"context": "this-server"}}, "ask", SCREEN_KINDS, {"tools": {}, "context": {}}),
+    ({"local": LOCAL}, {}, "ask", SCREEN_KINDS, {}),
+    ({"local": LOCAL, "claude": MODEL}, {"sampling": {"model": "local"}}, "ask", SCREEN_KINDS, {}),
+    ({}, {}, "ask", SCREEN_KINDS, {}),  # the user is the model
+    ({"me": {"provider": "manual"}}, {}, "ask", SCREEN_KINDS, {}),
+    ({}, {"capabilities": {"sampling": False}}, "ask", SCREEN_KINDS, None),
+    ({"claude": MODEL}, {"capabilities": {"sampling": False}}, "ask", SCREEN_KINDS, None),
+    ({"claude": MODEL}, {"sampling": {"policy": "deny"}}, "ask", SCREEN_KINDS, None),
+    ({"claude": MODEL}, {"sampling": {"policy": "allow"}}, "deny", SCREEN_KINDS, None),
+    ({"claude": MODEL}, {"sampling": {"per_minute": 0}}, "ask", SCREEN_KINDS, None),
+    ({"claude": MODEL}, {}, "ask", DIALOG_KINDS, None),  # nobody can be asked
+    ({"claude": MODEL}, {}, "ask", DIALOG_KINDS | {SAMPLING}, {"tools": {}}),
+    ({}, {}, "ask", DIALOG_KINDS | {SAMPLING}, None),  # who answers by rule writes nothing
+    ({"me": {"provider": "manual"}}, {}, "allow", DIALOG_KINDS, None),
+    ({"claude": MODEL}, {"sampling": {"policy": "allow"}}, "ask", DIALOG_KINDS, {"tools": {}}),
+    ({"claude": MODEL}, {"sampling": {"policy": "allow", "review": "ask"}}, "ask", DIALOG_KINDS, None),
+    ({"claude": MODEL}, {}, "allow", DIALOG_KINDS, {"tools": {}}),
 ]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from mcphost.host.consent.questions import Answer, Question, ToolCallQuestion
-from mcphost.host.server_requests.pending import ALL
+from mcphost.host.server_requests.pending import DIALOG_KINDS
 from mcphost.host.tool_calls.call import ToolCall
 from tests.host.conftest import RecordingHost, ScriptedApprover, open_stdio, script, settings
 
@@ -73,7 +73,11 @@ async def told(call: ToolCall) -> Any:
 
 
 def asked_host(
-    *steps: Step, args: tuple[object, ...] = (), answers: frozenset[str] = ALL, entry: Any = None, **dependencies: Any
+    *steps: Step,
+    args: tuple[object, ...] = (),
+    answers: frozenset[str] = DIALOG_KINDS,
+    entry: Any = None,
+    **dependencies: Any,
 ) -> AskedHost:
     """`async with asked_host(YES, args=("--revision", …), entry={…}, store=…) as host:`"""
     opener = dependencies.pop("open_transport", open_stdio)

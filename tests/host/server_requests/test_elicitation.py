@@ -13,7 +13,7 @@ from mcphost.errors import ServerError
 from mcphost.host.consent.questions import Answer, FormQuestion, UrlQuestion
 from mcphost.host.events import ElicitationChanged
 from mcphost.host.server_requests import pending
-from mcphost.host.server_requests.pending import ALL, FORM, ROOTS, URL
+from mcphost.host.server_requests.pending import DIALOG_KINDS, FORM, ROOTS, URL
 from mcphost.host.server_requests.url_elicitation import UrlElicitation, UrlElicitationState
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from tests.conftest import Until
@@ -217,9 +217,9 @@ async def test_the_audit_log_says_what_was_asked_and_never_what_was_answered(tmp
 @pytest.mark.parametrize(
     ("answers", "config", "declared", "codes"),
     [
-        (ALL, {}, {"roots": {"listChanged": True}, "elicitation": {"form": {}, "url": {}}}, [None, None]),
+        (DIALOG_KINDS, {}, {"roots": {"listChanged": True}, "elicitation": {"form": {}, "url": {}}}, [None, None]),
         (frozenset({FORM}), {}, {"elicitation": {"form": {}}}, [None, -32602]),
-        (ALL, {"elicitation": ["url"], "roots": False}, {"elicitation": {"url": {}}}, [-32602, None]),
+        (DIALOG_KINDS, {"elicitation": ["url"], "roots": False}, {"elicitation": {"url": {}}}, [-32602, None]),
         (frozenset({URL, ROOTS}), {"elicitation": ["form"], "roots": False}, {}, [-32601, -32601]),
         (frozenset(), {}, {}, [-32601, -32601]),
     ],
@@ -244,20 +244,20 @@ async def test_a_server_that_asks_without_end_is_refused_and_the_log_says_so_onc
     """One question on screen and five behind it; ten a minute; a muted server asks nobody."""
     async with asked_host() as host:
         asking = host.ask(*[form()] * 25)
-        await until(lambda: len(host.person.asked) == pending.OPEN)
-        assert host.pending_requests.waiting("a") == pending.OPEN
+        await until(lambda: len(host.person.asked) == pending.MOST_PENDING)
+        assert host.pending_requests.waiting("a") == pending.MOST_PENDING
         await until(lambda: any("was refused" in line for line in host.said("a")))
         host.pending_requests.mute("a")  # what comes only now is declined, and no longer refused
         replies = [plain(reply) for reply in await _replies(asking)]
         refused, declined = (replies.count(each) for each in ({"error": -32603}, {"result": {"action": "decline"}}))
-        assert (refused + declined, declined >= pending.OPEN) == (25, True)
+        assert (refused + declined, declined >= pending.MOST_PENDING) == (25, True)
         assert len([line for line in host.said("a") if "was refused" in line]) == 1
         assert await host.replies(form()) == [{"result": {"action": "decline"}}]
-        assert len(host.person.asked) == pending.OPEN
+        assert len(host.person.asked) == pending.MOST_PENDING
         host.pending_requests.unmute("a")
         host.person.steps = [NO] * 30
         got = [plain((await host.replies(form()))[0]) for _ in range(6)]
-        assert got.count({"error": -32603}) == 6 - (pending.PER_MINUTE - pending.OPEN)
+        assert got.count({"error": -32603}) == 6 - (pending.PER_MINUTE - pending.MOST_PENDING)
 
 
 async def _replies(call: Any) -> list[Any]:
@@ -367,7 +367,7 @@ async def test_without_a_yes_to_each_page_the_call_ends_with_the_servers_error(
 @pytest.mark.requirement("ELIC-13", "ELIC-24")
 @pytest.mark.parametrize(
     ("answers", "entry"),
-    [(ALL, {"capabilities": {"elicitation": ["form"]}}), (frozenset({FORM, ROOTS}), {})],
+    [(DIALOG_KINDS, {"capabilities": {"elicitation": ["form"]}}), (frozenset({FORM, ROOTS}), {})],
     ids=["by-configuration", "by-the-front"],
 )
 async def test_no_page_is_visited_where_that_was_not_declared(answers: frozenset[str], entry: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from mcphost.config import Config
 from mcphost.host.consent.questions import FormQuestion
-from mcphost.host.server_requests.pending import ALL
+from mcphost.host.server_requests.pending import DIALOG_KINDS
 from mcphost.host.tool_calls.call import CallState
 from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.http.streamable import HttpTransport
@@ -45,7 +45,7 @@ async def test_over_http_a_question_belongs_to_the_call_on_whose_stream_it_came(
     with Web(serve) as web:
         person = Person(NEVER)
         config = settings(a={"url": web.url}, policy={"default": "allow"})
-        async with AskedHost(config, person, answers=ALL, open_transport=open_transport) as host:
+        async with AskedHost(config, person, answers=DIALOG_KINDS, open_transport=open_transport) as host:
             await host.servers.ready()
             asking = host.tool_calls.call("a", "echo", {"text": "x"})
             await until(lambda: seen(web, "tools/call"))

@@ -16,7 +16,7 @@ from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import Answer
 from mcphost.host.events import RootsChanged
 from mcphost.host.server_requests import roots
-from mcphost.host.server_requests.pending import ALL
+from mcphost.host.server_requests.pending import DIALOG_KINDS
 from mcphost.host.server_requests.roots import FolderCheck, RootSource, look
 from tests.conftest import Until
 from tests.host.conftest import FileStore, script, settings
@@ -148,7 +148,7 @@ async def test_links_and_dots_are_told_as_where_they_lead_and_wide_folders_are_w
 async def test_each_server_whose_own_list_changed_is_told(tree: Path, until: Until) -> None:
     server = script("asks.py", capabilities={"roots": True})
     config = settings(policy={"default": "allow"}, a=server, b=server, c={**server, "capabilities": {"roots": False}})
-    host = AskedHost(config, Person(), answers=ALL)
+    host = AskedHost(config, Person(), answers=DIALOG_KINDS)
     async with host:
         await host.servers.ready()
 

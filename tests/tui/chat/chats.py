@@ -13,7 +13,7 @@ from mcphost.composition import dependencies, values_for
 from mcphost.config import Config
 from mcphost.host.chat.chat import Chat
 from mcphost.host.host import Host
-from mcphost.host.server_requests.pending import ALL
+from mcphost.host.server_requests.pending import DIALOG_KINDS
 from mcphost.providers.base import ModelRequest
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
@@ -71,7 +71,7 @@ async def chatting(
     config = Config.model_validate(more, strict=False).model_copy(update={"servers": given})
     approver, provider, folder = ScreenApprover(), ScriptedProvider(*script), state or Path.cwd() / "state"
     os.makedirs(folder, exist_ok=True)
-    parts = dependencies(approver, values_for(config, os.environ), state=folder, answers=ALL)
+    parts = dependencies(approver, values_for(config, os.environ), state=folder, answers=DIALOG_KINDS)
     async with Host(config, replace(parts, models=Port(provider))) as host:
         app = McphostApp(host, approver, StartInfo(None, False, (), folder, ""))
         app.guard_seconds = app.questions.idle_seconds = 0.0

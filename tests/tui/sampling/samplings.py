@@ -14,7 +14,7 @@ from mcphost.composition import dependencies, values_for
 from mcphost.config import Config, ModelConfig
 from mcphost.host.host import Host
 from mcphost.host.sampling.request import Sampling
-from mcphost.host.server_requests.pending import SCREEN
+from mcphost.host.server_requests.pending import SCREEN_KINDS
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.providers.base import ModelCapabilities
 from mcphost.tui.app import McphostApp
@@ -92,7 +92,7 @@ async def sampling_stage(
     config, approver, port = config or sampling_config(), ScreenApprover(), AudioModels(attempts or {})
     folder = Path.cwd() / "state"
     folder.mkdir(exist_ok=True)
-    parts = dependencies(approver, values_for(config, os.environ), state=folder, answers=SCREEN)
+    parts = dependencies(approver, values_for(config, os.environ), state=folder, answers=SCREEN_KINDS)
     async with Host(config, replace(parts, models=port)) as host:
         app = McphostApp(host, approver, StartInfo(None, False, (), folder, ""))
         app.guard_seconds = app.questions.idle_seconds = guard
