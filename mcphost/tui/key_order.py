@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from textual.events import Key
 from textual.message_pump import MessagePump
+from textual.widgets import Input, TextArea
 from textual.worker import Worker
 
 LOOK_SECONDS: Final = 0.25
@@ -65,6 +66,9 @@ class KeyOrder:
         target = self._target()
         turn = self._start(target)
         await self._pass_on(key)
+        # A paste without brackets is thousands of letters: in a box for text, none of them moves the focus.
+        while self.waiting and writes(key, target) and writes(self.waiting[0], target):
+            await self._pass_on(self.waiting.popleft())
         self._follow(turn, target, target, ROUNDS)
 
     def _start(self, node: MessagePump) -> int:
@@ -114,3 +118,8 @@ class KeyOrder:
         self._current = 0
         if self.waiting:
             await self._begin(self.waiting.popleft())
+
+
+def writes(key: Key, target: MessagePump) -> bool:
+    """Does the key only write a letter into the text of ``target``?"""
+    return key.is_printable and isinstance(target, Input | TextArea)

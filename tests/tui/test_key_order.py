@@ -116,3 +116,21 @@ async def test_keys_do_not_wait_for_a_worker_without_end(monkeypatch: pytest.Mon
         type_at_once(app, "w", "slash", "a")
         await until(lambda: app.query_one(Input).value == "a")
         app.idle.set()
+
+
+async def test_letters_of_a_paste_without_brackets_do_not_wait_for_each_other() -> None:
+    app = Quick()
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        app.action_filter()
+        passed_on: list[int] = []
+        begin = app.order._begin
+
+        async def counted(key: Key) -> None:
+            passed_on.append(len(app.order.waiting))
+            await begin(key)
+
+        app.order._begin = counted  # type: ignore[method-assign]
+        type_at_once(app, *"xy" * 500)
+        await written(pilot, "xy" * 500)
+        assert len(passed_on) < 100
