@@ -53,14 +53,20 @@ async def validate(schema: Any, instance: Any, *, limit_seconds: float = LIMIT_S
     ``limit_seconds`` bounds the check itself; a child's start-up comes on top.
     """
     try:
-        found = problems_if_cheap(schema, instance)
-        if found is not None:
-            return ValidationResult(tuple(found))
-        return await _in_child(_written(schema, instance), limit_seconds)
+        return validate_at_once(schema, instance) or await _in_child(_written(schema, instance), limit_seconds)
     except SchemaRefused as refused:
         return ValidationResult(note=f"not validated: {refused}")
     except OSError as error:
         return ValidationResult(note=f"not validated: the checking process could not be started ({error.strerror})")
+
+
+def validate_at_once(schema: Any, instance: Any) -> ValidationResult | None:
+    """Check ``instance`` as `validate` does if that is sure to be short; None: it may not be."""
+    try:
+        found = problems_if_cheap(schema, instance)
+    except SchemaRefused as refused:
+        return ValidationResult(note=f"not validated: {refused}")
+    return None if found is None else ValidationResult(tuple(found))
 
 
 def _written(schema: Any, instance: Any) -> bytes:

@@ -81,7 +81,7 @@ def _nothing(field: FormField) -> Any:
     if field.null_when_empty:
         return None
     if field.required:
-        hint = '; "" stands for an empty text' if field.kind in _TEXTS else ""
+        hint = ' (type "" for an empty string)' if field.kind in _TEXTS else ""
         raise FieldError(f"is required{hint}")
     return ABSENT
 
@@ -241,9 +241,9 @@ def _parse_json(field: FormField, raw: Any) -> Any:
         return json.loads(raw, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         words = error.msg.removesuffix(" at")  # some of its messages end like this, and a place follows
-        raise FieldError(f"is not JSON: {words} at line {error.lineno}, column {error.colno}") from None
+        raise FieldError(f"is invalid JSON: {words} at line {error.lineno}, column {error.colno}") from None
     except (ValueError, RecursionError):
-        raise FieldError("is not JSON that can be read: too deep, or a number is too long or not finite") from None
+        raise FieldError("is invalid JSON: too deep, or a number is too long or not finite") from None
 
 
 def _no_constant(name: str) -> Any:

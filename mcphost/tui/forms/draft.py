@@ -57,6 +57,13 @@ def path_at(place: str | Sequence[str | int], paths: Sequence[Path]) -> Path | N
     return max(inside, key=len, default=None)
 
 
+def place_within(path: Path, place: str | Sequence[str | int]) -> str:
+    """Return where in the value of the field at ``path`` the place is, like ``[2].name``; empty for the whole value."""
+    if not isinstance(place, str):
+        return "".join(f"[{part}]" if isinstance(part, int) else _part(part) for part in place[len(path) :])
+    return place.removeprefix("".join(map(_part, path)).removeprefix("."))
+
+
 def _holds(path: Path, place: str | Sequence[str | int]) -> bool:
     if not isinstance(place, str):
         return tuple(place[: len(path)]) == path

@@ -37,7 +37,7 @@ class Picker(Widget, can_focus=True):
         Binding("right", "cycle(1)", "next choice", id="form.pick_right", show=False, tooltip="The next choice"),
         Binding("space", "press", "choose", id="form.pick", tooltip="Choose, or open the list"),
         Binding("enter", "enter", "go on", id="form.pick_enter", show=False, tooltip="Open the list, choose, go on"),
-        Binding("backspace,delete", "clear", "leave out", id="form.pick_clear", show=False, tooltip="Choose nothing"),
+        Binding("backspace,delete", "clear", "clear", id="form.pick_clear", show=False, tooltip="Choose nothing"),
         Binding("pageup", "page(-1)", "page up", id="form.pick_pageup", show=False, tooltip="A page up"),
         Binding("pagedown", "page(1)", "page down", id="form.pick_pagedown", show=False, tooltip="A page down"),
         Binding(

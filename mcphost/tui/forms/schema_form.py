@@ -1,7 +1,7 @@
 """The form made from a JSON Schema: the rows, the raw editor, and what is wrong.
 
-It makes the checks of `mcphost.protocol.forms.form`. Its parent validates against the whole schema and calls
-`SchemaForm.set_errors`.
+It makes the checks of `mcphost.protocol.forms.form` once a frame, and those of the whole schema when typing pauses and
+before it is submitted. Its parent may add errors with `SchemaForm.set_errors`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
+from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static, TextArea
+from textual.worker import Worker
 
+from mcphost.host.tool_calls.validation import ValidationResult, validate, validate_at_once
 from mcphost.protocol.display import show_line
 from mcphost.protocol.forms.form import FieldKind, Form, FormField, Path, collect, fill, read_form
-from mcphost.tui.forms.draft import Entries, first_object, from_object, path_at, to_object
+from mcphost.tui.forms.draft import Entries, first_object, from_object, path_at, place_within, to_object
 from mcphost.tui.forms.field_row import Columns, FieldRow, GroupTitle
 from mcphost.tui.forms.raw_json import RawArea, RawEditor, read_object
 from mcphost.tui.forms.text_boxes import StepAway, dump
@@ -67,6 +70,12 @@ class FormKeys(Static):
 
 RAW_KEYS: Final = "ctrl+j,alt+j,f7"
 """Toggles raw JSON; more than one key, since some terminals send ctrl+j as enter."""
+
+MOST_PROBLEMS: Final = 3
+"""Problems that are shown of one field, and of the whole."""
+
+PAUSE: Final = 0.15
+"""Seconds without a key before the whole schema is checked."""
 
 Problems = Sequence[tuple[str | Sequence[str | int], str]]
 """A place (``items[2].name`` or its parts; empty for the whole), and a sentence that continues from there."""
@@ -125,13 +134,16 @@ class SchemaForm(Vertical):
         super().__init__(id=id)
         self._submit_label = submit_label
         self._form = Form()
+        self._schema: Any = {}
         self._rows: dict[Path, FieldRow] = {}
         self._base: Mapping[str, Any] | None = None
         self._raw_before: Mapping[str, Any] = {}
         self._raw_text = ""
-        self._parent_errors: dict[Path, str] = {}
-        self._other_errors: list[tuple[str, str]] = []
+        self._schema_problems: Problems = ()
+        self._parent_problems: Problems = ()
         self._was_submitted = False
+        self._check_due = False
+        self._pause: Timer | None = None
         self._status_lines: list[str] = []
         self._last: Widget | None = None
         self._columns = Columns(12, 0)
@@ -145,9 +157,10 @@ class SchemaForm(Vertical):
 
     async def load(self, schema: Any, arguments: Mapping[str, Any] | None = None) -> None:
         """Replace the form, and fill it with ``arguments``, or without them with the schema's defaults."""
-        form = self._form = read_form(schema)
+        form, self._schema = read_form(schema), schema
+        self._form = form
         self._base, self._was_submitted, self._last = arguments, False, None
-        self._parent_errors, self._other_errors = {}, []
+        self._schema_problems = self._parent_problems = ()
         self._show_status([])
         entries = fill(form, arguments)
         self._columns = Columns.fit(list(form.leaves()), self._room)
@@ -194,25 +207,44 @@ class SchemaForm(Vertical):
         target.focus()
 
     def submit(self) -> None:
-        """Post `Submitted`, or focus the first field that is wrong and say how many are."""
+        """Post `Submitted` if the arguments fit the schema, else focus the first field that is wrong."""
         self._was_submitted = True
-        errors = self._show_errors()
-        if (arguments := self.values()) is not None:
-            self.post_message(self.Submitted(self, arguments))
-        elif self.raw_shown:
-            self._raw.area.focus()
+        arguments = self.values()
+        if arguments is None:
+            self._focus_error()
+            return
+        result = validate_at_once(self._schema, arguments)
+        if result is None:
+            _: Worker[None] = self.run_worker(self._submit_checked(arguments), exclusive=True, group="submit")
         else:
-            next(row for path, row in self._rows.items() if path in errors).box.focus()
+            self._submit(arguments, result)
+
+    async def _submit_checked(self, arguments: dict[str, Any]) -> None:
+        result = await validate(self._schema, arguments)
+        if self.values() == arguments:  # else it was edited meanwhile
+            self._submit(arguments, result)
+
+    def _submit(self, arguments: dict[str, Any], result: ValidationResult) -> None:
+        """Submit what fits; what cannot be validated is left to whoever gets it."""
+        self._schema_problems = [(each.path, each.message) for each in result.problems]
+        if result.problems:
+            self._focus_error()
+        else:
+            self._show_errors()
+            self.post_message(self.Submitted(self, arguments))
+
+    def _focus_error(self) -> None:
+        """Focus the first field that is wrong; what is wrong stands below it."""
+        self._show_errors()
+        wrong = next((row for row in self._rows.values() if row.problem), None)
+        if self.raw_shown:
+            self._raw.area.focus()
+        elif wrong is not None:
+            wrong.box.focus()
 
     def set_errors(self, problems: Problems) -> None:
         """Mark errors beyond the form's own checks; a mark goes away when its field is edited."""
-        self._parent_errors, self._other_errors = {}, []
-        for place, sentence in problems:
-            path = path_at(place, list(self._rows))
-            if path is None or self.raw_shown:
-                self._other_errors.append((place if isinstance(place, str) else ".".join(map(str, place)), sentence))
-            else:
-                self._parent_errors.setdefault(path, sentence)
+        self._parent_problems = problems
         self._show_errors()
 
     def on_mount(self) -> None:
@@ -251,18 +283,18 @@ class SchemaForm(Vertical):
     @on(FieldRow.Edited)
     def field_edited(self, event: FieldRow.Edited) -> None:
         event.stop()
-        self._parent_errors.pop(event.row.field.path, None)
-        self._other_errors = []
-        self.post_message(self.Changed(self, not self._show_errors()))
+        path, paths = event.row.field.path, list(self._rows)
+        others = [(place, words) for place, words in self._parent_problems if path_at(place, paths) not in (path, None)]
+        self._parent_problems = others
+        self._check_soon()
 
     @on(TextArea.Changed)
     def raw_edited(self, event: TextArea.Changed) -> None:
         event.stop()
         if self._raw.text != self._raw_text:
             self._raw_text = self._raw.text
-            self._parent_errors, self._other_errors = {}, []
-            self._show_errors()
-            self.post_message(self.Changed(self, self.values() is not None))
+            self._parent_problems = ()
+            self._check_soon()
 
     def action_submit(self) -> None:
         self.submit()
@@ -345,15 +377,60 @@ class SchemaForm(Vertical):
         self.query_one(FormKeys).offer(self._submit_label, "" if reason else "fields" if shown else "raw JSON")
         self.refresh_bindings()
 
+    def _check_soon(self) -> None:
+        """Check once for all keys of a frame, and by the whole schema when typing pauses."""
+        if not self._check_due:
+            self._check_due = True
+            self.call_after_refresh(self._check)
+        if self._pause is not None:
+            self._pause.stop()
+        self._pause = self.set_timer(PAUSE, self._check_schema)
+
+    def _check(self) -> None:
+        self._check_due = False
+        errors = self._show_errors()
+        self.post_message(self.Changed(self, self.values() is not None if self.raw_shown else not errors))
+
+    def _check_schema(self) -> None:
+        _: Worker[None] = self.run_worker(self._validate(), exclusive=True, group="check")
+
+    async def _validate(self) -> None:
+        """Find the problems that only the whole schema knows of, for what is typed so far."""
+        schema, arguments = self._schema, self._typed_so_far()
+        if arguments is None:
+            return
+        result = await validate(schema, arguments)
+        if self._schema is schema and self._typed_so_far() == arguments:
+            self._schema_problems = [(each.path, each.message) for each in result.problems]
+            self._show_errors()
+
+    def _typed_so_far(self) -> dict[str, Any] | None:
+        return read_object(self._raw.text)[0] if self.raw_shown else self._collect()[0]
+
     def _show_errors(self) -> dict[Path, str]:
-        """Show the errors of fields that were edited, or of all after a submit; return all errors."""
+        """Show the errors of fields that were edited, or of all after a submit; return those of the form's checks."""
         errors = {} if self.raw_shown else self._collect()[1]
+        by_schema, others = self._sorted_problems(self._schema_problems)
+        by_parent, more = self._sorted_problems(self._parent_problems)
         for path, row in self._rows.items():
-            known = errors.get(path, "") if self._was_submitted or row.touched else ""
-            row.show_problem(known or self._parent_errors.get(path, ""))
+            known = errors.get(path) or by_schema.get(path, "") if self._was_submitted or row.touched else ""
+            row.show_problem(known or by_parent.get(path, ""))
         self._raw.list_problems(self._raw_problems() if self.raw_shown else [])
-        self._show_status([] if self.raw_shown else self._summary(len(errors.keys() | self._parent_errors.keys())))
+        shown = [*others, *more] if self._was_submitted else more
+        self._show_status([] if self.raw_shown else self._summary(shown))
         return errors
+
+    def _sorted_problems(self, problems: Problems) -> tuple[dict[Path, str], list[tuple[str, str]]]:
+        """What is wrong by field, and what belongs to none."""
+        by_field: dict[Path, list[str]] = {}
+        others = []
+        for place, sentence in problems:
+            path = path_at(place, list(self._rows))
+            if path is None:
+                others.append((place if isinstance(place, str) else ".".join(map(str, place)), sentence))
+            else:
+                by_field.setdefault(path, []).append(f"{place_within(path, place)} {sentence}".strip())
+        return {path: "; ".join(sentences[:MOST_PROBLEMS]) for path, sentences in by_field.items()}, others
 
     def _raw_problems(self) -> list[tuple[str, str]]:
         arguments, why = read_object(self._raw.text)
@@ -361,12 +438,15 @@ class SchemaForm(Vertical):
             return [("", why)]
         _, errors = collect(self._form, fill(self._form, arguments), base=arguments)
         listed = {".".join(path): words for path, words in errors.items()}
-        return [*listed.items(), *((place, words) for place, words in self._other_errors if place not in listed)]
+        found = [*self._schema_problems, *self._parent_problems]
+        more = [(place if isinstance(place, str) else ".".join(map(str, place)), words) for place, words in found]
+        return [*listed.items(), *((place, words) for place, words in more if place not in listed)]
 
-    def _summary(self, wrong: int) -> list[str]:
-        counted = "1 field is wrong" if wrong == 1 else f"{wrong} fields are wrong"
-        lines = [counted] if wrong and (self._was_submitted or self._parent_errors) else []
-        return lines + [f"{place} {words}".strip() for place, words in self._other_errors[:3]]
+    def _summary(self, others: Sequence[tuple[str, str]]) -> list[str]:
+        wrong = sum(bool(row.problem) for row in self._rows.values())
+        counted = "1 invalid field" if wrong == 1 else f"{wrong} invalid fields"
+        lines = [counted] if wrong and (self._was_submitted or self._parent_problems) else []
+        return lines + [f"{place} {words}".strip() for place, words in others[:MOST_PROBLEMS]]
 
     def _show_status(self, lines: list[str]) -> None:
         if lines == self._status_lines:

@@ -103,8 +103,8 @@ def hint(field: FormField, focused: bool = False) -> str:
     """The placeholder: what an empty field means; with more detail if the field is focused (``focused``)."""
     if field.null_when_empty:
         return "empty: null"
-    quotes = '; "" sends an empty text' if focused and field.kind in _TEXTS else ""
-    return ("required" if field.required else "left out") + quotes
+    quotes = ' (type "" for an empty string)' if focused and field.kind in _TEXTS else ""
+    return ("required" if field.required else "optional") + quotes
 
 
 def stepped_number(field: FormField, text: str, step: int) -> str | None:

@@ -68,7 +68,7 @@ def test_a_text_becomes_what_its_property_wants(pair: str, value: object) -> Non
         (["count=x", "flag=maybe"], "flag: must be true or false"),
         (["count="], "count: has no value"),
         (["level=middle"], "level: must be"),
-        (["any={"], "any: is not JSON"),
+        (["any={"], "any: is invalid JSON"),
         (["=x"], "neither key=value"),
         ([":=x"], "neither key=value"),
         (["a:=NaN"], "is not JSON"),

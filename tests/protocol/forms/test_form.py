@@ -321,10 +321,10 @@ def test_what_is_typed_becomes_a_value_of_the_right_type(schema: Any, raw: Any, 
             )
         ),
         ({**STRING, "format": "date-time"}, "tomorrow", "must be a date and time with a zone, such as 2026-07-28T09:"),
-        ({}, "{", "is not JSON: Expecting property name enclosed in double quotes at line 1, column 2"),
-        ({}, '"a', "is not JSON: Unterminated string starting at line 1, column 1"),
-        ({}, "NaN", "is not JSON"),
-        pytest.param({}, "[" * 100_000, "is not JSON", id="deep JSON"),
+        ({}, "{", "is invalid JSON: Expecting property name enclosed in double quotes at line 1, column 2"),
+        ({}, '"a', "is invalid JSON: Unterminated string starting at line 1, column 1"),
+        ({}, "NaN", "is invalid JSON"),
+        pytest.param({}, "[" * 100_000, "is invalid JSON", id="deep JSON"),
     ],
 )
 def test_what_does_not_fit_is_said_as_under_a_field(schema: Any, raw: Any, message: str) -> None:
@@ -381,8 +381,8 @@ def test_groups_are_put_together_and_errors_stand_at_their_paths() -> None:
     assert collect(read, entries) == (
         {"tags": ["a", "b"], "home": {"nr": 5}},
         {
-            ("name",): 'is required; "" stands for an empty text',
-            ("home", "street"): 'is required; "" stands for an empty text',
+            ("name",): 'is required (type "" for an empty string)',
+            ("home", "street"): 'is required (type "" for an empty string)',
         },
     )
 

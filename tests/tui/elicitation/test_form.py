@@ -105,7 +105,7 @@ async def test_what_does_not_fit_is_said_at_its_field_and_not_sent() -> None:
         await at(stage, FormElicitationScreen)
         await stage.write("nobody")
         await stage.press("enter", "1", "0", "ctrl+r")
-        await stage.shows("▲", "fields are wrong")
+        await stage.shows("▲", "invalid fields")
         assert call.state is CallState.RUNNING
         await stage.press("escape", "n")
         assert await got(stage, call) == {"action": "decline"}

@@ -81,7 +81,7 @@ async def test_a_required_field_left_empty_sends_nothing(tmp_path: Path) -> None
         await stage.ready()
         await stage.open_tool("adds two")
         await stage.press("ctrl+r")
-        await stage.shows("▲ is required", "▲ 2 fields are wrong")
+        await stage.shows("▲ is required", "▲ 2 invalid fields")
         assert step(stage) == "form"
         assert not stage.host.tool_calls.calls
         assert not calls_in(record)
