@@ -128,6 +128,7 @@ class ToolsPane(Container):
                 bench = Workbench(self._welcome)
                 await self.mount(bench)
                 self._bench = bench
+                self._show_preview()
         return self._bench
 
     def set_single(self, single: bool) -> None:
