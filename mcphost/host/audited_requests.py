@@ -16,7 +16,7 @@ from mcphost.errors import McphostError, SessionExpired
 from mcphost.host.audit import AuditWriter
 from mcphost.host.connections.connection import Connection
 from mcphost.host.connections.servers import Servers
-from mcphost.host.error_boundary import without_secrets
+from mcphost.host.internal_error import without_secrets
 from mcphost.host.sign_in.retry import SignInRetry
 
 _T = TypeVar("_T")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Self, cast
 
 from mcphost.errors import ConfigError
-from mcphost.host.error_boundary import fault
+from mcphost.host.internal_error import internal_error
 from mcphost.host.state_store import StateStore
 
 Hold = Literal["never", "outside", "always"]
@@ -146,4 +146,4 @@ class ChatPreferences:
             except ConfigError as error:
                 self._alarm(f"what you set of conversations could not be saved: {error}")
             except Exception as error:
-                self._alarm(f"what you set of conversations could not be saved: {fault(error)}")
+                self._alarm(f"what you set of conversations could not be saved: {internal_error(error)}")

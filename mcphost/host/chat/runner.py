@@ -15,7 +15,7 @@ from mcphost.host.chat.dependencies import ChatDependencies
 from mcphost.host.chat.tool_execution import ToolExecution
 from mcphost.host.chat.transcript_store import ended_record, round_record, turn_record
 from mcphost.host.chat.turns import ModelRound, ModelToolUse, Turn, TurnState
-from mcphost.host.error_boundary import fault, without_secrets
+from mcphost.host.internal_error import internal_error, without_secrets
 from mcphost.host.models import AvailableModel
 from mcphost.host.sampling.draft import estimate
 from mcphost.protocol.display import duration_text, size_text
@@ -59,7 +59,7 @@ class TurnRunner:
         except McphostError as error:
             self._end(chat, turn, TurnState.FAILED, str(without_secrets(error, self._services.mask)))
         except Exception as error:  # a fault in here must end neither the servers nor other conversations
-            self._end(chat, turn, TurnState.FAILED, str(fault(error)))
+            self._end(chat, turn, TurnState.FAILED, str(internal_error(error)))
         else:
             self._end(chat, turn, TurnState.DONE)
 

@@ -30,7 +30,6 @@ from mcphost.host.connections.setup import ask_for_level, check_required, defaul
 from mcphost.host.connections.state import LISTING_FIELDS, LIVE_FIELDS, LOG_LEVELS, ServerState
 from mcphost.host.connections.subscriptions import Subscriptions
 from mcphost.host.consent.broker import ConsentBroker
-from mcphost.host.error_boundary import fault
 from mcphost.host.events import (
     Event,
     EventBus,
@@ -41,6 +40,7 @@ from mcphost.host.events import (
     ToolsChanged,
 )
 from mcphost.host.failure_advice import next_step
+from mcphost.host.internal_error import internal_error
 from mcphost.host.logs import LogBook, LogSource
 from mcphost.host.server_requests.service import ServerRequestService
 from mcphost.host.tool_calls.registry import CallRegistry
@@ -274,7 +274,7 @@ class Connection:
             self._should_run = False
             raise
         except Exception as error:  # a bug in here must not end the other servers
-            failure = fault(error)
+            failure = internal_error(error)
         finally:
             await self._disconnect_after(transport, failure)
 

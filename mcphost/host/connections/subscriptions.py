@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from mcphost.client.client import Client, RequestTimeouts
 from mcphost.errors import McphostError
-from mcphost.host.error_boundary import without_secrets
+from mcphost.host.internal_error import without_secrets
 from mcphost.protocol.models.logging import LogLevel
 
 if TYPE_CHECKING:

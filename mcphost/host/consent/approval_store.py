@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from mcphost.errors import ConfigError
 from mcphost.host.consent.approvals import ApprovalRule, Approvals, ApprovedTool, Lifetime, by_tool
-from mcphost.host.error_boundary import fault
+from mcphost.host.internal_error import internal_error
 from mcphost.host.state_store import StateStore
 from mcphost.protocol.models.base import canonical
 
@@ -137,4 +137,4 @@ class ApprovalStore:
             except ConfigError as error:
                 self._alarm(f"what you allowed could not be saved: {error}")
             except Exception as error:
-                self._alarm(f"what you allowed could not be saved: {fault(error)}")
+                self._alarm(f"what you allowed could not be saved: {internal_error(error)}")

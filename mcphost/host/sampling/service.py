@@ -19,8 +19,8 @@ from mcphost.host.audit import AuditWriter
 from mcphost.host.connections.servers import Servers
 from mcphost.host.consent.policy import PolicyVerdict, SamplingPolicy, sampling_policy
 from mcphost.host.consent.questions import Answer, SamplingQuestion
-from mcphost.host.error_boundary import fault
 from mcphost.host.events import EventBus, SamplingChanged, ServerChanged
+from mcphost.host.internal_error import internal_error
 from mcphost.host.json_size import json_size
 from mcphost.host.logs import LogBook
 from mcphost.host.models import ModelCatalog
@@ -124,7 +124,7 @@ class SamplingService:
         except InputRefused:
             raise
         except Exception as error:  # the server is owed an answer, and `Sampling` an end
-            self._fail(sampling, error if isinstance(error, McphostError) else fault(error))
+            self._fail(sampling, error if isinstance(error, McphostError) else internal_error(error))
         finally:
             self._ended(sampling)
 

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from mcphost.errors import McphostError, ModelAnswerCut, ModelAnswerMalformed, ModelRefused
-from mcphost.host.error_boundary import fault, without_secrets
+from mcphost.host.internal_error import internal_error, without_secrets
 from mcphost.host.models import ModelCatalog
 from mcphost.host.sampling.budgets import SamplingBudgets
 from mcphost.host.sampling.request import Sampling
@@ -30,7 +30,7 @@ async def ask_model(
     except McphostError as raised:
         error = without_secrets(raised, mask)
     except Exception as raised:  # a fault in here is one that the user may get over with another model
-        error = fault(raised)
+        error = internal_error(raised)
     finally:
         sampling.attach(None)
         gathered = gathering.gathered

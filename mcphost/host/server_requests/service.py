@@ -14,8 +14,8 @@ from mcphost.host.server_requests.elicitation import ElicitationService
 from mcphost.host.server_requests.pending import PendingRequests, ServerRequest
 from mcphost.host.server_requests.roots import RootsService
 from mcphost.host.tool_calls.call import ToolCall
+from mcphost.host.tool_calls.current import current_call
 from mcphost.host.tool_calls.registry import CallRegistry
-from mcphost.host.traffic.book import current_call
 from mcphost.protocol.lifecycle.capabilities import ClientCapabilities
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 

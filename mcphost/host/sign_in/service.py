@@ -14,8 +14,8 @@ from mcphost.host.audit import AuditWriter
 from mcphost.host.background import BackgroundTasks
 from mcphost.host.consent.questions import Approver, SignInQuestion
 from mcphost.host.desktop import Open
-from mcphost.host.error_boundary import fault, without_secrets
 from mcphost.host.events import EventBus, SignInChanged
+from mcphost.host.internal_error import internal_error, without_secrets
 
 if TYPE_CHECKING:
     from mcphost.auth.ports import (
@@ -279,7 +279,7 @@ class SignInService:
         except McphostError as error:
             sign_in.ended(SignInState.FAILED, without_secrets(error, self._mask))
         except Exception as error:  # a fault in here must end neither the calls nor the servers
-            sign_in.ended(SignInState.FAILED, fault(error))
+            sign_in.ended(SignInState.FAILED, internal_error(error))
         else:
             sign_in.ended(SignInState.DONE)
             if (connection := self._servers.get(sign_in.server)) is not None:

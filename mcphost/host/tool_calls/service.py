@@ -31,16 +31,16 @@ from mcphost.host.connections.connection import Connection
 from mcphost.host.connections.servers import Servers
 from mcphost.host.consent.broker import ConsentBroker, Proposal
 from mcphost.host.consent.questions import ToolCallQuestion
-from mcphost.host.error_boundary import fault, without_secrets
 from mcphost.host.events import CallChanged, CallFinished, CallStarted, EventBus
+from mcphost.host.internal_error import internal_error, without_secrets
 from mcphost.host.server_requests.elicitation import ElicitationService
 from mcphost.host.sign_in.retry import RetriedOperation, SignInRetry
 from mcphost.host.sign_in.service import SignIn
 from mcphost.host.tool_calls.call import NOTHING_SENT, CallRequest, ToolCall
+from mcphost.host.tool_calls.current import current_call
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.host.tool_calls.sending import CallSending
 from mcphost.host.tool_calls.validation import ValidationResult, validate
-from mcphost.host.traffic.book import current_call
 from mcphost.protocol.models.tools import CallToolResult, Tool
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
@@ -136,7 +136,7 @@ class ToolCallService:
             else:
                 call.failed(without_secrets(error, self._mask))
         except Exception as error:  # a bug in here must end neither other calls nor servers
-            call.failed(fault(error))
+            call.failed(internal_error(error))
         finally:
             try:
                 self._finish(call)
@@ -218,7 +218,7 @@ class ToolCallService:
         client = connection.client  # the one that is there now: it may have been replaced while somebody was asked
         call.sent(arguments)
         self._registry.mark_sent(call)
-        current_call.set(call.number)  # for the traffic: this task is the call's own
+        current_call.set(call.number)  # this task is the call's own
         self._bus.publish(CallChanged(call.number))
         timeouts = _timeouts(call, connection.config)
         sending = CallSending(call, connection, timeouts, self._audit, self._bus, self._mask)

@@ -10,7 +10,6 @@ import time
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import count, takewhile
 from math import inf
@@ -20,11 +19,9 @@ from typing import Final
 
 from mcphost.config.files import read_regular
 from mcphost.errors import NotDone
+from mcphost.host.tool_calls.current import current_call
 from mcphost.host.traffic.message import MessagePairing, TrafficMessage, is_answer, pretty
 from mcphost.redaction import Mask, redacted
-
-current_call: Final[ContextVar[int | None]] = ContextVar("current_call", default=None)
-"""The number of the tool call whose task this is: what the task sends belongs to that call."""
 
 START: Final = 64 << 10
 """Bytes kept of a message that is too large to be kept whole."""

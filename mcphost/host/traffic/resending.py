@@ -11,7 +11,7 @@ from mcphost.errors import McphostError, NotDone
 from mcphost.host.audited_requests import AuditedRequests
 from mcphost.host.background import BackgroundTasks
 from mcphost.host.connections.servers import Servers
-from mcphost.host.error_boundary import fault
+from mcphost.host.internal_error import internal_error
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.service import ToolCallService
 from mcphost.host.traffic.message import MessageKind, TrafficMessage
@@ -96,7 +96,7 @@ class ResentRequest:
         except McphostError as error:
             self.error = error
         except Exception as error:  # a fault in here must end neither the calls nor the servers
-            self.error = fault(error)
+            self.error = internal_error(error)
 
 
 class Resender:

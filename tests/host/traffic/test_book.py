@@ -14,6 +14,7 @@ from mcphost.config import Config, Values
 from mcphost.errors import ConfigError, Declined, NotDone, ServerError
 from mcphost.host.events import TrafficAdded
 from mcphost.host.tool_calls.call import ToolCall
+from mcphost.host.tool_calls.current import current_call
 from mcphost.host.traffic import book as traffic_book
 from mcphost.host.traffic import file as traffic_file
 from mcphost.host.traffic import message as message_module
@@ -169,9 +170,9 @@ def test_ids_are_paired_within_their_connection_type_and_direction_alone(book: B
 
 
 def test_progress_cancel_and_batches_find_the_request_they_are_about(book: Book) -> None:
-    traffic_book.current_call.set(12)
+    current_call.set(12)
     book.a.sent(request(1))
-    traffic_book.current_call.set(None)
+    current_call.set(None)
     book.a.received(encoded(method="notifications/progress", params={"progressToken": 1, "progress": 1}))
     book.a.sent(encoded(method="notifications/cancelled", params={"requestId": 1}))
     book.a.received(b"[" + encoded(method="notifications/message") + b"," + answer(1) + b"]")
@@ -333,9 +334,9 @@ def test_pretty_is_json_over_lines_and_anything_else_as_it_came(book: Book) -> N
 
 
 def some_traffic(book: Book) -> None:
-    traffic_book.current_call.set(3)
+    current_call.set(3)
     book.a.sent(request(1, "tools/call", name="x\u2028\n"))
-    traffic_book.current_call.set(None)
+    current_call.set(None)
     book.now += 0.5
     book.a.received(answer(1))
     book.tap("b").received(b"\xff stray")

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from mcphost.host.filter_terms import FilterError
-from mcphost.host.traffic.book import TrafficBook, current_call
+from mcphost.host.tool_calls.current import current_call
+from mcphost.host.traffic.book import TrafficBook
 from mcphost.host.traffic.filter import EXAMPLES, parse_traffic_filter
 
 

@@ -1,7 +1,7 @@
 """Turns exceptions into errors that the user may see.
 
-One that nobody planned for becomes an error that names the place in our code, and never what the exception says, which
-may quote anything. One that quotes a server loses the secrets that server may have quoted.
+An unexpected exception becomes an error that names the place in the code, but not the exception's text, which may quote
+anything. An error that quotes a server loses the secrets that the server may have quoted.
 """
 
 from __future__ import annotations
@@ -17,18 +17,20 @@ from mcphost.redaction import masked_value
 _log = logging.getLogger(__name__)
 
 
-class Fault(McphostError):
+class InternalError(McphostError):
     """mcphost itself failed; trying the same again would fail again."""
 
     lasting = True
 
 
-def fault(error: Exception) -> Fault:
+def internal_error(error: Exception) -> InternalError:
     """The error to show for ``error``; the whole of it goes to Python's own log."""
-    _log.debug("a fault in mcphost", exc_info=error)
+    _log.debug("an unexpected exception", exc_info=error)
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-    return Fault(f"mcphost failed here ({type(error).__name__}{place}); this is a fault of mcphost, please report it")
+    return InternalError(
+        f"mcphost failed here ({type(error).__name__}{place}); this is a bug in mcphost, please report it"
+    )
 
 
 def without_secrets(error: McphostError, mask: Callable[[str], str]) -> McphostError:
