@@ -52,7 +52,7 @@ from tests.tui.pictured import FOLDER, Snapshots
 from tests.tui.sampling.samplings import sampling_stage
 from tests.tui.sampling.test_screen import ASKED
 from tests.tui.sign_in.sign_ins import PAGE, REDIRECT, ScriptedPort, at_sign_in, signing
-from tests.tui.stage import Stage, on_stage
+from tests.tui.stage import Stage, demo, on_stage
 from tests.tui.still_clock import NOW, stop_clock
 
 pytestmark = pytest.mark.slow
@@ -360,6 +360,35 @@ async def chat(snapshots: Snapshots) -> None:
         await snapshots.take(stage, "chats")
 
 
+async def in_theme(snapshots: Snapshots, name: str) -> None:
+    """What every theme must tell apart: focus, cursor, muted text, danger, a warning, values of JSON."""
+    config = demo()
+    async with on_stage(
+        config.model_copy(update={"ui": config.ui.model_copy(update={"theme": name})}), size=WIDE
+    ) as stage:
+        await stage.ready()
+        await stage.open_tool("tear_out_pages")
+        await stage.press("ctrl+r")
+        await stage.call_dialog()
+        await snapshots.take(stage, "call-that-destroys")
+        await stage.press("n")
+        await stage.ended()
+        await stage.open_tool("keep_logbook")
+        await stage.press("tab")
+        await snapshots.take(stage, "form")
+        await stage.press("escape")
+        await run(stage, "ships_in_sight")
+        await snapshots.take(stage, "result")
+
+
+async def theme_light(snapshots: Snapshots) -> None:
+    await in_theme(snapshots, "mcphost-light")
+
+
+async def theme_of_sixteen_colours(snapshots: Snapshots) -> None:
+    await in_theme(snapshots, "mcphost-16")
+
+
 STORIES: dict[str, Callable[[Snapshots], Awaitable[None]]] = {
     each.__name__.replace("_", "-"): each
     for each in (
@@ -371,6 +400,8 @@ STORIES: dict[str, Callable[[Snapshots], Awaitable[None]]] = {
         tasks,
         sign_in,
         chat,
+        theme_light,
+        theme_of_sixteen_colours,
     )
 }
 
