@@ -59,7 +59,7 @@ def attempt(stage: Stage) -> SignInState:
 async def test_a_server_that_wants_a_sign_in_says_which_key_begins_it() -> None:
     async with signing(ScriptedPort()) as stage:
         await stage.press("s", "down")
-        await stage.shows("▲ linear sign in", "S sign in")
+        await stage.shows("▲ linear S sign in")
         await stage.press("enter")
         await stage.shows("press S to sign in", "S sign in")
         await stage.press("S")
