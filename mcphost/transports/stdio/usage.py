@@ -1,4 +1,7 @@
-"""Measures the memory and CPU time of a server's processes, from /proc or ``ps``."""
+"""Measures the memory and CPU time of a server's processes, from /proc or ``ps``.
+
+It counts every process that carries the server's mark, which psutil does not look for; the rest is two files.
+"""
 
 from __future__ import annotations
 

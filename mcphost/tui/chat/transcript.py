@@ -1,4 +1,7 @@
-"""The transcript of a conversation: scrolls at once whatever its length, and grows without flicker."""
+"""The transcript of a conversation: scrolls at once whatever its length, and grows without flicker.
+
+Textual's MarkdownStream keeps a widget for each block: a conversation of 1,000 turns would be tens of thousands.
+"""
 
 from __future__ import annotations
 

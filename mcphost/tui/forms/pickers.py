@@ -1,6 +1,7 @@
 """Pickers: a choice by keys instead of typing, for booleans and enums.
 
-An entry that is not one of the choices is kept, and shown as such, until the user chooses.
+An entry that is not one of the choices is kept, and shown as such, until the user chooses. Textual's Select cannot hold
+such an entry, and opens a list over the fields below.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""A table of facts: labels on the left, values on the right, wrapped within their column."""
+"""A table of facts: labels on the left, values on the right, wrapped within their column.
+
+Textual's DataTable cuts a long cell; a fact that the user decides by must be readable to its end.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Renders foreign Markdown as lines, so that nothing in it acts, hides text or takes long."""
+"""Renders foreign Markdown as lines, so that nothing in it acts, hides text or takes long.
+
+Textual's Markdown mounts a widget for each block and opens links itself.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A long text that wraps or scrolls sideways, and can be searched; fast whatever its length."""
+"""A long text that wraps or scrolls sideways, and can be searched; fast whatever its length.
+
+Textual's TextArea and RichLog lay out a whole text before they show it: 20 MB must open within a frame.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The top bar: the servers' states, questions that wait, and running calls."""
+"""The top bar: the servers' states, questions that wait, and running calls.
+
+Textual's Header shows a title and a clock; this line gives each part the room that is left.
+"""
 
 from __future__ import annotations
 

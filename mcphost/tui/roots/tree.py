@@ -1,4 +1,7 @@
-"""A tree of folders with check marks; only open folders are read, and only visible rows drawn."""
+"""A tree of folders with check marks; only open folders are read, and only visible rows drawn.
+
+Textual's DirectoryTree has no marks, and none that say "in part".
+"""
 
 from __future__ import annotations
 
