@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
-from functools import partial
+from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from rich.text import Text
 from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.command import Provider
 from textual.events import AppFocus, Key, MouseDown, Paste
 from textual.events import Event as TextualEvent
 from textual.message import Message
@@ -70,6 +71,7 @@ from mcphost.tui.traffic.controller import TrafficController
 
 if TYPE_CHECKING:
     from mcphost.tui.chat.pane import ChatPane
+    from mcphost.tui.palette import Palette
     from mcphost.tui.traffic.pane import TrafficPane
 
 GUARD: Final = 0.3
@@ -83,8 +85,15 @@ ALWAYS_ACTIVE: Final = frozenset({QUIT, "f1"})
 DEMO: Final = "This is the built-in demo server: everything here can be tried without harm."
 
 
+def _palette_provider() -> type[Provider]:
+    from mcphost.tui.palette import EntryProvider
+
+    return EntryProvider
+
+
 class McphostApp(App[None]):
     TITLE = "mcphost"
+    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_palette_provider}
     HELP = "ctrl+p finds every action. Nothing is sent to a server before you were shown it."
     ENABLE_COMMAND_PALETTE = True
     CSS = """
@@ -385,27 +394,21 @@ class McphostApp(App[None]):
             opening = self.run_worker(reload.reload(self, self.host, self._reread, self._apply_ui), exclusive=True)
             self.keys.wait_for(opening)
 
+    @cached_property
+    def palette(self) -> Palette:
+        """What the command palette finds; imported when it is first opened."""
+        from mcphost.tui.palette import Palette
+
+        return Palette(self, self.host, self.main, self.tools, self.offers, self.chat)
+
+    def action_command_palette(self) -> None:
+        from mcphost.tui.palette import PaletteScreen
+
+        if not isinstance(self.screen, PaletteScreen):
+            self.push_screen(PaletteScreen())
+
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """Yield every action for the command palette, those of the focused widget first."""
-        yield from self._commands_here(screen)
-        yield from super().get_system_commands(screen)
-        yield SystemCommand("Keys", "The keys that work here", self.action_keys)
-        yield SystemCommand("Inbox", "What waits for your answer", self.action_inbox)
-        yield SystemCommand("Allowed tools", "What runs without asking; take it back", self.action_grants)
-        yield SystemCommand("Tasks", "Calls that servers answer later: list them, stop them", self.tasks.show)
-        yield SystemCommand("Reload the configuration", "Read the file again, and see what changed", self.action_reload)
-        for name, part in (
-            ("Chat", "chat"),
-            ("Tools", "tools"),
-            ("Resources", "resources"),
-            ("Prompts", "prompts"),
-            ("Calls", "calls"),
-            ("Servers", "servers"),
-            ("Server card", "card"),
-        ):
-            yield SystemCommand(f"Go to: {name}", "", lambda part=part: self.main.action_go(part))
-        yield SystemCommand("Go to: Traffic", "Every message to and from every server", self.main.action_traffic)
-        yield SystemCommand("Logs", "Open or close the log drawer", self.main.action_logs)
+        """Yield the actions that no key has, for the command palette."""
         yield from self.sign_in.commands()
         yield from self.roots.commands()
         yield from self.elicitation.commands()
@@ -413,12 +416,7 @@ class McphostApp(App[None]):
         yield from self.sampling.commands()
         for server in self.host.servers.values():
             yield SystemCommand(f"Restart {server.name}", f"It is {server.state.value}", server.restart)
-
-    def _commands_here(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        for node, binding, enabled, tooltip in screen.active_bindings.values():
-            if enabled and binding.id and binding.description and not binding.system and node not in (self, self.main):
-                act = partial(self.call_later, self.run_action, binding.action, node)
-                yield SystemCommand(f"Here: {binding.description}", tooltip, act)
+        yield SystemCommand("Save a screenshot", "As an SVG file", self.deliver_screenshot)
 
     # Errors of the screen itself.
 

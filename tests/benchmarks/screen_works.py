@@ -38,6 +38,7 @@ PANES = {
 """The key that opens a pane of the demo, and what it shows."""
 
 UP, DOWN, ERASE = b"\x1b[A", b"\x1b[B", b"\x7f"
+FIND, ESCAPE = b"\x10", b"\x1b"
 DIGITS = "7531"
 
 
@@ -47,6 +48,10 @@ async def keys_in_a_flood(sizes: Sizes, runs: int) -> list[Row]:
 
 async def filtering(sizes: Sizes, runs: int) -> list[Row]:
     return await asyncio.to_thread(_in_folder, _filter, sizes)
+
+
+async def finding(sizes: Sizes, runs: int) -> list[Row]:
+    return await asyncio.to_thread(_in_folder, _find, sizes)
 
 
 async def typing(sizes: Sizes, runs: int) -> list[Row]:
@@ -119,6 +124,32 @@ def _narrow(terminal: Terminal, key: bytes, word: str, total: int) -> float:
     shown = re.compile(rf"(?<!\d){_number(left)} of {_number(total)}(?!\d)")
     pressed = terminal.press(key)
     taken = terminal.wait_for(shown.search, 5) - pressed
+    terminal.idle(0.1)
+    return taken
+
+
+def _find(home: Path, sizes: Sizes) -> list[Row]:
+    """Type in the command palette, and see the best hit of each word."""
+    total, times = sizes.tools, list[float]()
+    digits = f"{total * 3 // 4:04}"
+    words = [digits[: n + 1] for n in range(len(digits))]
+    with _app(home, "many", "-S", "-E", ECHO, "--tools", total) as terminal:
+        terminal.wait_for(lambda text: FIRST_FRAME(text) and re.search(rf"· {_number(total)}\b", text))
+        terminal.idle(0.5)
+        for _ in range(sizes.rounds):
+            terminal.press(FIND)
+            terminal.idle(0.7)
+            times += [_best(terminal, word[-1].encode(), word, total) for word in words]
+            times += [_best(terminal, ERASE, word, total) for word in reversed(words[:-1])]
+            terminal.press(ESCAPE)
+            terminal.idle(0.3)
+    return _key_rows(f"key to hits among {total:,} tools", times, A_FRAME)
+
+
+def _best(terminal: Terminal, key: bytes, word: str, total: int) -> float:
+    name = next(f"tool-{n:04}" for n in range(1, total + 1) if f"{n:04}".startswith(word))
+    pressed = terminal.press(key)
+    taken = terminal.wait_for(lambda text: name in text, 5) - pressed
     terminal.idle(0.1)
     return taken
 

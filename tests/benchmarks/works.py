@@ -41,6 +41,7 @@ WORKS: Final[Mapping[str, Work]] = {
     "memory": memory_works.idle_servers,
     "flood": screen_works.keys_in_a_flood,
     "filter": screen_works.filtering,
+    "palette": screen_works.finding,
     "typing": screen_works.typing,
     "chat": chat_works.words_of_a_model,
 }

@@ -1,41 +1,88 @@
-"""The command palette: every action by name."""
+"""The command palette: everything by name."""
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
-from textual.command import CommandPalette
+from textual.command import CommandList
 
 from mcphost.tui.consent.grants import GrantsScreen
-from tests.tui.stage import NARROW, echo, on_stage
+from mcphost.tui.kit.ranking import HIT, Search
+from mcphost.tui.palette import MOST, PaletteScreen, offer_entry
+from tests.tui.stage import NARROW, Stage, demo, echo, on_stage, server, servers
 
 pytestmark = pytest.mark.slow
 
 
-async def test_the_palette_names_every_action_and_every_server() -> None:
+async def find(stage: Stage, words: str) -> None:
+    """Open the palette and type these words."""
+    await stage.press("ctrl+p")
+    await stage.at(PaletteScreen)
+    await stage.write(words)
+
+
+def hits(stage: Stage) -> list[str]:
+    commands = stage.app.screen.query_one(CommandList)
+    return [" ".join(str(option.prompt).split()) for option in commands.options]
+
+
+@pytest.mark.parametrize(
+    ("typed", "hit", "shown"),
+    [
+        ("brew", "Brew a storm brew_storm", "demo › brew_storm"),
+        ("tide gauge", "Tide gauge lighthouse://tide.bin", "Contents"),
+        ("ships kind", "A ship in sight lighthouse://ships", "demo › A ship in sight"),
+        ("watch_report", "Report of a watch watch_report", "Whose watch"),
+        ("demo", "demo It is ready server", "demo"),
+        ("calls", "calls Calls of this run action h", "No calls yet"),
+        ("bst", "Brew a storm brew_storm", "demo › brew_storm"),
+    ],
+)
+async def test_what_is_typed_is_found_and_opened_by_enter(typed: str, hit: str, shown: str) -> None:
+    async with on_stage(demo(), size=NARROW) as stage:
+        await stage.ready()
+        await find(stage, typed)
+        await stage.until(lambda _: hits(stage) and hits(stage)[0].startswith(hit))
+        await stage.press("enter")
+        await stage.gone()
+        await stage.shows(shown)
+
+
+async def test_a_call_is_found_and_its_result_opened() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
-        names = {command.title for command in stage.app.get_system_commands(stage.app.screen)}
-        assert {"Keys", "Inbox", "Allowed tools", "Go to: Calls", "Logs", "Restart echo"} <= names
+        call = stage.call("echo", {"text": "something said before"})
+        await stage.call_dialog()
+        await stage.press("y")
+        await stage.ended(call)
+        await find(stage, "call 1")
+        await stage.until(lambda _: hits(stage) and "call 1 · echo" in hits(stage)[0])
+        await stage.press("enter")
+        await stage.shows("something said before")
+
+
+async def test_before_anything_is_typed_it_lists_what_works_here_then_servers_then_actions_with_their_keys() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        await stage.press("t", "ctrl+p")
+        await stage.at(PaletteScreen)
+        await stage.until(lambda _: hits(stage))
+        found = hits(stage)
+        assert found[0] == "open Open the row under the cursor here ⏎"
+        order = [next(n for n, each in enumerate(found) if each.startswith(s)) for s in ("filter ", "echo It", "chat ")]
+        assert order == sorted(order)
+        assert "inbox What waits for your answer action f2" in found
+        assert not any(each.startswith(("up ", "down ", "clear ")) for each in found)
 
 
 async def test_a_command_is_found_by_typing_and_run_by_enter() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
-        await stage.press("ctrl+p")
-        await stage.at(CommandPalette)
-        await stage.write("allowed")
-        await stage.shows("Allowed tools")
+        await find(stage, "allowed")
+        await stage.shows("What runs without asking")
         await stage.press("enter")
         await stage.at(GrantsScreen)
-
-
-async def test_a_command_takes_one_to_another_part() -> None:
-    async with on_stage(echo(), size=NARROW) as stage:
-        await stage.ready()
-        for title, words in (("Go to: Calls", "No calls yet"), ("Go to: Tools", "Tools · all servers")):
-            commands = stage.app.get_system_commands(stage.app.screen)
-            next(each for each in commands if each.title == title).callback()
-            await stage.shows(words)
 
 
 async def test_what_can_be_done_here_is_found_by_its_words_and_done_where_one_was() -> None:
@@ -43,9 +90,72 @@ async def test_what_can_be_done_here_is_found_by_its_words_and_done_where_one_wa
         await stage.ready()
         await stage.press("f4")
         await stage.shows("Traffic · following", "initialize")
-        await stage.press("ctrl+p")
-        await stage.at(CommandPalette)
-        await stage.write("export")
-        await stage.shows("Here: export", "Export the frames shown")
+        await find(stage, "export")
+        await stage.shows("export  Export the frames shown")
         await stage.press("enter")
         await stage.shows("in which folder?")
+
+
+async def test_every_theme_is_a_setting() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        await find(stage, "theme light")
+        await stage.until(lambda _: hits(stage) and hits(stage)[0].startswith("Theme: mcphost-light"))
+        await stage.press("enter")
+        await stage.until(lambda app: app.theme == "mcphost-light")
+
+
+async def test_every_server_can_be_restarted_by_its_name() -> None:
+    async with on_stage(servers(one=server("echo.py"), two=server("echo.py")), size=NARROW) as stage:
+        await stage.ready()
+        await find(stage, "restart t")
+        await stage.until(lambda _: hits(stage) and hits(stage)[0].startswith("Restart two"))
+
+
+async def test_over_a_dialog_nothing_of_the_main_screen_is_found() -> None:
+    async with on_stage(demo(), size=NARROW) as stage:
+        await stage.ready()
+        stage.call("brew_storm")
+        await stage.call_dialog()
+        await stage.press("ctrl+p")
+        await stage.at(PaletteScreen)
+        await stage.until(lambda _: hits(stage))
+        found = hits(stage)
+        assert any("run once" in each or "allow once" in each for each in found)
+        assert any(each.startswith("quit ") for each in found)
+        assert not any(each.endswith("server") or each.startswith("inbox") for each in found)
+
+
+def test_text_of_a_server_is_shown_as_text() -> None:
+    entry, _ = offer_entry("tool", "git", "na\x1b[2Jme", "[red]T\u202eitle[/red]", "$x [@click=app.quit]d\x07[/]", str)
+    row = entry.row(Search("title"), 100)
+    assert "[red]T⟨U+202E⟩itle[/red]" in row.plain
+    assert "[@click=app.quit]" in row.plain
+    assert not {"\x1b", "\x07", "\u202e"} & set(row.plain)
+    assert all(span.style in (HIT, "$foreground-muted", "bold $text-accent") for span in row.spans)
+
+
+async def test_of_ten_thousand_tools_the_best_few_are_listed_and_the_screen_goes_on_meanwhile() -> None:
+    async with on_stage(echo("--tools", 10_000), size=NARROW) as stage:
+        await stage.ready()
+        await stage.until(lambda app: len(app.host.catalog.tools()) >= 10_000)
+        turns = 0
+
+        async def count() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+
+        counting = asyncio.create_task(count())
+        await stage.press("ctrl+p")
+        await stage.at(PaletteScreen)
+        index = await stage.app.palette.offers()
+        counting.cancel()
+        assert turns > 20
+        await stage.write("7777")
+        await stage.until(lambda _: hits(stage) and "7777" in hits(stage)[0])
+        assert len(hits(stage)) <= MOST
+        await stage.press("escape", "ctrl+p")
+        await stage.at(PaletteScreen)
+        assert await stage.app.palette.offers() is index  # nothing changed, so nothing is prepared again

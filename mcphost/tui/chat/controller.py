@@ -83,6 +83,18 @@ class ChatController:
         """Start a conversation, and show it."""
         self._turn_to(self._host.chats.begin())
 
+    def resume(self, chat_id: str) -> None:
+        """Show a conversation of this run or of an earlier one."""
+        self._work(partial(self._resume, chat_id), "chat-resume")
+
+    def use_model(self, entry: str) -> None:
+        """Let this entry of ``[models]`` answer from now on, in the conversation that is shown."""
+        chat = self._shown or next(reversed(self._host.chats.all.values()), None) or self._host.chats.begin()
+        try:
+            chat.use_model(entry)
+        except McphostError as error:
+            self._app.notify(show(str(error), limit=600), severity="warning", markup=False, timeout=10)
+
     def commands(self) -> Iterator[SystemCommand]:
         about = "With a language model that may use your servers' tools"
         yield SystemCommand("New conversation", about, self.begin)
@@ -119,7 +131,7 @@ class ChatController:
             if chosen == "":
                 self.begin()
             elif chosen is not None:
-                self._work(partial(self._resume, chosen), "chat-resume")
+                self.resume(chosen)
 
         drafts = {} if self._main.chat is None else self._main.chat.drafts
         self._app.push_screen(ChatsScreen([*self._host.chats.all.values()], saved, drafts), turn_to)

@@ -10,6 +10,7 @@ from textual.app import App
 from textual.widgets import TabbedContent
 from textual.worker import Worker
 
+from mcphost.host.catalog import CatalogPrompt, CatalogTemplate
 from mcphost.tui.key_order import KeyOrder
 from mcphost.tui.main.screen import MainScreen
 
@@ -25,6 +26,16 @@ class OffersController:
         work = partial(self._open, server, uri, size, back)
         opening: Worker[None] = self._app.run_worker(work, group="open", exclusive=True)
         self._keys.wait_for(opening)
+
+    async def choose_prompt(self, offered: CatalogPrompt) -> None:
+        """Ask for a prompt's arguments; without any, get it."""
+        self._main.query_one(TabbedContent).active = "prompts"
+        (await self._main.prompts_pane()).choose(offered)
+
+    async def choose_template(self, offered: CatalogTemplate) -> None:
+        """Open a template's form."""
+        self._main.query_one(TabbedContent).active = "resources"
+        (await self._main.resources_pane()).choose(offered)
 
     async def _open(self, server: str, uri: str, size: int | None, back: Callable[[], None] | None) -> None:
         pane = await self._main.resources_pane()

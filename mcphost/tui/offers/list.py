@@ -65,8 +65,9 @@ class FilteredOffers(Vertical, Generic[Offered]):
         self._nothing = self.EMPTY
         self.mixed = False
         """Are there rows of more than one server?"""
-        self.search = Search()
-        """The current filter."""
+        self._typed_search = Search()
+        self.search = self._typed_search
+        """The current filter; where nothing has its words, the one that looks for their letters."""
         self.filter_line = FilterLine(Search, "words of a name, a title or a description")
         self.rows = RowList[Offered](self.row, empty=self.EMPTY)
 
@@ -138,8 +139,8 @@ class FilteredOffers(Vertical, Generic[Offered]):
     def _typed(self, event: FilterLine.Typed) -> None:
         event.stop()
         if event.text == self.filter_line.input.value:  # else a later one is on its way
-            self.search = Search(event.text)
-            self._apply(to_best=bool(self.search.words))
+            self._typed_search = Search(event.text)
+            self._apply(to_best=bool(self._typed_search.words))
 
     @on(FilterLine.Entered)
     def _entered(self, event: FilterLine.Entered) -> None:
@@ -163,14 +164,19 @@ class FilteredOffers(Vertical, Generic[Offered]):
         event.stop()
         self.post_message(self.Chosen())
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "clear" or self.filter_line.is_open
+
     def action_filter(self) -> None:
         self.filter_line.open()
+        self.refresh_bindings()
         self._texts = self._prepared()  # now, so that the first letter is as fast as the others
 
     def action_clear(self) -> None:
         if self.filter_line.is_open:
             self.filter_line.close()
             self.rows.focus()
+            self.refresh_bindings()
 
     def action_definition(self) -> None:
         from mcphost.tui.kit.json_text import json_text
@@ -187,12 +193,14 @@ class FilteredOffers(Vertical, Generic[Offered]):
         """List the matching offers. The cursor stays on its row, or goes to the best match if the user typed
         (``to_best``).
         """
-        filtered = bool(self.search.words)
+        self.search = self._typed_search
+        filtered, matching = bool(self.search.words), self._offered
         if filtered:
             self._texts = self._prepared()
-            matching: Sequence[Offered] = self.search.best_first(self._offered, self._texts)
-        else:
-            matching = self._offered
+            matching = self.search.best_first(self._offered, self._texts)
+            if not matching:
+                self.search = self.search.by_letters
+                matching = self.search.best_first(self._offered, self._texts)
         self.rows.empty = "Nothing matches. esc clears the filter." if filtered and self._offered else self._nothing
         listed = self.sort(matching)
         self.rows.set_items(listed, keep=lambda each: each.key, from_top=True)

@@ -225,6 +225,9 @@ class OfferPane(Container, Generic[Offered]):
         """Notes of ours on what is shown."""
         return ()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "back" or self._step != "list"
+
     def action_back(self) -> None:
         """Go back one step, over links the way the user came."""
         if self._step == "reading" and self._ways_back:

@@ -247,7 +247,7 @@ class ResourcesPane(OfferPane[AnyResource]):
                 return target is not None
             case "watch" | "unwatch":
                 return target is not None and (target in self.resources.marks.watched) == (action == "unwatch")
-        return True
+        return super().check_action(action, parameters)
 
     def action_watch(self) -> None:
         if self._target is not None:

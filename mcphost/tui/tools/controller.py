@@ -19,6 +19,11 @@ class ToolsController:
     def __init__(self, app: App[Any], host: Host, main: MainScreen, updater: MainScreenUpdater) -> None:
         self._app, self._host, self._main, self._updater = app, host, main, updater
 
+    async def open_tool(self, offered: CatalogTool) -> None:
+        """Go to a tool's form."""
+        self._main.action_go("tools")
+        await self._main.tools.open_tool(offered)
+
     async def open_call(self, number: int) -> None:
         call = self._host.tool_calls.calls.get(number)
         if call is None:

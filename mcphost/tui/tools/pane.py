@@ -195,6 +195,9 @@ class ToolsPane(Container):
     async def _run(self, offered: CatalogTool, arguments: Mapping[str, Any]) -> None:
         await self.show_call(self._host.tool_calls.call(offered.server, offered.tool.name, arguments))
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "back" or self._step != "list"
+
     def action_back(self) -> None:
         """Go back one step; the call continues, and what was typed stays."""
         bench = self._bench

@@ -6,7 +6,7 @@ import pytest
 
 from mcphost.host.tool_calls.call import CallState
 from mcphost.tui.consent.tool_call import ToolCallScreen
-from mcphost.tui.kit.ranking import HIT, Search, SearchText
+from mcphost.tui.kit.ranking import HIT, LetterSearch, Search, SearchIndex, SearchText
 from tests.tui.stage import NARROW, WIDE, echo, on_stage, server, servers
 
 SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
@@ -66,6 +66,45 @@ def test_an_excerpt_begins_shortly_before_the_match() -> None:
     assert Search("other").excerpt(text) == ""
 
 
+MANY = [
+    SearchText(
+        f"{verb}_{thing}_{n}",
+        f"{verb.title()} the {thing}",
+        f"server{n % 3}",
+        more=f"Does {verb} what {thing} {n} needs.",
+    )
+    for n in range(200)
+    for verb, thing in (("get", "log"), ("log", "entry"), ("list", "catalogs"), ("put", "lamp"))
+]
+
+
+@pytest.mark.parametrize("typed", ["log", "l", "get log 7", "put_lamp_12", "the", "needs", "server2", "-", "", "GET"])
+def test_an_index_finds_the_same_in_the_same_order_as_a_plain_search(typed: str) -> None:
+    index = SearchIndex[int]()
+    for number, text in enumerate(MANY):
+        index.add(number, text)
+    expected = ranked(typed, *MANY)[:50] if Search(typed).words else []
+    found = index.best(Search(typed), 50)
+    assert [number for _, number, only_letters in found if not only_letters] == expected
+    assert [rank for rank, _, _ in found] == sorted(rank for rank, _, _ in found)
+
+
+def test_letters_in_their_order_are_the_last_rank_of_an_index() -> None:
+    index = SearchIndex[str]()
+    for name, about in (("git_status", ""), ("get_weather", ""), ("other", "what gst is"), ("gigantic_test_set", "")):
+        index.add(name, SearchText(name, "", "", more=about))
+    assert [(name, only) for _, name, only in index.best(Search("gst"), 9)] == [("other", False), ("git_status", True)]
+    assert index.best(Search("tsg"), 9) == []
+    assert index.best(Search("x"), 9) == []
+
+
+@pytest.mark.parametrize("shown", ["git_status", "Git-Status", "git status"])
+def test_letters_are_marked_where_they_were_found(shown: str) -> None:
+    content = LetterSearch("gst").mark(shown)
+    assert [(span.start, span.end) for span in content.spans if span.style == HIT] == [(0, 1), (4, 5), (5, 6)]
+    assert not LetterSearch("gst").mark("nothing").spans
+
+
 @SIZES
 @pytest.mark.slow
 async def test_the_best_match_is_under_the_cursor_after_every_letter_and_enter_opens_it(size: tuple[int, int]) -> None:
@@ -121,3 +160,14 @@ async def test_the_cursor_starts_on_the_first_tool_whichever_server_is_ready_fir
         tools.show_tools([each for each in everything if each.server == "late"], None)
         tools.show_tools(everything, None)
         assert rows.item == chosen
+
+
+@pytest.mark.slow
+async def test_a_filter_of_letters_finds_names_where_nothing_has_the_word() -> None:
+    async with on_stage(size=NARROW) as stage:
+        await stage.ready()
+        await stage.press("t", "slash")
+        await stage.write("pol")
+        await stage.shows("1 of 24", "Put out the light")
+        await stage.press("enter")
+        await stage.shows("demo › put_out_light")

@@ -1,0 +1,319 @@
+"""The command palette: finds tools, resources, prompts, servers, calls, conversations, settings and actions.
+
+Textual's CommandPalette asks `EntryProvider` for hits; `Palette` keeps what is slow to prepare from one opening to the
+next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from heapq import merge
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from textual.app import App, SystemCommand
+from textual.binding import Binding
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+from textual.dom import DOMNode
+from textual.screen import Screen
+from textual.worker import Worker
+
+from mcphost.host.catalog import CatalogPrompt, CatalogResource, CatalogTemplate, CatalogTool
+from mcphost.host.connections.connection import Connection
+from mcphost.host.host import Host
+from mcphost.host.tool_calls.call import ToolCall
+from mcphost.protocol.display import duration_text, show_line
+from mcphost.tui.chat.controller import ChatController
+from mcphost.tui.kit.ranking import Search, SearchIndex, SearchText
+from mcphost.tui.kit.rows import Cell, columns
+from mcphost.tui.main.layout import DRAWERS
+from mcphost.tui.main.screen import MainScreen
+from mcphost.tui.offers.controller import OffersController
+from mcphost.tui.tools.controller import ToolsController
+
+if TYPE_CHECKING:
+    from mcphost.host.chat.transcript_store import SavedChat
+    from mcphost.tui.app import McphostApp
+
+MOST: Final = 50
+"""Hits that are shown."""
+
+SLICE: Final = 200
+"""Entries that are prepared at once; about 3 ms."""
+
+DESCRIPTION: Final = 2_000
+"""Characters of a description that are searched."""
+
+RECENT: Final = 5
+"""Calls that are listed before anything is typed."""
+
+WIDEST: Final = 110
+"""Columns of the palette on a wide screen."""
+
+BESIDE: Final = 6
+"""Columns of the palette that are no room for text: border, padding, scroll bar."""
+
+MOVES: Final = "rows."
+"""How the ids of bindings begin that only move the cursor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Something that can be found. All texts are safe to show."""
+
+    kind: str
+    title: str
+    act: Callable[[], object]
+    about: str = ""
+    key: str = ""
+
+    def row(self, search: Search, width: int) -> Content:
+        """One line with the matches marked."""
+        words = [search.mark(self.title), Content("  "), search.mark(self.about).stylize_before("$foreground-muted")]
+        return columns(
+            width,
+            [
+                Cell(Content("").join(words), "", 12),
+                Cell(self.kind, "$foreground-muted", 12, 22, "right"),
+                Cell(self.key, "bold $text-accent", 5, 6, "right"),
+            ],
+        )
+
+
+Found = tuple[Entry, SearchText]
+Catalog = tuple[CatalogTool | CatalogResource | CatalogTemplate | CatalogPrompt, ...]
+
+
+class Palette:
+    """The entries of ``app``, and the index of what servers offer."""
+
+    def __init__(
+        self,
+        app: App[Any],
+        host: Host,
+        main: MainScreen,
+        tools: ToolsController,
+        offers: OffersController,
+        chat: ChatController,
+    ) -> None:
+        self._app, self._host, self._main = app, host, main
+        self._tools, self._offers, self._chat = tools, offers, chat
+        self._offered: Catalog | None = None
+        self._indexing: Worker[SearchIndex[Entry]] | None = None
+
+    @property
+    def row_width(self) -> int:
+        """The columns of a hit."""
+        return min(self._app.size.width, WIDEST) - BESIDE
+
+    def prepare(self) -> None:
+        """Begin to index what the servers offer, unless it is what it was at the last opening."""
+        catalog = self._host.catalog
+        offered: Catalog = (*catalog.tools(), *catalog.resources(), *catalog.templates(), *catalog.prompts())
+        if offered != self._offered or self._indexing is None or self._indexing.is_cancelled:
+            self._offered = offered
+            self._indexing = self._app.run_worker(partial(self._index, offered), group="palette", exclusive=True)
+
+    async def offers(self) -> SearchIndex[Entry]:
+        """The index of what the servers offer."""
+        return SearchIndex() if self._indexing is None else await self._indexing.wait()
+
+    async def _index(self, offered: Catalog) -> SearchIndex[Entry]:
+        """Index in slices between which the screen goes on."""
+        index = SearchIndex[Entry]()
+        for number, each in enumerate(offered):
+            index.add(*self._offer(each))
+            if number % SLICE == 0:
+                await asyncio.sleep(0)
+        for _ in index.prepare():
+            await asyncio.sleep(0)
+        return index
+
+    def _offer(self, offered: CatalogTool | CatalogResource | CatalogTemplate | CatalogPrompt) -> Found:
+        if isinstance(offered, CatalogTool):
+            tool = offered.tool
+            act = partial(self._tools.open_tool, offered)
+            return offer_entry("tool", offered.server, tool.name, tool.label, tool.description, act)
+        if isinstance(offered, CatalogPrompt):
+            prompt = offered.prompt
+            act = partial(self._offers.choose_prompt, offered)
+            return offer_entry("prompt", offered.server, prompt.name, prompt.label, prompt.description, act)
+        if isinstance(offered, CatalogResource):
+            resource = offered.resource
+            open_it = partial(self._offers.open, offered.server, resource.uri, resource.size)
+            return offer_entry("resource", offered.server, resource.uri, resource.label, resource.description, open_it)
+        template = offered.template
+        act = partial(self._offers.choose_template, offered)
+        return offer_entry("template", offered.server, template.uri_template, template.label, template.description, act)
+
+    def entries(self, screen: Screen[object], commands: Iterable[SystemCommand]) -> Iterator[Found]:
+        """All else: what works on ``screen`` first, then servers, calls, other actions and settings.
+
+        Above a dialog there are only its own actions and those that work everywhere.
+        """
+        here = list(_bindings_here(screen, (self._app, self._main)))
+        yield from (self._action("here", node, binding) for node, binding in here)
+        if screen is not self._main:
+            yield from (self._action("action", self._app, each) for each in _own_bindings(self._app) if each.priority)
+            return
+        yield from map(self._server, self._host.servers.values())
+        calls = list(self._host.tool_calls.calls.values())[::-1]
+        yield from map(self._call, calls[:RECENT])
+        for node in (self._main, self._app):
+            yield from (self._action("action", node, binding) for binding in _own_bindings(node))
+        for command in commands:
+            yield _entry("action", show_line(command.title, 120), command.callback, show_line(command.help, 200))
+        yield from self._settings()
+        yield from self._open_chats()
+        yield from map(self._call, calls[RECENT:])
+
+    async def saved_chats(self) -> SearchIndex[Entry]:
+        """The conversations of earlier runs."""
+        index, opened = SearchIndex[Entry](), {chat.id for chat in self._host.chats.all.values()}
+        for each in await self._host.chats.saved():
+            if each.id not in opened:
+                index.add(*self._saved_chat(each))
+        return index
+
+    def _action(self, kind: str, node: DOMNode, binding: Binding) -> Found:
+        act = partial(self._app.call_later, self._app.run_action, binding.action, node)
+        key = self._app.get_key_display(Binding(binding.key.split(",")[0], "", ""))
+        about = "" if binding.tooltip.lower() == binding.description else binding.tooltip
+        return _entry(kind, binding.description, act, about, key)
+
+    def _server(self, server: Connection) -> Found:
+        return _entry("server", server.name, partial(self._show_server, server.name), f"It is {server.state.value}")
+
+    def _show_server(self, name: str) -> None:
+        self._main.servers.choose(name)
+        self._main.action_go("card")
+
+    def _call(self, call: ToolCall) -> Found:
+        request, number = call.request, call.number
+        about = f"{call.shown_state.value} · {duration_text(call.elapsed)}"
+        entry = Entry(
+            f"call {number} · {request.server}",
+            show_line(request.tool, 120),
+            partial(self._tools.open_call, number),
+            about,
+        )
+        return entry, SearchText(request.tool, f"call {number}", request.server, more=about)
+
+    def _settings(self) -> Iterator[Found]:
+        app, current = self._app, self._app.theme
+        for name in sorted(app.available_themes, key=lambda name: (not name.startswith("mcphost"), name)):
+            act = partial(setattr, app, "theme", name)
+            yield _entry("setting", f"Theme: {name}", act, "the current one" if name == current else "")
+        for drawer in DRAWERS:
+            yield _entry("setting", f"Log panel: {drawer}", partial(self._main.set_log_panel, drawer))
+        for name in self._host.config.models:
+            called = show_line(name, 60)
+            yield _entry("setting", f"Model: {called}", partial(self._chat.use_model, name), "Answers in the chat")
+
+    def _open_chats(self) -> Iterator[Found]:
+        for chat in reversed(self._host.chats.all.values()):
+            if chat.turns:
+                title = show_line(chat.title, 120) or chat.id
+                yield _entry("conversation", title, partial(self._chat.resume, chat.id), "open")
+
+    def _saved_chat(self, saved: SavedChat) -> Found:
+        title = show_line(saved.title, 120) or saved.id
+        return _entry("conversation", title, partial(self._chat.resume, saved.id), f"{saved.changed:%-d %b %Y}")
+
+
+def _entry(kind: str, title: str, act: Callable[[], object], about: str = "", key: str = "") -> Found:
+    return Entry(kind, title, act, about, key), SearchText(title, more=about)
+
+
+def offer_entry(
+    kind: str, server: str, name: str, label: str, description: str | None, act: Callable[[], object]
+) -> Found:
+    """An entry for what a server offers, all of whose texts are foreign."""
+    about = (description or "")[:DESCRIPTION]
+    title, called = show_line(label, 120), "" if label == name else show_line(name, 200)
+    shown = "  ".join(filter(None, (called, show_line(about.strip().split("\n", 1)[0], 200))))
+    return Entry(f"{kind} · {server}", title, act, shown), SearchText(name, label, server, more=about)
+
+
+def _own_bindings(node: DOMNode) -> Iterator[Binding]:
+    """The actions of a node that can be done now."""
+    for binding in type(node).__dict__.get("BINDINGS", ()):
+        name, _, _ = binding.action.partition("(")
+        if binding.description and node.check_action(name, ()) and binding.action != "command_palette":
+            yield binding
+
+
+def _bindings_here(screen: Screen[object], without: tuple[DOMNode, ...]) -> Iterator[tuple[DOMNode, Binding]]:
+    """The actions of the focused widget and what holds it."""
+    seen: set[str] = set()
+    for node, binding, enabled, _ in screen.active_bindings.values():
+        ours = binding.id and binding.description and not binding.system and node not in without
+        moves = (binding.id or "").startswith(MOVES) and not binding.show
+        if enabled and ours and not moves and binding.action not in seen:
+            seen.add(binding.action)
+            yield node, binding
+
+
+class PaletteScreen(CommandPalette):
+    """Textual's palette in mcphost's colours."""
+
+    DEFAULT_CSS = f"""
+    PaletteScreen {{
+        align-horizontal: center;
+        & > #--container {{ width: 100%; max-width: {WIDEST}; margin: 1 0 0 0; background: transparent; }}
+        & #--input, & #--input.--list-visible {{ background: $surface; border: round $border; padding: 0 1; }}
+        & SearchIcon {{ display: none; }}
+        & CommandInput, & CommandInput:focus {{ padding: 0; background: $surface; border: none; height: 1; }}
+        & CommandList, & CommandList:focus {{
+            background: $surface; border: round $border-blurred; max-height: 18; scrollbar-size-vertical: 1;
+        }}
+        & CommandList > .option-list--option {{ padding: 0 1; text-style: none; }}
+        & CommandList > .option-list--option-highlighted {{
+            background: $block-cursor-background; color: $block-cursor-foreground;
+            text-style: $block-cursor-text-style;
+        }}
+    }}
+    """
+
+    def __init__(self) -> None:
+        super().__init__(placeholder="Find a tool, resource, prompt, server, call, conversation or action")
+
+
+class EntryProvider(Provider):
+    """Finds entries for Textual's palette."""
+
+    async def startup(self) -> None:
+        app = cast("McphostApp", self.app)
+        self._palette = app.palette
+        self._palette.prepare()
+        self._entries = SearchIndex[Entry]()
+        self._first: list[Entry] = []
+        for entry, text in self._palette.entries(self.screen, app.get_system_commands(self.screen)):
+            self._first.append(entry)
+            self._entries.add(entry, text)
+        self._on_main = self.screen is app.main
+        self._saved = SearchIndex[Entry]()
+        if self._on_main:
+            _: Worker[None] = app.run_worker(self._load_saved, group="palette-chats", exclusive=True)
+
+    async def _load_saved(self) -> None:
+        self._saved = await self._palette.saved_chats()
+
+    async def discover(self) -> Hits:
+        nothing, width = Search(), self._palette.row_width
+        for entry in self._first[:MOST]:
+            yield DiscoveryHit(entry.row(nothing, width), entry.act, entry.title)
+
+    async def search(self, query: str) -> Hits:
+        search, width = Search(query), self._palette.row_width
+        found = [self._entries.best(search, MOST), self._saved.best(search, MOST)]
+        if self._on_main:
+            found.append((await self._palette.offers()).best(search, MOST))
+        letters = search.by_letters
+        for number, (_, entry, only_letters) in enumerate(islice(merge(*found, key=lambda hit: hit[0]), MOST)):
+            row = entry.row(letters if only_letters else search, width)
+            yield Hit(1 - number / (2 * MOST), row, entry.act, entry.title)
