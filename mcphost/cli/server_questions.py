@@ -137,7 +137,7 @@ async def _form(question: FormQuestion) -> Answer:
         for field in form.leaves():
             entries[field.path] = await _typed(field, entries[field.path])
         content, errors = collect(form, entries)
-        problems = [f"{show_name('.'.join(path))} {show_line(words)}" for path, words in errors.items()]
+        problems = [f"{show_name('.'.join(map(str, path)))} {show_line(words)}" for path, words in errors.items()]
         return await _reviewed(form, content, problems)
     except _Left as left:
         return Answer(False, cancelled=str(left) == CANCEL)

@@ -10,12 +10,13 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Final
 
 from mcphost.protocol.display import show_line
 from mcphost.protocol.forms.secrets import looks_secret
+from mcphost.protocol.forms.shape import shape_of, skeleton
 from mcphost.protocol.schema.messages import FORMAT_NAMES, count_text
 from mcphost.protocol.schema.traversal import Unresolvable, follow
 
@@ -98,6 +99,18 @@ def number(value: Any) -> Any:
 MAX_GROUPS = 3
 """Objects inside objects that become groups; deeper ones are edited as JSON."""
 
+MAX_LEVELS = 7
+"""Objects and lists inside each other that a form shows; deeper ones are edited as JSON."""
+
+MAX_BRANCHES = 20
+"""Forms of a value to choose from; where there are more, it is edited as JSON."""
+
+KEY = -1
+"""In a path behind the number of a map's row: its key. The other numbers below zero are branches."""
+
+Path = tuple[str | int, ...]
+"""Where a field is in its form: names, numbers of rows, and marks below zero, which are no part of the arguments."""
+
 LONG_TEXT = 200
 """Characters allowed above which a text field has several lines."""
 
@@ -117,8 +130,14 @@ class FieldKind(Enum):
     CHOICES = "choices"
     LIST = "list"
     GROUP = "group"
+    ROWS = "rows"
+    MAP = "map"
+    BRANCH = "branch"
     JSON = "json"
 
+
+GROWING = frozenset({FieldKind.ROWS, FieldKind.MAP, FieldKind.BRANCH})
+"""What has fields that depend on what was entered: lists, objects with any key, and one of several forms."""
 
 SCALARS = frozenset(
     {FieldKind.STRING, FieldKind.TEXT, FieldKind.INTEGER, FieldKind.NUMBER, FieldKind.BOOLEAN, FieldKind.CHOICE}
@@ -137,20 +156,38 @@ _LONG_NAMES = frozenset(
 )
 
 
-def kind_of(schema: dict[str, Any], path: tuple[str, ...]) -> tuple[FieldKind, Choices]:
+def kind_of(schema: dict[str, Any], path: Path) -> tuple[FieldKind, Choices]:
     """The kind, and the choices of a `FieldKind.CHOICE` or `FieldKind.CHOICES`; a list may be no plain one."""
     if choices := choices_of(schema):
         return FieldKind.CHOICE, choices
-    if any(keyword in schema for keyword in ("anyOf", "oneOf", "allOf", "not", "if")):
+    roomy = len(_levels(path)) <= MAX_LEVELS
+    if branches_of(schema):
+        return (FieldKind.BRANCH if roomy else FieldKind.JSON), ()
+    if any(keyword in schema and not _adds_nothing(schema, keyword) for keyword in _COMBINING) or "not" in schema:
         return FieldKind.JSON, ()
     declared = schema.get("type")
     if declared == "string":
-        return (FieldKind.TEXT if _is_long(schema, path[-1]) else FieldKind.STRING), ()
+        return (FieldKind.TEXT if _is_long(schema, path) else FieldKind.STRING), ()
     if declared == "array":
         return _array_kind(schema)
-    if declared in ("object", None) and _has_properties(schema) and len(path) <= MAX_GROUPS:
-        return FieldKind.GROUP, ()
+    if declared in ("object", None) and _has_properties(schema):
+        return (FieldKind.GROUP if roomy and _groups(path) <= MAX_GROUPS else FieldKind.JSON), ()
+    if declared == "object" and roomy and isinstance(schema.get("additionalProperties"), dict):
+        return (FieldKind.MAP if schema["additionalProperties"] else FieldKind.JSON), ()
     return (_KINDS.get(declared, FieldKind.JSON) if isinstance(declared, str) else FieldKind.JSON), ()
+
+
+_COMBINING = ("anyOf", "oneOf", "allOf", "if")
+
+
+def _levels(path: Path) -> list[str | int]:
+    return [part for part in path if not isinstance(part, int) or part >= 0]
+
+
+def _groups(path: Path) -> int:
+    """How many names end the path: objects inside objects, all of which are read at once."""
+    rows = [place for place, part in enumerate(path) if isinstance(part, int)]
+    return len(path) - (rows[-1] + 1 if rows else 0)
 
 
 def _array_kind(schema: dict[str, Any]) -> tuple[FieldKind, Choices]:
@@ -160,6 +197,30 @@ def _array_kind(schema: dict[str, Any]) -> tuple[FieldKind, Choices]:
     if choices := choices_of({"anyOf": items["anyOf"]} if isinstance(items.get("anyOf"), list) else items):
         return FieldKind.CHOICES, choices
     return FieldKind.LIST, ()
+
+
+def branches_of(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    """The forms that a value may have, each with the keywords beside the choice; empty if there is no choice."""
+    if isinstance(types := schema.get("type"), tuple | list) and 1 < len(types) <= MAX_BRANCHES:
+        return [{**schema, "type": each} for each in types if isinstance(each, str)]
+    for keyword in ("anyOf", "oneOf"):
+        branches = schema.get(keyword)
+        others = any(each in schema for each in (*_COMBINING, "not") if each != keyword)
+        if not isinstance(branches, list) or others or _adds_nothing(schema, keyword):
+            continue
+        if 1 < len(branches) <= MAX_BRANCHES and all(isinstance(each, dict) for each in branches):
+            beside = {key: value for key, value in schema.items() if key not in (keyword, "title", "description")}
+            return [_merged(beside, branch) for branch in branches]
+    return []
+
+
+def _merged(beside: dict[str, Any], branch: dict[str, Any]) -> dict[str, Any]:
+    beside.pop("default", None)
+    merged = {**beside, **branch}
+    if "properties" in beside and "$ref" not in branch:
+        merged["properties"] = {**_dict(beside["properties"]), **_dict(branch.get("properties"))}
+        merged["required"] = [*_list(beside.get("required")), *_list(branch.get("required"))]
+    return merged
 
 
 def choices_of(schema: dict[str, Any]) -> Choices:
@@ -183,7 +244,8 @@ def _label(value: Any, title: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _is_long(schema: dict[str, Any], name: str) -> bool:
+def _is_long(schema: dict[str, Any], path: Path) -> bool:
+    name = next((part for part in reversed(path) if isinstance(part, str)), "")
     longest = number(schema.get("maxLength"))
     if "format" in schema or (longest is not None and longest <= LONG_TEXT):
         return False
@@ -198,6 +260,70 @@ def _has_properties(schema: dict[str, Any]) -> bool:
 
 MAX_FIELDS = 200
 """More is no form a person fills in; the raw editor is the better tool then."""
+
+
+class Source:
+    """The schema from which the parts of a growing field are read, one by one as they are needed."""
+
+    def __init__(self, root: Any, schema: dict[str, Any]) -> None:
+        self.root, self.schema = root, schema
+        self.branches = branches_of(schema)
+        self._parts: dict[tuple[Path, int], FormField] = {}
+
+    def part(self, field: FormField, index: int) -> FormField:
+        """The field of a row, of a row's value, or of a branch."""
+        if (field.path, index) not in self._parts:
+            self._parts[field.path, index] = self._read(field, index)
+        return self._parts[field.path, index]
+
+    def _read(self, field: FormField, index: int) -> FormField:
+        path: Path = (*field.path, KEY - 1 - index if field.kind is FieldKind.BRANCH else index)
+        if field.kind is FieldKind.BRANCH:
+            schema: Any = _with_constants(_safely_followed(self.root, self.branches[index]))
+            schema = {**schema, "title": field.choices[index][1]}
+        else:
+            schema = self.schema.get("items" if field.kind is FieldKind.ROWS else "additionalProperties")
+        try:
+            part = _Reader(self.root).field(path, schema, True)
+        except (Unresolvable, _TooMany):
+            part = FormField(path, FieldKind.JSON, required=True, constraints="JSON", source=Source(self.root, {}))
+        if field.kind is FieldKind.ROWS:
+            return replace(part, title=f"{field.label} {index + 1}")
+        return replace(part, title=part.title or "value")
+
+    def key(self, field: FormField, index: int) -> FormField:
+        """The field for the key of a map's row."""
+        names = self.schema.get("propertyNames")
+        schema = {**(names if isinstance(names, dict) else {}), "type": "string", "title": "key", "maxLength": 200}
+        try:
+            return _Reader(self.root).field((*field.path, index, KEY), schema, True)
+        except Unresolvable:
+            return FormField((*field.path, index, KEY), FieldKind.STRING, "key", required=True)
+
+    def skeleton(self) -> Any:
+        """A value to fill in."""
+        return skeleton(self.root, self.schema)
+
+
+def _safely_followed(root: Any, schema: Any) -> dict[str, Any]:
+    try:
+        return _dict(follow(root, schema))
+    except Unresolvable:
+        return {}
+
+
+def _with_constants(schema: dict[str, Any]) -> dict[str, Any]:
+    """A branch whose required constants, which tell it from the others, are filled in."""
+    if schema.get("type") == "null":
+        return {"const": None, "default": None}
+    required = {name for name in _list(schema.get("required")) if isinstance(name, str)}
+    properties = {
+        name: {**part, "default": part["const"]}
+        if name in required and isinstance(part, dict) and "const" in part
+        else part
+        for name, part in _dict(schema.get("properties")).items()
+    }
+    return {**schema, "properties": properties} if properties else schema
 
 
 class _Absent(Enum):
@@ -216,7 +342,7 @@ class FormField:
     means null, else it means that the key is left out.
     """
 
-    path: tuple[str, ...]
+    path: Path
     kind: FieldKind
     title: str = ""
     description: str = ""
@@ -230,16 +356,25 @@ class FormField:
     null_when_empty: bool = False
     fields: tuple[FormField, ...] = ()
     item: FormField | None = None
+    source: Source | None = field(default=None, compare=False, repr=False)
+    """The schema of what grows, and of JSON."""
 
     @property
     def name(self) -> str:
-        """The last part of the path: the key in the arguments."""
-        return self.path[-1]
+        """The key in the arguments, or the number of a row, from 1."""
+        last = next(iter(reversed(_levels(self.path))), "")
+        return last if isinstance(last, str) else str(last + 1)
+
+    @property
+    def depth(self) -> int:
+        """Objects, lists and choices around the field."""
+        choices = sum(isinstance(part, int) and part < KEY for part in self.path)
+        return max(len(_levels(self.path)) - 1 + choices, 0)
 
     @property
     def label(self) -> str:
         """The title, or else the name."""
-        return self.title or self.name
+        return self.title or self.name or "form"
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +408,8 @@ def read_form(schema: Any) -> Form:
         root = follow(schema, schema)
         if reason := _no_form(root):
             return Form(raw_only=reason)
-        return Form(_Reader(schema).fields_of(root, ()))
+        reader = _Reader(schema)
+        return Form((reader.field((), root, True),) if branches_of(root) else reader.fields_of(root, ()))
     except Unresolvable:
         return Form(raw_only="a $ref in the schema points to nothing")
     except _TooMany:
@@ -287,7 +423,9 @@ def _no_form(root: Any) -> str | None:
         return "the schema asks for something else than an object"
     if not isinstance(root.get("properties", {}), dict):
         return "the schema's properties are not an object"
-    for keyword in ("anyOf", "oneOf", "allOf", "if"):
+    if branches_of(root):
+        return None
+    for keyword in _COMBINING:
         if keyword in root and not _adds_nothing(root, keyword):
             return f"the schema combines several forms ({keyword})"
     return None
@@ -295,10 +433,12 @@ def _no_form(root: Any) -> str | None:
 
 def _adds_nothing(root: dict[str, Any], keyword: str) -> bool:
     """Whether the branches of a combination only speak of properties that the form has anyway."""
+    if not root.get("properties"):
+        return False
     branches = [root.get(each) for each in ("if", "then", "else")] if keyword == "if" else root[keyword]
     if not isinstance(branches, list):
         return False
-    known = root.get("properties", {}).keys()
+    known = _dict(root.get("properties")).keys()
     return all(
         branch is None
         or (isinstance(branch, dict) and "$ref" not in branch and _dict(branch.get("properties")).keys() <= known)
@@ -313,14 +453,14 @@ class _Reader:
         self._root = root
         self._count = 0
 
-    def fields_of(self, schema: dict[str, Any], path: tuple[str, ...]) -> tuple[FormField, ...]:
+    def fields_of(self, schema: dict[str, Any], path: Path) -> tuple[FormField, ...]:
         required = schema.get("required")
         names = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
         return tuple(
             self.field((*path, name), part, name in names) for name, part in _dict(schema.get("properties")).items()
         )
 
-    def field(self, path: tuple[str, ...], schema: Any, required: bool) -> FormField:
+    def field(self, path: Path, schema: Any, required: bool) -> FormField:
         self._count += 1
         if self._count > MAX_FIELDS:
             raise _TooMany
@@ -328,9 +468,14 @@ class _Reader:
         kind, choices = kind_of(schema, path)
         item = self._item(schema, path) if kind is FieldKind.LIST else None
         if kind is FieldKind.LIST and item is None:
-            kind = FieldKind.JSON
+            kind = self._rows_kind(schema, path)
+        source = Source(self._root, schema) if kind in GROWING or kind is FieldKind.JSON else None
+        if source is not None and kind is FieldKind.BRANCH:
+            choices = self._branch_names(source)
         title, description = _text(schema.get("title")), _text(schema.get("description"))
-        rules = rules_of(schema, is_list=kind in (FieldKind.LIST, FieldKind.CHOICES))
+        rules = rules_of(schema, is_list=kind in (FieldKind.LIST, FieldKind.CHOICES, FieldKind.ROWS))
+        shape = shape_of(self._root, schema) if kind in _SHAPED else ""
+        name = next((part for part in reversed(path) if isinstance(part, str)), "")
         default = schema.get("default", ABSENT)
         return FormField(
             path=path,
@@ -341,15 +486,31 @@ class _Reader:
             default=ABSENT if nullable and default is None else default,
             choices=choices,
             rules=rules,
-            constraints=constraints_of(rules, _what(kind, item), _unit(kind), schema.get("pattern")),
-            secret_looking=looks_secret(path[-1], title, description) or rules.format == "password",
+            constraints=constraints_of(rules, _what(kind, item, shape), _unit(kind), schema.get("pattern")),
+            secret_looking=looks_secret(name, title, description) or rules.format == "password",
             nullable=nullable,
             null_when_empty=nullable and required,
             fields=self.fields_of(schema, path) if kind is FieldKind.GROUP else (),
             item=item,
+            source=source,
         )
 
-    def _item(self, schema: dict[str, Any], path: tuple[str, ...]) -> FormField | None:
+    def _rows_kind(self, schema: dict[str, Any], path: Path) -> FieldKind:
+        """Whether what a list holds can be drawn, row by row."""
+        plain, _ = self._plain(schema.get("items"))
+        kind, _ = kind_of(plain, (*path, 0))
+        return FieldKind.JSON if kind is FieldKind.JSON or len(_levels(path)) > MAX_LEVELS else FieldKind.ROWS
+
+    def _branch_names(self, source: Source) -> Choices:
+        return tuple((index, self._branch_name(branch)) for index, branch in enumerate(source.branches))
+
+    def _branch_name(self, branch: dict[str, Any]) -> str:
+        branch = _safely_followed(self._root, branch)
+        properties = _dict(branch.get("properties"))
+        constants = [f"{name}: {part['const']}" for name, part in properties.items() if _is_constant(part)]
+        return _text(branch.get("title")) or ", ".join(constants[:2]) or shape_of(self._root, branch) or "any JSON"
+
+    def _item(self, schema: dict[str, Any], path: Path) -> FormField | None:
         """Read what a list holds; None when that does not fit on a line."""
         plain, _ = self._plain(schema.get("items"))
         kind, _ = kind_of(plain, path)
@@ -389,27 +550,40 @@ def _without_null(schema: dict[str, Any]) -> tuple[dict[str, Any] | None, bool]:
     return None, False
 
 
+_SHAPED = (FieldKind.JSON, FieldKind.ROWS, FieldKind.MAP)
+
 _WHAT = {
     FieldKind.STRING: "text",
     FieldKind.TEXT: "text",
     FieldKind.INTEGER: "whole number",
     FieldKind.NUMBER: "number",
-    FieldKind.JSON: "JSON",
 }
 
 
-def _what(kind: FieldKind, item: FormField | None) -> str:
+def _what(kind: FieldKind, item: FormField | None, shape: str) -> str:
+    if kind is FieldKind.JSON:
+        return f"JSON: {shape}" if shape else "JSON"
+    if kind in _SHAPED:
+        return shape
     if item is not None:
         return f"list, one a line: {item.constraints}" if item.constraints else "list, one a line"
     return _WHAT.get(kind, "")
 
 
 def _unit(kind: FieldKind) -> str:
-    return "item" if kind in (FieldKind.LIST, FieldKind.CHOICES) else "character"
+    return "item" if kind in (FieldKind.LIST, FieldKind.CHOICES, FieldKind.ROWS) else "character"
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _is_constant(part: Any) -> bool:
+    return isinstance(part, dict) and isinstance(part.get("const"), str | int)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _dict(value: Any) -> dict[str, Any]:

@@ -5,25 +5,207 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from mcphost.protocol.display import show_line
-from mcphost.protocol.forms.fields import ABSENT, FieldKind, FieldLimits, Form, FormField, leaves, read_form
-from mcphost.protocol.forms.values import FieldError, is_empty, parse, render
+from mcphost.protocol.forms.fields import (
+    ABSENT,
+    GROWING,
+    KEY,
+    FieldKind,
+    FieldLimits,
+    Form,
+    FormField,
+    Path,
+    leaves,
+    read_form,
+)
+from mcphost.protocol.forms.rows import (
+    BASE,
+    CHOSEN,
+    MOST_DRAWN,
+    MOST_ROWS,
+    drawn,
+    has_rows,
+    numbers_swapped,
+    numbers_with,
+    numbers_without,
+    parts_of,
+    place_of,
+    place_text,
+    renumbered,
+    row_of,
+)
+from mcphost.protocol.forms.values import FieldError, check_size, is_empty, parse, render, same
 
-__all__ = ["ABSENT", "FieldError", "FieldKind", "FieldLimits", "Form", "FormField", "Path"]
-__all__ += ["collect", "fill", "is_empty", "leaves", "outside_elicitation", "parse", "read_form", "render"]
-
-Path = tuple[str, ...]
+__all__ = ["ABSENT", "GROWING", "FieldError", "FieldKind", "FieldLimits", "Form", "FormField", "Path"]
+__all__ += ["collect", "drawn", "fill", "fill_part", "is_empty", "leaves", "outside_elicitation", "parse", "read_form"]
+__all__ += ["KEY", "RowsChanged", "add_row", "choose", "move_row", "place_of", "place_text", "remove_row", "render"]
+__all__ += ["renumbered", "row_of"]
 
 _PRIMITIVES = ("string", "number", "integer", "boolean")
 
 
 def fill(form: Form, arguments: Mapping[str, Any] | None = None) -> dict[Path, Any]:
-    """Return what to put into each field: for ``arguments``, or without any for the defaults of the schema."""
+    """Return what to put into each field: for ``arguments``, or without any for the defaults of the schema.
+
+    What is put into a growing field is the number of its rows, or of its branch. JSON text stands for what has too many
+    parts to draw, or is no such value.
+    """
+    filling = _Filling(fresh=arguments is None)
     start = _defaults(form.fields) if arguments is None else arguments
-    return {field.path: render(field, _at(start, field.path)) for field in form.leaves()}
+    for field in form.fields:
+        filling.put(field, _value_in(start, field))
+    return filling.entries
+
+
+def fill_part(part: FormField) -> dict[Path, Any]:
+    """Return what to put into the fields of a new row or branch: its defaults."""
+    filling = _Filling()
+    filling.put(part, _default(part))
+    return filling.entries
+
+
+@dataclass(frozen=True, slots=True)
+class RowsChanged:
+    """The entries after rows of a list or map were added, removed or moved, and the new numbers of its rows."""
+
+    entries: dict[Path, Any]
+    numbers: Mapping[int, int]
+
+
+def add_row(form: Form, field: FormField, entries: Mapping[Path, Any], row: int) -> RowsChanged | None:
+    """Add a row to a list or map, with its defaults; None where it has as many as can be drawn."""
+    count = entries[field.path] if has_rows(field, entries) else 0
+    numbers = numbers_with(count, row)
+    changed = {**renumbered(entries, field.path, numbers), field.path: count + 1}
+    for part in parts_of(field, changed):
+        if part.path[: len(field.path) + 1] == (*field.path, row):
+            changed |= fill_part(part)
+    many = count >= MOST_ROWS or len(list(drawn(form.fields, changed))) > MOST_DRAWN
+    return None if many else RowsChanged(changed, numbers)
+
+
+def remove_row(field: FormField, entries: Mapping[Path, Any], row: int) -> RowsChanged:
+    """Remove a row; an optional list without rows is left out."""
+    count = entries[field.path]
+    numbers = numbers_without(count, row)
+    left = count - 1 if count > 1 or field.required else ABSENT
+    return RowsChanged({**renumbered(entries, field.path, numbers), field.path: left}, numbers)
+
+
+def move_row(field: FormField, entries: Mapping[Path, Any], row: int, step: int) -> RowsChanged | None:
+    """Let a row and its neighbour change places; None at the end."""
+    count, other = entries[field.path], row + step
+    if not 0 <= other < count:
+        return None
+    numbers = numbers_swapped(count, row, other)
+    return RowsChanged(renumbered(entries, field.path, numbers), numbers)
+
+
+def choose(field: FormField, entries: Mapping[Path, Any]) -> dict[Path, Any]:
+    """Return the entries with those of the branch that ``field`` has chosen: as they were, or its defaults."""
+    parts = parts_of(field, entries)
+    return {**(fill_part(parts[0]) if parts else {}), **entries}
+
+
+class _Filling:
+    """Turns values into entries, counting what would be drawn."""
+
+    def __init__(self, *, fresh: bool = False) -> None:
+        self.entries: dict[Path, Any] = {}
+        self._fresh = fresh
+        self._left = MOST_DRAWN
+        self._tries = MOST_DRAWN
+
+    def put(self, field: FormField, value: Any) -> None:
+        self._left -= 1
+        match field.kind:
+            case FieldKind.GROUP:
+                inside = value if isinstance(value, Mapping) else {}
+                for each in field.fields:
+                    self.put(each, inside.get(each.name, ABSENT))
+            case FieldKind.ROWS | FieldKind.MAP | FieldKind.BRANCH:
+                self._put_parts(field, value)
+            case _:
+                self.entries[field.path] = render(field, value)
+
+    def _put_parts(self, field: FormField, value: Any) -> None:
+        if self._fresh and value is ABSENT and field.kind is FieldKind.ROWS and field.required:
+            value = self._first_rows(field)
+        if value is ABSENT:
+            self.entries[field.path] = ABSENT
+            return
+        before, left = self.entries, self._left
+        self.entries = {}
+        put = self._put_branch if field.kind is FieldKind.BRANCH else self._put_rows
+        if not put(field, value) or self._left < 0:
+            self.entries, self._left = {field.path: render(field, value)}, left
+        self.entries = {**before, **self.entries}
+
+    def _first_rows(self, field: FormField) -> Any:
+        """A required list shows its first rows, unless it is itself in a row."""
+        if any(isinstance(part, int) for part in field.path):
+            return ABSENT
+        count = min(max(field.rules.shortest or 1, 1), MOST_ROWS)
+        return [_default(part) for part in parts_of(field, {field.path: count})]
+
+    def _put_rows(self, field: FormField, value: Any) -> bool:
+        is_map = field.kind is FieldKind.MAP
+        if not isinstance(value, Mapping if is_map else list) or len(value) > MOST_ROWS:
+            return False
+        assert field.source is not None
+        self.entries[field.path] = len(value)
+        items: Iterable[tuple[Any, Any]] = (
+            value.items() if isinstance(value, Mapping) else ((None, each) for each in value)
+        )
+        for index, (key, item) in enumerate(items):
+            part = field.source.part(field, index)
+            if is_map:
+                key_field = field.source.key(field, index)
+                self.entries[key_field.path] = render(key_field, key)
+            if isinstance(item, Mapping):
+                self.entries[(*field.path, index, BASE)] = item
+            elif part.kind is FieldKind.GROUP and item is not ABSENT:
+                return False
+            self.put(part, item)
+            if self._left < 0:
+                return False
+        return True
+
+    def _put_branch(self, field: FormField, value: Any) -> bool:
+        """Choose the first branch that gives the value back."""
+        assert field.source is not None
+        before, left = self.entries, self._left
+        for index, branch in enumerate(field.source.branches):
+            self._tries -= 1
+            if self._tries < 0:
+                break
+            if not _may_be(branch, value):
+                continue
+            part = field.source.part(field, index)
+            self.entries, self._left = {}, left
+            self.put(part, value)
+            errors: dict[Path, str] = {}
+            found = _read(part, self.entries, value, errors)
+            if self._left >= 0 and not errors and same(found, value):
+                self.entries = {**before, field.path: index, (*field.path, CHOSEN): index, **self.entries}
+                return True
+        self.entries = before
+        return False
+
+
+def _may_be(branch: Mapping[str, Any], value: Any) -> bool:
+    """Look at the constants of an object: they tell branches apart."""
+    properties = branch.get("properties")
+    if not isinstance(value, Mapping) or not isinstance(properties, Mapping):
+        return True
+    constants = [
+        (name, part["const"]) for name, part in properties.items() if isinstance(part, dict) and "const" in part
+    ]
+    return all(name not in value or same(value[name], constant) for name, constant in constants)
 
 
 def collect(
@@ -37,7 +219,9 @@ def collect(
     """
     errors: dict[Path, str] = {}
     before = base or {}
-    return _collect(form.fields, {**fill(form, before), **entries}, before, errors), errors
+    if not all(leaf.path in entries for leaf in form.leaves()):
+        entries = {**fill(form, before), **entries}
+    return _collect(form.fields, entries, before, errors), errors
 
 
 def outside_elicitation(schema: Any) -> str | None:
@@ -49,7 +233,8 @@ def outside_elicitation(schema: Any) -> str | None:
     for name, part in properties.items():
         if not _is_primitive(part):
             return f"the field {show_line(name, 80)!r} is not text, a number, a yes or no, or a choice"
-    return read_form(schema).raw_only
+    form = read_form(schema)
+    return "the schema combines several forms" if form.fields and not form.fields[0].path else form.raw_only
 
 
 def _is_primitive(schema: Any) -> bool:
@@ -62,20 +247,21 @@ def _is_primitive(schema: Any) -> bool:
 
 
 def _defaults(fields: tuple[FormField, ...]) -> dict[str, Any]:
-    found = {}
-    for field in fields:
-        value = field.default
-        if value is ABSENT and field.kind is FieldKind.GROUP:
-            value = _defaults(field.fields) or ABSENT
-        if value is not ABSENT:
-            found[field.name] = value
-    return found
+    values = {field.name: _default(field) for field in fields if field.path}
+    return {name: value for name, value in values.items() if value is not ABSENT}
 
 
-def _at(value: Any, path: Path) -> Any:
-    for name in path:
-        value = value[name] if isinstance(value, Mapping) and name in value else ABSENT
-    return value
+def _default(field: FormField) -> Any:
+    if field.default is ABSENT and field.kind is FieldKind.GROUP:
+        return _defaults(field.fields) or ABSENT
+    return field.default
+
+
+def _value_in(arguments: Mapping[str, Any], field: FormField) -> Any:
+    """What a field of the first level holds; a field without a path holds all the arguments."""
+    if not field.path:
+        return arguments or ABSENT
+    return arguments.get(field.name, ABSENT)
 
 
 def _collect(
@@ -83,8 +269,10 @@ def _collect(
 ) -> dict[str, Any]:
     collected = dict(before)
     for field in fields:
-        read = _group if field.kind is FieldKind.GROUP else _leaf
-        value = read(field, entries, before.get(field.name, ABSENT), errors)
+        if not field.path:
+            value = _read(field, entries, before or ABSENT, errors)
+            return value if isinstance(value, dict) else {}
+        value = _read(field, entries, before.get(field.name, ABSENT), errors)
         if value is ABSENT:
             collected.pop(field.name, None)
         else:
@@ -92,8 +280,49 @@ def _collect(
     return collected
 
 
+def _read(field: FormField, entries: Mapping[Path, Any], before: Any, errors: dict[Path, str]) -> Any:
+    if field.kind is FieldKind.GROUP:
+        return _group(field, entries, before, errors)
+    if has_rows(field, entries):
+        return _parts(field, entries, before, errors)
+    return _leaf(field, entries, before, errors)
+
+
+def _parts(field: FormField, entries: Mapping[Path, Any], before: Any, errors: dict[Path, str]) -> Any:
+    """Read the rows or the branch. What is wrong in a row is null in the list, so that the others keep their place."""
+    parts = parts_of(field, entries)
+    if field.kind is FieldKind.BRANCH:
+        was_chosen = entries.get((*field.path, CHOSEN)) == entries[field.path]
+        return _read(parts[0], entries, before if was_chosen else ABSENT, errors) if parts else ABSENT
+    values = [
+        _read(part, entries, entries.get((*part.path, BASE), ABSENT), errors) for part in parts if part.path[-1] != KEY
+    ]
+    found: Any = [None if value is ABSENT else value for value in values]
+    try:
+        if field.kind is FieldKind.MAP:
+            found = _mapping(field, [part for part in parts if part.path[-1] == KEY], found, entries, errors)
+        else:
+            check_size(field, found)
+    except FieldError as error:
+        errors[field.path] = str(error)
+    return found
+
+
+def _mapping(
+    field: FormField, keys: list[FormField], values: list[Any], entries: Mapping[Path, Any], errors: dict[Path, str]
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in zip(keys, values, strict=True):
+        name = _leaf(key, entries, ABSENT, errors)
+        name = "" if name is ABSENT else name
+        if name in found:
+            errors[key.path] = "stands here twice"
+        found[name] = value
+    return found
+
+
 def _leaf(field: FormField, entries: Mapping[Path, Any], before: Any, errors: dict[Path, str]) -> Any:
-    raw = entries[field.path]
+    raw = entries.get(field.path, ABSENT)
     try:
         value = parse(field, raw)
     except FieldError as error:
@@ -106,7 +335,7 @@ def _group(field: FormField, entries: Mapping[Path, Any], before: Any, errors: d
     inner: dict[Path, str] = {}
     kept: Mapping[str, Any] = before if isinstance(before, Mapping) else {}
     value = _collect(field.fields, entries, kept, inner)
-    typed = any(not is_empty(leaf, entries[leaf.path]) for leaf in leaves(field.fields))
+    typed = any(not is_empty(leaf, entries.get(leaf.path, ABSENT)) for leaf in leaves(field.fields))
     if not typed and not field.required and kept.keys().isdisjoint(value):
         return _empty_group(field, before)
     errors.update(inner)

@@ -14,7 +14,7 @@ from datetime import date, datetime
 from typing import Any
 
 from mcphost.errors import McphostError
-from mcphost.protocol.forms.fields import ABSENT, FieldKind, FormField
+from mcphost.protocol.forms.fields import ABSENT, GROWING, FieldKind, FormField
 from mcphost.protocol.schema.messages import choices_text, count_text, format_text
 
 _INTEGER = re.compile(r"([+-]?[0-9]+)(?:\.0+)?")
@@ -40,7 +40,7 @@ def parse(field: FormField, raw: Any) -> Any:
     value = _PARSERS[field.kind](field, raw)
     if value is ABSENT:
         return _nothing(field)
-    for check in (_check_range, _check_size, _check_format):
+    for check in (_check_range, check_size, _check_format):
         check(field, value)
     return value
 
@@ -60,7 +60,7 @@ def render(field: FormField, value: Any) -> Any:
         return _render_list(field, value)
     if field.kind in (FieldKind.CHOICE, FieldKind.CHOICES) or isinstance(value, bool):
         return value
-    if field.kind is FieldKind.JSON:
+    if field.kind is FieldKind.JSON or field.kind in GROWING:
         return json.dumps(value, indent=2, ensure_ascii=False)
     return value if isinstance(value, str) else _json(value)
 
@@ -155,7 +155,7 @@ def _parse_choice(field: FormField, raw: Any) -> Any:
     if raw is ABSENT:
         return ABSENT
     for value, _ in field.choices:
-        if _same(value, raw):
+        if same(value, raw):
             return value
     if raw == "":
         return ABSENT
@@ -226,10 +226,10 @@ def _render_list(field: FormField, value: list[Any]) -> str:
     rendered = [render(field.item, each) for each in value]
     lines = "\n".join(each if isinstance(each, str) else _json(each) for each in rendered)
     try:
-        same = _same(_parse_list(field, lines), value)
+        comes_back = same(_parse_list(field, lines), value)
     except FieldError:
-        same = False
-    return lines if same else _json(value)
+        comes_back = False
+    return lines if comes_back else _json(value)
 
 
 def _parse_json(field: FormField, raw: Any) -> Any:
@@ -273,9 +273,10 @@ def _is_multiple(value: float, factor: float) -> bool:
         return True
 
 
-def _check_size(field: FormField, value: Any) -> None:
+def check_size(field: FormField, value: Any) -> None:
+    """Raise `FieldError` for a text or a list that is too short or too long, or repeats an item."""
     rules, unit = field.rules, "item" if isinstance(value, list) else "character"
-    if field.kind not in (FieldKind.STRING, FieldKind.TEXT, FieldKind.LIST, FieldKind.CHOICES):
+    if field.kind not in _SIZED:
         return
     if rules.shortest is not None and len(value) < rules.shortest:
         raise FieldError(f"must have at least {count_text(rules.shortest, unit)}")
@@ -312,12 +313,14 @@ def _reads(read: Callable[[str], Any], text: str) -> bool:
     return True
 
 
-def _same(one: Any, other: Any) -> bool:
+def same(one: Any, other: Any) -> bool:
     """Equal as JSON: true is not 1, and 1 is 1.0."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(value, other[key]) for key, value in one.items())
     return bool(one == other)
 
 
@@ -328,8 +331,9 @@ def _json(value: Any) -> str:
         return "a number with too many digits"
 
 
-_EMPTY: dict[FieldKind, Any] = {FieldKind.CHOICES: [], FieldKind.CHOICE: ABSENT}
+_EMPTY: dict[FieldKind, Any] = {FieldKind.CHOICES: [], FieldKind.CHOICE: ABSENT, **dict.fromkeys(GROWING, ABSENT)}
 _TEXTS = (FieldKind.STRING, FieldKind.TEXT)
+_SIZED = (*_TEXTS, FieldKind.LIST, FieldKind.CHOICES, FieldKind.ROWS)
 _FORMATS: dict[str, Callable[[str], bool]] = {
     "email": _is_email,
     "uri": lambda text: _URI.fullmatch(text) is not None,
@@ -346,5 +350,8 @@ _PARSERS: dict[FieldKind, Callable[[FormField, Any], Any]] = {
     FieldKind.CHOICES: _parse_choices,
     FieldKind.LIST: _parse_list,
     FieldKind.GROUP: _parse_json,
+    FieldKind.ROWS: _parse_json,
+    FieldKind.MAP: _parse_json,
+    FieldKind.BRANCH: _parse_json,
     FieldKind.JSON: _parse_json,
 }

@@ -15,6 +15,7 @@ from mcphost.protocol.forms.form import (
     FieldKind,
     Form,
     FormField,
+    Path,
     collect,
     fill,
     outside_elicitation,
@@ -69,12 +70,24 @@ def field(schema: Any, name: str = "it", *, required: bool = False) -> FormField
         ({"type": "array", "items": COLOURS, "minItems": 1}, FieldKind.CHOICES, "at least 1 item"),
         ({"type": "array", "items": {"anyOf": [{"const": "a", "title": "A"}]}}, FieldKind.CHOICES, ""),
         ({"type": "array", "items": {"type": "integer"}}, FieldKind.LIST, "list, one a line: whole number"),
-        ({"type": "array", "items": {"type": "array", "items": {"type": "string"}}}, FieldKind.JSON, "JSON"),
-        ({"type": "array"}, FieldKind.JSON, "JSON"),
+        (
+            {"type": "array", "items": {"type": "array", "items": {"type": "string"}}},
+            FieldKind.ROWS,
+            "list of list of text",
+        ),
+        (
+            {"type": "array", "items": {"properties": {"a": {}}}, "minItems": 2},
+            FieldKind.ROWS,
+            "list of {a}, at least 2 items",
+        ),
+        ({"type": "object", "additionalProperties": {"type": "integer"}}, FieldKind.MAP, "{any key: whole number}"),
+        ({"type": "array", "prefixItems": [{}], "items": {"type": "string"}}, FieldKind.JSON, "JSON: list of text"),
+        ({"type": "array"}, FieldKind.JSON, "JSON: list"),
         ({"type": "object", "properties": {"x": {}}}, FieldKind.GROUP, ""),
-        ({"type": "object"}, FieldKind.JSON, "JSON"),
-        ({"type": ["string", "number"]}, FieldKind.JSON, "JSON"),
-        ({"anyOf": [{"type": "string"}, {"type": "number"}]}, FieldKind.JSON, "JSON"),
+        ({"type": "object"}, FieldKind.JSON, "JSON: object"),
+        ({"type": ["string", "number"]}, FieldKind.BRANCH, ""),
+        ({"anyOf": [{"type": "string"}, {"type": "number"}]}, FieldKind.BRANCH, ""),
+        ({"allOf": [{"type": "string"}, {"minLength": 3}]}, FieldKind.JSON, "JSON"),
         ({}, FieldKind.JSON, "JSON"),
         (True, FieldKind.JSON, "JSON"),
         ({"type": {"odd": 1}, "title": 5, "minimum": "x", "enum": 3, "items": 4}, FieldKind.JSON, "JSON"),
@@ -136,7 +149,7 @@ def test_fields_that_hold_long_texts_have_several_lines(name: str) -> None:
         (True, "not an object"),
         ({"type": "array"}, "something else than an object"),
         ({"properties": []}, "properties are not an object"),
-        ({"anyOf": [{"properties": {"a": {}}}, {"properties": {"b": {}}}]}, "several forms (anyOf)"),
+        ({"anyOf": [{"properties": {"a": {}}}, True]}, "several forms (anyOf)"),
         ({"properties": {"a": {}}, "allOf": [{"$ref": "#/$defs/x"}]}, "several forms (allOf)"),
         ({"oneOf": 3}, "several forms (oneOf)"),
         ({"$ref": "#"}, "points to nothing"),
@@ -171,7 +184,7 @@ def test_hostile_schemas_are_read_in_no_time() -> None:
     started = time.thread_time()
     assert read_form(wide).raw_only
     assert read_form({"properties": {"me": {"$ref": "#"}}}).raw_only is None
-    assert field(lists).kind is FieldKind.JSON
+    assert field(lists).kind is FieldKind.ROWS
     assert read_form({"properties": {str(n): {} for n in range(20_000)}}).raw_only
     assert time.thread_time() - started < 2
 
@@ -377,7 +390,7 @@ def test_defaults_of_every_type_fill_the_form_and_come_back_untouched() -> None:
 
 def test_groups_are_put_together_and_errors_stand_at_their_paths() -> None:
     read = read_form(PERSON)
-    entries = {("name",): "", ("tags",): "a\nb", ("home", "nr"): "5"}
+    entries: dict[Path, Any] = {("name",): "", ("tags",): "a\nb", ("home", "nr"): "5"}
     assert collect(read, entries) == (
         {"tags": ["a", "b"], "home": {"nr": 5}},
         {
@@ -442,6 +455,21 @@ json_values = st.recursive(
     max_leaves=8,
 )
 numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+ROWS: Any = {"type": "array", "items": {"required": ["name"], "properties": {"name": STRING, "tags": LIST}}}
+SHAPES: Any = {
+    "oneOf": [
+        {"properties": {"kind": {"const": "circle"}, "radius": NUMBER}, "required": ["kind"]},
+        {
+            "properties": {
+                "kind": {"const": "box"},
+                "sides": {"type": "array", "items": {"type": "array", "items": NUMBER}},
+            },
+            "required": ["kind"],
+        },
+    ]
+}
+TREE: Any = {"type": "object", "properties": {"it": INTEGER}}
+TREE["properties"]["all"] = {"type": "array", "items": TREE}
 SUPPORTED: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (STRING, texts),
     ({"type": ["string", "null"]}, texts | st.none()),
@@ -456,6 +484,22 @@ SUPPORTED: list[tuple[Any, st.SearchStrategy[Any]]] = [
     ({"type": "array", "items": {"type": ["string", "null"]}}, st.lists(texts | st.none())),
     ({"type": "array", "items": {"type": "boolean"}}, st.lists(st.booleans())),
     ({}, json_values),
+    (ROWS, st.lists(st.fixed_dictionaries({"name": texts}, optional={"tags": st.lists(texts), "extra": json_values}))),
+    ({"type": "array", "items": {"type": "array", "items": NUMBER}}, st.lists(st.lists(numbers), max_size=4)),
+    ({"type": "object", "additionalProperties": INTEGER}, st.dictionaries(st.text(max_size=200), st.integers())),
+    ({"type": "object", "additionalProperties": ROWS}, st.dictionaries(st.text(max_size=9), st.just([{"name": "x"}]))),
+    ({"type": ["string", "integer", "null"]}, texts | st.integers() | st.none()),
+    (SHAPES, st.builds(dict, kind=st.just("circle"), radius=numbers)),
+    (SHAPES, st.builds(dict, kind=st.just("box"), sides=st.lists(st.lists(numbers, min_size=1), max_size=3))),
+    ({"type": "array", "items": SHAPES}, st.lists(st.builds(dict, kind=st.just("circle"), radius=numbers))),
+    (
+        TREE,
+        st.recursive(
+            st.just({"it": 1}),
+            lambda inner: st.builds(lambda all_: {"it": 2, "all": all_}, st.lists(inner, max_size=3)),
+            max_leaves=9,
+        ),
+    ),
 ]
 
 
