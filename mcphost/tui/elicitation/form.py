@@ -107,7 +107,7 @@ class FormElicitationScreen(ServerQuestionScreen):
         await self._form.load(self.question.schema)
         draft = self.waiting.drafts.get(DRAFT) if self.waiting is not None else None
         if isinstance(draft, FormState):
-            self._form.restore(draft)
+            await self._form.restore(draft)
         self._show_warnings()
         self._form.focus_first()
         self.call_after_refresh(self._fit)

@@ -18,11 +18,11 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from mcphost.protocol.display import show, show_line
-from mcphost.protocol.forms.form import FieldKind, FormField
-from mcphost.tui.forms.pickers import OneOf, Picked, SeveralOf, YesNo
+from mcphost.protocol.forms.form import GROWING, FieldKind, FormField
+from mcphost.tui.forms.pickers import OneOf, Picked, RowsBox, SeveralOf, YesNo
 from mcphost.tui.forms.text_boxes import JsonBox, LineBox, LinesBox, NeedsLines
 
-Box = LineBox | LinesBox | JsonBox | YesNo | OneOf | SeveralOf
+Box = LineBox | LinesBox | JsonBox | YesNo | OneOf | SeveralOf | RowsBox
 
 MOST_LINES = 10
 """Lines of a description that are shown while its field is focused."""
@@ -59,7 +59,7 @@ class Columns:
 def label_of(field: FormField) -> Content:
     """The label, indented by its depth, with a star if the field is required."""
     star = ("*", "bold $text-warning") if field.required else ""
-    return Content.assemble("  " * (len(field.path) - 1), show_line(field.label, 80), " " if star else "", star)
+    return Content.assemble("  " * field.depth, show_line(field.label, 80), " " if star else "", star)
 
 
 def note_of(field: FormField) -> str:
@@ -72,9 +72,16 @@ def note_of(field: FormField) -> str:
 
 
 def box_for(field: FormField, entry: Any) -> Box:
+    return box_type(field, entry)(field, entry)
+
+
+def box_type(field: FormField, entry: Any) -> type[Box]:
+    """What an entry of the field is edited with: JSON text has a box for JSON, text of several lines has lines."""
+    if isinstance(entry, str) and field.kind in GROWING:
+        return JsonBox
     if field.kind is FieldKind.STRING and isinstance(entry, str) and "\n" in entry and not field.secret_looking:
-        return LinesBox(field, entry)
-    return _BOXES.get(field.kind, LineBox)(field, entry)
+        return LinesBox
+    return _BOXES.get(field.kind, LineBox)
 
 
 _BOXES: dict[FieldKind, type[Box]] = {
@@ -84,6 +91,9 @@ _BOXES: dict[FieldKind, type[Box]] = {
     FieldKind.BOOLEAN: YesNo,
     FieldKind.CHOICE: OneOf,
     FieldKind.CHOICES: SeveralOf,
+    FieldKind.ROWS: RowsBox,
+    FieldKind.MAP: RowsBox,
+    FieldKind.BRANCH: OneOf,
 }
 
 
@@ -124,6 +134,24 @@ class FieldRow(Widget):
         else:
             self.box.entry = entry
             self._last_entry = self.box.entry
+
+    def draws(self, field: FormField, entry: Any) -> bool:
+        """Can this row show the field with this entry?"""
+        mine = self.field
+        same = (mine.kind, mine.choices, mine.required, mine.nullable) == (
+            field.kind,
+            field.choices,
+            field.required,
+            field.nullable,
+        )
+        return same and (isinstance(self.box, box_type(field, entry)) or mine.kind is FieldKind.STRING)
+
+    def become(self, field: FormField, entry: Any) -> None:
+        """Show another row of the same kind, as after a move."""
+        self.field = self.box.field = field
+        if self.box.entry is not entry and self.box.entry != entry:
+            self.put(entry)
+        self.refresh(layout=True)
 
     def show_problem(self, problem: str) -> None:
         """Show what is wrong; ``""`` removes it."""
@@ -248,7 +276,8 @@ class FieldRow(Widget):
         note = note_of(field)
         if self.columns.note and not (focused and Content(note).cell_length > self.columns.note - 1):
             note = ""
-        name = show_line(field.name, 80) if focused and field.title and field.title != field.name else ""
+        named = isinstance((*field.path, 0)[-2:][0], str) and field.title not in ("", field.name)
+        name = show_line(field.name, 80) if focused and named else ""
         description = show(field.description, limit=4000) if focused else show_line(field.description, 200)
         text = " · ".join(filter(None, [name, note, description.strip()]))
         if not text:
@@ -271,9 +300,15 @@ class GroupTitle(Widget):
         super().__init__()
         self.field = field
 
+    def become(self, field: FormField) -> None:
+        """Show another group of the same kind, as after a move."""
+        if field != self.field:
+            self.field = field
+            self.refresh()
+
     def render(self) -> Content:
         width = max(self.size.width, 8)
-        indent = "  " * len(self.field.path)
+        indent = "  " * (self.field.depth + 1)
         title = Content.assemble(indent, label_of(self.field).plain.strip(), " ").truncate(width, ellipsis=True)
         rule = Content.styled("─" * max(0, width - title.cell_length), "$foreground-muted")
         lines = [Content.assemble(title.stylize("bold"), rule)]

@@ -148,6 +148,37 @@ def unknown_entry(entry: Any) -> Content:
     return Content.styled(f"▲ {show_line(text, LABEL)}", "$text-error")
 
 
+class RowsBox(Picker):
+    """How many rows a list or a map has; space adds one."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "press", "add a row", id="form.rows_add", tooltip="Add a row at the end"),
+    ]
+
+    class Added(Message):
+        """The user wants another row."""
+
+        def __init__(self, box: RowsBox) -> None:
+            super().__init__()
+            self.box = box
+
+    def render(self) -> Content:
+        count = self._entry if isinstance(self._entry, int) else 0
+        rows = "1 row" if count == 1 else f"{count:,} rows" if count else "no rows"
+        add = Content.styled("+ add", "$text-accent")
+        key = Content.styled(" (space)", "$foreground-muted") if self.has_focus else Content("")
+        return Content.assemble(add, key, "  ", (rows, "" if count else "$foreground-muted"))
+
+    def on_click(self, event: events.Click) -> None:
+        self.action_press()
+
+    def action_press(self) -> None:
+        self.post_message(self.Added(self))
+
+    def action_clear(self) -> None:
+        """Rows are deleted one by one."""
+
+
 LIST_LINES: Final = 8
 
 

@@ -24,11 +24,32 @@ from textual.worker import Worker
 
 from mcphost.host.tool_calls.validation import ValidationResult, validate, validate_at_once
 from mcphost.protocol.display import show_line
-from mcphost.protocol.forms.form import FieldKind, Form, FormField, Path, collect, fill, read_form
+from mcphost.protocol.forms.form import (
+    ABSENT,
+    GROWING,
+    FieldKind,
+    Form,
+    FormField,
+    Path,
+    RowsChanged,
+    add_row,
+    choose,
+    collect,
+    drawn,
+    fill,
+    move_row,
+    place_of,
+    place_text,
+    read_form,
+    remove_row,
+    renumbered,
+    row_of,
+)
 from mcphost.tui.forms.draft import Entries, first_object, from_object, path_at, place_within, to_object
 from mcphost.tui.forms.field_row import Columns, FieldRow, GroupTitle
+from mcphost.tui.forms.pickers import RowsBox
 from mcphost.tui.forms.raw_json import RawArea, RawEditor, read_object
-from mcphost.tui.forms.text_boxes import StepAway, dump
+from mcphost.tui.forms.text_boxes import JsonBox, StepAway, dump
 
 
 class NoFields(Static, can_focus=True):
@@ -60,12 +81,17 @@ class FormKeys(Static):
     def action_press(self, action: str) -> None:
         self.post_message(self.Pressed(action))
 
-    def offer(self, submit_label: str, other: str) -> None:
-        """Show the name of submitting, and where ctrl+j leads; ``""``: nowhere."""
-        action = "fields" if other == "fields" else "raw"
-        toggle = f" · [@click=press('{action}')]ctrl+j {other}[/]" if other else ""
-        keys = f"[@click=press('submit')]ctrl+r $label[/]{toggle}"
-        self.update(Content.from_markup(keys, label=submit_label))
+    def __init__(self) -> None:
+        super().__init__()
+        self._keys: tuple[tuple[str, str, str], ...] = ()
+
+    def offer(self, *keys: tuple[str, str, str]) -> None:
+        """Show these keys: the key, what it does, and the action for a click."""
+        if keys != self._keys:
+            self._keys = keys
+            words = {f"word{place}": word for place, (_, word, _) in enumerate(keys)}
+            texts = [f"[@click=press('{action}')]{key} $word{place}[/]" for place, (key, _, action) in enumerate(keys)]
+            self.update(Content.from_markup(" · ".join(texts), **words))
 
 
 RAW_KEYS: Final = "ctrl+j,alt+j,f7"
@@ -96,13 +122,36 @@ class SchemaForm(Vertical):
     HELP = (
         "Fill in the fields; * marks what is required. What is left empty is not sent.\n"
         "enter goes to the next field and submits on the last, tab and shift+tab move, ctrl+r submits from anywhere.\n"
-        "ctrl+j shows the same as raw JSON and back; nothing typed is lost. space chooses, letters search in a list."
+        "ctrl+j shows the same as raw JSON and back; nothing typed is lost. space chooses, letters search in a list.\n"
+        "In a list of objects ctrl+n adds a row, ctrl+d deletes it, alt+↑ and alt+↓ move it; ctrl+s fills in an empty\n"
+        "JSON box with what it needs."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+r,ctrl+enter", "submit", "run", id="form.submit", priority=True, tooltip="Submit the form"),
         Binding(RAW_KEYS, "raw", "raw JSON", id="form.raw", priority=True, tooltip="The same as raw JSON"),
         Binding(RAW_KEYS, "fields", "fields", id="form.fields", priority=True, tooltip="Back to the fields"),
+        Binding("ctrl+n", "add_row", "add row", id="form.add", priority=True, tooltip="Add a row below this one"),
+        Binding("ctrl+d", "remove_row", "delete row", id="form.remove", priority=True, tooltip="Delete this row"),
+        Binding(
+            "alt+up,ctrl+up",
+            "move_row(-1)",
+            "move up",
+            id="form.row_up",
+            show=False,
+            priority=True,
+            tooltip="Move this row up",
+        ),
+        Binding(
+            "alt+down,ctrl+down",
+            "move_row(1)",
+            "move down",
+            id="form.row_down",
+            show=False,
+            priority=True,
+            tooltip="Move this row down",
+        ),
+        Binding("ctrl+s", "skeleton", "skeleton", id="form.skeleton", tooltip="Write what this JSON needs"),
     ]
 
     DEFAULT_CSS = """
@@ -136,6 +185,9 @@ class SchemaForm(Vertical):
         self._form = Form()
         self._schema: Any = {}
         self._rows: dict[Path, FieldRow] = {}
+        self._titles: dict[Path, GroupTitle] = {}
+        self._kept: Entries = {}
+        """Entries that no row shows: numbers of rows, and what was typed into branches that are not chosen now."""
         self._base: Mapping[str, Any] | None = None
         self._raw_before: Mapping[str, Any] = {}
         self._raw_text = ""
@@ -162,19 +214,21 @@ class SchemaForm(Vertical):
         self._base, self._was_submitted, self._last = arguments, False, None
         self._schema_problems = self._parent_problems = ()
         self._show_status([])
-        entries = fill(form, arguments)
-        self._columns = Columns.fit(list(form.leaves()), self._room)
-        self._rows = {each.path: FieldRow(each, entries[each.path], self._columns) for each in form.leaves()}
+        entries = self._kept = fill(form, arguments)
+        fields = list(drawn(form.fields, entries))
+        self._columns = Columns.fit([each for each in fields if each.kind is not FieldKind.GROUP], self._room)
+        self._rows = {each.path: self._row(each, entries) for each in fields if each.kind is not FieldKind.GROUP}
+        self._titles = {each.path: GroupTitle(each) for each in fields if _has_title(each)}
         self._set_raw(dump(first_object(schema, arguments)), {})
         self._show_raw(form.raw_only is not None)
-        widgets = list(self._widgets(form.fields)) or [self._no_fields()]
+        widgets: list[Widget] = [*self._in_order(fields)] or [self._no_fields()]
         async with self._loading:
             if form is self._form:  # else another form was loaded meanwhile
-                fields = self.query_one("#fields", VerticalScroll)
+                container = self.query_one("#fields", VerticalScroll)
                 with self.app.batch_update():
-                    await fields.remove_children()
-                    await fields.mount_all(widgets)
-                fields.scroll_home(animate=False)
+                    await container.remove_children()
+                    await container.mount_all(widgets)
+                container.scroll_home(animate=False)
 
     @property
     def raw_shown(self) -> bool:
@@ -191,12 +245,10 @@ class SchemaForm(Vertical):
     def state(self) -> FormState:
         return FormState(self._entries(), self._base, self._raw.text, self.raw_shown, self._raw_before)
 
-    def restore(self, state: FormState) -> None:
+    async def restore(self, state: FormState) -> None:
         """Restore what was typed, as far as the form still has these fields."""
         self._base = state.base
-        for path, entry in state.entries.items():
-            if path in self._rows:
-                self._rows[path].put(entry)
+        await self._draw({**self._entries(), **state.entries})
         self._set_raw(state.raw, state.raw_before)
         self._show_raw(state.raw_shown or self._form.raw_only is not None)
         self._show_errors()
@@ -261,6 +313,8 @@ class SchemaForm(Vertical):
         """Remember the focused field, to return to it from raw JSON."""
         if not isinstance(event.widget, RawArea):
             self._last = event.widget
+        self._offer_keys()
+        self.refresh_bindings()
 
     @on(FormKeys.Pressed)
     async def key_line_pressed(self, event: FormKeys.Pressed) -> None:
@@ -281,10 +335,14 @@ class SchemaForm(Vertical):
             rows[index + event.step].box.focus()
 
     @on(FieldRow.Edited)
-    def field_edited(self, event: FieldRow.Edited) -> None:
+    async def field_edited(self, event: FieldRow.Edited) -> None:
         event.stop()
-        path, paths = event.row.field.path, list(self._rows)
-        others = [(place, words) for place, words in self._parent_problems if path_at(place, paths) not in (path, None)]
+        path, places = event.row.field.path, self._places()
+        others = [
+            (place, words) for place, words in self._parent_problems if path_at(place, places) not in (path, None)
+        ]
+        if event.row.field.kind is FieldKind.BRANCH:
+            await self._draw(choose(event.row.field, self._entries()))
         self._parent_problems = others
         self._check_soon()
 
@@ -302,21 +360,141 @@ class SchemaForm(Vertical):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "raw":
             return not self.raw_shown
+        if action in ("add_row", "remove_row", "move_row"):
+            return not self.raw_shown and self._row_at_focus(adding=action == "add_row") is not None
+        if action == "skeleton":
+            row = self._focused_row
+            return row is not None and isinstance(row.box, JsonBox) and row.field.source is not None
         return action != "fields" or (self.raw_shown and self._form.raw_only is None)
 
-    def action_fields(self) -> None:
+    async def action_fields(self) -> None:
         """Return to the fields; invalid JSON stays where it is."""
-        self._toggle_raw()
+        await self._toggle_raw()
 
-    def action_raw(self) -> None:
-        self._toggle_raw()
+    async def action_raw(self) -> None:
+        await self._toggle_raw()
 
-    def _toggle_raw(self) -> None:
+    @on(RowsBox.Added)
+    async def add_at_end(self, event: RowsBox.Added) -> None:
+        event.stop()
+        await self.action_add_row()
+
+    async def action_add_row(self) -> None:
+        """Add a row below the one with the focus, and go there."""
+        at = self._row_at_focus(adding=True)
+        if at is None:
+            return
+        field, row = at
+        changed = add_row(self._form, field, self._entries(), row + 1)
+        if changed is None:
+            self.app.bell()
+            self._show_status([f"{field.label} has as many rows as a form can show: ctrl+j edits them as JSON"])
+            return
+        await self._change_rows(field, changed, row + 1)
+
+    async def action_remove_row(self) -> None:
+        """Delete the row with the focus."""
+        at = self._row_at_focus()
+        if at is not None:
+            field, row = at
+            changed = remove_row(field, self._entries(), row)
+            left = changed.entries[field.path]
+            await self._change_rows(field, changed, min(row, left - 1) if isinstance(left, int) else -1)
+
+    async def action_move_row(self, step: int) -> None:
+        """Let the row with the focus and its neighbour change places."""
+        at = self._row_at_focus()
+        changed = move_row(at[0], self._entries(), at[1], step) if at is not None else None
+        if at is not None and changed is not None:
+            await self._change_rows(at[0], changed, None)
+
+    def action_skeleton(self) -> None:
+        """Fill in an empty box for JSON with what its schema asks for."""
+        row = self._focused_row
+        if row is not None and isinstance(row.box, JsonBox) and row.field.source is not None:
+            if row.box.text.strip():
+                self.app.bell()
+            else:
+                row.box.text = dump(row.field.source.skeleton())
+
+    @property
+    def _focused_row(self) -> FieldRow | None:
+        return next((row for row in self._rows.values() if row.focused), None)
+
+    def _row_at_focus(self, *, adding: bool = False) -> tuple[FormField, int] | None:
+        """The list or map around the focus, and the number of the row there; to add one, its last row from outside."""
+        focused = self._focused_row
+        if focused is None:
+            return None
+        if adding and isinstance(focused.box, RowsBox):
+            count = focused.entry
+            return focused.field, (count if isinstance(count, int) else 0) - 1
+        around = row_of(focused.field.path)
+        return (self._rows[around[0]].field, around[1]) if around is not None and around[0] in self._rows else None
+
+    async def _change_rows(self, field: FormField, changed: RowsChanged, row: int | None) -> None:
+        """Draw the changed rows, and go to this one: -1 is the list itself, None where the focus is."""
+        self._rows = renumbered(self._rows, field.path, changed.numbers)
+        self._titles = renumbered(self._titles, field.path, changed.numbers)
+        await self._draw(changed.entries)
+        self._rows[field.path].touched = True
+        if row is not None:
+            inside = (*field.path, row)
+            target = next((each for path, each in self._rows.items() if path[: len(inside)] == inside), None)
+            (target or self._rows[field.path]).box.focus()
+        elif (focused := self._focused_row) is not None:
+            self.call_after_refresh(focused.scroll_visible, animate=False)
+        self._check_soon()
+
+    async def _draw(self, entries: Entries) -> None:
+        """Draw the fields that these entries make; the widgets of those that were there before stay."""
+        async with self._loading:
+            container = self.query_one("#fields", VerticalScroll)
+            fields, self._kept = list(drawn(self._form.fields, entries)), entries
+            rows = {each.path: self._row(each, entries) for each in fields if each.kind is not FieldKind.GROUP}
+            self._titles = {
+                each.path: self._titles.get(each.path) or GroupTitle(each) for each in fields if _has_title(each)
+            }
+            for each in fields:
+                if each.path in self._titles:
+                    self._titles[each.path].become(each)
+            self._rows = rows
+            wanted = list(self._in_order(fields))
+            if not wanted:
+                return
+            there = set(wanted)
+            with self.app.batch_update():
+                await container.remove_children([each for each in container.children if each not in there])
+                await container.mount_all([each for each in wanted if not each.is_attached])
+                for place, widget in enumerate(wanted):
+                    if container.children[place] is not widget:
+                        container.move_child(widget, before=place)
+
+    def _row(self, field: FormField, entries: Entries) -> FieldRow:
+        """The row of a field: the one that was there, if it can show the entry."""
+        entry, row = entries.get(field.path, ABSENT), self._rows.get(field.path)
+        if row is None or not row.is_attached or not row.draws(field, entry):
+            return FieldRow(field, entry, self._columns)
+        row.become(field, entry)
+        return row
+
+    def _in_order(self, fields: Sequence[FormField]) -> Iterator[Widget]:
+        for each in fields:
+            if each.kind is not FieldKind.GROUP:
+                yield self._rows[each.path]
+            elif each.path in self._titles:
+                yield self._titles[each.path]
+
+    def _places(self) -> dict[Path, tuple[str | int, ...]]:
+        entries = self._entries()
+        return {path: place_of(path, entries) for path in self._rows}
+
+    async def _toggle_raw(self) -> None:
         if not self.raw_shown:
             before = to_object(self._form, self._entries(), self._base)
             self._set_raw(dump(before), before)
             self._show_raw(True)
-        elif self._form.raw_only is None and self._apply_raw():
+        elif self._form.raw_only is None and await self._apply_raw():
             self._show_raw(False)
         else:
             self.app.bell()
@@ -334,20 +512,12 @@ class SchemaForm(Vertical):
     def _room(self) -> int:
         return max(self.size.width - 1, 1)  # one column for the scrollbar
 
-    def _widgets(self, fields: tuple[FormField, ...]) -> Iterator[Widget]:
-        for each in fields:
-            if each.kind is FieldKind.GROUP:
-                yield GroupTitle(each)
-                yield from self._widgets(each.fields)
-            else:
-                yield self._rows[each.path]
-
     def _no_fields(self) -> NoFields:
         words = f"Nothing to fill in: there are no arguments. enter or ctrl+r: {self._submit_label}."
         return NoFields(words, markup=False)
 
     def _entries(self) -> Entries:
-        return {path: row.entry for path, row in self._rows.items()}
+        return {**self._kept, **{path: row.entry for path, row in self._rows.items()}}
 
     def _collect(self) -> tuple[dict[str, Any], dict[Path, str]]:
         return collect(self._form, self._entries(), base=self._base)
@@ -356,14 +526,13 @@ class SchemaForm(Vertical):
         self._raw.text = text
         self._raw_text, self._raw_before = self._raw.text, before
 
-    def _apply_raw(self) -> bool:
+    async def _apply_raw(self) -> bool:
         """Put the JSON into the fields; return False if it is invalid."""
         after, _ = read_object(self._raw.text)
         if after is None:
             return False
         if self._raw.text != dump(self._raw_before):
-            for path, entry in from_object(self._form, self._entries(), self._raw_before, after).items():
-                self._rows[path].put(entry)
+            await self._draw(from_object(self._form, self._entries(), self._raw_before, after))
             self._base = after
             self.post_message(self.Changed(self, not self._collect()[1]))
         return True
@@ -374,8 +543,21 @@ class SchemaForm(Vertical):
         self._raw.explain(
             f"As JSON, since {reason}." if reason else "All arguments as JSON. ctrl+j: back to the fields."
         )
-        self.query_one(FormKeys).offer(self._submit_label, "" if reason else "fields" if shown else "raw JSON")
+        self._offer_keys()
         self.refresh_bindings()
+
+    def _offer_keys(self) -> None:
+        """Show the keys that work where the focus is."""
+        keys = [("ctrl+r", self._submit_label, "submit")]
+        if self._form.raw_only is None:
+            keys.append(("ctrl+j", "fields", "fields") if self.raw_shown else ("ctrl+j", "raw JSON", "raw"))
+        if self.check_action("skeleton", ()):
+            keys.insert(0, ("ctrl+s", "skeleton", "skeleton"))
+        if self.check_action("remove_row", ()):
+            keys = [("ctrl+d", "delete row", "remove_row"), ("alt+↑↓", "move", "move_row(1)"), *keys]
+        if self.check_action("add_row", ()):
+            keys.insert(0, ("ctrl+n", "add row", "add_row"))
+        self.query_one(FormKeys).offer(*keys)
 
     def _check_soon(self) -> None:
         """Check once for all keys of a frame, and by the whole schema when typing pauses."""
@@ -413,6 +595,8 @@ class SchemaForm(Vertical):
         by_schema, others = self._sorted_problems(self._schema_problems)
         by_parent, more = self._sorted_problems(self._parent_problems)
         for path, row in self._rows.items():
+            if row.field.kind in GROWING and any(each[: len(path)] == path for each in errors):
+                by_schema.pop(path, None)  # "fits none of the forms", while one of them is being filled in
             known = errors.get(path) or by_schema.get(path, "") if self._was_submitted or row.touched else ""
             row.show_problem(known or by_parent.get(path, ""))
         self._raw.list_problems(self._raw_problems() if self.raw_shown else [])
@@ -423,21 +607,22 @@ class SchemaForm(Vertical):
     def _sorted_problems(self, problems: Problems) -> tuple[dict[Path, str], list[tuple[str, str]]]:
         """What is wrong by field, and what belongs to none."""
         by_field: dict[Path, list[str]] = {}
-        others = []
+        others, places = [], self._places() if problems else {}
         for place, sentence in problems:
-            path = path_at(place, list(self._rows))
+            path = path_at(place, places)
             if path is None:
                 others.append((place if isinstance(place, str) else ".".join(map(str, place)), sentence))
             else:
-                by_field.setdefault(path, []).append(f"{place_within(path, place)} {sentence}".strip())
+                by_field.setdefault(path, []).append(f"{place_within(places[path], place)} {sentence}".strip())
         return {path: "; ".join(sentences[:MOST_PROBLEMS]) for path, sentences in by_field.items()}, others
 
     def _raw_problems(self) -> list[tuple[str, str]]:
         arguments, why = read_object(self._raw.text)
         if arguments is None:
             return [("", why)]
-        _, errors = collect(self._form, fill(self._form, arguments), base=arguments)
-        listed = {".".join(path): words for path, words in errors.items()}
+        entries = fill(self._form, arguments)
+        _, errors = collect(self._form, entries, base=arguments)
+        listed = {place_text(place_of(path, entries)): words for path, words in errors.items()}
         found = [*self._schema_problems, *self._parent_problems]
         more = [(place if isinstance(place, str) else ".".join(map(str, place)), words) for place, words in found]
         return [*listed.items(), *((place, words) for place, words in more if place not in listed)]
@@ -455,3 +640,11 @@ class SchemaForm(Vertical):
         status = self.query_one("#status", Static)
         status.update(Content("\n".join(f"▲ {show_line(line, 300)}" for line in lines)))
         status.display = bool(lines)
+
+
+def _has_title(field: FormField) -> bool:
+    """Has the group a title? The fields of a branch stand below the choice."""
+    if field.kind is not FieldKind.GROUP:
+        return False
+    last = field.path[-1]
+    return isinstance(last, str) or last >= 0

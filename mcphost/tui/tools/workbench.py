@@ -89,7 +89,7 @@ class Workbench(Vertical):
         self.tool.show_about(offered)
         await self.form.load(offered.tool.input_schema, arguments)
         if arguments is None and offered.key in self._forms:
-            self.form.restore(self._forms[offered.key])
+            await self.form.restore(self._forms[offered.key])
 
     def preview(self, offered: CatalogTool) -> None:
         """Show what a tool is and takes; its form comes when it is chosen."""

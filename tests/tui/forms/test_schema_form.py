@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -160,7 +161,7 @@ async def test_a_submit_with_errors_goes_to_the_first_of_them_and_says_how_many(
 
 def focused_name(app: FormApp) -> str:
     row = next(row for row in app.query(FieldRow) if row.box is app.focused)
-    return ".".join(row.field.path)
+    return ".".join(map(str, row.field.path))
 
 
 async def test_enter_goes_on_and_submits_on_the_last_field() -> None:
@@ -222,7 +223,7 @@ async def test_unfinished_text_survives_raw_json_that_was_not_changed_there() ->
 
 async def test_a_schema_that_makes_no_form_opens_as_json_with_the_reason() -> None:
     async with shown(schema()) as (app, pilot):
-        hopeless: list[Any] = [{"oneOf": [schema(a=STRING), schema(b=STRING)]}, [], {"$ref": "#/none"}]
+        hopeless: list[Any] = [{"allOf": [schema(b=STRING), schema(c=STRING)]}, [], {"$ref": "#/none"}]
         for of in hopeless:
             await begin(app, of, {"a": 1})
             await pilot.press("ctrl+j", "ctrl+r")
@@ -240,7 +241,7 @@ async def test_what_was_typed_for_a_tool_is_there_when_one_comes_back() -> None:
         await app.form.load(second)
         assert (app.form.values(), app.form.raw_shown) == ({}, False)
         await app.form.load(first)
-        app.form.restore(state)
+        await app.form.restore(state)
         assert app.form.raw_shown
         assert app.query_one(RawArea).text == "{ unfinished"
         assert [row.entry for row in app.query(FieldRow)] == ["x", "1z", "r"]
@@ -484,3 +485,113 @@ async def test_the_form_is_checked_once_for_all_the_keys_of_a_frame() -> None:
             while app.form.state().entries["j",] != "a" * 500 or not app.valid:
                 await pilot.pause(0.02)
         assert len(app.valid) < 50
+
+
+MEMORY = schema(
+    "entities",
+    entities={
+        "type": "array",
+        "items": schema(
+            "name",
+            "entityType",
+            "observations",
+            name={**STRING, "description": "The name of the entity"},
+            entityType={**STRING, "description": "The type of the entity"},
+            observations={"type": "array", "items": STRING, "description": "What is associated with the entity"},
+        ),
+    },
+)
+ADA = {"name": "Ada", "entityType": "person", "observations": ["wrote", "counted"]}
+OX = {"name": "Ox", "entityType": "beast", "observations": ["ate"]}
+
+
+async def test_a_list_of_objects_is_filled_in_row_by_row_by_keys_alone() -> None:
+    async with shown(MEMORY) as (app, pilot):
+        assert "list of {name*, entityType*, observations*: list of text}" in app.screen_text()
+        await pilot.press("tab", *"Ada", "enter", *"person", "enter", *"wrote", "enter", *"counted")
+        assert app.form.values() == {"entities": [ADA]}
+        await pilot.press("ctrl+n", *"Ox", "enter", *"beast", "enter", *"ate")
+        assert app.form.values() == {"entities": [ADA, OX]}
+        await pilot.press("alt+up")
+        assert app.form.values() == {"entities": [OX, ADA]}
+        assert focused_name(app) == "entities.0.observations"
+        await pilot.press("ctrl+n", *"Nobody", "ctrl+d")
+        assert app.form.values() == {"entities": [OX, ADA]}
+        await pilot.press("ctrl+r")
+        assert app.submitted == [{"entities": [OX, ADA]}]
+
+
+async def test_a_submit_with_a_wrong_row_goes_to_its_field() -> None:
+    async with shown(MEMORY, {"entities": [ADA, {**OX, "name": ""}]}, size=(80, 40)) as (app, pilot):
+        await pilot.press(*["tab"] * 4, "ctrl+u", "ctrl+r")
+        assert (app.submitted, focused_name(app)) == ([], "entities.1.name")
+        await pilot.pause()
+        assert '▲ is required (type "" for an empty string)' in app.screen_text()
+
+
+async def test_rows_go_to_raw_json_and_back_with_what_is_unfinished() -> None:
+    rows = schema(rows={"type": "array", "items": schema(n=INTEGER, s=STRING)})
+    async with shown(rows, {"rows": [{"n": 1, "other": True}]}) as (app, pilot):
+        await pilot.press("space", *"7a", "tab", "x", "ctrl+j")
+        area = app.query_one(RawArea)
+        assert json.loads(area.text) == {"rows": [{"n": 1, "other": True}, {"n": "7a", "s": "x"}]}
+        area.text = '{"rows": [{"n": 1, "other": true}, {"n": "7a", "s": "x"}, {"n": 3}]}'
+        await pilot.press("ctrl+j")
+        assert [row.entry for row in app.query(FieldRow)] == [3, "1", "", "7a", "x", "3", ""]
+        await pilot.press("ctrl+j")
+        app.query_one(RawArea).text = '{"rows": [{"n": 5}]}'
+        await pilot.press("ctrl+j")
+        assert app.form.values() == {"rows": [{"n": 5}]}
+
+
+async def test_a_map_has_a_row_for_each_key() -> None:
+    async with shown(schema(ages={"type": "object", "additionalProperties": INTEGER})) as (app, pilot):
+        await pilot.press("ctrl+n", *"Ada", "enter", *"36", "ctrl+n", *"Ada", "tab", *"4", "ctrl+r")
+        await pilot.pause()
+        assert (app.submitted, focused_name(app)) == ([], "ages.1.-1")
+        assert "stands here twice" in app.screen_text()
+        await pilot.press("end", "x", "ctrl+r")
+        assert app.submitted == [{"ages": {"Ada": 36, "Adax": 4}}]
+
+
+async def test_a_branch_is_chosen_and_its_fields_follow() -> None:
+    circle = schema("kind", "radius", kind={"const": "circle"}, radius=INTEGER)
+    box = schema("kind", "side", kind={"const": "box"}, side=INTEGER)
+    async with shown(schema("shape", shape={"oneOf": [circle, box]})) as (app, pilot):
+        await pilot.press("right")
+        assert [row.field.name for row in app.query(FieldRow)] == ["shape", "kind", "radius"]
+        await pilot.press("tab", "tab", "7", "shift+tab", "shift+tab", "right")
+        assert [row.field.name for row in app.query(FieldRow)] == ["shape", "kind", "side"]
+        await pilot.press("tab", "tab", "8", "ctrl+r")
+        assert app.submitted == [{"shape": {"kind": "box", "side": 8}}]
+        await pilot.press("shift+tab", "shift+tab", "left")
+        assert app.form.values() == {"shape": {"kind": "circle", "radius": 7}}
+
+
+async def test_a_skeleton_is_one_key_away_in_an_empty_box_for_json() -> None:
+    lines = {"type": "array", "items": {"allOf": [schema("sku", "qty", sku=STRING, qty={**INTEGER, "minimum": 1})]}}
+    deep = {"type": "array", "prefixItems": [lines], "items": lines["items"]}
+    async with shown(schema(deep=deep)) as (app, pilot):
+        assert "ctrl+s skeleton" in app.screen_text()
+        await pilot.press("ctrl+s")
+        assert app.form.values() == {"deep": [{"sku": "", "qty": 1}]}
+        await pilot.press("ctrl+s")
+        assert app.form.values() == {"deep": [{"sku": "", "qty": 1}]}
+
+
+@pytest.mark.hostile("F07", "L06")
+async def test_a_hostile_schema_is_drawn_in_bounded_time() -> None:
+    deep: dict[str, Any] = schema(a=STRING)
+    for _ in range(1_000):
+        deep = schema("in", **{"in": {"type": "array", "items": {"anyOf": [deep, {"type": "array", "items": deep}]}}})
+    node: dict[str, Any] = {"$defs": {"n": schema("all", "any", all={"type": "array", "items": {"$ref": "#/$defs/n"}})}}
+    node["$defs"]["n"]["properties"]["any"] = {"anyOf": [{"$ref": "#/$defs/n"}] * 20}
+    hostile = [deep, schema(**{f"p{n}": STRING for n in range(10_000)}), {**node, "$ref": "#/$defs/n"}]
+    async with shown(schema()) as (app, pilot):
+        for each in hostile:
+            began = time.thread_time()
+            await begin(app, each)
+            for _ in range(20):
+                await pilot.press("tab", "ctrl+n")
+            assert time.thread_time() - began < 20
+            assert len(app.query(FieldRow)) <= 250
