@@ -294,10 +294,11 @@ class Source:
     def key(self, field: FormField, index: int) -> FormField:
         """The field for the key of a map's row."""
         names = self.schema.get("propertyNames")
-        schema = {**(names if isinstance(names, dict) else {}), "type": "string", "title": "key", "maxLength": 200}
+        schema = {**(names if isinstance(names, dict) else {}), "type": "string", "title": "key"}
         try:
-            return _Reader(self.root).field((*field.path, index, KEY), schema, True)
-        except Unresolvable:
+            key = _Reader(self.root).field((*field.path, index, KEY), schema, True)
+            return replace(key, kind=FieldKind.STRING, constraints="")
+        except (Unresolvable, _TooMany):
             return FormField((*field.path, index, KEY), FieldKind.STRING, "key", required=True)
 
     def skeleton(self) -> Any:

@@ -58,7 +58,8 @@ class Columns:
 
 def label_of(field: FormField) -> Content:
     """The label, indented by its depth, with a star if the field is required."""
-    star = ("*", "bold $text-warning") if field.required else ""
+    is_row = bool(field.path) and isinstance(field.path[-1], int)  # whose own fields have stars
+    star = ("*", "bold $text-warning") if field.required and not is_row else ""
     return Content.assemble("  " * field.depth, show_line(field.label, 80), " " if star else "", star)
 
 

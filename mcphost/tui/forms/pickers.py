@@ -353,7 +353,9 @@ class OneOf(_ListPicker):
             middle = Content.styled("choose one", "$foreground-muted") if nothing else unknown_entry(self._entry)
         else:
             middle = Content.styled(self.label(index), "$foreground-muted" if self._entry is ABSENT else "")
-        place = Content.styled(f"  {len(self.field.choices):,} choices", "$foreground-muted")
+        place = Content.styled(
+            f"  {len(self.field.choices):,} choices" if len(self.field.choices) > 1 else "", "$foreground-muted"
+        )
         return Content.assemble(("◂ ", "$text-accent"), middle, (" ▸", "$text-accent"), place)
 
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
@@ -23,7 +23,7 @@ from textual.widgets import Static, TextArea
 from textual.worker import Worker
 
 from mcphost.host.tool_calls.validation import ValidationResult, validate, validate_at_once
-from mcphost.protocol.display import show_line
+from mcphost.protocol.display import show, show_line
 from mcphost.protocol.forms.form import (
     ABSENT,
     GROWING,
@@ -50,6 +50,9 @@ from mcphost.tui.forms.field_row import Columns, FieldRow, GroupTitle
 from mcphost.tui.forms.pickers import RowsBox
 from mcphost.tui.forms.raw_json import RawArea, RawEditor, read_object
 from mcphost.tui.forms.text_boxes import JsonBox, StepAway, dump
+from mcphost.tui.kit.json_text import json_spans, json_text
+from mcphost.tui.kit.reader import ReaderScreen
+from mcphost.tui.kit.text_view import TextView
 
 
 class NoFields(Static, can_focus=True):
@@ -100,6 +103,9 @@ RAW_KEYS: Final = "ctrl+j,alt+j,f7"
 MOST_PROBLEMS: Final = 3
 """Problems that are shown of one field, and of the whole."""
 
+WIDE: Final = 200
+"""Columns from which the schema stands beside the fields."""
+
 PAUSE: Final = 0.15
 """Seconds without a key before the whole schema is checked."""
 
@@ -123,8 +129,8 @@ class SchemaForm(Vertical):
         "Fill in the fields; * marks what is required. What is left empty is not sent.\n"
         "enter goes to the next field and submits on the last, tab and shift+tab move, ctrl+r submits from anywhere.\n"
         "ctrl+j shows the same as raw JSON and back; nothing typed is lost. space chooses, letters search in a list.\n"
-        "In a list of objects ctrl+n adds a row, ctrl+d deletes it, alt+↑ and alt+↓ move it; ctrl+s fills in an empty\n"
-        "JSON box with what it needs."
+        "f6 shows the schema. In a list of objects ctrl+n adds a row, ctrl+d deletes it, alt+↑ and alt+↓ move it;\n"
+        "ctrl+s fills in an empty JSON box with what it needs."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -151,16 +157,22 @@ class SchemaForm(Vertical):
             priority=True,
             tooltip="Move this row down",
         ),
+        Binding(
+            "f6", "schema", "schema", id="form.schema", priority=True, tooltip="The schema, as its server wrote it"
+        ),
         Binding("ctrl+s", "skeleton", "skeleton", id="form.skeleton", tooltip="Write what this JSON needs"),
     ]
 
     DEFAULT_CSS = """
     SchemaForm {
         height: 1fr;
-        & > #fields { height: 1fr; scrollbar-size-vertical: 1; }
+        & > #beside { height: 1fr; }
+        & > #beside > #fields { height: 100%; width: 1fr; scrollbar-size-vertical: 1; }
+        & > #beside > TextView { display: none; height: 100%; width: 40%; border-left: solid $border-blurred; }
+        &.-schema > #beside > TextView { display: block; }
         & > RawEditor { display: none; }
         &.-raw > RawEditor { display: block; }
-        &.-raw > #fields { display: none; }
+        &.-raw > #beside { display: none; }
         & > #status { height: auto; max-height: 4; padding: 0 1; color: $text-error; text-style: bold; display: none; }
     }
     """
@@ -202,7 +214,9 @@ class SchemaForm(Vertical):
         self._loading = asyncio.Lock()
 
     def compose(self) -> ComposeResult:
-        yield VerticalScroll(id="fields", can_focus=False)
+        with Horizontal(id="beside"):
+            yield VerticalScroll(id="fields", can_focus=False)
+            yield TextView(spans=json_spans)
         yield RawEditor()
         yield Static(id="status", markup=False)
         yield FormKeys()
@@ -214,6 +228,7 @@ class SchemaForm(Vertical):
         self._base, self._was_submitted, self._last = arguments, False, None
         self._schema_problems = self._parent_problems = ()
         self._show_status([])
+        self.remove_class("-schema")
         entries = self._kept = fill(form, arguments)
         fields = list(drawn(form.fields, entries))
         self._columns = Columns.fit([each for each in fields if each.kind is not FieldKind.GROUP], self._room)
@@ -408,6 +423,15 @@ class SchemaForm(Vertical):
         if at is not None and changed is not None:
             await self._change_rows(at[0], changed, None)
 
+    def action_schema(self) -> None:
+        """Show the schema beside the fields where there is room, else over them."""
+        text = json_text(self._schema)
+        if self.app.size.width < WIDE and not self.has_class("-schema"):
+            self.app.push_screen(ReaderScreen("schema", text, is_json=True))
+            return
+        self.query_one("#beside > TextView", TextView).load(show(text).split("\n"))
+        self.toggle_class("-schema")
+
     def action_skeleton(self) -> None:
         """Fill in an empty box for JSON with what its schema asks for."""
         row = self._focused_row
@@ -510,7 +534,8 @@ class SchemaForm(Vertical):
 
     @property
     def _room(self) -> int:
-        return max(self.size.width - 1, 1)  # one column for the scrollbar
+        width = self.query_one("#fields").size.width or self.size.width
+        return max(width - 1, 1)  # one column for the scrollbar
 
     def _no_fields(self) -> NoFields:
         words = f"Nothing to fill in: there are no arguments. enter or ctrl+r: {self._submit_label}."
@@ -549,14 +574,16 @@ class SchemaForm(Vertical):
     def _offer_keys(self) -> None:
         """Show the keys that work where the focus is."""
         keys = [("ctrl+r", self._submit_label, "submit")]
-        if self._form.raw_only is None:
+        in_row = bool(self.check_action("remove_row", ()))
+        if self._form.raw_only is None and not in_row:
             keys.append(("ctrl+j", "fields", "fields") if self.raw_shown else ("ctrl+j", "raw JSON", "raw"))
         if self.check_action("skeleton", ()):
             keys.insert(0, ("ctrl+s", "skeleton", "skeleton"))
-        if self.check_action("remove_row", ()):
-            keys = [("ctrl+d", "delete row", "remove_row"), ("alt+↑↓", "move", "move_row(1)"), *keys]
+        keys.insert(0, ("f6", "schema", "schema"))
+        if in_row:
+            keys = [("ctrl+d", "delete", "remove_row"), ("alt+↑↓", "move", "move_row(1)"), *keys]
         if self.check_action("add_row", ()):
-            keys.insert(0, ("ctrl+n", "add row", "add_row"))
+            keys.insert(0, ("ctrl+n", "add", "add_row"))
         self.query_one(FormKeys).offer(*keys)
 
     def _check_soon(self) -> None:

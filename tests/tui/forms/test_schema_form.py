@@ -595,3 +595,18 @@ async def test_a_hostile_schema_is_drawn_in_bounded_time() -> None:
                 await pilot.press("tab", "ctrl+n")
             assert time.thread_time() - began < 20
             assert len(app.query(FieldRow)) <= 250
+
+
+async def test_the_schema_is_one_key_away_and_stands_beside_the_fields_where_there_is_room() -> None:
+    async with shown(MEMORY, size=(200, 40)) as (app, pilot):
+        await pilot.press("tab", "f6")
+        await until_shown(app, pilot, '"description": "The type of the entity"')
+        assert focused_name(app) == "entities.0.name"
+        await pilot.press("f6")
+        await pilot.pause()
+        assert '"description"' not in app.screen_text()
+    async with shown(MEMORY) as (app, pilot):
+        await pilot.press("f6")
+        await until_shown(app, pilot, '"type": "object"')
+        await pilot.press("escape", "tab", "A")
+        assert focused_name(app) == "entities.0.name"
