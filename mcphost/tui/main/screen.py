@@ -331,6 +331,8 @@ class MainScreen(ErrorBoundary, Screen[None]):
             self._arrange_logs(self.app.size)
             self.servers.rows.focus()
             return
+        if where == "card":
+            self.servers.choose_one()
         self.query_one(TabbedContent).active = where
         match where:
             case "tools":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Any, ClassVar, Final
@@ -362,8 +363,15 @@ class ResultView(Vertical):
         Binding("right", "turn(1)", "next tab", show=False, id="result.right", tooltip="Go one tab to the right"),
         Binding("y", "copy", "copy", id="result.copy", tooltip="Copy the block or the tab that is shown"),
         Binding("w", "save", "save", id="result.save", tooltip="Save the block or the tab in a file"),
+        Binding("a", "again", "again", id="result.again", tooltip="Run the tool again with the same arguments"),
         Binding("escape,x", "cancel", "cancel call", id="result.cancel", tooltip="Cancel the call that runs"),
     ]  # fmt: skip
+
+    @dataclass
+    class AgainRequested(Message):
+        """The user asked to run this call's tool again with the same arguments."""
+
+        call: ToolCall
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, classes="-empty")
@@ -420,6 +428,8 @@ class ResultView(Vertical):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "cancel":
             return self.call is not None and not self.call.state.ended
+        if action == "again":
+            return self.call is not None and self.call.state.ended
         if action in ("copy", "save"):
             return self._can_pick()
         return self.call is not None if action in ("open_tab", "turn") else True
@@ -445,6 +455,10 @@ class ResultView(Vertical):
             request = self.call.request
             name = file_name(request.server, request.tool, datetime.now(), mime_type)
             save_as(self.app, name, content)
+
+    def action_again(self) -> None:
+        if self.call is not None:
+            self.post_message(self.AgainRequested(self.call))
 
     def action_cancel(self) -> None:
         if self.call is not None:

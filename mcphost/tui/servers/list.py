@@ -103,6 +103,13 @@ class ServersPane(Vertical):
         if server in names:
             self.rows.highlighted = names.index(server)
 
+    def choose_one(self) -> None:
+        """Where none is selected, select the one that failed, or the only one."""
+        servers = [row.connection for row in self.rows.items if row.connection is not None]
+        failed = [each for each in servers if each.state is ServerState.FAILED]
+        if self.chosen is None and (failed or len(servers) == 1):
+            self.choose((failed or servers)[0].name)
+
     @on(RowList.Highlighted)
     def _highlighted(self, event: RowList.Highlighted[ServerRow]) -> None:
         event.stop()

@@ -23,6 +23,7 @@ from mcphost.tui.offers.list import FilteredOffers
 
 if TYPE_CHECKING:
     from mcphost.tui.forms.schema_form import SchemaForm
+    from mcphost.tui.results.view import ResultView
     from mcphost.tui.tools.workbench import Workbench
 
 
@@ -183,17 +184,22 @@ class ToolsPane(Container):
             return
         if needs_no_arguments(offered):
             await (await self.bench()).load(offered)
-            await self._run(offered, {})
+            await self._run(*offered.key, {})
         else:
             await self.open_tool(offered)
 
     async def on_schema_form_submitted(self, event: SchemaForm.Submitted) -> None:
         event.stop()
         if self._bench is not None and self._bench.offered is not None:
-            await self._run(self._bench.offered, event.arguments)
+            await self._run(*self._bench.offered.key, event.arguments)
 
-    async def _run(self, offered: CatalogTool, arguments: Mapping[str, Any]) -> None:
-        await self.show_call(self._host.tool_calls.call(offered.server, offered.tool.name, arguments))
+    async def on_result_view_again_requested(self, event: ResultView.AgainRequested) -> None:
+        event.stop()
+        request = event.call.request
+        await self._run(request.server, request.tool, event.call.arguments)
+
+    async def _run(self, server: str, tool: str, arguments: Mapping[str, Any]) -> None:
+        await self.show_call(self._host.tool_calls.call(server, tool, arguments))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return action != "back" or self._step != "list"
