@@ -136,7 +136,7 @@ class McphostApp(App[None]):
         self.main = MainScreen(host, welcome)
         """Always the lowest screen of the stack."""
         sign_in_status = SignInStatusCache(host)
-        self.updater = MainScreenUpdater(host, self.main, self.questions, sign_in_status, start.how_to)
+        self.updater = MainScreenUpdater(host, self.main, self.questions, sign_in_status, start)
         self.chat = ChatController(self, self.keys, host, self.main, self.questions)
         self.elicitation = ElicitationController(self, host, self.questions)
         self.offers = OffersController(self, self.keys, self.main)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import ClassVar, Final
@@ -109,8 +110,11 @@ class LogsPane(Vertical):
     }
     """
 
+    @dataclass
     class Warned(Message):
-        """A server logged a warning or worse."""
+        """Servers logged so many warnings or worse."""
+
+        count: int
 
     def __init__(
         self, book: LogBook, *, least: LogLevel = LogLevel.INFO, limit: int = LINES, id: str | None = None
@@ -134,6 +138,7 @@ class LogsPane(Vertical):
 
     def on_mount(self) -> None:
         self._rebuild()
+        self._tell_warnings(self._book.since(0))
 
     def focus_rows(self) -> None:
         self._rows.focus()
@@ -159,13 +164,17 @@ class LogsPane(Vertical):
         if not fresh:
             return
         self._remember(fresh)
-        if any(record.level >= LogLevel.WARNING for record in fresh):
-            self.post_message(self.Warned())
+        self._tell_warnings(fresh)
         shown = [record for record in fresh if self.passes(record)]
         self._rows.append(shown)
         self._total += len(fresh)
         self._missed += len(shown)
         self._enforce_limits(shown)
+
+    def _tell_warnings(self, records: list[LogRecord]) -> None:
+        count = sum(record.level >= LogLevel.WARNING for record in records)
+        if count:
+            self.post_message(self.Warned(count))
 
     def _rebuild(self) -> None:
         """Read all records again."""

@@ -50,7 +50,7 @@ SIDE_BY_SIDE = 110
 THREE_COLUMNS = 170
 """Columns from which list, form and result stand side by side."""
 
-FULL_TAB_NAMES = 64
+FULL_TAB_NAMES = 72
 """Columns from which the full names of all tabs fit beside the servers."""
 
 TAB_NAMES = {
@@ -158,6 +158,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         """Must a pane show one part at a time?"""
         self._layout = Layout(logs=host.config.ui.log_panel)
         self._warned = False
+        self._unseen_warnings = 0
         self._zoomed = False
         self.top_line = TopBar()
         self.servers = ServersPane()
@@ -307,7 +308,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
             unasked = ROWS_FOR_WARNINGS if self._warned else ROWS_FOR_LOGS
             least = {"open": LEAST_ROWS_FOR_LOGS, "auto": unasked}.get(self._layout.logs)
             has_room = least is not None and size.height >= least and not self.has_class("-chat")
-            self.set_class(not has_room, "-no-logs")
+            self._set_logs_open(has_room)
 
     def set_log_panel(self, wanted: LogDrawer) -> None:
         """Open or close the log panel as ``[ui] log_panel`` says."""
@@ -315,9 +316,17 @@ class MainScreen(ErrorBoundary, Screen[None]):
         self._arrange_logs(self.size)
 
     @on(LogsPane.Warned)
-    def _server_warned(self) -> None:
+    def _server_warned(self, event: LogsPane.Warned) -> None:
         self._warned = True
         self._arrange_logs(self.app.size)
+        self._unseen_warnings += 0 if self.logs_open else event.count
+        self.top_line.show_warnings(self._unseen_warnings)
+
+    def _set_logs_open(self, opened: bool) -> None:
+        self.set_class(not opened, "-no-logs")
+        if opened:
+            self._unseen_warnings = 0
+            self.top_line.show_warnings(0)
 
     @property
     def logs_open(self) -> bool:
@@ -445,11 +454,11 @@ class MainScreen(ErrorBoundary, Screen[None]):
         if self.logs_open and self.logs.has_focus_within:
             self._end_zoom()
             self._keep(replace(self._layout, logs="closed"))
-            self.set_class(True, "-no-logs")
+            self._set_logs_open(False)
             self.action_go("tools")
         else:
             self._keep(replace(self._layout, logs="open"))
-            self.set_class(False, "-no-logs")
+            self._set_logs_open(True)
             self.logs.focus_rows()
 
     @on(ServersPane.Selected)

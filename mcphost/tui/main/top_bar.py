@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from rich.cells import cell_len
 from textual.content import Content
 from textual.widget import Widget
 
@@ -37,6 +38,14 @@ class TopBar(Widget):
         self._middle = Content("")
         self._right = Content("")
         self._oldest = Content("")
+        self._warnings = 0
+        self._run: Sequence[str] = ()
+
+    def show_warnings(self, count: int) -> None:
+        """Show how many warnings of servers are in the closed log drawer."""
+        if count != self._warnings:
+            self._warnings = count
+            self.refresh()
 
     def show_state(
         self,
@@ -45,25 +54,41 @@ class TopBar(Widget):
         oldest: str,
         running: Sequence[ToolCall],
         signing_in: Sequence[str],
+        run: Sequence[str],
     ) -> None:
         """Show how many ``questions`` wait unseen, the ``oldest`` in a few words of foreign text, and running calls.
 
-        ``signing_in`` names the servers with a sign-in in progress.
+        ``signing_in`` names the servers with a sign-in in progress; ``run`` says about the run what is shown while
+        nothing else is, the most important first.
         """
         self._left = Content("  ").join([Content.styled("mcphost", "bold $text-accent"), *_counts(servers)])
         self._middle = _waiting(questions)
         self._oldest = Content.styled(f" {show_line(oldest, 60)}", "$text-warning")
         self._right = _running(running) if running else _signing_in(signing_in)
+        self._run = [show_line(words, 40) for words in run if words]
         self.refresh()
 
     def render(self) -> Content:
         width = self.size.width - 2
-        taken = self._left.cell_length + self._middle.cell_length + self._oldest.cell_length + self._right.cell_length
+        left, right = self._left + _warned(self._warnings), self._right
+        taken = left.cell_length + self._middle.cell_length + self._oldest.cell_length + right.cell_length
         middle = self._middle + self._oldest if taken + 4 <= width else self._middle
-        room = width - middle.cell_length - self._right.cell_length - 2
-        left = self._left.truncate(max(room, 8), ellipsis=True)  # the least important of the three
-        gap = max(width - left.cell_length - middle.cell_length - self._right.cell_length, 2)
-        return Content.assemble(left, " " * (gap // 2), middle, " " * (gap - gap // 2), self._right)
+        if not right:
+            right = _fitting(self._run, width - left.cell_length - middle.cell_length - 4)
+        room = width - middle.cell_length - right.cell_length - 2
+        left = left.truncate(max(room, 8), ellipsis=True)  # the least important of the three
+        gap = max(width - left.cell_length - middle.cell_length - right.cell_length, 2)
+        return Content.assemble(left, " " * (gap // 2), middle, " " * (gap - gap // 2), right)
+
+
+def _fitting(words: Sequence[str], width: int) -> Content:
+    """As many as there is room for, the first ones first."""
+    lines = (" · ".join(words[:count]) for count in range(len(words), 0, -1))
+    return Content.styled(next((line for line in lines if cell_len(line) <= width), ""), "$foreground-muted")
+
+
+def _warned(count: int) -> Content:
+    return Content.styled(f"  ▲ {count:,} warning{'' if count == 1 else 's'} · f3" if count else "", "$text-warning")
 
 
 def _counts(servers: Sequence[Connection]) -> Iterator[Content]:

@@ -17,6 +17,7 @@ from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.servers.card import ProgramUsage, questions_of
 from mcphost.tui.servers.list import has_countdown
 from mcphost.tui.sign_in.status import SignInStatusCache
+from mcphost.tui.start_info import StartInfo
 
 CALLS = (CallStarted, CallChanged, CallFinished)
 
@@ -28,10 +29,16 @@ class MainScreenUpdater:
     """``questions`` are those that wait unseen."""
 
     def __init__(
-        self, host: Host, main: MainScreen, questions: QuestionQueue, sign_in_status: SignInStatusCache, how_to: str
+        self,
+        host: Host,
+        main: MainScreen,
+        questions: QuestionQueue,
+        sign_in_status: SignInStatusCache,
+        start: StartInfo,
     ) -> None:
         self._host, self._main, self._questions, self._sign_in_status = host, main, questions, sign_in_status
-        self._no_servers = f"{NO_SERVERS}\n{how_to}"
+        self._no_servers = f"{NO_SERVERS}\n{start.how_to}"
+        self._config_name = "demo" if start.is_demo else start.config_path.name if start.config_path else ""
         self._ticking: Timer | None = None
 
     def everything(self) -> None:
@@ -70,7 +77,8 @@ class MainScreenUpdater:
         """Update the resources and prompts of the selected server."""
         server, catalog, main = self._main.servers.chosen, self._host.catalog, self._main
         resources, templates, prompts = catalog.resources(server), catalog.templates(server), catalog.prompts(server)
-        main.show_counts({"resources": len(resources) + len(templates), "prompts": len(prompts)})
+        tools = len(catalog.tools(server))
+        main.show_counts({"tools": tools, "resources": len(resources) + len(templates), "prompts": len(prompts)})
         if main.resources is not None and main.resources.is_attached:  # not while the app exits
             main.resources.show_resources(resources, templates, self._watched(), server)
         if main.prompts is not None and main.prompts.is_attached:
@@ -84,9 +92,26 @@ class MainScreenUpdater:
         """Update the top bar; it is updated every second while it shows a duration."""
         running, servers = self._host.tool_calls.running(), list(self._host.servers.values())
         self._main.top_line.show_state(
-            servers, self._questions.unseen, self._questions.oldest, running, self._signing_in()
+            servers,
+            self._questions.unseen,
+            self._questions.oldest,
+            running,
+            self._signing_in(),
+            (self._model(), self._tokens(), self._config_name),
         )
         self._keep_time(bool(running) or has_countdown(servers))
+
+    def _model(self) -> str:
+        """The entry of ``[models]`` that answers in the last conversation, or would in a new one."""
+        config, chat = self._host.config, next(reversed([*self._host.chats.all.values()]), None)
+        return (chat.entry if chat else None) or config.chat.model or next(iter(config.models), "no model")
+
+    def _tokens(self) -> str:
+        """What all conversations and all servers used of models in this run."""
+        used = sum(chat.usage.tokens for chat in self._host.chats.all.values())
+        if "sampling" in vars(self._host):  # else no server asked for a model
+            used += sum(self._host.sampling.usage(name).tokens for name in self._host.servers)
+        return f"{used:,} tokens" if used else ""
 
     def _signing_in(self) -> list[str]:
         return [each.server for each in self._host.sign_ins.all.values() if not each.state.ended]
