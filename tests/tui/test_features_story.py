@@ -107,7 +107,7 @@ async def test_a_prompt_is_filled_in_and_its_messages_read() -> None:
         await stage.press("enter")
         await stage.shows("▸ Watch *", "middle")
         await stage.press("ctrl+r")
-        await stage.shows("▲ needed: watch")
+        await stage.shows("▲ required: watch")
         await stage.press("down", "down", "enter", "enter")
         await stage.shows("▸ Tone", "sleepless")
         await stage.press("ctrl+r")

@@ -35,11 +35,11 @@ class ArgumentForm(VerticalScroll, can_focus=False):
     """Enter goes to the next field, and from the last one posts `Submitted`, which ctrl+r does at once."""
 
     HELP = (
-        "What the server asks for. Suggestions come below the field as you type: ↓ ↑ choose one, enter takes it.\n"
-        "enter goes to the next field and after the last one on; ctrl+r goes on at once; esc goes back."
+        "The arguments; * marks what is required. Suggestions come below the field: ↓ ↑ choose one, enter takes it.\n"
+        "enter goes to the next field and submits on the last, ctrl+r submits from anywhere; esc goes back."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+r,ctrl+enter", "submit", "go on", id="arguments.submit", tooltip="Use what the form holds"),
+        Binding("ctrl+r,ctrl+enter", "submit", "get it", id="arguments.submit", tooltip="Submit the form"),
     ]
     DEFAULT_CSS = """
     ArgumentForm {
@@ -115,7 +115,7 @@ class ArgumentForm(VerticalScroll, can_focus=False):
         """Submit, unless a required field is empty."""
         missing = list(self._missing())
         if missing:
-            self.complain(f"needed: {', '.join(show_line(each.field_name, 60) for each in missing)}")
+            self.complain(f"required: {', '.join(show_line(each.field_name, 60) for each in missing)}")
             missing[0].focus()
         else:
             self._problem.remove_class("-shown")
@@ -164,4 +164,4 @@ def _label(field: TextField, current: bool = False) -> Content:
 
 
 def _placeholder(field: TextField) -> str:
-    return "needed" if field.required else "may be left empty"
+    return "required" if field.required else "optional"

@@ -158,7 +158,13 @@ class SchemaForm(Vertical):
             tooltip="Move this row down",
         ),
         Binding(
-            "f6", "schema", "schema", id="form.schema", priority=True, tooltip="The schema, as its server wrote it"
+            "f6",
+            "schema",
+            "schema",
+            id="form.schema",
+            show=False,
+            priority=True,
+            tooltip="The schema, as its server wrote it",
         ),
         Binding("ctrl+s", "skeleton", "skeleton", id="form.skeleton", tooltip="Write what this JSON needs"),
     ]

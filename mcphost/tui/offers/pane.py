@@ -49,14 +49,15 @@ class OfferForm(Vertical):
     }
     """
 
-    def __init__(self) -> None:
+    def __init__(self, submit_label: str) -> None:
         super().__init__()
+        self._submit_label = submit_label
         self.form: ArgumentForm | None = None
         self._about = Static("", classes="about", markup=False)
         self._preview = Static("", classes="made", markup=False)
 
     def compose(self) -> ComposeResult:
-        self.border_subtitle = "ctrl+r go on · esc back"
+        self.border_subtitle = f"ctrl+r {self._submit_label} · esc back"
         yield self._about
         yield self._preview
 
@@ -102,10 +103,12 @@ class OfferPane(Container, Generic[Offered]):
     }
     """
 
-    def __init__(self, host: Host, offers: FilteredOffers[Offered], view: ReadingView, *, single: bool) -> None:
+    def __init__(
+        self, host: Host, offers: FilteredOffers[Offered], view: ReadingView, submit_label: str, *, single: bool
+    ) -> None:
         super().__init__(classes="-list -single" if single else "-list")
         self.host = host
-        self.list, self.view, self.form = offers, view, OfferForm()
+        self.list, self.view, self.form = offers, view, OfferForm(submit_label)
         self.offered: Offered | None = None
         """The offer whose form is open."""
         self._typed: dict[object, Mapping[str, str]] = {}

@@ -63,7 +63,7 @@ class PromptsPane(OfferPane[CatalogPrompt]):
 
     def __init__(self, host: Host, *, single: bool = False) -> None:
         self.prompts = PromptList()
-        super().__init__(host, self.prompts, ReadingView("Messages", HINT), single=single)
+        super().__init__(host, self.prompts, ReadingView("Messages", HINT), "get prompt", single=single)
 
     def show_prompts(self, prompts: Sequence[CatalogPrompt], server: str | None) -> None:
         self.prompts.show_offers(prompts, server)

@@ -186,7 +186,7 @@ class ResourcesPane(OfferPane[AnyResource]):
 
     def __init__(self, host: Host, *, single: bool = False) -> None:
         self.resources = ResourceList()
-        super().__init__(host, self.resources, ReadingView("Contents", HINT), single=single)
+        super().__init__(host, self.resources, ReadingView("Contents", HINT), "read", single=single)
 
     def show_resources(
         self,

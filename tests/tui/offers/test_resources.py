@@ -158,7 +158,7 @@ async def test_a_variable_that_must_not_be_empty_is_asked_for_first(tmp_path: Pa
         await stage.press("enter")
         await stage.shows("folder *")
         await stage.press("ctrl+r")
-        await stage.shows("▲ needed: folder, name")
+        await stage.shows("▲ required: folder, name")
         assert not seen(record, "resources/read")
 
 
@@ -180,7 +180,7 @@ async def test_without_suggestions_the_form_works_as_well(
     async with on_stage(offers(*options, "--record", record), size=NARROW) as stage:
         await go(stage, "search")
         await stage.press("enter")
-        await stage.shows("may be left empty")
+        await stage.shows("optional")
         await stage.write("x")
         await stage.until(lambda _: bool(seen(record, "completion/complete")) is is_requested)
         await stage.write("y")
