@@ -160,7 +160,7 @@ async def shoot_sign_in(name: str, size: tuple[int, int], folder: Path) -> None:
     with tempfile.TemporaryDirectory() as state, contextlib.chdir(state):
         async with signing(ScriptedPort(), size=size) as stage:
             await at_sign_in(stage)
-            await stage.shows("do not sign in")
+            await stage.shows("don't sign in")
             await stage.pilot.pause(0.1)
             (folder / f"{name}.svg").write_text(local_fonts(stage.app.export_screenshot(title="mcphost")))
 

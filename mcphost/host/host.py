@@ -263,6 +263,8 @@ class Host:
             forgotten.append(await self.sign_ins.sign_out(server))
         if number := self.consent.forget(server):
             forgotten.append(f"what you allowed or saw of {number} of its tools")
+        if await self.roots.ask_again(server):
+            forgotten.append("that you share no folder with it")
         self.sign_ins.reset_step_ups(server)
         if self._dependencies.forget is not None:
             forgotten.extend(await self._dependencies.forget(self.config, server))

@@ -85,7 +85,7 @@ def say(terminal: Terminal, text: str) -> None:
 
 def answer(terminal: Terminal, question: str, key: str) -> None:
     """Wait for the question with these words, and press a key until it is gone: at first none is heard."""
-    terminal.wait_for(question, "do not run it", "asked by some-model")
+    terminal.wait_for(question, "don't run", "asked by some-model")
     for seconds in (2.0, 2.0, 20.0):
         rest(terminal, GUARD)
         terminal.press(key)
@@ -130,7 +130,7 @@ def test_when_the_model_or_a_server_dies_in_the_middle_nothing_on_screen_is_lost
             terminal.wait_for("✖ model big", "broke off", "r asks again", STORY.strip())
             endpoint.enter_context(aimock(folder, said, chunk=5, port=port))
             say(terminal, "once more")
-            terminal.wait_for("on every?", "do not run it")
+            terminal.wait_for("on every?", "don't run")
             os.kill(child_of(terminal.process.pid, "server-everything"), signal.SIGKILL)
             terminal.wait_for("It is gone.", "every › echo · error", "✖ model big", STORY.strip())
             terminal.wait_for("2 ready")

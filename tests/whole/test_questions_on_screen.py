@@ -25,29 +25,29 @@ LISTENING = GUARD + 0.3
 
 ASKED = "asked by the server e, not by mcphost"
 
-DEAF = (ASKED, "What the model would say", "enter send it")
+DEAF = (ASKED, "What the model would say", "y send it")
 """Words of dialogs that ignore what comes too early, of one that asks anew among them."""
 
 Step = tuple[Sequence[str], Sequence[str]]
 """Keys, and the words that are on screen once they were heard."""
 
 # The form. What is typed first replaces what is there, so that it may be typed again.
-OPEN = (ASKED, "asks you to fill in a form", "for call", "String *", "n   decline: the server")
-REVIEW = ("This would be sent to e", "y   send exactly this to e")
+OPEN = (ASKED, "asks you to fill in a form", "for call", "String *", "n   decline")
+REVIEW = ("Send this to e?", "y   send this to e")
 ADA: Step = (["ctrl+u", "Ada"], ["▏Ada "])
 REST: Step = (["enter", "space", "enter", "enter", "ada@example.com", "ctrl+r"], [*REVIEW, '"check": true', '"fish-1"'])
 READ: Step = (["ctrl+r"], [*REVIEW, '"name": "Ada"'])
 
 # The answer of a model, who is the user.
-WISH = (ASKED, "will you write an answer?", "You are a helpful test server.", "of the tides", "d decline")
+WISH = (ASKED, "write an answer to this prompt?", "You are a helpful test server.", "of the tides", "n decline")
 TIDES: Step = (["ctrl+u", "of the tides"], ["▏of the tides"])
 RUN: Step = (["ctrl+r"], WISH)
-WRITE: Step = (["enter"], ["You are the model: write the answer", "What the model would say"])
-WORDS: Step = (["In my words", "ctrl+r"], ["Shall this be sent to e?", "In my words", "enter send it"])
+WRITE: Step = (["y"], ["You are the model: write the answer", "What the model would say"])
+WORDS: Step = (["In my words", "ctrl+r"], ["Send this answer to e?", "In my words", "y send it"])
 
 # The picker of folders.
-PICKER = (ASKED, "e asks which folders it may know of", "suggested: the git work tree", "n   decline: the server")
-MARK: Step = (["space"], ["[x] a b", "share 1 with e"])
+PICKER = (ASKED, "e asks for its roots", "suggested: the git work tree", "n   share none")
+MARK: Step = (["space"], ["[x] a b", "share the marked folder with e"])
 
 CASES: Mapping[str, tuple[str, Sequence[Step]]] = {
     "a form is filled in": (
@@ -76,8 +76,8 @@ CASES: Mapping[str, tuple[str, Sequence[Step]]] = {
         MODEL,
         [
             *(TIDES, RUN, WRITE, WORDS),
-            (["e"], ["ctrl+r done: see what would be sent"]),
-            ([" alone", "ctrl+r"], ["In my words alone", "enter send it"]),
+            (["e"], ["ctrl+r review what would be sent"]),
+            ([" alone", "ctrl+r"], ["In my words alone", "y send it"]),
             (["y"], ['"model": "human"', '"stopReason": "endTurn"', '"text": "In my words alone"']),
         ],
     ),
@@ -180,9 +180,9 @@ def test_a_server_that_was_told_of_no_folder_hears_of_one_that_is_shared_later(
             do(terminal, keys, words)
         do(terminal, ["n"], ["0 root(s) received from client"], but=ASKED)
         call(terminal, ROOTS, [([], ["no roots are currently configured"])])
-        do(terminal, ["s", "down", "enter"], ["Server · e", "just now: told of no folder"])
-        do(terminal, ["f"], ["Folders that e may know of", "[ ] a b"])
+        do(terminal, ["s", "down", "enter"], ["Server · e", "just now: got no folder"])
+        do(terminal, ["f"], ["Roots of e", "[ ] a b"])
         do(terminal, *MARK)
-        do(terminal, ["y"], ["just now: told of 1 folder"])
+        do(terminal, ["y"], ["just now: got 1 folder"])
         do(terminal, ["escape"], ["1 root(s) received from client"], but=ASKED)
         call(terminal, ROOTS, [([], ["(1 total)", "1. a b", f"{home.as_uri()}/a%20b"])])

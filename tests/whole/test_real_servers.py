@@ -17,7 +17,7 @@ from tests.terminal import Terminal, mcphost
 GUARD = KEY_GUARD + 0.15
 """Seconds after which a dialog listens that was painted; where it does not yet, its key comes again."""
 
-QUESTION = "do not run it"
+QUESTION = "don't run"
 
 CALLS = [
     ("everything", "echo", ["message=hi there"], "hi there"),

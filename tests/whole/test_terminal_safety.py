@@ -55,7 +55,7 @@ def walk(terminal: Terminal, tool: str, typed: str) -> list[str]:
     terminal.press(typed)
     terminal.press_until(["ctrl+r"], QUESTION)
     screens.append(asked(terminal))
-    while "more below" in terminal.text:
+    while "scroll to the end" in terminal.text:
         terminal.press("space")
         screens.append(rest(terminal))
     agree(terminal, "Result · one", "● done")

@@ -149,8 +149,8 @@ class UrlQuestion(ServerQuestion):
 class RootsQuestion(ServerQuestion):
     """A server asks which folders it may know of, and nobody said so yet. A yes carries the chosen paths.
 
-    A no is remembered until mcphost exits, an answer that is ``cancelled`` is not. ``Lifetime.ALWAYS`` shares them in
-    later runs as well.
+    A no of the user is remembered for what runs the server now, an answer that is ``cancelled`` is not.
+    ``Lifetime.ALWAYS`` shares them in later runs as well.
     """
 
     suggestions: tuple[Path, ...] = ()
@@ -162,7 +162,7 @@ class RootsQuestion(ServerQuestion):
     @property
     def about(self) -> str:
         """What is asked, in a few words."""
-        return "share folders"
+        return "share its roots (folders)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,12 +168,37 @@ def from_toml(data: Mapping[str, Any]) -> list[SharedRoot]:
 def with_share(data: Mapping[str, Any], share: SharedRoot) -> dict[str, Any]:
     """The state with one more."""
     others = [each for each in from_toml(data) if each.key != share.key]
-    return {"folders": [_table(each) for each in (*others, share)]}
+    return _state([*others, share], declined_in(data))
 
 
 def without_share(data: Mapping[str, Any], share: SharedRoot) -> dict[str, Any]:
     """The state with one less."""
-    return {"folders": [_table(each) for each in from_toml(data) if each.key != share.key]}
+    return _state([each for each in from_toml(data) if each.key != share.key], declined_in(data))
+
+
+def declined_in(data: Mapping[str, Any]) -> set[tuple[str, str]]:
+    """The servers that the user shares nothing with, each with what runs it; invalid entries are ignored."""
+    listed = data.get("declined")
+    entries = [each for each in (listed if isinstance(listed, list) else ()) if isinstance(each, dict)]
+    pairs = [(each.get("server"), each.get("identity")) for each in entries]
+    return {(server, identity) for server, identity in pairs if isinstance(server, str) and isinstance(identity, str)}
+
+
+def with_declined(data: Mapping[str, Any], server: str, identity: str) -> dict[str, Any]:
+    """The state with a server that is not asked about again."""
+    return _state(from_toml(data), declined_in(data) | {(server, identity)})
+
+
+def without_declined(data: Mapping[str, Any], server: str) -> dict[str, Any]:
+    """The state with a server that is asked about again."""
+    return _state(from_toml(data), {each for each in declined_in(data) if each[0] != server})
+
+
+def _state(shares: Iterable[SharedRoot], declined: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    state: dict[str, Any] = {"folders": [_table(each) for each in shares]}
+    if tables := [{"server": server, "identity": identity} for server, identity in sorted(declined)]:
+        state["declined"] = tables
+    return state
 
 
 def _table(share: SharedRoot) -> dict[str, Any]:
@@ -262,13 +287,17 @@ class RootsService:
         self._withheld: set[tuple[str, Path]] = set()
         self._asking: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._declined: set[str] = set()
+        """Servers that got an empty list in this run and are not asked about again."""
+        self._declined_for_good: set[tuple[str, str]] = set()
+        """Those that the user shares nothing with, each with what ran it then."""
         self._sent: dict[str, SentRoots] = {}
         bus.observe(self._observe)
 
     async def load(self, more: Iterable[Path] = ()) -> None:
         """Read what is remembered, and share ``more`` with all until mcphost exits. Raises ConfigError, NotDone."""
         if self._store is not None:
-            self._shares = SharedRoots(from_toml(await asyncio.to_thread(self._store.read, STATE)))
+            state = await asyncio.to_thread(self._store.read, STATE)
+            self._shares, self._declined_for_good = SharedRoots(from_toml(state)), declined_in(state)
         for path in more:
             await self.share(None, path)
 
@@ -277,7 +306,7 @@ class RootsService:
         server = request.server
         async with self._asking[server]:  # one question for all that ask meanwhile
             await self._look(server)
-            if not self._offered[server] and server not in self._declined:
+            if not self._offered[server] and not self.declined(server):
                 await self._ask(request)
         sent = self._sent[server] = SentRoots(time.monotonic(), self.visible(server))
         self._bus.publish(RootsChanged(server))
@@ -292,6 +321,21 @@ class RootsService:
     def visible(self, server: str) -> tuple[Root, ...]:
         """What it is told when it asks now."""
         return tuple(folder.root for folder in self.offered(server) if not folder.problem)
+
+    def declined(self, server: str) -> bool:
+        """Did the user say that nothing is shared with it?"""
+        settings = self._config().servers.get(server)
+        now = (server, "" if settings is None else settings.identity)
+        return server in self._declined or now in self._declined_for_good
+
+    async def ask_again(self, server: str) -> bool:
+        """Forget that the user shares nothing with it; return whether that was remembered. Raises NotDone."""
+        self._declined.discard(server)
+        known = {each for each in self._declined_for_good if each[0] == server}
+        if known:
+            self._declined_for_good -= known
+            await self._save(lambda data: without_declined(data, server))
+        return bool(known)
 
     def sent(self, server: str) -> SentRoots | None:
         """What this server got when it asked last, and when; None where it never asked in this run."""
@@ -397,11 +441,22 @@ class RootsService:
             answer = await self._pending.ask("roots", question)
             if not answer.allow:
                 if not answer.cancelled and not self._pending.muted(request.server):
-                    self._declined.add(request.server)
+                    await self._decline(request.server, remember=answer.by == "user")
                 return
             problem = await self._take(request.server, answer)
             if not problem or answer.by != "user":
                 return
+
+    async def _decline(self, server: str, *, remember: bool) -> None:
+        """Ask no more about this server: in this run, or as long as the same program or address is behind its name."""
+        self._declined.add(server)
+        if remember:
+            identity = self._identity(server)
+            self._declined_for_good.add((server, identity))
+            try:
+                await self._save(lambda data: with_declined(data, server, identity))
+            except NotDone as error:
+                self._logs.warn(server, str(error))
 
     async def _take(self, server: str, answer: Answer) -> str:
         """Share what was chosen, all of it or nothing; why it cannot be shared."""
@@ -482,6 +537,8 @@ class RootsService:
         """Share it, also where it was taken back before. Raises NotDone where it cannot be saved."""
         await self._keep(share)
         self._shares.add(share)
+        if share.server is not None:
+            await self.ask_again(share.server)
         for server in self._config().servers if share.server is None else [share.server]:
             self._withheld.discard((server, share.path))
         self._note("share", share)

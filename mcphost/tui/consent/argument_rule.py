@@ -26,7 +26,7 @@ from mcphost.tui.kit.json_text import json_text
 from mcphost.tui.kit.modal import KEYS, AnswerOption, AnswerOptions, Dialog
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
-ANYTHING = "may be anything"
+ANYTHING = "any value"
 
 
 class PatternRow(Vertical):
@@ -74,7 +74,7 @@ class PatternRow(Vertical):
         if not self.pattern:
             return ""
         wrong = wrong_with(self.pattern)
-        return wrong or ("" if fits({"text": self.pattern}, {"text": self._text}) else "does not match this very call")
+        return wrong or ("" if fits({"text": self.pattern}, {"text": self._text}) else "does not match this call")
 
     def show_check(self) -> None:
         """Show the box, and whether the pattern matches."""
@@ -105,11 +105,9 @@ class PatternRow(Vertical):
         return Content.assemble("✓ matches this call", (more, "$text-warning"))
 
 
-INTRODUCTION = (
-    "Later calls run without asking where all of these patterns match. Whatever has no pattern may be anything."
-)
-NO_PATTERN = "no argument has a pattern: a rule needs one at least"
-NO_CALLS = "This tool was not called before.\nWhat a rule would have allowed of past calls is listed here."
+INTRODUCTION = "Later calls whose arguments match all of these patterns run without asking. No pattern: any value."
+NO_PATTERN = "a rule needs at least one pattern"
+NO_CALLS = "This tool was not called before.\nPast calls that the rule would have allowed are listed here."
 OTHER_ROWS = 13
 """The frame, the introduction, the sum, the hint and the answers."""
 FEW = 4
@@ -131,17 +129,23 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
     """
 
     HELP = (
-        "A rule of this call. Each text has a pattern (a regular expression; ^ is its begin, $ its end), filled in to\n"
-        "match this call: change it, or empty it with ctrl+t, and the argument may be anything. Below, each past call\n"
-        "says whether the rule would have allowed it (✓) or not (✗). enter and tab go on, esc goes back.\n"
-        "The rule is bound to the tool as it is now: it lapses when its server changes it. g lists and revokes it."
+        "A rule made of this call. Each text has a pattern, a regular expression that matches this call (^ is the\n"
+        "start, $ the end): edit it, or clear it with ctrl+t to allow any value. Below stand past calls: would the\n"
+        "rule have allowed them (✓) or not (✗)? enter and tab go on, esc goes back.\n"
+        "The rule holds until the tool's definition changes. g lists rules and revokes them."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("u", "allow('session')", "until exit", id="rule.session", tooltip="Run it; the rule ends with mcphost"),
-        Binding("a", "allow('always')", "always", id="rule.always", tooltip="Run it, and keep the rule"),
-        Binding("ctrl+t", "bind", "bind or not", id="rule.toggle", tooltip="Let this argument be anything, or not"),
-        Binding("escape", "back", "back", id="rule.back", tooltip="To the answers, then back: nothing is allowed"),
+        Binding(
+            "u",
+            "allow('session')",
+            "until exit",
+            id="rule.session",
+            tooltip="Allow, and keep the rule until mcphost exits",
+        ),
+        Binding("a", "allow('always')", "always", id="rule.always", tooltip="Allow, and keep the rule"),
+        Binding("ctrl+t", "bind", "any value", id="rule.toggle", tooltip="Allow any value of this argument, or not"),
+        Binding("escape", "back", "back", id="rule.back", tooltip="To the answers, then back without allowing"),
         KEYS,
     ]
 
@@ -176,9 +180,9 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         with Vertical(classes="dialog") as dialog:
             label = show_line(self._question.tool.label, 50)
             dialog.border_title = Content.assemble(
-                "Run ", (label, "bold"), f" on {self._question.server}, and later calls like this one"
+                "Run ", (label, "bold"), f" on {self._question.server}, now and in calls like this?"
             )
-            dialog.border_subtitle = "enter next · ctrl+t may be anything · esc back"
+            dialog.border_subtitle = "enter next · ctrl+t any value · esc back"
             yield Static(INTRODUCTION, classes="about", markup=False)
             with VerticalScroll(classes="patterns", can_focus=False):
                 yield from self.patterns
@@ -290,12 +294,15 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         self.app.push_screen(ReaderScreen(title, json_text(trial.call.arguments), is_json=True))
 
     def _options(self) -> Iterator[AnswerOption]:
-        always = "run it, and those like it always (lapses if the tool changes)"
-        yield AnswerOption("u", "run it, and those like it until mcphost exits", "allow('session')")
+        always = "always allow calls like this (until the tool's definition changes)"
+        yield AnswerOption("u", "allow calls like this until mcphost exits", "allow('session')")
         yield AnswerOption(
-            "a", always if self._always else "not offered: the tool claims to be destructive", "allow('always')"
+            "a",
+            always if self._always else "not offered: the tool says that it is destructive",
+            "allow('always')",
+            locked=not self._always,
         )
-        yield AnswerOption("esc", "back to the question: nothing is allowed", "back")
+        yield AnswerOption("esc", "back to the question", "back")
 
 
 def _sum(trials: list[RuleTrial], past: CallHistory | None) -> Content:

@@ -22,13 +22,13 @@ class GrantsScreen(ListScreen[Approval, None]):
     """Lists what ``grants`` returns; ``revoke`` takes back one approval by server, tool and patterns."""
 
     HELP = (
-        "What runs without asking because you said so: a tool whatever its arguments are, or where they match a\n"
-        "pattern. x takes it back, enter shows a long one whole. Rules of the file's [policy] are not listed."
+        "What you allowed without asking: a tool with any arguments, or with arguments that match a pattern.\n"
+        "x revokes it, enter shows it in full. The configuration's [policy] is not listed."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,g", "back", "back", id="grants.back", tooltip="Close"),
-        Binding("x,delete", "revoke", "take back", id="grants.revoke", tooltip="Ask again from now on"),
+        Binding("x,delete", "revoke", "revoke", id="grants.revoke", tooltip="Ask again from now on"),
         KEYS,
     ]
 
@@ -42,7 +42,7 @@ class GrantsScreen(ListScreen[Approval, None]):
         self, grants: Callable[[], Sequence[Approval]], revoke: Callable[[str, str, Mapping[str, str]], None]
     ) -> None:
         rows = RowList[Approval](_row, empty=EMPTY)
-        super().__init__("Allowed without asking", "x take back · esc back", rows)
+        super().__init__("Allowed without asking", "x revoke · esc back", rows)
         self._grants, self._revoke = grants, revoke
 
     def action_revoke(self) -> None:

@@ -34,7 +34,7 @@ def cause(host: Host, question: Question, *, timed: bool = False) -> str:
     if question.origin != question.server:
         return f"by {show_line(question.origin, 20)}"
     if number is None:
-        return "by itself, for no call"
+        return "unprompted (not part of a call)"
     return f"for {call_words(host.tool_calls.calls.get(number), number, getattr(question, 'tool', ''), timed=timed)}"
 
 
@@ -57,7 +57,9 @@ def call_words(call: ToolCall | None, number: int, tool: str = "", *, timed: boo
 
 def url_elicitation_origin(host: Host, elicitation: UrlElicitation) -> QuestionOrigin:
     call = None if elicitation.call is None else host.tool_calls.calls.get(elicitation.call)
-    words = "by itself, for no call" if elicitation.call is None else f"for {call_words(call, elicitation.call)}"
+    words = (
+        "unprompted (not part of a call)" if elicitation.call is None else f"for {call_words(call, elicitation.call)}"
+    )
     limit = "" if elicitation.until is None or elicitation.state.ended else f"until {wall_clock(elicitation.until)}"
     return _origin(host, elicitation.server, words, limit)
 

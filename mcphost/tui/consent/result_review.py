@@ -17,7 +17,8 @@ from mcphost.protocol.display import show, show_line, size_text
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact, link_facts
 from mcphost.tui.kit.framed import FramedScreen
-from mcphost.tui.kit.modal import QuestionDialog
+from mcphost.tui.kit.modal import LATER, AnswerOption, AnswerOptions, QuestionDialog
+from mcphost.tui.kit.rows import RowList
 from mcphost.tui.kit.text_view import TextView
 
 LINKS = 8
@@ -27,16 +28,18 @@ LINKS = 8
 class ResultScreen(QuestionDialog):
     """Dismissed with the answer, or with None if the question was parked or withdrawn."""
 
-    WITHDRAWN = "the model got nothing of it"
+    WITHDRAWN = "the model did not get the result"
     HELP = (
-        "A tool has answered, and the model has not seen it yet. y passes it on as it is, e lets you shorten or mend\n"
-        "it first, n keeps it back, t keeps it back and says why. It may hold words that are meant to mislead a model."
+        "The model has not seen the result of this tool yet. y sends it as it is, e lets you edit it first,\n"
+        "n keeps it back, t keeps it back and says why. A result may hold text that is meant to mislead a model."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "allow", "pass it on", id="result.allow", tooltip="The model gets it as it is"),
-        Binding("e", "edit", "change it", id="result.edit", tooltip="Shorten or change what the model gets"),
-        Binding("n", "decline", "keep it back", id="result.decline", tooltip="The model is told that you kept it"),
-        Binding("t", "tell", "and say why", id="result.tell", tooltip="Keep it back, and tell the model why"),
+        Binding("y", "allow", "send", id="result.allow", tooltip="Send it to the model as it is"),
+        Binding("e", "edit", "edit", id="result.edit", tooltip="Edit what the model gets"),
+        Binding("n", "decline", "keep back", id="result.decline", tooltip="The model is told that you kept it back"),
+        Binding("t", "tell", "keep back, say why", id="result.tell", tooltip="Keep it back, and tell the model why"),
+        Binding("space,pagedown", "page(1)", "scroll", id="result.down", show=False),
+        Binding("pageup", "page(-1)", "scroll back", id="result.up", show=False),
     ]
     DEFAULT_CSS = """
     ResultScreen {
@@ -48,21 +51,32 @@ class ResultScreen(QuestionDialog):
 
     def __init__(self, waiting: OpenQuestion, question: ResultQuestion) -> None:
         super().__init__(waiting, classes="-careful" if question.hidden else None)
-        self.question = question
+        self.question, self.answers = question, AnswerOptions()
 
     def compose(self) -> ComposeResult:
         question = self.question
         with Vertical(classes="dialog") as dialog:
             tool, model = show_line(question.tool, 60), show_line(question.origin, 30)
-            dialog.border_title = Content.assemble(f"May {model} read what ", (tool, "bold"), " answered?")
-            dialog.border_subtitle = "y pass on · e change · n keep back · t and say why · esc later"
+            dialog.border_title = Content.assemble("Send the result of ", (tool, "bold"), f" to {model}?")
+            dialog.border_subtitle = Content(f"asked by {model}")
             yield FactsTable(list(_facts(question)))
             yield TextView(show(question.text, joiners=True).split("\n"))
+            yield self.answers
 
     def on_mount(self) -> None:
         self.dock_below(True)
-        self.query_one(TextView).focus()
+        self.answers.offer(self._options(), at="n" if self.question.hidden else "y")
+        self.answers.focus()
         self.call_after_refresh(self.post_placed)
+
+    @on(RowList.Selected)
+    async def _answer_chosen(self, event: RowList.Selected[AnswerOption]) -> None:
+        event.stop()
+        await self.run_action(event.item.action)
+
+    def action_page(self, direction: int) -> None:
+        view = self.query_one(TextView)
+        view.scroll_relative(y=direction * max(1, view.size.height - 1), animate=False)
 
     def action_allow(self) -> None:
         self.dismiss(Answer(allow=True))
@@ -88,14 +102,22 @@ class ResultScreen(QuestionDialog):
 
         self.app.push_screen(EditResultScreen(show(self.question.text, joiners=True)), pass_on)
 
+    def _options(self) -> Iterator[AnswerOption]:
+        model = show_line(self.question.origin, 40)
+        yield AnswerOption("y", f"send it to {model}", "allow")
+        yield AnswerOption("e", "edit it, then send it", "edit")
+        yield AnswerOption("n", "keep it back", "decline")
+        yield AnswerOption("t", "keep it back, and tell the model why", "tell")
+        yield AnswerOption("p", LATER, "park")
+
 
 class EditResultScreen(FramedScreen[str | None]):
     """Edits a text that is safe to show; dismissed with the edited text, or None."""
 
-    HELP = "What stands here is what the model gets. ctrl+r passes it on, esc goes back without a change."
+    HELP = "The model gets this text. ctrl+r sends it, esc goes back without changes."
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+r", "take", "pass it on", id="edit-result.take", tooltip="The model gets this"),
-        Binding("escape", "back", "back", id="edit-result.back", tooltip="Leave it as it was"),
+        Binding("ctrl+r", "take", "send", id="edit-result.take", tooltip="Send this to the model"),
+        Binding("escape", "back", "back", id="edit-result.back", tooltip="Close without changes"),
     ]
     DEFAULT_CSS = """
     EditResultScreen {
@@ -110,7 +132,7 @@ class EditResultScreen(FramedScreen[str | None]):
         self._text = text
 
     def compose(self) -> ComposeResult:
-        with self.framed("What the model gets", "ctrl+r pass it on · esc back"):
+        with self.framed("What the model gets", "ctrl+r send · esc back"):
             yield TextArea(self._text, compact=True)
 
     @on(TextArea.Changed)

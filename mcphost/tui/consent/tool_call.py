@@ -24,7 +24,15 @@ from mcphost.tui.forms.schema_form import SchemaForm
 from mcphost.tui.kit.facts_table import Fact, FactsTable
 from mcphost.tui.kit.framed import FramedScreen
 from mcphost.tui.kit.json_text import json_text
-from mcphost.tui.kit.modal import AnswerOption, AnswerOptions, QuestionDialog, ReadToEnd
+from mcphost.tui.kit.modal import (
+    LATER,
+    SCROLL_FIRST,
+    AnswerOption,
+    AnswerOptions,
+    QuestionDialog,
+    ReadToEnd,
+    in_one_line,
+)
 from mcphost.tui.kit.rows import RowList
 
 TALL: Final = 30
@@ -50,20 +58,20 @@ class ToolCallScreen(QuestionDialog):
     """
 
     HELP = (
-        "A tool is about to run. Above: what would be sent, and where. Nothing has been sent yet.\n"
-        "Allowing is only possible once all of it was on screen: scroll with space or page down.\n"
-        "v shows the arguments as they would be sent, d the tool as its server defines it. w makes a rule of this\n"
-        "call: later ones whose arguments match your patterns run without asking; you see which would have before."
+        "A tool is about to run: above stand the call and where it goes. Nothing has been sent yet.\n"
+        "You can allow it once all of it was on screen: scroll with space or page down.\n"
+        "v shows the arguments as JSON, d the tool's definition. w makes a rule: later calls whose arguments match\n"
+        "your patterns run without asking, and you see which past calls it would have allowed."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "allow('once')", "run once", id="call.once", tooltip="Run it this once"),
+        Binding("y", "allow('once')", "allow once", id="call.once", tooltip="Allow this call"),
         Binding("u", "allow('session')", "until exit", id="call.session", tooltip="Allow it until mcphost exits"),
         Binding("a", "allow('always')", "always", id="call.always", tooltip="Allow it from now on"),
-        Binding("w", "rule", "by arguments", id="call.rule", tooltip="Allow those whose arguments match patterns"),
+        Binding("w", "rule", "by arguments", id="call.rule", tooltip="Allow calls whose arguments match patterns"),
         Binding("e", "edit", "edit", id="call.edit", tooltip="Change the arguments first"),
-        Binding("n", "decline", "do not run", id="call.decline", tooltip="Refuse"),
-        Binding("t", "tell", "no, and say why", id="call.tell", tooltip="Refuse, and tell the model why"),
+        Binding("n", "decline", "don't run", id="call.decline", tooltip="Decline this call"),
+        Binding("t", "tell", "don't run, say why", id="call.tell", tooltip="Decline, and tell the model why"),
         Binding("v", "arguments", "arguments", id="call.arguments", tooltip="All arguments, as they would be sent"),
         Binding("d", "definition", "definition", id="call.definition", tooltip="The tool as its server defines it"),
         Binding("enter", "choose_default", "choose", id="call.easy", show=False),
@@ -238,11 +246,7 @@ class ToolCallScreen(QuestionDialog):
         return "n" if self.question.careful else "y"
 
     def _in_one_line(self) -> Content:
-        return Content(" · ").join(map(self._in_short, self._options()))
-
-    def _in_short(self, option: AnswerOption) -> Content:
-        mark = "▸" if option.key == self._default_key else ""
-        return Content.assemble((mark + option.key, "bold $text-accent"), f" {option.short}")
+        return in_one_line(self._options(), self._default_key)
 
     def _fit_height(self, block: int | None = None) -> None:
         """Divide the rows so that the answers stay on screen; ``block`` is the height that the arguments need."""
@@ -283,6 +287,8 @@ class ToolCallScreen(QuestionDialog):
         hint = "" if self._all_seen else self._how_to_see_all()
         self._hint.update(hint)
         self._hint.display = bool(hint)
+        self.answers.offer(self._options())
+        self._short.update(self._in_one_line())
         self.post_placed()
 
     def _allow(self, lifetime: Lifetime, when: Mapping[str, str] = ANY) -> None:
@@ -291,35 +297,40 @@ class ToolCallScreen(QuestionDialog):
 
     def _how_to_see_all(self) -> str:
         if not (self.what.reached and self.block.reached):
-            return "▼ more below: press space until the end, then it can be allowed"
-        return "▼ too long to show here: press v and read to the end, then it can be allowed"
+            return SCROLL_FIRST
+        return "▼ too long to show here: read it to the end (v) to enable y"
 
     def _offered(self, lifetime: str) -> bool:
         return lifetime == "once" or "destructive" not in self.question.tool.claims or lifetime == "session"
 
     def _options(self) -> Iterator[AnswerOption]:
-        always = "run it, and always from now on (approvals.toml; lapses if it changes)"
-        if not self._offered("always"):
-            always = "not offered: the tool claims to be destructive"
-        yield AnswerOption("y", "run it once", "allow('once')", "once")
-        yield AnswerOption("u", "run it, and until mcphost exits without asking", "allow('session')", "until exit")
-        yield AnswerOption("a", always, "allow('always')", "always" if self._offered("always") else "not offered")
+        locked, offered = not self._all_seen, self._offered("always")
+        always = "always allow (until the tool's definition changes)"
+        yield AnswerOption("y", "allow once", "allow('once')", "once", locked)
+        yield AnswerOption("u", "allow until mcphost exits", "allow('session')", "until exit", locked)
+        yield AnswerOption(
+            "a",
+            always if offered else "not offered: the tool says that it is destructive",
+            "allow('always')",
+            "always" if offered else "not offered",
+            locked or not offered,
+        )
         if self.check_action("rule", ()):
-            yield AnswerOption("w", "run it, and later ones like it: choose by arguments", "rule", "by arguments")
-        yield AnswerOption("e", "edit the arguments first", "edit", "edit")
-        yield AnswerOption("n", "do not run it", "decline", "no")
+            yield AnswerOption("w", "allow calls like this… (rule by arguments)", "rule", "by arguments", locked)
+        yield AnswerOption("e", "edit the arguments", "edit", "edit")
+        yield AnswerOption("n", "don't run", "decline", "don't run")
         if self.by_model:
-            yield AnswerOption("t", "do not run it, and tell the model why", "tell", "no, and why")
-        yield AnswerOption("p", "leave it in the inbox (f2)", "park", "later")
+            yield AnswerOption("t", "don't run, and tell the model why", "tell", "say why")
+        yield AnswerOption("p", LATER, "park", "later")
 
 
 class EditArgumentsScreen(FramedScreen[Mapping[str, Any] | None]):
     """Dismissed with the new arguments, or with None if they stay as they were."""
 
-    HELP = "Change the arguments before anything is sent. ctrl+r takes them over, esc leaves them as they were."
+    HELP = "Edit the arguments before anything is sent. ctrl+r keeps the changes, esc drops them."
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "leave as they were", id="edit.back", tooltip="Close without a change"),
+        Binding("escape", "back", "drop changes", id="edit.back", tooltip="Close without changes"),
     ]
 
     DEFAULT_CSS = """
@@ -335,8 +346,8 @@ class EditArgumentsScreen(FramedScreen[Mapping[str, Any] | None]):
 
     def compose(self) -> ComposeResult:
         title = f"Arguments of {self._server} › {show_line(self._tool.name, 60)}"
-        with self.framed(title, "ctrl+r take over · esc leave as they were"):
-            yield SchemaForm(submit_label="take over")
+        with self.framed(title, "ctrl+r keep changes · esc drop them"):
+            yield SchemaForm(submit_label="keep changes")
 
     async def on_mount(self) -> None:
         form = self.query_one(SchemaForm)

@@ -34,10 +34,12 @@ class ElicitationController:
         called = show_line(server, 60)
         if muted:
             self._host.pending_requests.mute(server)
-            words = f"All that {called} asks is declined until mcphost exits. M on its card or in the inbox undoes it."
+            words = (
+                f"{called} is muted until mcphost exits: what it asks is declined. M on its card or in f2 undoes it."
+            )
         else:
             self._host.pending_requests.unmute(server)
-            words = f"What {called} asks comes to you again."
+            words = f"{called} is no longer muted."
         self._app.notify(words, markup=False)
         self._questions.changed()
 
@@ -53,8 +55,8 @@ class ElicitationController:
     def commands(self) -> Iterator[SystemCommand]:
         for name in self._host.servers:
             called, muted = show_line(name, 60), self._host.pending_requests.muted(name)
-            title = f"Listen to {called} again" if muted else f"Decline everything {called} asks"
-            about = "It asks you again" if muted else "Until mcphost exits"
+            title = f"Unmute {called}" if muted else f"Mute {called}"
+            about = "You are asked again" if muted else "Declines everything it asks until mcphost exits"
             yield SystemCommand(title, about, lambda name=name, muted=muted: self.mute(name, not muted))
 
     def _elicitation_changed(self, elicitation: UrlElicitation) -> None:

@@ -28,7 +28,7 @@ from mcphost.tui.elicitation.server_question import LETTERS, ServerQuestionScree
 from mcphost.tui.forms.schema_form import FormState, SchemaForm
 from mcphost.tui.kit.facts_table import Fact, fact
 from mcphost.tui.kit.json_text import json_lines, json_spans
-from mcphost.tui.kit.modal import AnswerOption
+from mcphost.tui.kit.modal import SCROLL_FIRST, AnswerOption
 from mcphost.tui.kit.text_view import TextView
 
 DRAFT: Final = "form"
@@ -37,6 +37,9 @@ DRAFT: Final = "form"
 SLACK: Final = 7
 """Rows below the fields, for the keys and for a field that shows more while it is focused."""
 
+FRAME: Final = 2
+"""Rows of a frame."""
+
 HIDDEN: Final = "••••••••"
 
 
@@ -44,17 +47,16 @@ class FormElicitationScreen(ServerQuestionScreen):
     """Shows a form, then its content for review. A yes carries that content."""
 
     HELP = (
-        "A server asks you to fill in a form. Nothing of it is sent before you saw, as JSON, all that would be.\n"
-        "esc leaves the fields: then n declines, x cancels, p leaves it in the inbox with what you typed.\n"
-        "Servers may not ask for passwords and keys this way: such fields are marked, and asked about once more."
+        "A server asks you to fill in a form. Nothing is sent before you have seen all of it as JSON.\n"
+        "esc leaves the fields: then y reviews, n declines, x cancels, p keeps what you typed for later.\n"
+        "Servers may not ask for passwords and keys this way: such fields are marked, and you are asked once more."
     )
     WITHDRAWN = "nothing of the form was sent"
-    LETTERS = LETTERS | {"review", "send", "edit", "reveal", "message"}
+    LETTERS = LETTERS | {"agree", "edit", "reveal", "message"}
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("s", "review", "review", id="form-question.review", tooltip="See what would be sent, then send it"),
-        Binding("y", "send", "send", id="form-question.send", tooltip="Send exactly what is shown"),
-        Binding("e", "edit", "edit", id="form-question.edit", tooltip="Back to the fields"),
+        Binding("y", "agree", "review, send", id="form-question.send", tooltip="See what would be sent, then send it"),
+        Binding("e", "edit", "edit", id="form-question.edit", tooltip="To the fields"),
         Binding("v", "reveal", "show hidden", id="form-question.reveal", tooltip="Show or hide what looks secret"),
         Binding("m", "message", "message", id="form-question.message", tooltip="Read all that the server says"),
     ]
@@ -89,7 +91,7 @@ class FormElicitationScreen(ServerQuestionScreen):
     def about(self) -> Iterator[Fact]:
         yield from self.origin_facts()
         if self.question.problem:
-            words = f"what you sent before did not fit: {show_line(self.question.problem, 400)}"
+            words = f"your last answer was not accepted: {show_line(self.question.problem, 400)}"
             yield fact("again", words, "bold $text-error")
         yield from self.message_facts()
 
@@ -100,7 +102,7 @@ class FormElicitationScreen(ServerQuestionScreen):
 
     async def on_mount(self) -> None:
         """Fill the form with the draft, else with its defaults."""
-        self.offer(at="s")
+        self.offer(at="y")
         self.hint("")
         self._fields = read_form(self.question.schema)
         self._form.border_title = f"Fields ({len(list(self._fields.leaves())):,})"
@@ -112,6 +114,7 @@ class FormElicitationScreen(ServerQuestionScreen):
         self._form.focus_first()
         self.call_after_refresh(self._fit)
         self.watch(self._review, "scroll_y", self._update_hint, init=False)
+        self.watch(self._review, "virtual_size", self._fit, init=False)
         self.watch(self._review, "virtual_size", self._update_hint, init=False)
 
     def on_resize(self, event: events.Resize) -> None:
@@ -120,21 +123,27 @@ class FormElicitationScreen(ServerQuestionScreen):
         self.call_after_refresh(self._fit)
 
     def _fit(self) -> None:
-        """Be as tall as the fields, as far as there is room."""
-        height = self.app.size.height
+        """Be as tall as the fields or the review, as far as there is room."""
+        if self.has_class("-short"):
+            self._form.styles.height = self._review.styles.height = "1fr"
+            return
+        dialog, shown = self.query_one(".dialog"), self._review if self._content is not None else self._form
+        others = sum(each.outer_size.height for each in dialog.children if each is not shown and each.display)
+        room = max(8, int(self.app.size.height * self.share) - others - FRAME)
         fields = self._form.query_one("#fields").children
-        needed = (fields[-1].virtual_region.bottom if fields else 1) + SLACK
-        room = max(8, int(height * 0.9) - height // 4 - 12)
-        rows: int | str = "1fr" if self.has_class("-short") else room if self._form.raw_shown else min(needed, room)
-        self._form.styles.height = self._review.styles.height = rows
+        needed = room if self._form.raw_shown else (fields[-1].virtual_region.bottom if fields else 1) + SLACK
+        self._form.styles.height = min(needed, room)
+        self._review.styles.height = min(self._review.virtual_size.height + FRAME, room)
 
     def options(self) -> Iterator[AnswerOption]:
         """The answers at this stage."""
         if self._content is None:
-            yield AnswerOption("s", "review what would be sent, then send it (ctrl+r in the form)", "review", "review")
+            yield AnswerOption("y", "review what would be sent (ctrl+r in the form), then send it", "agree", "review")
+            yield AnswerOption("e", "edit the form", "edit", "edit")
         else:
-            yield AnswerOption("y", f"send exactly this to {self.origin.server}", "send", "send")
-            yield AnswerOption("e", "back to the form", "edit", "edit")
+            locked = not self._all_seen
+            yield AnswerOption("y", f"send this to {self.origin.server}", "agree", "send", locked)
+            yield AnswerOption("e", "edit the form", "edit", "edit")
         yield from self.refusals()
 
     # From the form to the review, and back.
@@ -157,25 +166,29 @@ class FormElicitationScreen(ServerQuestionScreen):
         self.add_class("-review")
         self._draw_review()
         self._show_warnings()
+        self._shown()  # a second y before the review could be read is no yes to it
+        self.call_after_refresh(self._fit)
         self.offer(at="e" if self._secrets() or self._message_asks_secret else "y")
         self.answers.focus()
 
-    def action_review(self) -> None:
-        """Validate the form, and show what would be sent."""
-        self._form.submit()
+    def action_agree(self) -> None:
+        """Validate the form and show what would be sent; from there, send it."""
+        if self._content is None:
+            self._form.submit()
+        else:
+            self._send(self._content)
 
     def action_edit(self) -> None:
         self._content = None
         self.remove_class("-review")
         self.hint("")
-        self.offer(at="s")
+        self.offer(at="y")
         self._show_warnings()
         self._form.focus_first()
 
-    def action_send(self) -> None:
+    def _send(self, content: dict[str, Any]) -> None:
         """Send what was reviewed; ask again if it looks like a secret."""
-        content = self._content
-        if content is None or not self._all_seen:
+        if not self._all_seen:
             self.app.bell()
         elif (secrets := self._secrets()) or (content and self._message_asks_secret):
             self._ask_again(content, secrets)
@@ -208,10 +221,6 @@ class FormElicitationScreen(ServerQuestionScreen):
             view.scroll_relative(y=direction * max(1, view.size.height - 1), animate=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "review":
-            return self._content is None and not self.typing
-        if action in ("send", "edit"):
-            return self._content is not None and not self.typing
         if action == "reveal":
             return self._content is not None and not self.typing and bool(self._secrets())
         return super().check_action(action, parameters)
@@ -224,7 +233,8 @@ class FormElicitationScreen(ServerQuestionScreen):
 
     def _update_hint(self) -> None:
         if self._content is not None:
-            self.hint("" if self._all_seen else "▼ more below: press space until the end, then it can be sent")
+            self.hint("" if self._all_seen else SCROLL_FIRST)
+            self.offer()
 
     def _secrets(self) -> list[str]:
         """The names of fields that look secret; in a review, of those that are filled in."""
@@ -235,9 +245,9 @@ class FormElicitationScreen(ServerQuestionScreen):
         names = ", ".join(show_name(name, 40) for name in self._secrets()[:5])
         lines = []
         if names:
-            lines.append(f"▲ {names} looks like a secret: no server may ask for one in a form")
+            lines.append(f"▲ {names} looks like a secret: servers may not ask for one in a form")
         elif self._message_asks_secret:
-            lines.append("▲ the message seems to ask for a secret: no server may ask for one in a form")
+            lines.append("▲ the message seems to ask for a secret: servers may not ask for one in a form")
         if self._note and self._content is not None:
             lines.append(f"▲ {show_line(self._note, 300)}")
         self._warning.update(Content("\n".join(lines)))
@@ -250,7 +260,7 @@ class FormElicitationScreen(ServerQuestionScreen):
         lines, _ = json_lines(content)
         self._review.load(lines)
         keys = " · v shows what is hidden" if self._secrets() else ""
-        title = f"This would be sent to {self.origin.server} ({len(content):,})"
+        title = f"Send this to {self.origin.server}? ({len(content):,})"
         self._review.border_title = Content(f"{title}{keys}")
         self.call_after_refresh(self._update_hint)
 
@@ -265,6 +275,6 @@ class FormElicitationScreen(ServerQuestionScreen):
         facts = [
             fact("to", self.origin.server),
             fact("looks secret", ", ".join(show_name(name, 40) for name in secrets) or doubt, "bold $text-error"),
-            fact("", "No server may ask for passwords, keys or codes in a form. What is sent cannot be taken back."),
+            fact("", "Servers may not ask for passwords, keys or codes in a form. You cannot take back what you send."),
         ]
         self.app.push_screen(AskScreen("Send what looks like a secret?", facts, "send it"), answered)

@@ -18,7 +18,7 @@ from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.origin import QuestionOrigin
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.messages import MuteToggled
-from mcphost.tui.kit.modal import KEYS, AnswerOption, AnswerOptions, QuestionDialog, ReadToEnd
+from mcphost.tui.kit.modal import KEYS, LATER, AnswerOption, AnswerOptions, QuestionDialog, ReadToEnd, in_one_line
 from mcphost.tui.kit.rows import RowList
 
 TALL: Final = 34
@@ -38,13 +38,13 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
     """The server's message."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("n", "decline", "decline", id="question.decline", tooltip="Tell the server no"),
-        Binding("x", "cancel", "cancel", id="question.cancel", tooltip="Tell the server neither yes nor no"),
+        Binding("n", "decline", "decline", id="question.decline", tooltip="Answer no"),
+        Binding("x", "cancel", "cancel", id="question.cancel", tooltip="Close the request without an answer"),
         Binding("M", "mute", "mute", id="question.mute", tooltip="Decline everything it asks until mcphost exits"),
-        Binding("p", "park", "later", id="question.park", tooltip="Leave it in the inbox; f2 lists it"),
+        Binding("p", "park", "later", id="question.park", tooltip="Decide later; f2 lists it"),
         Binding("space,pagedown", "page(1)", "scroll", id="question.down", show=False),
         Binding("pageup", "page(-1)", "scroll back", id="question.up", show=False),
-        Binding("escape", "back", "back", id="question.back", tooltip="To the answers, then out: it waits in f2"),
+        Binding("escape", "back", "back", id="question.back", tooltip="To the answers, then decide later"),
         KEYS,
     ]
 
@@ -92,12 +92,12 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
 
     def refusals(self) -> Iterator[AnswerOption]:
         """The answers that agree to nothing."""
-        yield AnswerOption("n", "decline: the server is told no", "decline", "decline")
-        yield AnswerOption("x", "cancel: the server is told neither yes nor no", "cancel", "cancel")
+        yield AnswerOption("n", "decline", "decline", "decline")
+        yield AnswerOption("x", "cancel (no answer)", "cancel", "cancel")
         yield AnswerOption(
-            "M", f"decline this and whatever else {self.origin.server} asks, until mcphost exits", "mute", "mute"
+            "M", f"mute {self.origin.server} until mcphost exits (declines everything it asks)", "mute", "mute"
         )
-        yield AnswerOption("p", "leave it in the inbox (f2)", "park", "later")
+        yield AnswerOption("p", LATER, "park", "later")
 
     # Layout.
 
@@ -148,7 +148,7 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
         """List the answers again."""
         options = list(self.options())
         self.answers.offer(options, at)
-        self._short.update(Content(self.BEFORE) + Content(" · ").join(map(_in_short, options)))
+        self._short.update(Content(self.BEFORE) + in_one_line(options))
 
     # Keys.
 
@@ -201,7 +201,3 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
         if self.waiting is not None:
             self.post_message(MuteToggled(self.waiting.question.server, True))
             self.dismiss(Answer(allow=False))
-
-
-def _in_short(option: AnswerOption) -> Content:
-    return Content.assemble((option.key, "bold $text-accent"), f" {option.short}")

@@ -22,7 +22,7 @@ from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.origin import QuestionOrigin
 from mcphost.tui.elicitation.server_question import LETTERS, ServerQuestionScreen
 from mcphost.tui.kit.facts_table import Fact, fact
-from mcphost.tui.kit.modal import AnswerOption
+from mcphost.tui.kit.modal import SCROLL_FIRST, AnswerOption
 
 LONG: Final = 300
 """Characters from which an address gets a warning: what matters may be far from its start."""
@@ -40,18 +40,18 @@ class UrlElicitationScreen(ServerQuestionScreen):
     """Asks to open a page, then shows the ``elicitation``, which is None until the page was opened."""
 
     HELP = (
-        "A server asks you to visit a page. mcphost never looks at it: it opens in your browser, once you said so.\n"
-        "Look at the host, in bold: that is who will see what you do there. The server learns only that you agreed.\n"
-        "Then: o opens it again, c copies its address, g says that you are done, x gives up. esc leaves it in f2."
+        "A server asks you to visit a page. It opens in your browser if you agree; mcphost does not read it.\n"
+        "Check the host, in bold: it sees what you do there. The server learns only that you agreed.\n"
+        "Then o opens it again, c copies its address, g says that you are done, x gives up, esc leaves it in f2."
     )
     WITHDRAWN = "no page was opened"
     LETTERS = LETTERS | {"agree", "copy", "reopen", "go_on", "message"}
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "agree", "open it", id="page-question.open", tooltip="Open the page in the browser"),
+        Binding("y", "agree", "open", id="page-question.open", tooltip="Open the page in the browser"),
         Binding("o", "reopen", "open again", id="page-question.reopen", tooltip="Open it in the browser once more"),
         Binding("c", "copy", "copy", id="page-question.copy", tooltip="Copy the address"),
-        Binding("g", "go_on", "done", id="page-question.done", tooltip="You are done there: go on"),
+        Binding("g", "go_on", "done", id="page-question.done", tooltip="Tell the server that you are done"),
         Binding("m", "message", "message", id="page-question.message", tooltip="Read all that the server says"),
     ]
 
@@ -122,15 +122,15 @@ class UrlElicitationScreen(ServerQuestionScreen):
         """The answers; after the page was opened, what can be done next."""
         host = self._host()
         if self.waiting is not None:
-            yield AnswerOption("y", f"open it in the browser, at {host}", "agree", "open")
+            yield AnswerOption("y", f"open {host} in the browser", "agree", "open", locked=not self.what.reached)
             yield from self.refusals()
-            yield AnswerOption("c", "copy the address, without an answer", "copy", "copy")
+            yield AnswerOption("c", "copy the address (no answer yet)", "copy", "copy")
         elif self.elicitation is not None and not self.elicitation.state.ended:
-            yield AnswerOption("g", f"done there: let {self.origin.server} go on", "go_on", "done")
+            yield AnswerOption("g", f"done: let {self.origin.server} continue", "go_on", "done")
             yield AnswerOption("o", "open it again", "reopen", "open again")
             yield AnswerOption("c", "copy the address", "copy", "copy")
-            yield AnswerOption("x", "give up: wait for it no longer", "cancel", "give up")
-            yield AnswerOption("p", "leave; it waits in the inbox (f2)", "park", "leave")
+            yield AnswerOption("x", "stop waiting for it", "cancel", "give up")
+            yield AnswerOption("p", "close; it stays in the inbox (f2)", "park", "leave")
         else:
             yield AnswerOption("c", "copy the address", "copy", "copy")
             yield AnswerOption("p", "close", "park", "close")
@@ -185,7 +185,8 @@ class UrlElicitationScreen(ServerQuestionScreen):
 
     def _check_end(self) -> None:
         unseen = self.waiting is not None and not self.what.reached
-        self.hint("▼ more below: press space until the end, then it can be opened" if unseen else "")
+        self.hint(SCROLL_FIRST if unseen else "")
+        self.offer()
 
     def _state_line(self) -> tuple[str, str, str]:
         if self.waiting is not None:
@@ -206,9 +207,9 @@ class UrlElicitationScreen(ServerQuestionScreen):
         address = self.question.address
         if address is not None:
             here = address.opens.startswith("http://")  # only on this machine, where an IP address is not suspicious
-            yield from ("It is a page of this machine, which some program here serves.",) if here else address.doubts
+            yield from ("This page is served by a program on this machine.",) if here else address.doubts
         if len(self.question.url) > LONG:
-            yield f"It is very long: {len(self.question.url):,} characters."
+            yield f"The address is very long: {len(self.question.url):,} characters."
 
     def _host_parts(self) -> Iterator[Any]:
         address = self.question.address

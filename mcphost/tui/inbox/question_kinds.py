@@ -37,6 +37,8 @@ class QuestionKind:
     """A description for the inbox; may hold foreign text."""
     mark: str = "?"
     """One cell before it in the inbox."""
+    asks: str = ""
+    """What the server asks for, as said in the top bar after its name."""
 
 
 def kind_of(question: Question) -> QuestionKind | None:
@@ -48,6 +50,13 @@ def words_of(question: Question) -> str:
     """A short description of the question; may hold foreign text."""
     kind = kind_of(question)
     return question.about if kind is None else kind.words(question)
+
+
+def asks_words(question: Question) -> str:
+    """Who asks for what, in one line; may hold foreign text."""
+    kind = kind_of(question)
+    asks = "" if kind is None or getattr(question, "review", False) else kind.asks
+    return f"{question.server} {asks}" if asks else f"{question.server}: {question.about}"
 
 
 # The screens are imported when they are needed, so that the first frame does not wait for them.
@@ -109,9 +118,9 @@ def _with_message(question: FormQuestion | UrlQuestion) -> str:
 KINDS: Final[Mapping[type, QuestionKind]] = {
     ToolCallQuestion: QuestionKind(_tool_call),
     SignInQuestion: QuestionKind(_sign_in, _sign_in_words, "▲"),
-    FormQuestion: QuestionKind(_form, _with_message),
-    UrlQuestion: QuestionKind(_page, _with_message),
-    RootsQuestion: QuestionKind(_folders),
-    SamplingQuestion: QuestionKind(_sampling),
+    FormQuestion: QuestionKind(_form, _with_message, asks="asks you to fill in a form"),
+    UrlQuestion: QuestionKind(_page, _with_message, asks="asks you to open a page"),
+    RootsQuestion: QuestionKind(_folders, asks="asks for its roots"),
+    SamplingQuestion: QuestionKind(_sampling, asks="asks for a model's answer"),
     ResultQuestion: QuestionKind(_result),
 }

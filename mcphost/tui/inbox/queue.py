@@ -13,7 +13,7 @@ from textual.message import Message
 from mcphost.host.consent.questions import Answer
 from mcphost.host.host import Host
 from mcphost.tui.bridge import OpenQuestion, QuestionsChanged, ScreenApprover
-from mcphost.tui.inbox.question_kinds import kind_of
+from mcphost.tui.inbox.question_kinds import asks_words, kind_of
 from mcphost.tui.inbox.screen import InboxRow, InboxScreen, RowKind, rows_of
 from mcphost.tui.kit.modal import QuestionDialog
 
@@ -58,7 +58,7 @@ class QuestionQueue:
     def oldest(self) -> str:
         """The oldest waiting question in a few words; foreign text."""
         oldest = next((each for each in self._approver.open.values() if each is not self._open_question), None)
-        return "" if oldest is None else f"{oldest.question.server}: {oldest.question.about}"
+        return "" if oldest is None else asks_words(oldest.question)
 
     @property
     def unseen(self) -> int:
@@ -78,10 +78,14 @@ class QuestionQueue:
         self.ask_next()
 
     def ask_next(self) -> None:
-        """Open the oldest question that was not parked, unless another screen is open."""
+        """Open the oldest question that was not parked, unless another screen is open.
+
+        What a server asks unprompted waits in the inbox until the user opens it.
+        """
         if not self._app.screen_stack or self._open_question is not None or self._taken_over_by(self._app.screen):
             return
-        if len(self._app.screen_stack) == 1 and (waiting := next(self._next(), None)) is not None:
+        due = (each for each in self._next() if not _unprompted(each))
+        if len(self._app.screen_stack) == 1 and (waiting := next(due, None)) is not None:
             if (wait := self._seconds_to_wait(waiting)) > 0:
                 self._ask_in(wait)
             else:
@@ -181,3 +185,9 @@ class QuestionQueue:
     def _ask_later(self) -> None:
         self._retry_pending = False
         self.ask_next()
+
+
+def _unprompted(waiting: OpenQuestion) -> bool:
+    """Does a server ask, and for no call?"""
+    question = waiting.question
+    return question.origin == question.server and getattr(question, "call", None) is None

@@ -70,7 +70,7 @@ def rows_of(host: Host, waiting: Iterable[OpenQuestion]) -> Iterator[InboxRow]:
     yield from _answers(host)
     for name in host.servers:
         if host.pending_requests.muted(name):
-            words = "all it asks is declined until mcphost exits"
+            words = "muted: declines everything it asks until mcphost exits"
             yield InboxRow(RowKind.MUTED, name, 0, "◌", words)
 
 
@@ -93,7 +93,8 @@ def _answers(host: Host) -> Iterator[InboxRow]:
 
 
 EMPTY: Final = (
-    "Nothing waits for you.\nWhat servers ask comes up by itself when you are idle; what you leave with p is kept here."
+    "Nothing waits for you.\nQuestions of your calls open at once. "
+    "What servers ask unprompted waits here, and what you put off with p."
 )
 NARROW: Final = 100
 """Columns below which the cause of a question is shown only below the list."""
@@ -103,16 +104,18 @@ class InboxScreen(ListScreen[InboxRow, InboxRow | None]):
     """Lists the rows that ``read`` returns; dismissed with the row to open."""
 
     HELP = (
-        "Every question that waits for you, oldest first; answer them in any order. enter opens one, n says no to it,\n"
-        "x neither yes nor no, N no to all of its server, M no to all that its server will ever ask in this run, and\n"
-        "on a server that is muted so: listen again. ◐ goes on: a page that was opened, an answer that you left.\n"
-        "While it waits for an answer no call times out; a page that a call needs at once has a time, which is told."
+        "Every question that waits for you, oldest first. enter opens one, n declines it, x cancels it (no answer),\n"
+        "N declines all of its server, M mutes its server until mcphost exits, or listens to it again. ◐ is under\n"
+        "way: a page that you opened, an answer that you left. Calls do not time out while a question waits; where\n"
+        "a page must be visited in time, the time stands beside it."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("n", "decline", "decline", id="inbox.decline", tooltip="Say no to this one"),
-        Binding("x", "cancel", "cancel", id="inbox.cancel", tooltip="Say neither yes nor no to this one"),
-        Binding("N", "decline_all", "decline all of it", id="inbox.all", tooltip="Say no to all of this server"),
+        Binding("n", "decline", "decline", id="inbox.decline", tooltip="Decline this one"),
+        Binding("x", "cancel", "cancel", id="inbox.cancel", tooltip="Close this one without an answer"),
+        Binding(
+            "N", "decline_all", "decline all", id="inbox.all", tooltip="Decline everything that this server has asked"
+        ),
         Binding("M", "mute", "mute", id="inbox.mute", tooltip="Decline all this server asks until exit, or listen"),
         Binding("escape,f2", "back", "back", id="inbox.back", tooltip="Close the inbox"),
         KEYS,

@@ -25,6 +25,12 @@ from mcphost.tui.kit.rows import Cell, RowList, columns
 
 Result = TypeVar("Result")
 
+LATER: Final = "decide later (inbox, f2)"
+"""What the key p does in every question."""
+
+SCROLL_FIRST: Final = "▼ scroll to the end (space) to enable y"
+"""Why the answers that agree are dimmed."""
+
 KEYS: Final = Binding(
     "question_mark,f1", "app.keys", "keys", id="modal.keys", tooltip="The keys that work here", show=False
 )
@@ -38,7 +44,7 @@ class Dialog(ErrorBoundary, ModalScreen[Result]):
     _shown_at = inf
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,p", "park", "leave it in the inbox", id="dialog.park", tooltip="Answer later; f2 lists it"),
+        Binding("escape,p", "park", "decide later", id="dialog.park", tooltip="Decide later; f2 lists it"),
         KEYS,
     ]
 
@@ -205,7 +211,7 @@ class ReadToEnd(VerticalScroll, can_focus=False):
 class AskScreen(Dialog[bool], inherit_bindings=False):
     """Shows ``facts``, which are safe to show; dismissed with True for yes. ``yes`` and ``no`` say what the keys do."""
 
-    HELP = "y is yes. n and esc are no: nothing is done."
+    HELP = "y does it. n and esc cancel: nothing is done."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "close(True)", "yes", id="ask.yes", tooltip="Do what the question says"),
@@ -213,7 +219,7 @@ class AskScreen(Dialog[bool], inherit_bindings=False):
         KEYS,
     ]
 
-    def __init__(self, title: str, facts: Sequence[Fact], yes: str, no: str = "do not", *, labels: int = 14) -> None:
+    def __init__(self, title: str, facts: Sequence[Fact], yes: str, no: str = "cancel", *, labels: int = 14) -> None:
         super().__init__()
         self._title, self._keys, self._facts = title, f"y {yes} · n {no}", FactsTable(facts, labels=labels)
 
@@ -236,6 +242,18 @@ class AnswerOption:
     action: str
     short: str = ""
     """One or two words, if all answers share one line."""
+    locked: bool = False
+    """Must something be read first? A locked answer is dimmed."""
+
+
+def in_one_line(options: Iterable[AnswerOption], default: str = "") -> Content:
+    """All answers in one line, the one with the key ``default`` marked."""
+    return Content(" · ").join(_in_short(option, default) for option in options)
+
+
+def _in_short(option: AnswerOption, default: str) -> Content:
+    mark = "▸" if option.key == default else ""
+    return Content.assemble((mark + option.key, _key_style(option)), (f" {option.short}", _style(option)))
 
 
 class AnswerOptions(RowList[AnswerOption]):
@@ -258,4 +276,12 @@ class AnswerOptions(RowList[AnswerOption]):
 
 
 def _row(option: AnswerOption, width: int) -> Content:
-    return columns(width, [Cell(option.key, "bold $text-accent", 3, 3), Cell(option.words)])
+    return columns(width, [Cell(option.key, _key_style(option), 3, 3), Cell(option.words, _style(option))])
+
+
+def _key_style(option: AnswerOption) -> str:
+    return "$foreground-muted" if option.locked else "bold $text-accent"
+
+
+def _style(option: AnswerOption) -> str:
+    return "$foreground-muted" if option.locked else ""

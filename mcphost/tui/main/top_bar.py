@@ -27,6 +27,10 @@ ORDER = (
 )
 
 
+LEAST_LEFT = 8
+"""Cells that are left of the servers' states where questions and calls need the room."""
+
+
 class TopBar(Widget):
     DEFAULT_CSS = """
     TopBar { height: 1; dock: top; background: $panel; padding: 0 1; }
@@ -37,7 +41,7 @@ class TopBar(Widget):
         self._left = Content("")
         self._middle = Content("")
         self._right = Content("")
-        self._oldest = Content("")
+        self._asked = Content("")
         self._warnings = 0
         self._run: Sequence[str] = ()
 
@@ -63,7 +67,7 @@ class TopBar(Widget):
         """
         self._left = Content("  ").join([Content.styled("mcphost", "bold $text-accent"), *_counts(servers)])
         self._middle = _waiting(questions)
-        self._oldest = Content.styled(f" {show_line(oldest, 60)}", "$text-warning")
+        self._asked = _waiting(questions, show_line(oldest, 60))
         self._right = _running(running) if running else _signing_in(signing_in)
         self._run = [show_line(words, 40) for words in run if words]
         self.refresh()
@@ -71,12 +75,12 @@ class TopBar(Widget):
     def render(self) -> Content:
         width = self.size.width - 2
         left, right = self._left + _warned(self._warnings), self._right
-        taken = left.cell_length + self._middle.cell_length + self._oldest.cell_length + right.cell_length
-        middle = self._middle + self._oldest if taken + 4 <= width else self._middle
+        taken = LEAST_LEFT + self._asked.cell_length + right.cell_length
+        middle = self._asked if taken + 2 <= width else self._middle
         if not right:
             right = _fitting(self._run, width - left.cell_length - middle.cell_length - 4)
         room = width - middle.cell_length - right.cell_length - 2
-        left = left.truncate(max(room, 8), ellipsis=True)  # the least important of the three
+        left = left.truncate(max(room, LEAST_LEFT), ellipsis=True)  # the least important of the three
         gap = max(width - left.cell_length - middle.cell_length - right.cell_length, 2)
         return Content.assemble(left, " " * (gap // 2), middle, " " * (gap - gap // 2), right)
 
@@ -99,10 +103,13 @@ def _counts(servers: Sequence[Connection]) -> Iterator[Content]:
             yield Content.assemble((mark, style), f" {counts[state]} {state.value}")
 
 
-def _waiting(count: int) -> Content:
+def _waiting(count: int, oldest: str = "") -> Content:
     if not count:
         return Content("")
-    return Content.styled(f" {count} waiting for you · f2 ", "bold $text-warning reverse")
+    words = f"{count} waiting for you"
+    if oldest:
+        words = oldest if count == 1 else f"{oldest} · {words}"
+    return Content.styled(f" {words} · f2 ", "bold $text-warning reverse")
 
 
 _WORDS = {

@@ -45,10 +45,10 @@ class RootsController:
                 screen.refresh_seen()
 
     def commands(self) -> Iterator[SystemCommand]:
-        about = "Choose them in a tree, for one server or for all"
-        yield SystemCommand("Folders for all servers", about, lambda: self.show(None))
+        about = "Choose the folders it may use, in a tree"
+        yield SystemCommand("Roots of all servers", about, lambda: self.show(None))
         for name in self._host.servers:
-            yield SystemCommand(f"Folders for {show_line(name, 60)}", about, lambda name=name: self.show(name))
+            yield SystemCommand(f"Roots of {show_line(name, 60)}", about, lambda name=name: self.show(name))
 
     async def _show(self, server: str | None) -> None:
         from mcphost.tui.roots.screen import RootsScreen

@@ -20,9 +20,10 @@ SHOWN = 30
 def root_facts(host: Host, server: str | None) -> Iterator[Fact]:
     """The roots of this server (None: of every server), and what it was told last."""
     folders = host.roots.offered(server)
-    who = "all see" if server is None else "sees now"
+    who = "shared now"
     if not folders:
-        yield fact(who, "no folder")
+        declined = server is not None and host.roots.declined(server)
+        yield fact(who, "none (you declined; sharing a folder changes that)" if declined else "none")
     for number, folder in enumerate(folders[:SHOWN]):
         yield Fact("" if number else who, folder_words(folder, server))
     if len(folders) > SHOWN:
@@ -41,7 +42,7 @@ def folder_words(folder: OfferedRoot, server: str | None) -> Content:
         (f" ({folder.source.value}{for_all})", "$foreground-muted"),
     ]
     if folder.problem:
-        parts.append((f" not told: it {folder.problem}", "$text-error"))
+        parts.append((f" not shared: it {folder.problem}", "$text-error"))
     elif folder.warning:
         parts.append((f" ▲ {folder.warning}", "$text-warning"))
     return Content.assemble(*parts)
@@ -52,4 +53,4 @@ def last_request_words(sent: SentRoots | None, now: float) -> str:
     if sent is None:
         return "never in this run"
     count = len(sent.roots)
-    return f"{age_text(now - sent.at)}: told of {'no folder' if not count else f'{count} folder' + 's' * (count > 1)}"
+    return f"{age_text(now - sent.at)}: got {'no folder' if not count else f'{count} folder' + 's' * (count > 1)}"

@@ -33,7 +33,7 @@ from mcphost.tui.consent.origin import QuestionOrigin, origin_of
 from mcphost.tui.elicitation.server_question import LETTERS, ServerQuestionScreen
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.messages import QuestionsDeclined
-from mcphost.tui.kit.modal import AnswerOption
+from mcphost.tui.kit.modal import LATER, AnswerOption
 from mcphost.tui.roots.facts import root_facts
 from mcphost.tui.roots.tree import FolderEntry, FolderTree, offered, short, top_above
 
@@ -48,20 +48,29 @@ class RootsScreen(ServerQuestionScreen):
     """Chooses the folders that ``server`` (None: every server) may know of; ``target`` is for whom they are marked."""
 
     HELP = (
-        "Which folders a server may know of. Nothing is shared by default; space marks, but only y or a shares.\n"
-        "A server is told where the folders are; what it does there is up to it. m goes to all servers and back.\n"
-        "Where several servers ask, Y and N answer all of them at once."
+        "The roots of a server: the folders it may use. space marks one; nothing is shared before y or a.\n"
+        "A root tells the server where a folder is. It does not confine the server to it. m lists more answers:\n"
+        "a remembers, t chooses for all servers. If several servers ask, Y and N answer all of them."
     )
     WITHDRAWN = "no folder was shared"
-    LETTERS = LETTERS | {"share", "share_all", "decline_all", "target", "go_to"}
+    LETTERS = LETTERS | {"share", "share_all", "decline_all", "target", "go_to", "more"}
     BEFORE = "space marks · "
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "share('session')", "share", id="folders.share", tooltip="Share what is marked in this run"),
-        Binding("a", "share('always')", "and remember", id="folders.always", tooltip="Share it in later runs as well"),
-        Binding("Y", "share_all", "share with all", id="folders.share-all", tooltip="Share it with all servers"),
-        Binding("N", "decline_all", "decline all", id="folders.decline-all", tooltip="No, to all servers that ask"),
-        Binding("m", "target", "one or all", id="folders.target", tooltip="For this server, or for all servers"),
+        Binding("y", "share('session')", "share", id="folders.share", tooltip="Share the marked folders until exit"),
+        Binding("a", "share('always')", "remember", id="folders.always", tooltip="Share them in later runs too"),
+        Binding(
+            "Y",
+            "share_all",
+            "share with all",
+            id="folders.share-all",
+            tooltip="Share the marked folders with all servers",
+        ),
+        Binding(
+            "N", "decline_all", "decline all", id="folders.decline-all", tooltip="Share none with all servers that ask"
+        ),
+        Binding("t", "target", "one or all", id="folders.target", tooltip="For this server, or for all servers"),
+        Binding("m", "more", "more answers", id="folders.more", tooltip="List more answers, or fewer"),
         Binding("slash", "go_to", "go to path", id="folders.path", tooltip="Type a path to go to"),
     ]
 
@@ -81,6 +90,8 @@ class RootsScreen(ServerQuestionScreen):
     }
     """
 
+    _more = False
+    """Are all answers listed?"""
     _others: tuple[OpenQuestion, ...] = ()
     """Other servers' questions for roots."""
     _sharing = _was_asked = False
@@ -112,8 +123,8 @@ class RootsScreen(ServerQuestionScreen):
 
     def heading(self) -> str:
         if self.waiting is not None:
-            return f"{self.origin.server} asks which folders it may know of"
-        return f"Folders that {self._target_name} may know of"
+            return f"{self.origin.server} asks for its roots (folders it may use)"
+        return f"Roots of {self._target_name} (folders it may use)"
 
     def asked_by(self) -> str:
         return "space marks · / go to a path · esc close" if self.waiting is None else super().asked_by()
@@ -132,7 +143,7 @@ class RootsScreen(ServerQuestionScreen):
     def on_mount(self) -> None:
         """Show the marks that were kept, and go to the working directory."""
         kept = None if self.waiting is None else self.waiting.drafts.get(DRAFT)
-        self._staged.update(kept or {})
+        self._staged.update(kept if kept is not None else self._suggestion())
         self._set_target(self.target)
         self.picker.reveal(self._here, go=not self.picker.folders.first)
         self.picker.focus()
@@ -162,6 +173,13 @@ class RootsScreen(ServerQuestionScreen):
 
     def _shared(self) -> tuple[OfferedRoot, ...]:
         return self._host.roots.offered(self.target)
+
+    def _suggestion(self) -> dict[str | None, set[Path]]:
+        """Mark the folder that is likely meant, if nothing is shared yet."""
+        suggested = next(iter(self.picker.folders.first), None)
+        if self.question is None or suggested is None or self._shared():
+            return {}
+        return {self.target: {suggested}}
 
     def refresh_seen(self) -> None:
         self._show_state()
@@ -255,7 +273,7 @@ class RootsScreen(ServerQuestionScreen):
     # Keys.
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action in ("decline", "cancel", "mute", "park"):
+        if action in ("decline", "cancel", "mute", "park", "more"):
             return self.waiting is not None and not self.typing
         if action in ("share_all", "decline_all"):
             return self.waiting is not None and bool(self._others) and not self.typing
@@ -270,7 +288,7 @@ class RootsScreen(ServerQuestionScreen):
         if real not in self.marked:
             _: Worker[None] = self.run_worker(partial(self._mark, event.entry), group="disk")
             return
-        self._problem = "" if self._is_own(real) else f"{short(real)} is shared with all servers: m goes there"
+        self._problem = "" if self._is_own(real) else f"{short(real)} is shared with all servers: t goes there"
         if self._is_own(real):
             self.marked.discard(real)
             self.picker.refresh_rows()
@@ -280,6 +298,11 @@ class RootsScreen(ServerQuestionScreen):
         """Choose for all servers, or for this one again."""
         self._staged[self.target] = set(self.marked)
         self._set_target(None if self.target is not None else self.server)
+
+    def action_more(self) -> None:
+        """List all answers, or the three that matter most."""
+        self._more = not self._more
+        self.offer()
 
     def action_go_to(self) -> None:
         self._path.add_class("-shown")
@@ -318,7 +341,6 @@ class RootsScreen(ServerQuestionScreen):
         """Decline for every server that asks for roots."""
         numbers = tuple(each.number for each in self._others)
         self.app.post_message(QuestionsDeclined(numbers))  # first, so that none of them opens
-        self.notify("None of the servers that asked is told of a folder.", markup=False)
         self.action_decline()
 
     def action_back(self) -> None:
@@ -335,29 +357,37 @@ class RootsScreen(ServerQuestionScreen):
         self.dismiss(None)
 
     def options(self) -> Iterator[AnswerOption]:
-        add, remove = self.changes
-        what = " and ".join([f"share {len(add)}"] * bool(add) + [f"take {len(remove)} back"] * bool(remove)) or "share"
-        marked = (
-            f"{what} with {self._target_name}" if add or remove else f"share what space marks with {self._target_name}"
-        )
-        yield AnswerOption("y", f"{marked}, until mcphost exits", "share('session')", what)
-        yield AnswerOption("a", f"{marked}, and remember it", "share('always')", "remember")
-        if self.server is not None:
-            other = "all servers" if self.target is not None else self.origin.server
-            short_of = "all" if self.target is not None else "one"
-            yield AnswerOption("m", f"choose for {other} instead", "target", f"for {short_of}")
+        """Three answers and more on demand; without a question, what can be changed."""
+        what = self._what()
+        yield AnswerOption("y", f"{what} with {self._target_name}, until mcphost exits", "share('session')", "share")
         if self.waiting is None:
+            yield from self._lasting(what)
             yield AnswerOption("esc", "close", "park", "close")
             return
+        yield AnswerOption("n", "share none (remembered; f on its server card changes it)", "decline", "share none")
+        yield AnswerOption("p", LATER, "park", "later")
+        if not self._more:
+            yield AnswerOption("m", "more…", "more", "more")
+            return
+        yield AnswerOption("m", "fewer", "more", "fewer")
+        yield from self._lasting(what)
         if self._others:
             count = len({each.question.server for each in self._others} | {self.server})
-            yield AnswerOption(
-                "Y", f"{what} with all servers, until mcphost exits; {count} ask", "share_all", "with all"
-            )
-            yield AnswerOption(
-                "N", f"decline for all {count} servers that ask for folders", "decline_all", "decline all"
-            )
-        yield from self.refusals()
+            yield AnswerOption("Y", f"{what} with all servers, until mcphost exits ({count} ask)", "share_all", "all")
+            yield AnswerOption("N", f"share none with the {count} servers that ask", "decline_all", "none for all")
+        yield from (option for option in self.refusals() if option.key in "xM")
+
+    def _what(self) -> str:
+        add, remove = self.changes
+        parts = [f"share the {'marked folder' if len(add) == 1 else f'{len(add)} marked folders'}"] * bool(add)
+        parts += [f"stop sharing {len(remove)}"] * bool(remove)
+        return " and ".join(parts) or "share the marked folders"
+
+    def _lasting(self, what: str) -> Iterator[AnswerOption]:
+        yield AnswerOption("a", f"{what} with {self._target_name}, and remember", "share('always')", "remember")
+        if self.server is not None:
+            other = "all servers" if self.target is not None else self.origin.server
+            yield AnswerOption("t", f"choose for {other} instead", "target", f"for {other}")
 
     # Sharing.
 
@@ -392,11 +422,11 @@ class RootsScreen(ServerQuestionScreen):
             problem = show(str(error), limit=400)
         else:
             done = [f"{len(add)} shared with {called}"] * bool(add)
-            done += [f"{len(remove)} taken back"] * bool(remove)
+            done += [f"{len(remove)} no longer shared"] * bool(remove)
             self.app.notify(f"{', '.join(done)}.", markup=False)
         if self.is_attached:
             self._finish_sharing(problem)
 
     def _nothing_marked(self) -> None:
-        self._problem = "nothing is marked that is not shared: space marks the folder under the cursor"
+        self._problem = "no folder is marked: space marks the one under the cursor"
         self._show_state()

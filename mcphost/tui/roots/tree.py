@@ -206,13 +206,13 @@ def _remark(entry: FolderEntry) -> str:
 
 def _listing_remark(listing: FolderListing | None, some: bool, hidden: bool) -> str:
     if listing is None:
-        return "reading …"
+        return "reading…"
     if listing.problem:
         return f"cannot be read: {listing.problem}"
     if listing.cut:
-        return f"there are more than the {len(listing.entries):,} that are listed: / goes to one by its path"
+        return f"only the first {len(listing.entries):,} are listed: / goes to a path"
     if not some:
-        return "no folders in it" + (" but hidden ones (.)" if listing.entries and not hidden else "")
+        return "no folders" + (" but hidden ones (.)" if listing.entries and not hidden else "")
     return ""
 
 
@@ -223,17 +223,17 @@ class FolderTree(RowList[FolderRow]):
     """A tree of folders below ``top``; ``first`` are listed above it, with a remark each."""
 
     HELP = (
-        "Folders. space marks one or takes the mark away; → opens one, ← closes it or goes to the one around it.\n"
-        "[x] marked  [·] in a marked one  [-] something in it is marked. A link is told with what it leads to.\n"
-        ". shows hidden folders, u goes up, / goes to a path you type."
+        "space marks a folder or unmarks it; → opens one, ← closes it or goes to its parent.\n"
+        "[x] marked  [·] inside a marked one  [-] contains a marked one. A link is shared as its target.\n"
+        ". shows hidden folders, u moves the top up, / goes to a path."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "mark", "mark", id="folders.toggle", tooltip="Mark this folder, or no longer"),
+        Binding("space", "mark", "mark", id="folders.toggle", tooltip="Mark this folder, or unmark it"),
         Binding("right,l", "expand", "open", id="folders.open", tooltip="Open this folder"),
-        Binding("left,h", "collapse", "close", id="folders.close", tooltip="Close it, or go to the one around it"),
-        Binding("full_stop", "hidden", "hidden", id="folders.hidden", tooltip="Show hidden folders, or not"),
-        Binding("u", "higher", "up", id="folders.up", tooltip="Let the tree begin one folder higher"),
+        Binding("left,h", "collapse", "close", id="folders.close", tooltip="Close it, or go to its parent"),
+        Binding("full_stop", "hidden", "hidden", id="folders.hidden", tooltip="Show hidden folders, or hide them"),
+        Binding("u", "higher", "up", id="folders.up", tooltip="Move the top of the tree one folder up"),
     ]
 
     @dataclass
@@ -366,5 +366,5 @@ def _row(row: FolderRow, width: int) -> Content:
     opener = "▾ " if row.is_open else "· " if entry.is_link or entry.problem else "▸ "
     style = "$foreground-muted" if entry.problem else ""
     text = Content.assemble(indent + opener, (row.mark.value, _STYLES.get(row.mark, "")), " ", (name, style))
-    remark = "in a marked one" if row.mark is Mark.WITHIN and not row.remark else row.remark
+    remark = "inside a marked one" if row.mark is Mark.WITHIN and not row.remark else row.remark
     return columns(width, [Cell(text, "", 16), Cell(remark, "$foreground-muted", 0, len(remark) + 1, "right")])

@@ -57,14 +57,14 @@ class PartView(BlockView):
 
     def _footnote(self) -> str:
         if self._rest:
-            return f"… {self._rest} — f reads all"
+            return f"… {self._rest} — f shows all"
         return ""
 
 
 class PartList(BlockList, inherit_bindings=False):
     """Parts, with notices of ours between them. All other letters are the screen's keys."""
 
-    HELP = "The arrows scroll, and go from block to block. a shows a text as it came, i draws pictures or names them."
+    HELP = "The arrows scroll and go from block to block. a shows the source of a text, i draws pictures or names them."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "scroll_up", "up", id="part.up", show=False, tooltip="Scroll, or to the block above"),
@@ -196,8 +196,8 @@ class PartEditor(Vertical):
         self._problem.display = bool(problem)
 
 
-NOT_EDITED = "A picture, a sound or what cannot be read is not edited here: x leaves it out."
-NOTHING_LEFT = "Something must be asked: this is all there is. d declines."
+NOT_EDITED = "Only text can be edited here: x leaves this block out."
+NOTHING_LEFT = "This is the only block of the prompt and cannot be left out. n declines."
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +307,7 @@ class SamplingBoard(Vertical):
             failure = failure_of_model(error)
             head = [Notice(failure.mark, failure.headline, failure.advice, failure.level)]
             head += [BlockView(quoted(quote.label, quote.text)) for quote in failure.quotes]
-        nothing = "" if self.blocks or error else "The answer is empty: e lets you write one."
+        nothing = "" if self.blocks or error else "The answer is empty: e writes one."
         at, fresh = self._answer_parts.place, PartList(list(answer_parts(self.blocks)), before=nothing, head=head)
         await self._replace(self._answer, fresh)
         self._answer_parts = fresh
@@ -351,7 +351,7 @@ class SamplingBoard(Vertical):
         if block is None or draft is None:
             return NOT_EDITED
         if len(draft.text) > EDITABLE:
-            return f"{size_text(len(draft.text))} are too long to be edited here: x leaves it out."
+            return f"{size_text(len(draft.text))} is too long to be edited here: x leaves it out."
         await self._begin(_Edited(self._on_request, place, block), draft, self._title(place))
         return ""
 
@@ -361,7 +361,7 @@ class SamplingBoard(Vertical):
         block = text_block("") if at is None else self.blocks[at]
         place = None if at is None else Place(0, at)
         draft = (draft_of(block) if typed is None else PartDraft(typed)) or PartDraft("")
-        await self._begin(_Edited(False, place, block), draft, "Your answer", "What the model would say …")
+        await self._begin(_Edited(False, place, block), draft, "Your answer", "What the model would say…")
 
     def leave_out(self) -> str:
         """Remove the current part; return why not, else ""."""
@@ -440,12 +440,12 @@ class SamplingBoard(Vertical):
 
 def _earlier(page: PartPage) -> str:
     if page.start:
-        return f"… {page.start} earlier blocks of the conversation: h shows them. All of them are sent to the model."
+        return f"… {page.start} earlier blocks: h shows them. The model gets all of them."
     return ""
 
 
 def _later(page: PartPage) -> str:
-    return f"… {page.later} later ones: h goes on towards the first, then to the last." if page.later else ""
+    return f"… {page.later} later blocks: h goes on to the first, then to the last." if page.later else ""
 
 
 WINDOW: Final = 20_000
@@ -469,7 +469,7 @@ class StreamView(TextView):
     def show_sampling(self, sampling: Sampling) -> None:
         """Show the answer so far; before it starts, the model's thoughts."""
         thinks = not sampling.text and bool(sampling.thought)
-        self.border_title = "What the model thinks: this is not sent" if thinks else "The answer, as it comes"
+        self.border_title = "The model's thoughts (not sent)" if thinks else "The answer so far"
         self.show_text(sampling.thought if thinks else sampling.text)
 
     @property

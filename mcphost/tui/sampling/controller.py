@@ -49,7 +49,7 @@ class SamplingController:
 
         usage, called = self._host.sampling.usage(server), show_line(server, 60)
         if not has_budget(usage):
-            self._app.notify(f"{called} has no budget that could be used up.", markup=False)
+            self._app.notify(f"{called} has no budget to raise.", markup=False)
             return
         settings = self._host.config.servers[server].sampling
         more = [f"{settings.budget_tokens:,} tokens"] if settings.budget_tokens is not None else []
@@ -65,7 +65,7 @@ class SamplingController:
                 self._host.sampling.raise_budget(server)
                 self._app.notify(f"{called} may go on: {usage_words(self._host.sampling.usage(server))}.", markup=False)
 
-        self._app.push_screen(AskScreen(f"Raise what {called} may use?", facts, "raise it"), answered)
+        self._app.push_screen(AskScreen(f"Raise the budget of {called}?", facts, "raise it"), answered)
 
     def commands(self) -> Iterator[SystemCommand]:
         for number, sampling in self._host.sampling.all.items():

@@ -28,14 +28,14 @@ class ModelScreen(PickScreen[AvailableModel, str]):
     """Lists ``models``; dismissed with the name of the chosen entry. ``current`` would answer now."""
 
     HELP = (
-        "The language models of [models] in the configuration, and you. The figures are yours, 0 to 1: how cheap, how\n"
-        "fast and how clever each is; servers say how much each of these matters. enter chooses, esc goes back."
+        "The language models of [models] in the configuration, and you. The figures are your ratings, 0 to 1: cost,\n"
+        "speed, intelligence; servers say how much each matters to them. enter chooses, esc goes back."
     )
 
     def __init__(self, models: Sequence[AvailableModel], current: str, config: Path | None, words: str) -> None:
         entries = [model.entry for model in models]
         at = entries.index(current) if current in entries else 0
-        super().__init__("Which model shall answer?", words, models, at=at)
+        super().__init__("Choose the model that answers", words, models, at=at)
         self._current, self._config = current, config
         self._none = all(model.by_hand for model in models)
 
@@ -69,17 +69,17 @@ class ModelScreen(PickScreen[AvailableModel, str]):
 
 TOKENS: Final = "max tokens"
 TEMPERATURE: Final = "temperature"
-STOPS: Final = "stops at"
+STOPS: Final = "stop sequences"
 TOOLS: Final = "tools"
 
 
 class LimitsScreen(FramedScreen[SamplingEdit | None]):
     """Dismissed with the changes, or None."""
 
-    HELP = "How far the model may go with its answer. ctrl+r takes it over, esc leaves it as it was."
+    HELP = "Limits of the model's answer. ctrl+r keeps the changes, esc drops them."
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "leave as it was", id="limits.back", tooltip="Close without a change"),
+        Binding("escape", "back", "drop changes", id="limits.back", tooltip="Close without changes"),
     ]
 
     DEFAULT_CSS = """
@@ -92,10 +92,10 @@ class LimitsScreen(FramedScreen[SamplingEdit | None]):
     def __init__(self, sampling: Sampling) -> None:
         super().__init__()
         self._sampling = sampling
-        self._form = SchemaForm(submit_label="take over")
+        self._form = SchemaForm(submit_label="keep changes")
 
     def compose(self) -> ComposeResult:
-        with self.framed("Limits of the answer", "ctrl+r take over · esc leave as it was"):
+        with self.framed("Limits of the answer", "ctrl+r keep changes · esc drop them"):
             yield self._form
 
     async def on_mount(self) -> None:
@@ -113,7 +113,7 @@ def schema(sampling: Sampling) -> dict[str, Any]:
     most = max(1, sampling.asked.max_tokens)
     properties: dict[str, Any] = {
         TOKENS: {"type": "integer", "minimum": 1, "maximum": most},
-        TEMPERATURE: {"type": "number", "minimum": 0, "description": "empty: the model's own"},
+        TEMPERATURE: {"type": "number", "minimum": 0, "description": "empty: the model's default"},
         STOPS: {"type": "array", "items": {"type": "string"}},
     }
     if sampling.request.tools:
@@ -146,10 +146,10 @@ def edit_of(sampling: Sampling, arguments: dict[str, Any]) -> SamplingEdit:
 class RefusalScreen(LineScreen[str | None]):
     """Asks for a reason; dismissed with the text for ``server`` (safe to show), or with None: not refused."""
 
-    HELP = "Say why, if you like: whoever asked gets these words with your no. enter refuses, esc goes back."
+    HELP = "Say why, if you like: whoever asked gets this text with your no. enter declines, esc goes back."
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "back", id="words.back", tooltip="Go back without refusing"),
+        Binding("escape", "back", "back", id="words.back", tooltip="Go back without declining"),
     ]
 
     DEFAULT_CSS = """
@@ -160,8 +160,8 @@ class RefusalScreen(LineScreen[str | None]):
     """
 
     def __init__(self, server: str) -> None:
-        line = Input(placeholder="nothing but no", compact=True, max_length=1000)
-        super().__init__(f"Refuse · what shall {server} be told?", "enter refuse · esc back", line)
+        line = Input(placeholder="no reason", compact=True, max_length=1000)
+        super().__init__(f"Decline · reason for {server}", "enter decline · esc back", line)
 
     async def submit(self, text: str) -> None:
         self.dismiss(text.strip())

@@ -72,14 +72,15 @@ def request_facts(sampling: Sampling, context: RequestContext) -> Iterator[Fact]
     """What would be asked."""
     yield from _model(sampling)
     if context.no_model:
-        yield fact("", "m shows what to write into the configuration to have a model answer instead")
+        yield fact("", "m shows how to configure a model that answers instead")
     yield from _estimate(sampling)
     yield from _used(context.usage)
     yield from _context(sampling)
     yield from _tools(sampling)
     yield from _limits(sampling)
     if not sampling.model.by_hand:
-        yield fact("it is", f"{qualities(sampling.model)} · {price_words(sampling.model)}")
+        yield fact("your ratings", qualities(sampling.model))
+        yield fact("price", price_words(sampling.model))
     yield from _preferences(sampling)
     yield fact("asked", " · ".join(filter(None, (context.origin.cause, context.age))))
     if context.origin.identity:
@@ -102,19 +103,17 @@ def answer_facts(sampling: Sampling, context: RequestContext) -> Iterator[Fact]:
     if context.origin.identity:
         yield fact("goes to", f"{context.origin.server}  ({context.origin.identity})")
     if sampling.edited:
-        yield fact("request", "changed by you before it was asked")
+        yield fact("prompt", "edited by you")
 
 
 def setup_facts(config: Path | None) -> Iterator[Fact]:
     """How to configure a model."""
     where = "mcphost.toml" if config is None else show_line(str(config), 200)
     yield Fact("", Content(""), wide=True)
-    yield fact(
-        "no model", f"is configured, so you write the answer: that works at once. To have one answer, add to {where}:"
-    )
+    yield fact("no model", f"is configured, so you write the answer. To let a model answer, add to {where}:")
     yield Fact("", Content.styled(EXAMPLE, "$text-accent"), wide=True, mark="  ")
     yield fact(
-        "", 'or provider = "ollama", or "openai" with base_url, for one on this machine; ctrl+l reads the file again'
+        "", 'or provider = "ollama", or "openai" with base_url, for a model on this machine; ctrl+l reloads the file'
     )
 
 
@@ -140,10 +139,10 @@ def qualities(model: AvailableModel) -> str:
 def price_words(model: AvailableModel) -> str:
     """The price of a million tokens, in and out."""
     if model.by_hand:
-        return "costs nothing"
-    return (
-        "price not known" if model.price is None else f"{model.price.input:g} in, {model.price.output:g} out a million"
-    )
+        return "free"
+    if model.price is None:
+        return "no price configured"
+    return f"{model.price.input:g} in, {model.price.output:g} out per M tokens"
 
 
 # Sections.
@@ -159,9 +158,9 @@ def _model(sampling: Sampling) -> Iterator[Fact]:
 def _estimate(sampling: Sampling) -> Iterator[Fact]:
     guess, by_hand = sampling.estimate, sampling.model.by_hand
     media = f" and {guess.media} picture{'s' * (guess.media > 1)} or sounds, not counted" if guess.media else ""
-    cost = "cost not known" if guess.cost is None else f"at most {money(guess.cost)} by your prices"
-    tokens = f"about {guess.input_tokens:,} tokens{media}, and up to {guess.most_tokens:,} for the answer"
-    yield fact("takes", tokens if by_hand else f"{tokens}; {cost}")
+    cost = "cost unknown" if guess.cost is None else f"at most {money(guess.cost)} by your prices"
+    tokens = f"about {guess.input_tokens:,} tokens{media}, up to {guess.most_tokens:,} more for the answer"
+    yield fact("size", tokens if by_hand else f"{tokens}; {cost}")
 
 
 def _used(usage: SamplingUsage) -> Iterator[Fact]:
@@ -173,11 +172,11 @@ def _used(usage: SamplingUsage) -> Iterator[Fact]:
 def _limits(sampling: Sampling) -> Iterator[Fact]:
     request = sampling.request
     requested = sampling.asked.max_tokens
-    more = f" (the server wants {requested:,})" if requested != request.max_tokens else ""
+    more = f" (the server asked for {requested:,})" if requested != request.max_tokens else ""
     yield fact("max tokens", f"{request.max_tokens:,}{more}")
-    yield fact("temperature", "the model's own" if request.temperature is None else f"{request.temperature:g}")
+    yield fact("temperature", "the model's default" if request.temperature is None else f"{request.temperature:g}")
     if request.stop:
-        yield fact("stops at", _quoted(request.stop))
+        yield fact("stop at", _quoted(request.stop))
     if request.metadata:
         yield fact("metadata", show_line(" ".join(json_lines(dict(request.metadata), LISTED)[0]), 300))
 
@@ -196,30 +195,30 @@ def _context(sampling: Sampling) -> Iterator[Fact]:
     for number, note in enumerate(sampling.notes):
         yield fact("" if number else "differs", show_line(note, 300), "$text-warning")
     if sampling.context_added:
-        yield fact("context", "what this server said before stands in the system prompt; of other servers nothing")
+        yield fact("context", "the system prompt holds what this server sent before, nothing of other servers")
     elif sampling.context:
         yield fact(
-            "context", f"c adds what this server said before, {len(sampling.context):,} characters; of others nothing"
+            "context", f"c adds what this server sent before, {len(sampling.context):,} characters; nothing of others"
         )
 
 
 def _preferences(sampling: Sampling) -> Iterator[Fact]:
     words = preference_words(sampling.asked.preferences)
-    yield fact("it prefers", words or "no model over another")
+    yield fact("server prefers", words or "no preference")
 
 
 def preference_words(preferences: ModelPreferences) -> str:
     """The server's preferences for a model."""
-    weights = (("cheap", preferences.cost), ("fast", preferences.speed), ("clever", preferences.intelligence))
+    weights = (("cheap", preferences.cost), ("fast", preferences.speed), ("intelligent", preferences.intelligence))
     parts = [f"{word} {weight:g}" for word, weight in weights if weight is not None]
     return " · ".join(([f"a model like {_quoted(preferences.hints)}"] if preferences.hints else []) + parts)
 
 
 def _took(sampling: Sampling, seconds: float | None) -> Iterator[str]:
-    usage, none = sampling.usage, "not told"
+    usage, none = sampling.usage, "not reported"
     counts = [none if count is None else f"{count:,}" for count in (usage.input_tokens, usage.output_tokens)]
     yield f"tokens {none}" if counts == [none, none] else f"{counts[0]} tokens in, {counts[1]} out"
-    yield "cost not known" if sampling.cost is None else f"{money(sampling.cost)} by your prices"
+    yield "cost unknown" if sampling.cost is None else f"{money(sampling.cost)} by your prices"
     if seconds is not None:
         yield duration_text(seconds)
     if sampling.attempts > 1:
@@ -230,15 +229,15 @@ def _ended(sampling: Sampling) -> str:
     if sampling.stopped:
         return "stopped by you"
     if sampling.error is not None:
-        return "it broke off" if sampling.blocks else "without an answer"
+        return "broke off" if sampling.blocks else "without an answer"
     meaning = {
-        "endTurn": "by itself",
-        "maxTokens": "at the most tokens: it may be cut off",
-        "stopSequence": "at a text that stops it",
+        "endTurn": "at its end",
+        "maxTokens": "at max tokens: it may be cut off",
+        "stopSequence": "at a stop sequence",
         "contentFilter": "by a content filter: it may be cut off",
-        "toolUse": "it wants tools to be called",
+        "toolUse": "with tool calls",
     }
-    return meaning.get(sampling.stop_reason or "", show_line(sampling.stop_reason or "not told", 60))
+    return meaning.get(sampling.stop_reason or "", show_line(sampling.stop_reason or "not reported", 60))
 
 
 def _quoted(texts: Sequence[str]) -> str:

@@ -69,32 +69,32 @@ class SamplingScreen(QuestionDialog):
     """Shows ``sampling``; call `refresh_sampling` when it changed. ``waiting`` is its open question."""
 
     HELP = (
-        "A server wants a language model to be asked, on your account. First you see what it would be asked, and can\n"
-        "change all of it; no model is asked before you agree. Then the answer comes, and is yours to read, change,\n"
-        "ask for again or refuse; the server gets nothing before you send it, and never learns why there is none.\n"
-        "With manual you are the model. esc leaves: what was asked of you waits in the inbox, an answer goes on coming."
+        "A server asks for a language model's answer (sampling), on your account. First you see the prompt and can\n"
+        "edit it; no model is asked before you agree. Then you read the answer, edit it, ask again or decline; the\n"
+        "server gets nothing before you send it, and is not told why it gets nothing.\n"
+        "With manual you write the answer. esc leaves: the question waits in the inbox, a running answer continues."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y,enter", "agree", "agree", id="sampling.agree", tooltip="Ask the model; send the answer"),
-        Binding("e", "edit", "edit", id="sampling.edit", tooltip="Change the block that is marked, or write one"),
-        Binding("ctrl+r,ctrl+enter", "take", "take over", id="sampling.take", tooltip="Take over what was typed"),
-        Binding("x", "drop", "leave out", id="sampling.drop", tooltip="Stop the answer; leave out what is marked"),
+        Binding("y", "agree", "agree", id="sampling.agree", tooltip="Ask the model; send the answer"),
+        Binding("e", "edit", "edit", id="sampling.edit", tooltip="Edit the marked block, or write one"),
+        Binding("ctrl+r,ctrl+enter", "take", "keep changes", id="sampling.take", tooltip="Keep what you typed"),
+        Binding("x", "drop", "leave out", id="sampling.drop", tooltip="Stop the answer; leave out the marked block"),
         Binding("m", "model", "model", id="sampling.model", tooltip="Choose who answers: a model, or you"),
         Binding("l", "limits", "limits", id="sampling.limits", tooltip="Max tokens, temperature, stops, tools"),
-        Binding("c", "context", "add context", id="sampling.context", tooltip="Add what this server said before"),
+        Binding("c", "context", "add context", id="sampling.context", tooltip="Add what this server sent before"),
         Binding("h", "history", "history", id="sampling.history", tooltip="Earlier blocks of the conversation"),
         Binding("r", "again", "ask again", id="sampling.again", tooltip="Ask the model once more"),
-        Binding("t", "question", "question", id="sampling.question", tooltip="What was asked, or the answer"),
-        Binding("f", "full", "in full", id="sampling.full", tooltip="Read the block that is marked in full"),
-        Binding("w", "save", "save", id="sampling.save", tooltip="Save the block that is marked in a file", show=False),
+        Binding("q", "question", "prompt/answer", id="sampling.question", tooltip="Show the prompt, or the answer"),
+        Binding("f", "full", "in full", id="sampling.full", tooltip="Read the marked block in full"),
+        Binding("w", "save", "save", id="sampling.save", tooltip="Save the marked block to a file", show=False),
         Binding("v", "json", "JSON", id="sampling.json", tooltip="What would be asked, or sent, as JSON"),
-        Binding("d", "decline_with", "refuse", id="sampling.refuse", tooltip="Refuse, with words if you like"),
-        Binding("n", "decline", "refuse at once", id="sampling.decline", tooltip="Refuse without words", show=False),
-        Binding("M", "mute", "mute", id="sampling.mute", tooltip="Decline all it asks until mcphost exits"),
-        Binding("b", "budget", "budget", id="sampling.budget", tooltip="Let the server use more; asks how much"),
-        Binding("p", "park", "later", id="sampling.park", tooltip="Leave it in the inbox; f2 lists it"),
-        Binding("escape", "back", "back", id="sampling.back", tooltip="Out of the box, or leave it in the inbox"),
+        Binding("n", "decline", "decline", id="sampling.decline", tooltip="Decline: nothing is sent"),
+        Binding("t", "decline_with", "decline, say why", id="sampling.refuse", tooltip="Decline, and tell it why"),
+        Binding("M", "mute", "mute", id="sampling.mute", tooltip="Decline everything it asks until mcphost exits"),
+        Binding("b", "budget", "budget", id="sampling.budget", tooltip="Raise what the server may use; asks first"),
+        Binding("p", "park", "later", id="sampling.park", tooltip="Decide later; f2 lists it"),
+        Binding("escape", "back", "back", id="sampling.back", tooltip="Out of the editor, or decide later"),
     ]
 
     DEFAULT_CSS = """
@@ -446,9 +446,9 @@ class SamplingScreen(QuestionDialog):
             session = None if connection is None else connection.session
             version = None if session is None else session.revision.version
             value = result_object(preview(self.sampling, self._reply()), version)
-            title = f"What {self._origin.server} would get"
+            title = f"{self._origin.server} would get this"
         else:
-            value, title = request_object(self.sampling), "What the model is asked, in the protocol's words"
+            value, title = request_object(self.sampling), "The request as JSON"
         self.app.push_screen(ReaderScreen(title, json_text(value), is_json=True))
 
     def _warn(self, problem: str) -> None:

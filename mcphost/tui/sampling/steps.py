@@ -106,35 +106,42 @@ def keys(sampling: Sampling, state: SamplingScreenState) -> tuple[tuple[str, str
 
 def _editing_keys(state: SamplingScreenState) -> Iterator[tuple[str, str]]:
     if state.writing:
-        yield "ctrl+r", "done: see what would be sent"
-        yield "esc", "to the keys, it is kept"
+        yield "ctrl+r", "review what would be sent"
+        yield "esc", "to the keys (your text is kept)"
     else:
-        yield "ctrl+r", "take over"
-        yield "esc", "leave as it was"
+        yield "ctrl+r", "keep changes"
+        yield "esc", "drop changes"
 
 
 def _keys(sampling: Sampling, state: SamplingScreenState) -> Iterator[tuple[str, str]]:
+    """The answers first, in the order of every question."""
+    asking, reviewing = state.step is SamplingStep.ASKING, state.step is SamplingStep.REVIEWING
+    if asking:
+        yield "y", "write the answer" if sampling.model.by_hand else f"ask {show_line(sampling.model.entry, 24)}"
+    elif reviewing and state.sendable and not state.question:
+        yield "y", "send it"
+    if asking or reviewing:
+        yield "e", "edit" if state.on_request or state.sendable else "write the answer"
+    if state.step is not SamplingStep.BETWEEN:
+        yield "n", "decline"
+        yield "t", "and say why"
+    if asking or reviewing:
+        yield "p", "later"
+    else:
+        yield "esc", "leave (it continues)"
     if state.below:
         yield "space", "▼ more below"
     if state.cut:
         yield "f", "read all"
-    if state.step is SamplingStep.ASKING:
-        by_hand = sampling.model.by_hand
-        yield "enter", "write the answer" if by_hand else f"ask {show_line(sampling.model.entry, 24)}"
     yield from _request_keys(state) if state.on_request else _answer_keys(sampling, state)
-    yield "d", "refuse" if state.step is not SamplingStep.ASKING else "decline"
-    if state.step in (SamplingStep.ASKING, SamplingStep.REVIEWING):
-        yield "p", "later"
+    if asking or reviewing:
         yield "v", "JSON"
-    else:
-        yield "esc", "leave, it goes on"
     if state.budget and state.step is not SamplingStep.STREAMING:
         yield "b", "budget"
     yield "?", "all keys"
 
 
 def _request_keys(state: SamplingScreenState) -> Iterator[tuple[str, str]]:
-    yield "e", "edit"
     yield "m", "model"
     yield "l", "limits"
     if state.folded:
@@ -143,20 +150,17 @@ def _request_keys(state: SamplingScreenState) -> Iterator[tuple[str, str]]:
         yield "c", "add context"
     if state.question:
         yield "r", "ask again"
-        yield "t", "the answer"
+        yield "q", "the answer"
 
 
 def _answer_keys(sampling: Sampling, state: SamplingScreenState) -> Iterator[tuple[str, str]]:
     if state.step is SamplingStep.STREAMING:
-        yield "x", "stop, keep what came"
+        yield "x", "stop, keep this much"
     if state.step is SamplingStep.REVIEWING:
-        if state.sendable and not state.question:
-            yield "enter", "send it"
-        yield "e", "edit" if state.sendable else "write it yourself"
         if not sampling.model.by_hand:
             yield "r", "ask again" if sampling.error is None else "try again"
         yield "m", "other model"
-    yield "t", "the answer" if state.question else "the question"
+    yield "q", "the answer" if state.question else "the prompt"
 
 
 def state_line(
@@ -170,10 +174,12 @@ def state_line(
     if state.step is SamplingStep.STREAMING:
         return Content.styled(f"◐ {_streaming(sampling, name, seconds, retry_seconds)}", "$text-warning")
     if state.step is SamplingStep.BETWEEN:
-        return Content.styled("◐ one moment …", "$text-warning")
+        return Content.styled("◐ one moment…", "$text-warning")
     if state.step is SamplingStep.ASKING:
         words = (
-            "You are the model: will you write an answer?" if sampling.model.by_hand else f"May {name} be asked this?"
+            "You are the model: write an answer to this prompt?"
+            if sampling.model.by_hand
+            else f"Send this prompt to {name}?"
         )
         return Content.assemble(
             ("? ", "bold $text-warning"), (words, "bold"), (f"  asked {cause}", "$foreground-muted")
@@ -191,7 +197,7 @@ def _streaming(sampling: Sampling, name: str, seconds: float | None, retry_secon
         count = f"{tokens:,} tokens" if tokens else f"about {len(sampling.text) // 4:,} tokens"
         return f"{name} is answering · {count}{took}"
     if sampling.thought:
-        return f"{name} is thinking · {len(sampling.thought):,} characters, which are not sent{took}"
+        return f"{name} is thinking · {len(sampling.thought):,} characters (not sent){took}"
     return f"{name} was asked{took}"
 
 
@@ -202,29 +208,31 @@ def _reviewing(sampling: Sampling, state: SamplingScreenState, name: str) -> str
     if not state.sendable:
         return f"Nothing to send to {server} yet" if sampling.error is None else f"{name} gave no answer"
     if sampling.error is not None:
-        return f"{name} gave no whole answer: shall this be sent to {server}?"
-    return f"{'You stopped it: shall' if sampling.stopped else 'Shall'} this be sent to {server}?"
+        return f"The answer of {name} broke off. Send this much to {server}?"
+    return (
+        f"You stopped the answer. Send this much to {server}?" if sampling.stopped else f"Send this answer to {server}?"
+    )
 
 
 _HEADLINES: Final[tuple[tuple[type[McphostError], str], ...]] = (
     (ModelUnreachable, "The model could not be reached"),
-    (ModelKeyRefused, "The key of the model is missing, or was not accepted"),
-    (ModelOverloaded, "The model has no room now"),
+    (ModelKeyRefused, "The model's API key is missing or was not accepted"),
+    (ModelOverloaded, "The model is overloaded"),
     (ModelAnswerCut, "The answer broke off"),
-    (ModelAnswerMalformed, "What came cannot be sent as an answer"),
-    (ModelRefused, "The model did not take the request"),
-    (ConfigError, "The entry of the model cannot be used"),
+    (ModelAnswerMalformed, "The model's answer cannot be used"),
+    (ModelRefused, "The model rejected the request"),
+    (ConfigError, "The model's configuration cannot be used"),
 )
 
 
 def failure_of_model(error: McphostError) -> Failure:
     headline = next((words for kind, words in _HEADLINES if isinstance(error, kind)), "The model gave no answer")
-    again = "It would go the same way another time: correct it first." if error.lasting else "r tries again."
-    advice = f"{again} m asks another model, e lets you write the answer, d refuses. {_NOT_TOLD}"
+    again = "It would fail again: correct the cause first." if error.lasting else "r tries again."
+    advice = f"{again} m asks another model, e writes the answer, n declines. {_NOT_TOLD}"
     return Failure("✖", headline, advice, quotes=(Quote("what happened", str(error)),))
 
 
-_NOT_TOLD: Final = "The server is not told of it."
+_NOT_TOLD: Final = "The server is not told about it."
 
 
 def ended_words(sampling: Sampling) -> tuple[str, Severity]:
@@ -233,13 +241,13 @@ def ended_words(sampling: Sampling) -> tuple[str, Severity]:
     match sampling.state:
         case SamplingState.SENT:
             by = show_line(sampling.result.model if sampling.result else sampling.answered_by, 60)
-            return f"Sent to {server}, as an answer of {by}.", "information"
+            return f"Sent to {server} as the answer of {by}.", "information"
         case SamplingState.WITHDRAWN:
-            return f"{server} took its request for a model's answer back: nothing was sent.", "warning"
+            return f"{server} withdrew its sampling request: nothing was sent.", "warning"
         case SamplingState.FAILED:
-            return f"{server} got no answer of a model: {show_line(str(sampling.error), 300)}", "error"
+            return f"{server} got no model's answer: {show_line(str(sampling.error), 300)}", "error"
     why = f" ({show_line(sampling.refusal, 200)})" if sampling.refusal else ""
-    return f"Refused: {server} was told that you say no{why}. Nothing else was sent.", "information"
+    return f"Declined: {server} was told no{why}. Nothing else was sent.", "information"
 
 
 class SamplingClock:

@@ -172,7 +172,7 @@ class ServerCard(VerticalScroll):
         Binding("S", "sign_in", "sign in", id="card.sign-in", tooltip="Sign in to this server, or see how it goes"),
         Binding("S", "sign_out", "sign out", id="card.sign-out", tooltip="Forget its tokens; asks first"),
         Binding("F", "forget", "forget", id="card.forget", tooltip="Forget everything about this server; asks first"),
-        Binding("f", "folders", "folders", id="card.folders", tooltip="Choose which folders it may know of"),
+        Binding("f", "folders", "folders", id="card.folders", tooltip="Choose its roots (folders it may use)"),
         Binding(
             "M", "mute", "mute", id="card.mute", tooltip="Decline all it asks until mcphost exits, or listen again"
         ),

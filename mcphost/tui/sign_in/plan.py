@@ -18,7 +18,7 @@ from mcphost.auth.ports import ClientOrigin, SignInConsent, SignInPlan
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.host_names import HostName, host_in, warnings_of
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
-from mcphost.tui.kit.modal import AnswerOption, AnswerOptions, ReadToEnd
+from mcphost.tui.kit.modal import LATER, SCROLL_FIRST, AnswerOption, AnswerOptions, ReadToEnd
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
 LONG = 2000
@@ -70,7 +70,7 @@ def _client(plan: SignInPlan) -> Iterator[Fact]:
     if plan.client_id:
         words = f"{show_line(plan.client_id, 200)}, {words}"
     elif plan.client is ClientOrigin.ASKED:
-        words = "a client id, to be entered below: this place registers nobody by itself"
+        words = "a client id that you enter below: this server does not register clients"
     yield fact("mcphost is", words)
 
 
@@ -93,10 +93,10 @@ class Scope:
 class ScopeList(RowList[Scope]):
     """Check boxes; ``chosen`` are the checked scopes."""
 
-    HELP = "What will be asked for. space takes one away or puts it back; enter goes on to the answers."
+    HELP = "The scopes to ask for. space removes one or puts it back; enter goes to the answers."
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "ask_or_not", "ask for it or not", id="scopes.toggle", tooltip="Take it away, or put it back"),
+        Binding("space", "ask_or_not", "ask for it or not", id="scopes.toggle", tooltip="Remove it, or put it back"),
     ]
 
     class Toggled(Message):
@@ -194,14 +194,16 @@ class AgreePanel(Vertical):
     def on_mount(self) -> None:
         """Select the safe answer if care is needed."""
         careful = bool(warnings(self.plan)) or self.plan.obtained
-        self.answers.offer(_answers(self.plan), at="n" if careful else "y")
+        self.answers.offer(_answers(self.plan, locked=True), at="n" if careful else "y")
         (self._client_id if self.asks_for_client else self.answers).focus()
         self._count()
         self.call_after_refresh(self._update_hint)
 
     def on_resize(self) -> None:
         """Limit the facts and the scopes, so that the answers stay on screen."""
-        fixed = 4 + 1 + 1 + 2 * self.asks_for_client  # the answers, the scopes' line, the hint, the fields
+        fixed = (
+            4 + bool(self.plan.scopes) + 1 + 1 + 2 * self.asks_for_client
+        )  # the answers, the scopes' line, the hint, the fields
         rows = min(len(self.plan.scopes), max(2, (self.size.height - fixed) // 3))
         self.scopes.styles.height = rows
         self._facts_area.styles.max_height = max(LEAST, self.size.height - fixed - rows)
@@ -217,7 +219,7 @@ class AgreePanel(Vertical):
             return None
         name = self._client_id.value.strip()
         if self.asks_for_client and not name:
-            self._show_missing("a client id is needed")
+            self._show_missing("enter a client id")
             self._client_id.focus()
             return None
         secret = self._secret.value
@@ -255,22 +257,25 @@ class AgreePanel(Vertical):
 
     @on(ReadToEnd.Reached)
     def _update_hint(self) -> None:
-        more = "" if self._facts_area.reached else "▼ more above: space (in a field: page down) until its end, then y"
+        more = "" if self._facts_area.reached else SCROLL_FIRST
+        self.answers.offer(_answers(self.plan, locked=bool(more)))
         self._hint.update(more or (f"✖ {self._missing}" if self._missing else ""))
         self._hint.display = bool(more or self._missing)
 
 
-def _answers(plan: SignInPlan) -> Iterator[AnswerOption]:
+def _answers(plan: SignInPlan, *, locked: bool) -> Iterator[AnswerOption]:
     if plan.obtained:
-        yield AnswerOption("y", "keep this sign-in: it is the account that is meant", "agree")
-        yield AnswerOption("n", "do not sign in: the account before stays", "decline")
-        yield AnswerOption("p", "leave it in the inbox (f2)", "park")
+        yield AnswerOption("y", "keep this sign-in: the account is right", "agree", locked=locked)
+        yield AnswerOption("n", "don't sign in: the account before stays", "decline")
+        yield AnswerOption("p", LATER, "park")
         return
     where = show_line(host_in(plan.authorization_endpoint).wire, 80)
     first = "register, then open" if plan.client is ClientOrigin.REGISTER else "open"
-    yield AnswerOption("y", f"sign in: {first} the browser at {where}", "agree")
-    yield AnswerOption("n", "do not sign in", "decline")
-    yield AnswerOption("p", "leave it in the inbox (f2)", "park")
+    yield AnswerOption("y", f"sign in: {first} {where} in the browser", "agree", locked=locked)
+    if plan.scopes:
+        yield AnswerOption("e", "edit the scopes", "edit")
+    yield AnswerOption("n", "don't sign in", "decline")
+    yield AnswerOption("p", LATER, "park")
 
 
 def _scopes_line(plan: SignInPlan, chosen: int) -> str:
@@ -279,5 +284,5 @@ def _scopes_line(plan: SignInPlan, chosen: int) -> str:
     if not plan.scopes:
         return f"scopes         none: named by {plan.scopes_from}"
     if not chosen:
-        return "scopes (tab)   none asked for: the authorization server then decides by itself what you get"
-    return f"scopes (tab)   {chosen} of {len(plan.scopes)} asked for, named by {plan.scopes_from}"
+        return "scopes (e)     none requested: the authorization server decides"
+    return f"scopes (e)     {chosen} of {len(plan.scopes)} requested, named by {plan.scopes_from}"

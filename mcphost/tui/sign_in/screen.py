@@ -45,15 +45,16 @@ class SignInScreen(QuestionDialog):
     """Shows ``sign_in``; call `refresh_sign_in` when it changed. ``waiting`` is its question, if known."""
 
     HELP = (
-        "Signing in to a server. First you see who wants what and where, and agree or not: nothing was registered or\n"
-        "opened yet. Then a page opens in the browser; if that is on another machine, s copies the line to run there.\n"
-        "Every step is listed with what was sent and answered, secrets masked. esc leaves; the sign-in goes on."
+        "Sign in to a server. First you see who asks for what, and where: nothing was registered or opened yet.\n"
+        "Then a page opens in the browser; if that is on another machine, s copies the line to run there.\n"
+        "Every step is listed with its request and response, secrets masked. esc leaves; the sign-in continues."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "agree", "sign in", id="sign-in.agree", tooltip="Agree: then the browser opens"),
-        Binding("n", "decline", "do not", id="sign-in.decline", tooltip="Refuse: nothing is done"),
-        Binding("p", "park", "later", id="sign-in.park", tooltip="Leave it in the inbox"),
+        Binding("e", "edit", "edit scopes", id="sign-in.edit", tooltip="Choose the scopes to ask for"),
+        Binding("n", "decline", "don't sign in", id="sign-in.decline", tooltip="Decline: nothing is done"),
+        Binding("p", "park", "later", id="sign-in.park", tooltip="Decide later; f2 lists it"),
         Binding("l", "steps", "steps", id="sign-in.steps", tooltip="The steps so far, or the question again"),
         Binding("space,pagedown", "page(1)", "scroll", id="sign-in.down", show=False),
         Binding("b,pageup", "page(-1)", "scroll back", id="sign-in.up", show=False),
@@ -64,7 +65,9 @@ class SignInScreen(QuestionDialog):
         Binding("s", "copy_ssh", "copy ssh line", id="sign-in.ssh", tooltip="Copy the line to run at the browser"),
         Binding("x", "cancel", "cancel", id="sign-in.cancel", tooltip="Stop this sign-in; nothing of it is kept"),
         Binding("r", "again", "try again", id="sign-in.again", tooltip="Begin another attempt"),
-        Binding("escape", "back", "back", id="sign-in.back", tooltip="Leave: what waits for the browser goes on"),
+        Binding(
+            "escape", "back", "back", id="sign-in.back", tooltip="Leave: the question waits in f2, a sign-in continues"
+        ),
     ]
 
     DEFAULT_CSS = """
@@ -196,6 +199,8 @@ class SignInScreen(QuestionDialog):
             return False
         if action == "agree" and self.has_class("-show-steps", "-one-column"):
             return False
+        if action == "edit":
+            return self.waiting is not None and isinstance(self._panel, AgreePanel) and bool(self._panel.plan.scopes)
         return acts_in(action, self.sign_in.state)
 
     @on(AgreePanel.Chosen)
@@ -221,15 +226,20 @@ class SignInScreen(QuestionDialog):
         self.dismiss(None)
 
     def action_back(self) -> None:
-        """Leave a field; decline an open question; else close, and the sign-in continues."""
+        """Leave a field; leave an open question in the inbox; else close, and the sign-in continues."""
         if isinstance(self.focused, Input):
             (self._panel.answers if isinstance(self._panel, AgreePanel) else self._ladder).focus()
         elif self.has_class("-show-steps"):
             self.action_steps()
         elif self.waiting is not None:
-            self.action_decline()
+            self.action_park()
         else:
             self.dismiss(None)
+
+    def action_edit(self) -> None:
+        """Go to the scopes."""
+        if isinstance(self._panel, AgreePanel):
+            self._panel.scopes.focus()
 
     def action_steps(self) -> None:
         """Switch between the steps and the question."""

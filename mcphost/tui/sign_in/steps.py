@@ -177,8 +177,8 @@ _MARKS: Final[Mapping[SignInState, tuple[str, str]]] = {
     SignInState.CANCELLED: ("◌", "$foreground-muted"),
 }
 _KEYS: Final[Mapping[SignInState, str]] = {
-    SignInState.AGREEING: "y sign in · n do not · p later · l steps · x cancel",
-    SignInState.VISITING: "c copy · o open · v paste · q QR code · x cancel · esc leave, it goes on",
+    SignInState.AGREEING: "l steps · x cancel",
+    SignInState.VISITING: "c copy · o open · v paste · q QR code · x cancel · esc leave (it continues)",
     SignInState.DONE: "enter opens a step · esc back",
     SignInState.FAILED: "r try again · enter opens a step · esc back",
     SignInState.DECLINED: "r try again · esc back",
@@ -189,6 +189,7 @@ _ONLY_IN: Final[Mapping[str, SignInState]] = {
     "decline": SignInState.AGREEING,
     "park": SignInState.AGREEING,
     "page": SignInState.AGREEING,
+    "edit": SignInState.AGREEING,
     "steps": SignInState.AGREEING,
     "copy_link": SignInState.VISITING,
     "copy_ssh": SignInState.VISITING,
@@ -204,7 +205,7 @@ def mark_of(state: SignInState) -> tuple[str, str]:
 
 def keys_in(state: SignInState) -> str:
     """The keys that matter now, for the frame."""
-    return _KEYS.get(state, "enter opens a step · x cancel · esc leave, it goes on")
+    return _KEYS.get(state, "enter opens a step · x cancel · esc leave (it continues)")
 
 
 def acts_in(action: str, state: SignInState) -> bool:

@@ -307,3 +307,27 @@ async def test_what_is_shared_meanwhile_answers_the_question_which_folders(tree:
         await host.roots.unshare(None, tree / "plain")
         host.ask(ROOTS)
         await until(lambda: len(host.person.asked) == 2)  # nobody said that it may know of none
+
+
+@pytest.mark.requirement("ROOT-09")
+async def test_a_no_is_remembered_for_the_program_it_was_said_to_until_a_folder_is_shared(
+    tree: Path, tmp_path: Path
+) -> None:
+    store = FileStore(tmp_path)
+    async with asked_host(NO, store=store) as host:
+        await listed(host)
+    async with asked_host(store=store) as host:
+        assert await listed(host) == []
+        assert host.roots.declined("a")
+        assert host.person.asked == []
+    async with asked_host(NO, store=store, args=("--revision", "2025-06-18")) as host:  # run by something else
+        assert await listed(host) == []
+        assert len(host.person.asked) == 1
+    async with asked_host(store=store) as host:
+        await host.roots.share("a", tree / "plain")
+        assert await listed(host) == [str(tree / "plain")]
+    async with asked_host(NO, store=store) as host:
+        assert await listed(host) == []
+        assert len(host.person.asked) == 1
+        assert "that you share no folder with it" in await host.forget("a")
+        assert not host.roots.declined("a")

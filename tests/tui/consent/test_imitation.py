@@ -30,7 +30,7 @@ def framed(screen: str) -> tuple[list[str], list[str]]:
 async def read_all(stage: Stage) -> list[str]:
     """The text of the screen, scrolled to the end page by page."""
     pages = [stage.text]
-    while "press space until the end" in pages[-1]:
+    while "scroll to the end" in pages[-1]:
         await stage.press("space")
         pages.append(stage.text)
     return pages
@@ -74,7 +74,7 @@ async def test_no_field_of_a_form_is_shown_as_a_fact_of_ours(size: tuple[int, in
         assert [line for line in inner if "fake" in line]
         assert not [line for line in beside if "fake" in line]
         await stage.press("ctrl+r")
-        await stage.shows(f"╭─ This would be sent to a ({len(labels)}) ")
+        await stage.shows(f"╭─ Send this to a? ({len(labels)}) ")
         names = set[str]()
         while True:
             beside, inner = framed(stage.text)
@@ -82,7 +82,7 @@ async def test_no_field_of_a_form_is_shown_as_a_fact_of_ours(size: tuple[int, in
             assert [line for line in beside if line.startswith("goes to  ")]
             assert not [line for line in inner if not re.match(r'[{}]|  "', line.strip("▁▂▃▄▅▆▇█ ") and line)]
             names |= {match[1] for line in inner if (match := re.match(r'  ("[^"]+"): "', line))}
-            if "press space until the end" not in stage.text:
+            if "scroll to the end" not in stage.text:
                 break
             await stage.press("space")
         assert names == {f'"{label}"' for label in labels}

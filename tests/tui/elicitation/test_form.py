@@ -54,7 +54,7 @@ def told(stage: Stage) -> list[str]:
 ANSWERS: list[tuple[list[str], Any]] = [
     (["A", "d", "a", "ctrl+r", "y"], {"action": "accept", "content": {"name": "Ada"}}),
     (["A", "d", "a", "enter", "enter"], {"action": "accept", "content": {"name": "Ada"}}),
-    (["A", "escape", "s", "y"], {"action": "accept", "content": {"name": "A"}}),
+    (["A", "escape", "y", "y"], {"action": "accept", "content": {"name": "A"}}),
     (["A", "ctrl+r", "e", "B", "ctrl+r", "y"], {"action": "accept", "content": {"name": "AB"}}),
     (["n", "x", "escape", "n"], {"action": "decline"}),
     (["escape", "x"], {"action": "cancel"}),
@@ -75,7 +75,7 @@ async def test_each_key_answers_as_it_says_and_letters_answer_nothing_while_one_
             for key in keys:
                 await stage.press(key)
                 await stage.pilot.pause()
-                if key in ("ctrl+r", "s", "enter") and "-review" not in stage.app.screen.classes:
+                if key in ("ctrl+r", "y", "enter") and "-review" not in stage.app.screen.classes:
                     await stage.until(lambda app: "-review" in app.screen.classes or len(app.screen_stack) == 1)
             assert await got(stage, call) == answer, keys
 
@@ -88,7 +88,7 @@ async def test_every_kind_of_field_is_shown_with_its_default_and_sent_as_what_it
         await stage.shows("Your name *", "an email address", "whole number, 18 to 99", "Large", "First order", "Cat")
         await stage.write("Ada")
         await stage.press("ctrl+r")
-        await stage.shows("This would be sent to a", '"name": "Ada"', '"age": 36', '"pets": [')
+        await stage.shows("Send this to a?", '"name": "Ada"', '"age": 36', '"pets": [')
         await stage.press("y")
         assert await got(stage, call) == {"action": "accept", "content": {"name": "Ada", **DEFAULTS}}
 
@@ -118,7 +118,7 @@ async def test_what_was_typed_is_there_again_when_a_question_is_opened_anew() ->
         await stage.write("Ada")
         await stage.press("escape", "escape")
         await stage.gone()
-        await stage.shows("1 waiting for you · f2")
+        await stage.shows("a asks you to fill in a form · f2")
         await stage.press("f2")
         await stage.at(InboxScreen)
         await stage.shows("Who are you?", f"asked for call {call.number} · ask · ")
@@ -139,16 +139,16 @@ async def test_a_secret_is_warned_of_hidden_and_asked_about_once_more() -> None:
     async with question_stage(size=NARROW) as stage:
         call = ask(stage, form(schema))
         await at(stage, FormElicitationScreen)
-        await stage.shows('"api_key" looks like a secret: no server may ask for one in a form')
+        await stage.shows('"api_key" looks like a secret: servers may not ask for one in a form')
         await stage.write("hush")
         await stage.press("ctrl+r")
-        await stage.shows('"api_key": "••••', "v shows what is hidden", "▸ e   back to the form")
+        await stage.shows('"api_key": "••••', "v shows what is hidden", "▸ e   edit the form")
         assert "hush" not in stage.text
         await stage.press("v")
         await stage.shows('"api_key": "hush"')
         await stage.press("y")
         await stage.at(AskScreen)
-        await stage.shows("Send what looks like a secret?", "cannot be taken back")
+        await stage.shows("Send what looks like a secret?", "You cannot take back what you send.")
         await stage.press("n")
         await at(stage, FormElicitationScreen)
         assert call.state is CallState.RUNNING
@@ -198,11 +198,11 @@ async def test_a_review_longer_than_the_screen_is_read_to_its_end_before_it_is_s
         call = ask(stage, form({"type": "object", "properties": fields}))
         await at(stage, FormElicitationScreen)
         await stage.press("ctrl+r")
-        await stage.shows("more below: press space until the end, then it can be sent")
+        await stage.shows("scroll to the end (space) to enable y")
         await stage.press("y")
         assert call.state is CallState.RUNNING
         await stage.press(*["space"] * 6)
-        await stage.until(lambda _: "more below" not in stage.text)
+        await stage.until(lambda _: "scroll to the end" not in stage.text)
         await stage.press("y")
         assert len((await got(stage, call))["content"]) == 40
 
@@ -212,14 +212,14 @@ async def test_a_hundred_thousand_choices_do_not_freeze_the_screen() -> None:
 
     schema = {"type": "object", "properties": {"one": {"type": "string", "enum": [f"v{n}" for n in range(100_000)]}}}
     async with question_stage(size=NARROW) as stage:
-        task = stage.app.run_worker(stage.app.approver.ask(FormQuestion("a", "", schema)))
+        task = stage.app.run_worker(stage.app.approver.ask(FormQuestion("a", "", schema, call=1)))
         start = time.monotonic()
         await at(stage, FormElicitationScreen)
         await stage.press("space")
         await stage.write("v99999")
         await stage.press("enter")
         assert time.monotonic() - start < 15
-        await stage.press("escape", "s")
+        await stage.press("escape", "y")
         await stage.shows('"one": "v99999"', seconds=15)
         await stage.press("y")
         assert (await task.wait()).content == {"one": "v99999"}
@@ -256,7 +256,7 @@ async def test_everything_of_a_server_is_declined_by_one_key_and_heard_again_by_
         await stage.press("escape", "p")
         assert await got(stage, ask(stage, form(NAME), server="a")) == {"action": "decline"}
         await stage.press("f2")
-        await stage.shows("all it asks is declined until mcphost exits")
+        await stage.shows("muted: declines everything it asks")
         await stage.press("end", "M")
         await stage.until(lambda app: not app.host.pending_requests.muted("a"))
         await stage.press("escape")
@@ -277,7 +277,7 @@ async def test_what_a_server_asks_waits_while_one_types_and_comes_by_itself_then
         await stage.press("t", "slash")
         call = ask(stage, form(NAME))
         stage.app.questions.typed()
-        await stage.shows("1 waiting for you · f2  a: fill in a form")
+        await stage.shows("a asks you to fill in a form · f2")
         await stage.pilot.pause(0.1)
         assert len(stage.app.screen_stack) == 1
         stage.app.questions.idle_seconds = 0.0
@@ -312,3 +312,15 @@ async def test_a_word_that_was_begun_elsewhere_is_dropped_whole() -> None:
         assert dialog.query_one(SchemaForm).values() == {"name": "o"}
         await stage.press("escape", "n")
         await stage.ended(call)
+
+
+async def test_a_review_grows_to_the_height_there_is_before_it_must_be_scrolled() -> None:
+    async with question_stage(size=(120, 36)) as stage:
+        call = ask(stage, form(EVERY))
+        await at(stage, FormElicitationScreen)
+        await stage.write("Ada")
+        await stage.press("escape", "y")
+        await stage.shows("Send this to a?", '"pets": [', "send this to a")
+        await stage.until(lambda _: "scroll to the end" not in stage.text)
+        await stage.press("y")
+        assert (await got(stage, call))["action"] == "accept"

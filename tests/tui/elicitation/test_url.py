@@ -40,7 +40,7 @@ async def test_a_page_opens_by_a_key_alone_and_refusing_is_the_easy_answer() -> 
             call = ask(stage, page())
             await at(stage, UrlElicitationScreen)
             await stage.shows(
-                "a asks you to visit a page · no time limit", PAGE, "open it in the browser, at example.com", "▸ n"
+                "a asks you to visit a page · no time limit", PAGE, "open example.com in the browser", "▸ n"
             )
             assert browser.opened == []
             await stage.press(*keys)
@@ -52,7 +52,7 @@ ADDRESSES: list[tuple[str, list[str]]] = [
     ("https://xn--80ak6aa92e.com/a", ["xn--80ak6aa92e.com which reads аррӏе.com", "letters of another script"]),
     ("https://аррӏе.com/a", ["xn--80ak6aa92e.com which reads аррӏе.com", "https://аррӏе.com/a"]),
     ("https://192.0.2.7:8443/", ["The host is a number, not a name.", "unusual port 8443"]),
-    ("http://127.0.0.1:9/x", ["It is a page of this machine, which some program here serves."]),
+    ("http://127.0.0.1:9/x", ["This page is served by a program on this machine."]),
     ("https://example.com/[bold]x[/]", ["https://example.com/[bold]x[/]"]),
 ]
 
@@ -83,12 +83,14 @@ async def test_an_address_longer_than_the_screen_is_seen_to_its_end_before_it_op
     async with question_stage(browser=browser, size=size) as stage:
         call = ask(stage, page("https://example.com/" + "a" * 8000 + "end", message="word " * 2000))
         await at(stage, UrlElicitationScreen)
-        await stage.shows("It is very long: 8,023 characters.", "more below: press space until the end", "decline")
+        await stage.shows(
+            "The address is very long: 8,023 characters.", "scroll to the end (space) to enable y", "decline"
+        )
         await stage.press("y")
         assert browser.opened == []
         for _ in range(60):
             await stage.press("space")
-        await stage.until(lambda _: "more below" not in stage.text)
+        await stage.until(lambda _: "scroll to the end" not in stage.text)
         await stage.press("y")
         assert await got(stage, call) == ACCEPTED
         assert len(browser.opened) == 1
@@ -110,7 +112,12 @@ async def test_an_opened_page_waits_until_the_server_or_the_user_says_that_it_is
             await at(stage, UrlElicitationScreen)
             await stage.press("y")
             assert await got(stage, call) == ACCEPTED
-            await stage.shows("the server has not said that it is done", "open it again", "done there", "give up")
+            await stage.shows(
+                "the server has not said that it is done",
+                "open it again",
+                "done: let a continue",
+                "stop waiting for it",
+            )
             await stage.press("o", "c")
             twice = 2 * number + 2
             await stage.until(lambda _: len(browser.opened) == twice)  # noqa: B023
@@ -135,7 +142,7 @@ async def test_a_page_that_was_left_is_in_the_inbox_and_a_note_says_when_it_is_d
         await stage.shows("page at example.com: opened")
         await stage.press("enter")
         await at(stage, UrlElicitationScreen)
-        await stage.shows("done there")
+        await stage.shows("done: let a continue")
         await stage.press("escape")
         await stage.gone()
         stage.call("complete", {"ids": ["e1"]})
@@ -168,7 +175,7 @@ async def test_a_call_that_needs_a_visit_presents_the_page_and_goes_on_after_it(
         await stage.shows(f"for call {call.number} · demand · waiting for you to visit a page", "Come and see")
         await stage.shows(f" · at {wall_clock(waiting.asked_at)}")
         await stage.press("y")
-        await stage.shows("done there: let a go on")
+        await stage.shows("done: let a continue")
         await stage.press("escape", "f2")
         await stage.shows(limit, "enter open")  # once it was opened, too
         await stage.press("enter")

@@ -35,7 +35,7 @@ async def test_the_guest_book_is_signed(size: tuple[int, int]) -> None:
         await stage.shows("Who climbed up to us today?", "Name *", "Foul, as always", "for call 1 · sign_guest_book")
         await stage.write("Ada")
         await stage.press("ctrl+r")
-        await stage.shows('"name": "Ada"', "send exactly this to demo")
+        await stage.shows('"name": "Ada"', "send this to demo")
         await stage.press("y")
         await stage.ended()
         await stage.shows("The guest book says:", "Ada")
@@ -60,7 +60,7 @@ async def test_the_ticket_is_stamped_by_a_visit_and_the_screen_says_when() -> No
         await stage.ready()
         await begin(stage, "stamp")
         await at(stage, UrlElicitationScreen)
-        await stage.shows("http://127.0.0.1:", "It is a page of this machine")
+        await stage.shows("http://127.0.0.1:", "This page is served by a program on this machine.")
         await stage.press("y")
         await stage.shows("the server has not said that it is done")
         async with httpx.AsyncClient() as client:
@@ -81,20 +81,19 @@ async def test_the_charts_are_shown_and_each_screen_explains_itself(
         await stage.ready()
         await stage.press("f2")
         await stage.at(InboxScreen)
-        await stage.shows("Nothing waits for you.", "comes up by itself when you are idle")
+        await stage.shows("Nothing waits for you.", "Questions of your calls open at once.")
         await stage.press("escape")
         await begin(stage, "charts")
         await at(stage, RootsScreen)
         await stage.press("question_mark")
         await stage.at(HelpScreen)
         told = stage.app.screen.query_one(FactsTable).text
-        assert "space marks, but only y or a shares" in told
+        assert "space marks one; nothing is shared before y or a" in told
         assert "Mark this folder" in told
         await stage.press("escape")
         await at(stage, RootsScreen)
         await stage.shows("suggested: the folder you are in")
-        await stage.press("space")
-        await stage.shows("share 1")
+        await stage.shows("[x]")
         await stage.press("y")
         await stage.ended()
         await stage.shows("On the table:")

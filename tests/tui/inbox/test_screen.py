@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from mcphost.host.consent.questions import RootsQuestion
 from mcphost.host.tool_calls.call import CallState
 from mcphost.tui.inbox.screen import InboxScreen
+from mcphost.tui.roots.screen import RootsScreen
+from tests.host.server_requests.pending import ROOTS
+from tests.tui.elicitation.questions import ask, at, question_stage
 from tests.tui.stage import NARROW, calls_in, echo, on_stage, server, servers
 
 pytestmark = pytest.mark.slow
@@ -52,3 +56,21 @@ async def test_n_declines_one_and_shift_n_all_of_a_server_while_the_list_follows
         await stage.shows("Nothing waits for you")
         await stage.press("escape")
         await stage.gone()
+
+
+async def test_what_a_server_asks_for_no_call_waits_in_the_inbox_and_is_named_in_the_top_bar() -> None:
+    async with question_stage(size=NARROW) as stage:
+        asking = stage.app.run_worker(stage.app.approver.ask(RootsQuestion("a")))
+        await stage.shows("a asks for its roots · f2")
+        assert len(stage.app.screen_stack) == 1
+        call = ask(stage, ROOTS)
+        await at(stage, RootsScreen)
+        await stage.press("x")
+        await stage.ended(call)
+        await stage.gone()
+        await stage.press("f2", "enter")
+        await at(stage, RootsScreen)
+        await stage.shows("unprompted (not part of a call)")
+        await stage.press("n")
+        await stage.gone()
+        assert not (await asking.wait()).allow

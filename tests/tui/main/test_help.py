@@ -62,7 +62,7 @@ async def test_the_help_opens_over_a_dialog_and_tells_its_keys(key: str) -> None
         await stage.call_dialog()
         await stage.press(key)
         await stage.at(HelpScreen)
-        await stage.shows("run once", "until exit", "do not run", "leave it in the inbox")
+        await stage.shows("allow once", "until exit", "don't run", "decide later")
         await stage.press("escape")
         await stage.call_dialog()
         await stage.press("n")

@@ -43,7 +43,7 @@ def told(folders: list[Path]) -> dict[str, Any]:
 async def settled(stage: Stage) -> RootsScreen:
     """The dialog, once it has read all folders that it asked for."""
     screen = await at(stage, RootsScreen)
-    await stage.until(lambda _: "reading …" not in stage.text)
+    await stage.until(lambda _: "reading…" not in stage.text)
     return screen
 
 
@@ -74,45 +74,45 @@ async def mark(stage: Stage) -> None:
 
 @pytest.mark.hostile("F09")
 @pytest.mark.requirement("ROOT-09", "ROOT-10")
-async def test_the_suggested_work_tree_is_shared_by_two_keys_and_nothing_is_marked_before(work: Path) -> None:
+async def test_the_suggested_work_tree_is_marked_and_one_key_shares_it(work: Path) -> None:
     async with question_stage(size=NARROW) as stage:
         call = ask(stage, ROOTS)
         screen = await settled(stage)
-        await stage.shows("a asks which folders it may know of", "suggested: the git work tree you are in")
-        await stage.shows("sees now    no folder", "last asked  never in this run", "decline", "cancel", "later")
-        assert screen.marked == set()
-        await stage.press("y")
-        await stage.shows("nothing is marked that is not shared")
+        await stage.shows("a asks for its roots (folders it may use)", "suggested: the git work tree you are in")
+        await stage.shows(
+            "shared now  none", "last asked  never in this run", "y share · n share none · p later · m more"
+        )
+        assert screen.marked == {work}
         await stage.press("space")
-        await stage.shows("[x]", "share 1")
+        await stage.until(lambda _: not screen.marked)
+        await stage.press("y")
+        await stage.shows("no folder is marked")
+        await mark(stage)
         assert call.state is CallState.RUNNING
         await stage.press("y")
         assert await got(stage, call) == told([work])
         await stage.press("s", "down", "c")
         assert "until mcphost exits" in stage.app.main.query_one(ServerCard).text
-        assert "just now: told of 1 folder" in stage.app.main.query_one(ServerCard).text
+        assert "just now: got 1 folder" in stage.app.main.query_one(ServerCard).text
 
 
-async def test_each_way_out_of_the_picker_tells_the_server_of_no_folder(work: Path) -> None:
+async def test_each_way_out_of_the_picker_tells_the_server_of_no_folder(work: Path, tmp_path: Path) -> None:
     for key in ("n", "x", "M"):
-        async with question_stage(size=NARROW) as stage:
+        async with question_stage(size=NARROW, state=tmp_path / key) as stage:
             call = ask(stage, ROOTS)
             await settled(stage)
-            await stage.press("space", key)
+            await stage.press(key)
             assert await got(stage, call) == told([]), key
 
 
 @pytest.mark.requirement("ROOT-09")
-@pytest.mark.parametrize(
-    ("keys", "share"), [(("Y",), True), (("Y", "N"), False), (("escape", "f2", "enter", "N"), False)]
-)
+@pytest.mark.parametrize(("keys", "share"), [(("Y",), True), (("N",), False), (("escape", "f2", "enter", "N"), False)])
 async def test_servers_that_ask_together_are_answered_together(work: Path, keys: tuple[str, ...], share: bool) -> None:
     async with question_stage("a", "b", "c", size=NARROW) as stage:
         calls = [ask(stage, ROOTS, server=name) for name in "abc"]
         await settled(stage)
-        await stage.shows("Y with all · N decline all")
-        if share:
-            await mark(stage)
+        await stage.press("m")
+        await stage.shows("Y all · N none for all")
         await stage.press(*keys)
         for call in calls:
             assert await got(stage, call) == told([work] if share else [])
@@ -127,16 +127,16 @@ async def test_marks_stay_with_a_question_that_is_left_for_later(work: Path) -> 
     async with question_stage(size=NARROW) as stage:
         call = ask(stage, ROOTS)
         screen = await settled(stage)
-        await stage.press("space")
-        await stage.until(lambda _: screen.marked == {work})
+        await go(stage, work / "src")
+        await mark(stage)
         await stage.press("escape")
         await stage.gone()
         await stage.press("f2", "enter")
         again = await settled(stage)
         assert again is not screen
-        assert again.marked == {work}
+        assert again.marked == {work, work / "src"}
         await stage.press("a")
-        assert await got(stage, call) == told([work])
+        assert await got(stage, call) == told([work, work / "src"])
         assert stage.host.roots.offered("a")[0].source.value == "remembered"
 
 
@@ -157,7 +157,7 @@ async def test_the_tree_tells_links_and_hidden_and_unreadable_folders(work: Path
         await go(stage, work / "src")
         await stage.press("left")
         target = str(work.parents[1] / "other")[:50]  # the row may cut the rest
-        for words in (f"link → {target}", "evil␛[2J⟨U+202E⟩[bold]", "▸ [ ] src", "▾ [ ] api"):
+        for words in (f"link → {target}", "evil␛[2J⟨U+202E⟩[bold]", "▸ [·] src", "▾ [x] api"):
             await stage.shows(words)
         assert ".cache" not in stage.text
         await stage.press("full_stop")
@@ -179,14 +179,14 @@ async def test_a_link_is_shared_as_what_it_leads_to_and_opened_there(work: Path)
             at for at, row in enumerate(screen.picker.items) if row.entry and row.entry.path == work / "link"
         )
         await stage.press("space")
-        await stage.until(lambda _: screen.marked == {other})
+        await stage.until(lambda _: screen.marked == {work, other})
         await stage.shows("it is reached over a link")
         await stage.press("right")
         await stage.until(lambda _: under_cursor(stage) == other)
         await stage.press("y")
         await stage.at(AskScreen)
         await stage.press("y")
-        assert await got(stage, call) == told([other])
+        assert await got(stage, call) == told(sorted([work, other]))
 
 
 @pytest.mark.hostile("F10")
@@ -215,7 +215,7 @@ async def test_a_path_that_leads_nowhere_is_said_and_esc_leaves_the_field(work: 
         await stage.shows("✖ yn is not an absolute path")
         await stage.press("escape", "escape")
         await stage.gone()
-        await stage.shows("1 waiting for you")
+        await stage.shows("a asks for its roots · f2")
 
 
 @pytest.mark.requirement("ROOT-04", "ROOT-06", "ROOT-10")
@@ -225,25 +225,25 @@ async def test_folders_are_added_and_taken_back_for_one_server_and_for_all(work:
         await stage.shows("Server · a", "none: f chooses some")
         await stage.press("f")
         screen = await settled(stage)
-        await stage.shows("Folders that a may know of", "space marks")
+        await stage.shows("Roots of a (folders it may use)", "space marks")
         assert "asked by" not in stage.text
         await mark(stage)
         await stage.press("y")
         await stage.until(lambda app: [each.path for each in app.host.roots.offered("a")] == [work])
         await stage.shows("● ", "until mcphost exits")
-        await stage.press("m")
-        await stage.shows("Folders that all servers may know of", "all see", "no folder")
+        await stage.press("t")
+        await stage.shows("Roots of all servers (folders it may use)", "shared now  none")
         await go(stage, work / "src")
         await mark(stage)
         await stage.press("a")
         await stage.until(lambda app: [each.path for each in app.host.roots.offered(None)] == [work / "src"])
-        await stage.press("m")
+        await stage.press("t")
         seen = screen.query_one(".seen FactsTable", FactsTable)
         await stage.until(lambda _: "(remembered, all servers)" in seen.text)
         await stage.press("space")
-        await stage.shows("is shared with all servers: m goes there")
+        await stage.shows("is shared with all servers: t goes there")
         await stage.press("home", "space")
-        await stage.shows("take 1 back with a, until")
+        await stage.shows("stop sharing 1 with a, until")
         await stage.press("y")
         await stage.until(lambda app: [each.path for each in app.host.roots.offered("a")] == [work / "src"])
         assert screen.is_current
@@ -267,7 +267,7 @@ async def test_a_folder_of_thousands_is_cut_and_says_so(work: Path, monkeypatch:
     rows.store(work, list_folders(work, work))
     rows.open(work)
     rows.store(work / "src", listing)
-    assert any("more than the 50 that are listed" in row.remark for row in rows.rows())
+    assert any("only the first 50 are listed" in row.remark for row in rows.rows())
     assert list_folders(work / "none", work / "none") == FolderListing(problem="No such file or directory")
 
 

@@ -107,7 +107,7 @@ async def test_a_prompt_of_ten_megabytes_is_there_at_once_and_can_be_read_to_its
         await stage.press("e")
         assert not screen.screen_state.editing
         assert time.process_time() - used < 3.0
-        await stage.press("x", "d", "escape")
+        await stage.press("x", "t", "escape")
         await stage.listens()
         await stage.press("n")
         await stage.gone()

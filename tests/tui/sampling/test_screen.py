@@ -47,23 +47,23 @@ def refused(words: str = "") -> dict[str, Any]:
 # The keys (a screen that is waited for among them), what the model does at each attempt, what the server gets.
 WALKS: list[tuple[list[Any], list[Attempt], Any]] = [
     (["y", "y"], [], said("Hello")),
-    (["enter", "enter"], [], said("Hello")),
+    (["enter", "y", "enter", "y"], [], said("Hello")),
     (["n"], [], refused()),
-    (["d", RefusalScreen, "enter"], [], refused()),
-    (["d", RefusalScreen, "t", "o", "o", "enter"], [], refused("too")),
-    (["d", RefusalScreen, "escape", SamplingScreen, "y", "n"], [], refused()),
-    (["y", "d", RefusalScreen, "b", "a", "d", "enter"], [], refused("bad")),
+    (["t", RefusalScreen, "enter"], [], refused()),
+    (["t", RefusalScreen, "t", "o", "o", "enter"], [], refused("too")),
+    (["t", RefusalScreen, "escape", SamplingScreen, "y", "n"], [], refused()),
+    (["y", "t", RefusalScreen, "b", "a", "d", "enter"], [], refused("bad")),
     (["y", "e", "!", "ctrl+r", "y"], [], said("Hello!")),
     (["y", "e", "!", "escape", "y"], [], said("Hello")),
     (["y", "r", "y"], [BAH], said("Hello")),
     (["y", "m", ModelScreen, "down", "enter", SamplingScreen, "y"], [BAH], said("Hello")),
     (["m", ModelScreen, "down", "enter", SamplingScreen, "y", "y"], [BAH], said("Hello")),
     (["y", "r", "y"], [UNREACHABLE], said("Hello")),
-    (["y", "y", "enter", "n"], [UNREACHABLE], refused()),
+    (["y", "y", "n"], [UNREACHABLE], refused()),
     (["y", "e", "o", "h", "ctrl+r", "y"], [UNREACHABLE], said("oh", "human")),
     (["y", "y"], [CUT], said("Half an", "claude-sonnet-4-5", None)),
     (
-        ["y", "m", ModelScreen, "end", "enter", SamplingScreen, "o", "h", "ctrl+r", "enter"],
+        ["y", "m", ModelScreen, "end", "enter", SamplingScreen, "o", "h", "ctrl+r", "y"],
         [BAH],
         said("Bahoh", "human"),
     ),
@@ -103,7 +103,7 @@ async def test_each_key_does_what_it_says_and_the_server_gets_what_was_agreed_to
             await walk(stage, keys)
             await stage.gone()
             assert await got(stage, call) == expected, keys
-            told = "Sent to a" if "role" in expected else "Refused: a was told"
+            told = "Sent to a" if "role" in expected else "Declined: a was told"
             await stage.until(lambda _: any(note.startswith(told) for note in stage.notes))  # noqa: B023
 
 
@@ -122,27 +122,28 @@ ASKED = create(
 SHOWN = [
     "a asks for a language model's answer · no time limit",
     "asked by the server a, not by mcphost",
-    "May claude be asked this? asked for call 1 · ask",
+    "Send this prompt to claude? asked for call 1 · ask",
     "system prompt · text",
     "Be a harbour master",
     "1 · user · text",
     "• two",
     "claude · claude-sonnet-4-5",
     "the server's hint “sonnet” is part of its name",
-    "and up to 4,096 for the answer; at most 0.06",
+    "up to 4,096 more for the answer; at most 0.06",
     "0 requests, 0 of 50,000 tokens (this run)",
     "the server wants context (of all servers, which none gets): none is added",
     "the server wants up to 9000 tokens; sampling.max_tokens allows 4096",
     "tides",
     "the model must use one; a runs them",
-    "4,096 (the server wants 9,000)",
+    "4,096 (the server asked for 9,000)",
     "0.25",
     '"END"',
     '"user_id": "u-7"',
-    "cost 0.4 · speed 0.6 · intelligence 0.9 · 3 in, 15 out a million",
-    'a model like "sonnet" · cheap 0.2 · clever 0.9',
+    "cost 0.4 · speed 0.6 · intelligence 0.9",
+    "3 in, 15 out per M tokens",
+    'a model like "sonnet" · cheap 0.2 · intelligent 0.9',
     "asks.py",
-    "enter ask claude",
+    "y ask claude",
 ]
 PRICED = {"provider": "anthropic", "model": "claude-sonnet-4-5", "api_key": "k", "cost": 0.4, "speed": 0.6}
 PRICED |= {"intelligence": 0.9, "input_price": 3.0, "output_price": 15.0}
@@ -178,7 +179,7 @@ async def test_what_is_asked_is_changed_where_it_stands_and_the_model_gets_the_c
         await stage.until(lambda _: len(stage.sampling.request.messages) == 1)
         await stage.shows("1 · user · text · 9 B")
         await stage.press("x")
-        assert any("Something must be asked" in note for note in stage.notes)
+        assert any("This is the only block" in note for note in stage.notes)
         await stage.press("l")
         await stage.at(LimitsScreen)
         await stage.press("end", "backspace", "enter", "end", "backspace", "backspace", "backspace", "ctrl+r")
@@ -188,14 +189,14 @@ async def test_what_is_asked_is_changed_where_it_stands_and_the_model_gets_the_c
         assert not screen.check_action("context", ())
         await stage.press("v")
         await stage.at(ReaderScreen)
-        await stage.shows("What the model is asked", '"maxTokens": 10', '"model": "claude-sonnet-4-5"')
+        await stage.shows("The request as JSON", '"maxTokens": 10', '"model": "claude-sonnet-4-5"')
         await stage.press("escape", "y")
         await settled(stage)
         ((_, question_stage),) = stage.port.requests
         assert (question_stage.max_tokens, question_stage.temperature, question_stage.stop) == (10, None, ("END",))
         assert question_stage.system.startswith("Be kind!\n\nWhat follows was said by the server 'a'")
         assert [message.text for message in question_stage.messages] == ["Say hello"]
-        await stage.press("t")
+        await stage.press("q")
         await stage.shows("Be kind!", "r ask again")
         await stage.press("e", "?", "ctrl+r", "r")
         await settled(stage)
@@ -207,11 +208,11 @@ async def test_an_answer_is_shown_while_it_comes_and_stopping_keeps_what_came() 
     async with sampling_stage({"claude": [STUCK]}) as stage:
         call, _ = await stage.request_sampling(create())
         await stage.press("y")
-        await stage.shows("claude is answering", "So far", "x stop, keep what came")
-        await stage.press("t")
-        await stage.shows("Say hello", "t the answer")
-        await stage.press("t", "x")
-        await stage.shows("You stopped it: shall this be sent to a?", "stopped by you")
+        await stage.shows("claude is answering", "So far", "x stop, keep this much")
+        await stage.press("q")
+        await stage.shows("Say hello", "q the answer")
+        await stage.press("q", "x")
+        await stage.shows("You stopped the answer. Send this much to a?", "stopped by you")
         await stage.press("y")
         assert (await got(stage, call))["content"]["text"] == "So far"
 
@@ -222,7 +223,7 @@ async def test_a_busy_model_and_one_that_thinks_are_told_of_and_can_be_refused()
         call, _ = await stage.request_sampling(create())
         await stage.press("y")
         await stage.shows("claude is busy: trying again in ", " s, 2 of 3 · it answered 529")
-        await stage.press("d")
+        await stage.press("t")
         await stage.at(RefusalScreen)
         await stage.write("enough")
         await stage.press("enter")
@@ -235,7 +236,7 @@ async def test_a_refusal_typed_while_the_answer_ends_is_not_lost() -> None:
         call, _ = await stage.request_sampling(create())
         await stage.press("y")
         await stage.shows("Hal")
-        await stage.press("d")
+        await stage.press("t")
         await stage.at(RefusalScreen)
         stage.gate.set()
         await stage.until(lambda _: stage.sampling.state is SamplingState.REVIEWING)
@@ -249,21 +250,21 @@ async def test_a_refusal_typed_while_the_answer_ends_is_not_lost() -> None:
 async def test_without_a_model_one_writes_the_answer_and_is_told_how_to_have_one(size: tuple[int, int]) -> None:
     async with sampling_stage(config=sampling_config({}), size=size) as stage:
         call, screen = await stage.request_sampling(create("Who are you?"))
-        await stage.shows("You are the model: will you write an answer?", "enter write the answer", "m shows what")
+        await stage.shows("You are the model: write an answer to this prompt?", "y write the answer", "m shows how")
         await stage.press("m")
         await stage.at(ModelScreen)
         await stage.shows("[models.claude]", 'provider = "anthropic"', "manual · you write the answer")
         await stage.press("escape", "y")
-        await stage.shows("You are the model: write the answer", "Who are you?", "Your answer", "ctrl+r done")
+        await stage.shows("You are the model: write the answer", "Who are you?", "Your answer", "ctrl+r review")
         await stage.write("yes n")
         await stage.press("enter")
         await stage.write("d")
         assert stage.sampling.state is SamplingState.REVIEWING, "letters and enter are text"
         await stage.press("escape")
-        await stage.shows("Shall this be sent to a?", "human (you)")
+        await stage.shows("Send this answer to a?", "human (you)")
         await stage.press("e", "ctrl+r")
         await stage.until(lambda _: not screen.screen_state.editing)
-        await stage.press("enter")
+        await stage.press("y")
         assert await got(stage, call) == said("yes n\nd", "human")
 
 
@@ -273,15 +274,17 @@ async def test_what_went_wrong_is_told_with_what_to_do_next_and_never_to_the_ser
     async with sampling_stage({"claude": [UNREACHABLE, lasting, CUT]}) as stage:
         call, screen = await stage.request_sampling(create())
         await stage.press("y")
-        await stage.shows("✖ The model could not be reached", "r tries again. m asks another model", "e write it")
+        await stage.shows(
+            "✖ The model could not be reached", "r tries again. m asks another model", "e write the answer"
+        )
         await stage.shows("nobody answers at [red]api.example␛[2J", "claude gave no answer")
         assert not screen.check_action("agree", ())
         await stage.listens()
         await stage.press("r")
-        await stage.shows("The key of the model is missing, or was not accepted", "correct it first")
+        await stage.shows("The model's API key is missing or was not accepted", "correct the cause first")
         await stage.listens()
         await stage.press("r")
-        await stage.shows("The answer broke off", "Half an", "gave no whole answer: shall this be sent")
+        await stage.shows("The answer broke off", "Half an", "The answer of claude broke off. Send this much")
         await stage.press("n")
         assert await got(stage, call) == refused()
 
@@ -304,7 +307,7 @@ async def test_tools_that_the_model_wants_are_shown_changed_and_sent_as_they_sta
         for words in (use, '"day": 4', result, "14:32"):
             assert words in seen + stage.text
         await stage.press("y")
-        await stage.shows("I look", '→ wants the tool "tides" · id "u1"', '"day": 5', "it wants tools to be called")
+        await stage.shows("I look", '→ wants the tool "tides" · id "u1"', '"day": 5', "with tool calls")
         await stage.press("down", "e", "x", "ctrl+r")
         await stage.shows("✖ this is no JSON")
         await stage.press("backspace", "left", "left", "7", "ctrl+r")
@@ -331,14 +334,14 @@ async def test_pictures_are_drawn_sounds_are_named_and_long_conversations_are_fo
     ]
     async with sampling_stage(size=WIDE) as stage:
         await stage.request_sampling(create(messages=messages))
-        await stage.shows("… 52 earlier blocks of the conversation: h shows them", "number 52", "61 · user · 1 of 2")
+        await stage.shows("… 52 earlier blocks: h shows them", "number 52", "61 · user · 1 of 2")
         assert "number 51" not in stage.text
         await stage.press("end")
         await stage.shows("61 · user · 1 of 2 · image image/png · 40×20", "audio audio/wav")
         await stage.press("h")
         await stage.shows("… 12 earlier blocks", "number 12")
         await stage.press("h")
-        await stage.shows("number 0", "… 50 later ones")
+        await stage.shows("number 0", "… 50 later blocks")
         await stage.press("down", "e", "!", "ctrl+r")
         await stage.until(lambda _: stage.sampling.edited)
         await stage.press("y")
@@ -358,7 +361,7 @@ async def test_what_is_taken_back_closes_and_says_so(step: str) -> None:
             await stage.until(lambda _: stage.sampling.state.name == step.upper())
         taking = stage.call("take_back")
         await stage.gone()
-        assert any("a took its request for a model's answer back" in note for note in stage.notes)
+        assert any("a withdrew its sampling request" in note for note in stage.notes)
         assert not stage.app.approver.open
         await stage.ended(taking)
         await stage.ended(call)
@@ -369,7 +372,7 @@ async def test_leaving_parks_and_what_was_changed_is_there_again() -> None:
         call, _ = await stage.request_sampling(create())
         await stage.press("escape")
         await stage.gone()
-        await stage.shows("1 waiting for you")
+        await stage.shows("a asks for a model's answer · f2")
         await stage.press("f2")
         await stage.at(InboxScreen)
         await stage.shows("ask a model")
@@ -396,7 +399,7 @@ async def test_an_answer_that_one_left_goes_on_and_comes_back_for_review() -> No
     async with sampling_stage({"claude": [begun]}) as stage:
         call, _ = await stage.request_sampling(create())
         await stage.press("y")
-        await stage.shows("Hal", "esc leave, it goes on")
+        await stage.shows("Hal", "esc leave (it continues)")
         await stage.press("escape")
         await stage.gone()
         await stage.press("f2")
@@ -439,7 +442,7 @@ async def test_a_budget_is_raised_and_the_card_tells_of_it() -> None:
         await stage.press("end")
         await stage.shows("1 request, 12 of 12 tokens (this run)", "▲ paused")
         await stage.press("b")
-        await stage.shows("Raise what a may use?", "12 tokens, until mcphost exits")
+        await stage.shows("Raise the budget of a?", "12 tokens, until mcphost exits")
         await stage.press("y")
         await stage.until(lambda _: stage.host.sampling.usage("a").most_tokens == 24)
         third, _ = await stage.request_sampling(create())

@@ -39,7 +39,7 @@ OTHER_SHAPES = ("xn--80ak6aa92e.com", "аррӏе.com")
 async def question_stage(stage: Stage) -> None:
     """Open the sign-in, and wait for its question."""
     await at_sign_in(stage)
-    await stage.shows("waiting for you to agree", "do not sign in")
+    await stage.shows("waiting for you to agree", "don't sign in")
     await stage.until(lambda _: stage.app.approver.open)
     await listens(stage)
 
@@ -73,10 +73,10 @@ SHOWN: list[tuple[SignInPlan, list[str]]] = [
             "linear · https://mcp.linear.example/mcp",
             "you sign in at https://auth.linear.example",
             "mcphost registers itself now",
-            "3 of 3 asked for, named by the server's refusal",
+            "3 of 3 requested, named by the server's refusal",
             "[x] read granted before",
             REDIRECT,
-            "y sign in: register, then open the browser at auth.linear.example",
+            "y sign in: register, then open auth.linear.example in the browser",
         ],
     ),
     (
@@ -86,7 +86,7 @@ SHOWN: list[tuple[SignInPlan, list[str]]] = [
             "https://xn--80ak6aa92e.com which reads аррӏе.com",
             "client-1, registered by mcphost before",
             "its page is at auth.linear.example: another host",
-            "▸ n do not sign in",
+            "▸ n don't sign in",
         ],
     ),
     (
@@ -108,7 +108,7 @@ SHOWN: list[tuple[SignInPlan, list[str]]] = [
             "asked again this is another account than before",
             "granted: read",
             "y keep this sign-in",
-            "▸ n do not sign in: the account before stays",
+            "▸ n don't sign in: the account before stays",
         ],
     ),
 ]
@@ -133,7 +133,7 @@ async def test_keys_meant_for_something_else_agree_to_nothing() -> None:
     port = ScriptedPort()
     async with signing(port, guard=60.0) as stage:
         await at_sign_in(stage)
-        await stage.shows("do not sign in")
+        await stage.shows("don't sign in")
         await stage.press("y", "enter", "n", "escape", "p", "x")
         stage.app.post_message(Paste("y\n"))
         await stage.pilot.pause()
@@ -145,8 +145,8 @@ async def test_scopes_are_taken_away_by_space_and_only_the_rest_is_asked_for() -
     port = ScriptedPort()
     async with signing(port) as stage:
         await question_stage(stage)
-        await stage.press("shift+tab", "down", "space")
-        await stage.shows("2 of 3 asked for", "[ ] write")
+        await stage.press("e", "down", "space")
+        await stage.shows("2 of 3 requested", "[ ] write")
         await stage.press("enter")
         assert attempt(stage) is SignInState.AGREEING
         await stage.press("enter")
@@ -160,7 +160,7 @@ async def test_a_client_id_is_asked_for_where_one_is_needed_and_the_secret_is_ne
         await question_stage(stage)
         await stage.press("enter", "enter")
         await stage.press("y")
-        await stage.shows("✖ a client id is needed")
+        await stage.shows("✖ enter a client id")
         await stage.write("me")
         await stage.press("enter")
         await stage.write("hush-hush")
@@ -175,8 +175,8 @@ async def test_a_client_id_is_asked_for_where_one_is_needed_and_the_secret_is_ne
     ("keys", "state", "open_questions"),
     [
         (["n"], SignInState.DECLINED, 0),
-        (["escape"], SignInState.DECLINED, 0),
-        (["down", "enter"], SignInState.DECLINED, 0),
+        (["escape"], SignInState.AGREEING, 1),
+        (["down", "down", "enter"], SignInState.DECLINED, 0),
         (["p"], SignInState.AGREEING, 1),
     ],
 )
@@ -195,7 +195,7 @@ async def test_refusing_is_easy_and_leaving_it_for_later_too(
             await stage.shows("▲ linear", "sign in at auth")
             await stage.press("enter")
             await listens(stage)
-            await stage.shows("do not sign in")
+            await stage.shows("don't sign in")
             await stage.press("n")
             await stage.until(lambda _: attempt(stage) is SignInState.DECLINED)
 
@@ -205,7 +205,7 @@ async def test_a_question_left_for_later_is_asked_again_where_its_sign_in_is_ope
         await question_stage(stage)
         await stage.press("p")
         await stage.gone()
-        await stage.shows("1 waiting for you", "signing")
+        await stage.shows("linear: sign in · f2", "signing")
         await stage.press("s", "S")
         await listens(stage)
         await stage.press("y")
@@ -217,11 +217,11 @@ async def test_a_plan_that_does_not_fit_must_have_been_seen_to_its_end_and_the_a
     long = plan(resource="https://mcp.linear.example/" + "a" * 1500, scopes=tuple(f"scope:{n}" for n in range(200)))
     async with signing(ScriptedPort(plans=[long])) as stage:
         await question_stage(stage)
-        await stage.shows("more above", "do not sign in", "200 of 200 asked for")
+        await stage.shows("scroll to the end", "don't sign in", "200 of 200 requested")
         await stage.press("y", "enter")
         assert attempt(stage) is SignInState.AGREEING
         await stage.press(*["space"] * 8)
-        await stage.until(lambda _: "more above" not in stage.text)
+        await stage.until(lambda _: "scroll to the end" not in stage.text)
         await stage.press("y")
         await stage.until(lambda _: attempt(stage) is SignInState.VISITING)
 
@@ -412,7 +412,7 @@ async def test_a_failure_says_where_it_was_whose_fault_it_is_and_what_to_do(
 async def through(stage: Stage, port: ScriptedPort) -> None:
     """Agree and paste as asked, until the end."""
     if port.plans:
-        await stage.shows("do not sign in")
+        await stage.shows("don't sign in")
         await listens(stage)
         await stage.press("y")
     if port.link is not None:
@@ -445,7 +445,7 @@ async def test_a_step_is_opened_with_all_that_was_sent_and_answered(size: tuple[
         gate.set()
         await stage.press("escape")
         await stage.at(SignInScreen)
-        await stage.shows("do not sign in")
+        await stage.shows("don't sign in")
 
 
 async def test_s_signs_out_of_a_server_that_lets_in_and_f_forgets_it_after_asking() -> None:
@@ -480,7 +480,7 @@ async def test_what_ends_unseen_is_told_in_a_note() -> None:
 async def test_a_call_that_waits_for_a_sign_in_says_so() -> None:
     async with signing(ScriptedPort()) as stage:
         call = stage.call("anything")
-        await stage.shows("do not sign in")
+        await stage.shows("don't sign in")
         await listens(stage)
         await stage.press("p")
         await stage.gone()
@@ -496,7 +496,7 @@ async def test_every_key_of_the_screen_is_in_its_help() -> None:
     async with signing(ScriptedPort()) as stage:
         await question_stage(stage)
         await stage.press("question_mark")
-        await stage.shows("Signing in to a server.", "Agree: then the browser opens")
+        await stage.shows("Sign in to a server.", "Agree: then the browser opens")
         await stage.press("escape")
         await listens(stage)
         assert attempt(stage) is SignInState.AGREEING

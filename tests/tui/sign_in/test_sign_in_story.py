@@ -68,7 +68,7 @@ def secrets_of(guard: Guarded) -> set[str]:
 
 
 async def agreed(stage: Stage) -> None:
-    await stage.shows("waiting for you to agree", "do not sign in")
+    await stage.shows("waiting for you to agree", "don't sign in")
     await stage.until(lambda app: app.approver.open)
     await listens(stage)
     await stage.press("y")
