@@ -42,7 +42,6 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
     moves away; End, or moving down past the end, follows again.
     """
 
-    HELP = "A list. ↑ ↓ or j k move, PgUp PgDn a page, Home End to the ends, Enter or a double click opens a row."
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {"row-list--cursor", "row-list--empty"}
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -52,7 +51,7 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
         _key("pagedown", "page_down", "One page down"),
         _key("home", "first", "To the first row"),
         _key("end", "last", "To the last row"),
-        _key("enter", "open", "Open the row under the cursor", show=True),
+        _key("enter", "open", "Open the row under the cursor, as a double click does", show=True),
     ]
     DEFAULT_CSS = """
     RowList {

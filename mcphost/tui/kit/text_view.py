@@ -57,7 +57,7 @@ class TextView(ScrollView, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("W", "toggle_wrap", "wrap", id="text.wrap", tooltip="Wrap long lines, or scroll sideways"),
     ]
-    HELP = "Scroll with the arrows, page up and page down. W wraps long lines or not, / searches, n and N go on."
+    HELP = "Scroll with the arrows, page up and page down."
 
     def __init__(
         self,

@@ -87,8 +87,6 @@ class LogsPane(Vertical):
 
     HELP = (
         "The log of all servers: what they logged, their stderr and stray stdout, and what mcphost decided.\n"
-        "/ filter · l least level shown · L level of this server · f follow or pause · Enter the whole line ·\n"
-        "C call that was running · y copy · w save the lines shown · x clear the view · X bring cleared lines back\n"
         f"A filter: {EXAMPLES}"
     )
     BINDINGS: ClassVar[list[BindingType]] = [

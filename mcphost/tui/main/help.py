@@ -26,7 +26,7 @@ MARKS = (
 
 TITLES = {
     "McphostApp": "Everywhere",
-    "MainScreen": "To go elsewhere",
+    "MainScreen": "Navigation",
     "BlockList": "Blocks",
     "PartList": "Blocks",
     "SearchArea": "Search",
@@ -83,7 +83,8 @@ def _marks() -> Iterator[Fact]:
 def _section(node: DOMNode, seen: set[str], active: Mapping[str, str]) -> Iterator[Fact]:
     """The purpose of ``node`` and its keys, except those that do something else (``active``) nearer to the focus."""
     text = getattr(type(node), "HELP", None)
-    own = type(node).__dict__.get("BINDINGS", ())
+    classes = [each for each in type(node).__mro__ if each.__module__.startswith("mcphost.")]
+    own = [each for found in classes for each in found.__dict__.get("BINDINGS", ())]
     ours = [each for each in own if isinstance(each, Binding) and not each.system]
     known = [each for each in ours if _action(each) not in seen and not _is_hidden(node, each, ours)]
     bindings = [each for each in known if any(active.get(key, each.action) == each.action for key in _keys(each))]

@@ -35,8 +35,8 @@ class PromptList(FilteredOffers[CatalogPrompt]):
         "A prompt is a text that a server has ready for a model. c shows the server's card."
     )
     HELP = (
-        "The prompts on offer. Type / and words to filter by name, title or description; enter opens the best match.\n"
-        "enter asks for a prompt's arguments, or gets it where it takes none; d shows its definition."
+        "The prompts on offer. A filter looks at names, titles, servers and descriptions, and puts the best match\n"
+        "first. Opening a prompt asks for its arguments, or gets it where it takes none."
     )
 
     def row(self, offered: CatalogPrompt, width: int) -> Content:
@@ -56,10 +56,7 @@ class PromptList(FilteredOffers[CatalogPrompt]):
 
 
 class PromptsPane(OfferPane[CatalogPrompt]):
-    HELP = (
-        "Texts that servers have ready for a model. enter goes on, from the list to the form to the messages;\n"
-        "esc goes back. Nothing is sent to a model from here."
-    )
+    HELP = "Texts that servers have ready for a model. Nothing is sent to a model from here."
 
     def __init__(self, host: Host, *, single: bool = False) -> None:
         self.prompts = PromptList()

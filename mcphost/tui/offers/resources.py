@@ -96,9 +96,8 @@ class ResourceList(FilteredOffers[AnyResource]):
         "A resource is something to read: a file, a table, a page. c shows the server's card."
     )
     HELP = (
-        "What there is to read. Type / and words to filter by name, URI or type. enter reads a resource, or opens the\n"
-        f"form of a template {{…}}; space watches it or no more; y copies the URI. {LEGEND}.\n"
-        "/ is a folder. o sorts by when they last changed, by how much they matter, or as listed, as the server says."
+        "What there is to read. A filter looks at names, URIs and types. Opening reads a resource, or shows the form\n"
+        f"of a template {{…}}. {LEGEND}. / is a folder."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -174,10 +173,7 @@ class ResourceList(FilteredOffers[AnyResource]):
 
 
 class ResourcesPane(OfferPane[AnyResource]):
-    HELP = (
-        "What servers have to read, and what reading it brings. enter goes on, from the list to the contents;\n"
-        "esc goes back. space watches what is shown or under the cursor: it is read again whenever it changes."
-    )
+    HELP = "What servers have to read, and what reading it brings."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "watch", "watch", id="resources.watch", tooltip="Read it again whenever it changes"),
         Binding("space", "unwatch", "unwatch", id="resources.unwatch", tooltip="Watch it no more"),

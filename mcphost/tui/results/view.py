@@ -359,7 +359,7 @@ class ResultView(Vertical):
                     tooltip=f"Show {tab.about}")
             for tab in Tab
         ),
-        Binding("left", "turn(-1)", "tab before", show=False, id="result.left", tooltip="Go one tab to the left"),
+        Binding("left", "turn(-1)", "previous tab", show=False, id="result.left", tooltip="Go one tab to the left"),
         Binding("right", "turn(1)", "next tab", show=False, id="result.right", tooltip="Go one tab to the right"),
         Binding("y", "copy", "copy", id="result.copy", tooltip="Copy the block or the tab that is shown"),
         Binding("w", "save", "save", id="result.save", tooltip="Save the block or the tab in a file"),

@@ -37,8 +37,7 @@ class ServerRow:
 class ServersPane(Vertical):
     HELP = (
         "Servers, as configured. ● ready  ◐ starting  ↻ trying again  ▲ needs sign-in  ✖ failed  ◌ off.\n"
-        "enter opens a server's card, space switches it on or off, r restarts it or retries now, S signs in to one\n"
-        "that needs it."
+        "Opening one shows its card."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -24,10 +24,7 @@ EMPTY = "No calls yet.\nChoose a tool (t), fill its form and run it:\nevery call
 
 
 class CallList(Vertical):
-    HELP = (
-        "The calls of this run, newest first. enter shows a call's result, x cancels it while it runs,\n"
-        "a opens its tool again with the same arguments, T shows the tasks of its server."
-    )
+    HELP = "The calls of this run, newest first. Opening one shows its result."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("x", "cancel", "cancel", id="calls.cancel", tooltip="Stop the call and tell its server"),

@@ -31,10 +31,8 @@ class ToolList(FilteredOffers[CatalogTool]):
     TITLE = "Tools"
     EMPTY = "No tools yet: no server is ready.\nThe list on the left says why; f3 shows the logs."
     HELP = (
-        "The tools on offer. Type / and words to filter by name, title, server or description: the best match comes\n"
-        "first, and enter opens it. In the list, enter opens a tool's form (or runs it when it takes no arguments),\n"
-        "d shows its definition.\n"
-        "A tool that is refused is never run: its form says why."
+        "The tools on offer. A filter looks at names, titles, servers and descriptions; the best match is first.\n"
+        "A tool without arguments is run at once. A tool that is refused is never run: its form says why."
     )
 
     def row(self, offered: CatalogTool, width: int) -> Content:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from textual.binding import Binding
 from textual.dom import DOMNode
 
 from mcphost.tui.kit.facts_table import FactsTable
+from mcphost.tui.kit.rows import RowList
+from mcphost.tui.logs.pane import LogsPane
 from mcphost.tui.main.help import HelpScreen
+from mcphost.tui.offers.prompts import PromptList
+from mcphost.tui.offers.resources import ResourceList
+from mcphost.tui.servers.list import ServersPane
+from mcphost.tui.tools.call_list import CallList
+from mcphost.tui.tools.pane import ToolList
 from tests.tui.stage import NARROW, Stage, echo, on_stage
 
 pytestmark = pytest.mark.slow
@@ -85,3 +94,19 @@ async def test_levels_stand_in_one_frame() -> None:
         await stage.press("s", "down", "v")
         await stage.shows("Log level of echo", "warning and above")
         assert "▊" not in stage.text
+
+
+@pytest.mark.parametrize("part", [CallList, LogsPane, PromptList, ResourceList, RowList, ServersPane, ToolList])
+def test_the_text_about_a_list_names_no_key_that_the_table_below_it_names(part: type[DOMNode]) -> None:
+    words = re.findall(r"\S+", (getattr(part, "HELP", None) or "").partition("A filter: ")[0])
+    chain = [each for each in part.__mro__ if "BINDINGS" in each.__dict__ and each.__module__.startswith("mcphost")]
+    bindings = [binding for each in chain for binding in Binding.make_bindings(each.__dict__["BINDINGS"])]
+    assert not ({binding.key for binding in bindings} - {"a"}) & set(words)
+
+
+async def test_a_list_of_offers_tells_the_keys_that_all_such_lists_have() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        text = await help_at(stage, ["t"])
+        for word in ("filter  Type words", "definition  As its server"):
+            assert word in text
