@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from rich.cells import cell_len
 from textual.containers import Horizontal
-from textual.content import Content
+from textual.content import Content, Span
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -26,7 +26,7 @@ from mcphost.host.consent.questions import ToolCallQuestion
 from mcphost.protocol.display import hidden_count, hidden_in, show, show_line, show_name, size_text
 from mcphost.protocol.models.tools import Tool
 from mcphost.tui.kit.facts_table import Fact, fact
-from mcphost.tui.kit.json_text import json_text
+from mcphost.tui.kit.json_text import json_spans, json_text
 from mcphost.tui.kit.modal import ReadToEnd
 
 SHOWN_CHARACTERS: Final = 20_000
@@ -48,6 +48,17 @@ PADDING: Final = re.compile(r"(?:[^\S\n]*\n){4,}|[^\S\n]{24,}")
 UNTRUSTED_STYLE: Final = "underline"
 """The style of text that was copied from elsewhere; a line below says so in words."""
 
+COLOURED_CHARACTERS: Final = 5_000
+"""Of one argument; a longer one is not coloured, which would take too long."""
+
+COLOURS: Final = {
+    "key": "$text-primary",
+    "string": "$text-success",
+    "number": "$text-warning",
+    "constant": "bold $text-accent",
+}
+"""Of the parts of JSON, as in `mcphost.tui.kit.text_view`."""
+
 
 class Arguments(ReadToEnd):
     DEFAULT_CSS = """
@@ -57,7 +68,7 @@ class Arguments(ReadToEnd):
         padding: 0 1;
         .argument { height: auto; }
         .argument > .value { width: 1fr; }
-        .name { color: $text-accent; height: auto; }
+        .name { color: $text-primary; height: auto; }
     }
     """
 
@@ -103,11 +114,25 @@ def is_cut(arguments: Mapping[str, Any]) -> bool:
 
 def _value(value: object, provenance: Provenance, name: str) -> Content:
     text = text_of(value)
-    lines = [_shown(text, _spans(value, text, provenance.of(name)))]
+    lines = [_coloured(_shown(text, _spans(value, text, provenance.of(name))), value)]
     lines.extend(Content.styled(f"▲ {words}", "$text-warning") for words in provenance.words(name))
     if notes := "; ".join(_notes(text)):
         lines.append(Content.styled(f"({notes})", "$foreground-muted"))
     return Content("\n").join(lines)
+
+
+def _coloured(shown: Content, value: object) -> Content:
+    """Colour a value as JSON."""
+    plain = shown.plain
+    if len(plain) > COLOURED_CHARACTERS:
+        return shown
+    if isinstance(value, str):
+        return Content(plain, [Span(0, len(plain), COLOURS["string"]), *shown.spans])
+    spans, at = [], 0
+    for line in plain.split("\n"):
+        spans += [Span(at + start, at + end, COLOURS[part]) for start, end, part in json_spans(line)]
+        at += len(line) + 1
+    return Content(plain, [*spans, *shown.spans])
 
 
 def _notes(text: str) -> Iterator[str]:
@@ -183,7 +208,7 @@ def call_facts(question: ToolCallQuestion) -> Iterator[Fact]:
 def tool_facts(question: ToolCallQuestion) -> Iterator[Fact]:
     """What changed, what is already allowed, and the server's description."""
     for difference in question.approval.differences:
-        yield Fact("changed", _difference(difference))
+        yield from _difference(difference)
     for rule in question.approval.rules:
         yield fact("allowed", f"where {in_words(rule.when)}, {rule.lifetime.words}")
     if description := question.tool.description:
@@ -213,10 +238,18 @@ def _history(approval: ToolApproval) -> tuple[str, str]:
     return f"definition unchanged {since}{lapsed}", ""
 
 
-def _difference(difference: Difference) -> Content:
-    lines = [Content.styled(show_line(difference.field, 80), "bold")]
-    if difference.before is not None:
-        lines.append(Content.styled(f"- {show(difference.before, limit=1500)}", "$text-error"))
-    if difference.after is not None:
-        lines.append(Content.styled(f"+ {show(difference.after, limit=1500)}", "$text-success"))
-    return Content("\n").join(lines)
+def _difference(difference: Difference) -> Iterator[Fact]:
+    """The field, and its value before and after: side by side where there is room."""
+    yield fact("changed", show_line(difference.field, 80), "bold")
+    before, after = _marked("-", difference.before, "$text-error"), _marked("+", difference.after, "$text-success")
+    if before is not None and after is not None:
+        yield Fact("", before, other=after)
+    elif (only := before or after) is not None:
+        yield Fact("", only)
+
+
+def _marked(mark: str, text: str | None, style: str) -> Content | None:
+    """The text with a mark before each line."""
+    if text is None:
+        return None
+    return Content("\n").join(Content.styled(f"{mark} {line}", style) for line in show(text, limit=1500).split("\n"))

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Final
 
 from textual.content import Content
 from textual.geometry import Size
@@ -24,6 +26,15 @@ class Fact:
     wide: bool = False
     mark: str = ""
     """Before each line of a wide value; foreign text gets a bar."""
+    other: Content | None = None
+    """A second value: beside the first where there is room, else below it."""
+
+
+TWO_COLUMNS: Final = 118
+"""Cells of a value from which two stand side by side: a screen of 140 columns has them."""
+
+BETWEEN: Final = " │ "
+"""Between two values side by side."""
 
 
 def fact(label: str, value: str, style: str = "") -> Fact:
@@ -59,7 +70,10 @@ class FactsTable(Widget):
     @property
     def text(self) -> str:
         """All facts without styles."""
-        return "\n".join(f"{each.label:<{self._labels}}{each.value.plain}" for each in self._facts)
+        return "\n".join(
+            f"{each.label:<{self._labels}}{each.value.plain}" + (f"\n{each.other.plain}" if each.other else "")
+            for each in self._facts
+        )
 
     def render(self) -> Content:
         return Content("\n").join(list(self._lines(self.size.width)))
@@ -73,7 +87,7 @@ class FactsTable(Widget):
 
     def _beside(self, each: Fact, width: int) -> Iterator[Content]:
         label = show_line(each.label, self._labels - 1).ljust(self._labels)
-        for line in _wrapped(each.value, width - self._labels):
+        for line in _lines_of(each, width - self._labels):
             yield Content.assemble((label, "$foreground-muted"), line)
             label = " " * self._labels
 
@@ -83,6 +97,20 @@ def _wide(each: Fact, width: int) -> Iterator[Content]:
         yield Content.styled(each.label, "$foreground-muted")
     for line in _wrapped(each.value, width - len(each.mark)):
         yield Content.assemble((each.mark, "$foreground-muted"), line)
+
+
+def _lines_of(each: Fact, width: int) -> Iterator[Content]:
+    if each.other is None:
+        yield from _wrapped(each.value, width)
+    elif width < TWO_COLUMNS:
+        yield from _wrapped(each.value, width)
+        yield from _wrapped(each.other, width)
+    else:
+        half = (width - len(BETWEEN)) // 2
+        pairs = zip_longest(_wrapped(each.value, half), _wrapped(each.other, half), fillvalue=Content(""))
+        for left, right in pairs:
+            blank = " " * max(0, half - left.cell_length)
+            yield Content.assemble(left, blank, (BETWEEN, "$foreground-muted"), right)
 
 
 def _wrapped(value: Content, width: int) -> Iterator[Content]:
