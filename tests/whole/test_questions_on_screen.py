@@ -165,8 +165,9 @@ def test_what_the_server_got_is_what_was_answered(screen: Terminal, case: str) -
 @pytest.mark.requirement("ROOT-02", "ROOT-03", "ROOT-09")
 def test_the_work_tree_is_shared_when_the_server_asks(entry: Mapping[str, Any], home: Path) -> None:
     with meeting(home, entry) as terminal:
-        for keys, words in (([], PICKER), MARK):
-            do(terminal, keys, words)
+        do(terminal, [], ["e asks for its roots · f2"])
+        do(terminal, ["f2"], ["Inbox"])
+        do(terminal, ["enter"], [*PICKER, *MARK[1]])
         do(terminal, ["y"], ["1 root(s) received from client"], but=ASKED)
         call(terminal, ROOTS, [([], ["(1 total)", "1. a b", f"{home.as_uri()}/a%20b"])])
 
@@ -176,8 +177,9 @@ def test_a_server_that_was_told_of_no_folder_hears_of_one_that_is_shared_later(
     entry: Mapping[str, Any], home: Path
 ) -> None:
     with meeting(home, entry) as terminal:
-        for keys, words in (([], PICKER), MARK):
-            do(terminal, keys, words)
+        do(terminal, [], ["e asks for its roots · f2"])
+        do(terminal, ["f2"], ["Inbox"])
+        do(terminal, ["enter"], [*PICKER, *MARK[1]])
         do(terminal, ["n"], ["0 root(s) received from client"], but=ASKED)
         call(terminal, ROOTS, [([], ["no roots are currently configured"])])
         do(terminal, ["s", "down", "enter"], ["Server · e", "just now: got no folder"])
