@@ -124,6 +124,36 @@ class FormState:
     raw_before: Mapping[str, Any] = field(default_factory=dict)
 
 
+SETTLED: Final = 0.05
+"""Seconds after a change in which the rows may still move."""
+
+
+class FieldScroll(VerticalScroll):
+    """The fields, of which the focused one stays in view: whenever rows or the room for them change their height."""
+
+    _settling: Timer | None = None
+
+    def on_mount(self) -> None:
+        self.watch(self, "virtual_size", self._scroll_again, init=False)
+
+    def on_resize(self) -> None:
+        self._scroll_again()
+
+    def on_descendant_focus(self) -> None:
+        self._scroll_again()
+
+    def _scroll_again(self) -> None:
+        """Scroll once all layouts of this change are done: one in between may have put the row elsewhere."""
+        if self._settling is not None:
+            self._settling.stop()
+        self._settling = self.set_timer(SETTLED, self._show_focused)
+
+    def _show_focused(self) -> None:
+        row = next((row for row in self.query(FieldRow) if row.focused), None)
+        if row is not None:
+            row.scroll_visible(animate=False)
+
+
 class SchemaForm(Vertical):
     HELP = (
         "Fill in the fields; * marks what is required. What is left empty is not sent.\n"
@@ -221,7 +251,7 @@ class SchemaForm(Vertical):
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="beside"):
-            yield VerticalScroll(id="fields", can_focus=False)
+            yield FieldScroll(id="fields", can_focus=False)
             yield TextView(spans=json_spans)
         yield RawEditor()
         yield Static(id="status", markup=False)
