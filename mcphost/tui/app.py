@@ -27,7 +27,7 @@ from mcphost.config import UI
 from mcphost.errors import McphostError
 from mcphost.host.events import Alarmed
 from mcphost.host.host import Host
-from mcphost.protocol.display import show, show_line
+from mcphost.protocol.display import show
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
 from mcphost.tui.chat.controller import ChatController
@@ -82,7 +82,7 @@ QUIT: Final = "ctrl+q"
 ALWAYS_ACTIVE: Final = frozenset({QUIT, "f1"})
 """Keys that answer nothing, and must work even while one dialog follows another."""
 
-DEMO: Final = "This is the built-in demo server: everything here can be tried without harm."
+DEMO: Final = "This is the built-in demo server: everything here is safe to try."
 
 
 def _palette_provider() -> type[Provider]:
@@ -94,7 +94,7 @@ def _palette_provider() -> type[Provider]:
 class McphostApp(App[None]):
     TITLE = "mcphost"
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_palette_provider}
-    HELP = "ctrl+p finds every action. Nothing is sent to a server before you were shown it."
+    HELP = "ctrl+p finds every action. Nothing is sent to a server before you have seen it."
     ENABLE_COMMAND_PALETTE = True
     CSS = """
     ToastRack { dock: top; align: right top; margin: 1 0 0 0; }
@@ -133,7 +133,7 @@ class McphostApp(App[None]):
         self.questions = QuestionQueue(self, host, approver)
         self._reread = reread
         welcome = f"{DEMO}\n\n{start.how_to}" if start.is_demo else ""
-        self.main = MainScreen(host, welcome)
+        self.main = MainScreen(host, welcome, start.missing)
         """Always the lowest screen of the stack."""
         sign_in_status = SignInStatusCache(host)
         self.updater = MainScreenUpdater(host, self.main, self.questions, sign_in_status, start)
@@ -191,9 +191,6 @@ class McphostApp(App[None]):
         self.approver.attach(self)
         self.call_after_refresh(self.updater.everything)
         self.run_worker(self._take_layout())
-        if self.start.missing is not None:
-            words = f"This is the built-in demo. Your own servers go into {show_line(str(self.start.missing), 4096)}"
-            self.notify(words, title="No configuration found", timeout=20, markup=False)
         for problem in self.start.problems:
             self.notify(show(problem), title="Configuration", severity="warning", timeout=20, markup=False)
 

@@ -92,7 +92,7 @@ async def test_what_can_be_done_here_is_found_by_its_words_and_done_where_one_wa
         await stage.press("f4")
         await stage.shows("Traffic · following", "initialize")
         await find(stage, "export")
-        await stage.shows("export  Export the frames shown")
+        await stage.shows("export  Export the messages shown")
         await stage.press("enter")
         await stage.shows("in which folder?")
 

@@ -334,7 +334,7 @@ async def chat(snapshots: Snapshots) -> None:
         await snapshots.take(stage, "tools")
         await stage.press("escape")
         await stage.write("look at @hand")
-        await stage.shows("tab takes it")
+        await stage.shows("tab accepts")
         await snapshots.take(stage, "suggestions")
         await stage.press("enter", "ctrl+g")
         await stage.at(PreviewScreen)

@@ -56,8 +56,8 @@ def posts(web: Web, method: str) -> list[Visit]:
 def is_told(connection: Connection, card_text: str, state: ServerState) -> bool:
     """Does the card say how it goes on, as fits the state?"""
     if state is FAILED:
-        return connection.retry_at is None and "press r to try again" in card_text
-    return connection.retry_at is not None and "or now with r" in card_text
+        return connection.retry_at is None and "r retries now" in card_text
+    return connection.retry_at is not None and "; r retries now" in card_text
 
 
 # Servers that cannot be connected to
@@ -286,24 +286,24 @@ async def called(host: Host, tool: str = "act", **arguments: Any) -> ToolCall:
 
 
 NO_ANSWER = "Connection lost"
-NO_TIME = "Timed out: 1 s without an answer or a sign of progress"
+NO_TIME = "Timed out: 1 s without an answer or progress"
 CALLS: list[tuple[str, str, str]] = [
     ("html", "HTTP 200 came instead of an answer", "HTTP 200 (text/html)"),
     ("server-error", "HTTP 502 came instead of an answer", "HTTP 502 (text/html)"),
     ("accepted", "HTTP 202 came instead of an answer", "will not answer it"),
     ("odd-status", "HTTP 799 came instead of an answer", "HTTP 799"),
-    ("not-json", "The answer has the wrong shape", "not JSON"),
+    ("not-json", "The answer is malformed", "not JSON"),
     ("half-a-body", NO_ANSWER, "before its answer was complete"),
-    ("utf-16", "The answer has the wrong shape", "not UTF-8"),
-    ("wrong-id", "The answer has the wrong shape", "no response to this request"),
-    ("string-id", "The answer has the wrong shape", "no response to this request"),
+    ("utf-16", "The answer is malformed", "not UTF-8"),
+    ("wrong-id", "The answer is malformed", "no response to this request"),
+    ("string-id", "The answer is malformed", "no response to this request"),
     ("million", "The answer is too large", "over the limit of 100 kB"),
-    ("long-batch", "The answer has the wrong shape", "a batch"),
+    ("long-batch", "The answer is malformed", "a batch"),
     ("bomb", "The answer is too large", "over the limit of 100 kB"),
     ("endless-body", "The answer is too large", "over the limit of 100 kB"),
     ("endless-event", "The answer is too large", "an event over the limit of 100 kB"),
-    ("broken-gzip", "The answer has the wrong shape", "compressed body is broken"),
-    ("brotli", "The answer has the wrong shape", "content coding 'br'"),
+    ("broken-gzip", "The answer is malformed", "compressed body is broken"),
+    ("brotli", "The answer is malformed", "content coding 'br'"),
     ("ends-early", NO_ANSWER, "ended the answer's stream before the answer"),
     ("no-http", NO_ANSWER, "did not answer in HTTP"),
     ("huge-head", NO_ANSWER, "did not answer in HTTP"),

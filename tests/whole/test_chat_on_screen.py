@@ -62,7 +62,7 @@ def talking(vendor: str, url: str, folder: Path) -> Iterator[Terminal]:
     with mcphost("--config", str(config), columns=160, rows=50, env=env) as terminal:
         terminal.wait_for("2 ready", seconds=40)
         terminal.press("f5")
-        terminal.wait_for("Write to the model below")
+        terminal.wait_for("Write a message below")
         yield terminal
         terminal.press("ctrl+q")
         assert terminal.wait_exit() == 0
@@ -115,7 +115,7 @@ def test_calls_are_allowed_edited_refused_with_words_and_a_stream_is_stopped(ven
         say(terminal, "slowly")
         terminal.wait_for(STORY.strip())
         terminal.press("escape")
-        terminal.wait_for("Stopped by you; what came is kept", STORY.strip())
+        terminal.wait_for("You stopped the model; its text so far is kept", STORY.strip())
 
 
 @pytest.mark.hostile("M05")

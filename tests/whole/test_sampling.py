@@ -73,7 +73,8 @@ async def meeting(
     person = Person(*steps)
     values = Values({**os.environ, "MODEL_KEY": "sk-canary-0123456789"})
     made = dependencies(person, values, answers=SCREEN_KINDS)
-    entry = {**server, "sampling": {"model": vendor, **sampling}}
+    # told of roots it would ask about them, a moment after it started
+    entry = {**server, "sampling": {"model": vendor, **sampling}, "capabilities": {"roots": False}}
     config = Config.model_validate(
         {"servers": {"e": entry}, "models": models, "policy": {"default": "allow"}}, strict=False
     )

@@ -26,13 +26,15 @@ if TYPE_CHECKING:
     from mcphost.tui.start_info import ReloadedConfig, StartInfo
 
 HOW_TO: Final = """\
-Add a server to {file}:
+Add a server to {file},
 
     [servers.git]
     command = "uvx"
     args = ["mcp-server-git"]
 
-or to mcphost.toml in a project's folder, and start mcphost again. For a look at one server without a file:
+{then}.
+
+A project's own servers go into mcphost.toml in its folder. To try a server without a file:
 mcphost check 'stdio:uvx mcp-server-git'"""
 
 
@@ -58,7 +60,7 @@ def _starting_point(options: Namespace) -> tuple[Config, StartInfo]:
     from mcphost.tui.start_info import StartInfo
 
     state, own = state_folder(os.environ), default_path(os.environ)
-    how_to = HOW_TO.format(file=own)
+    how_to = HOW_TO.format(file=own, then="and start mcphost again")
     if options.demo:
         if options.config is None:
             return demo_config(), StartInfo(None, True, (), state, how_to)
@@ -68,7 +70,7 @@ def _starting_point(options: Namespace) -> tuple[Config, StartInfo]:
     settings = settings_for_screen(find(options.config, os.environ), os.environ)
     if settings.path is None:
         return demo_config(), StartInfo(None, True, settings.problems, state, how_to, missing=own)
-    how_to = HOW_TO.format(file=settings.path)
+    how_to = HOW_TO.format(file=settings.path, then="and press ctrl+l. y copies these lines")
     return settings.loaded.config, StartInfo(settings.path, False, settings.problems, state, how_to)
 
 

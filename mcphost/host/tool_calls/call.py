@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -97,6 +98,8 @@ class ToolCall:
         self.error: McphostError | None = None
         self.validity: ValidationResult | None = None
         """How the structured content stands to the tool's output schema; None where there is none."""
+        self.time = time.time()
+        """When it was asked for, in seconds since 1970."""
         self.asked_at = clock()
         self.sent_at: float | None = None
         self.ended_at: float | None = None

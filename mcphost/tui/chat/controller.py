@@ -96,14 +96,14 @@ class ChatController:
             self._app.notify(show(str(error), limit=600), severity="warning", markup=False, timeout=10)
 
     def commands(self) -> Iterator[SystemCommand]:
-        about = "With a language model that may use your servers' tools"
+        about = "Talk to a language model that can use your servers' tools"
         yield SystemCommand("New conversation", about, self.begin)
-        yield SystemCommand("Conversations", "Those of this run and before", self.list_chats)
+        yield SystemCommand("Conversations", "Of this run and earlier ones", self.list_chats)
 
     async def _send(self, chat: Chat, message: ChatPane.MessageSubmitted) -> None:
         pane = await self._main.chat_pane()
         if chat.busy:
-            raise NotDone("The model is still at work on your last message: esc stops it.")
+            raise NotDone("The model is still answering your last message; esc stops it.")
         composed = await self._host.chats.attachments.compose(message.text)
         parts = composed.text, composed.attachments, composed.prompts
         if (message.preview or composed.prompts) and not await self._approved(chat.preview(*parts)):

@@ -80,7 +80,7 @@ class SuggestionList(Widget):
         lines = [self._line(number) for number in range(self.top, min(self.top + ROWS, len(self.values)))]
         count = f" · {len(self.values)}" if len(self.values) > ROWS else ""
         return Content("\n").join(
-            [*lines, Content.styled(f"  tab takes it · ↑ ↓ choose · esc none{count}", "$foreground-muted")]
+            [*lines, Content.styled(f"  tab accepts · ↑ ↓ choose · esc closes{count}", "$foreground-muted")]
         )
 
     def _line(self, number: int) -> Content:
@@ -155,12 +155,12 @@ class ChatInput(Vertical):
     }
     """
     HELP = (
-        "Write to the model. enter sends, ctrl+j (shift+enter, alt+enter) begins a line, ↑ brings back what you sent.\n"
-        "/server:prompt name=value brings a prompt in, @server:uri and @path attach something: ctrl+g shows all of it\n"
-        "before it is sent, as a prompt always is. esc stops the model; where it is idle, it goes to the conversation."
+        "Write to the model. enter sends, ctrl+j (shift+enter, alt+enter) starts a new line, ↑ recalls sent messages.\n"
+        "/server:prompt name=value inserts a prompt, @server:uri and @path attach something. ctrl+g shows what would\n"
+        "be sent; prompts are always shown first. esc stops the model, or goes to the conversation."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+j", "newline", "new line", show=False, id="chat.newline", tooltip="Begin another line"),
+        Binding("ctrl+j", "newline", "new line", show=False, id="chat.newline", tooltip="Start a new line"),
     ]
 
     class Typed(Message):

@@ -187,7 +187,7 @@ class AnswerItem(TranscriptItem):
     def _heading(self) -> Iterator[Line]:
         words = show_line(self.answer.entry, 60)
         if self.answer.superseded:
-            words += " · broke off, and was asked again"
+            words += " · broke off and was asked again"
         elif self.answer.cut:
             words += " · cut off"
         yield Line(words, ((0, len(words), "label"),))
@@ -220,14 +220,16 @@ def note_of(turn: Turn) -> tuple[str, str]:
     reason = reason if reason.endswith((".", "?", "!")) else f"{reason}."
     match turn.state:
         case TurnState.FAILED:
-            return "bad", f"✖ {reason}\n  r asks again · m another model · or write on"
+            return "bad", f"✖ {reason}\n  r asks again · m switches the model · or write on"
         case TurnState.BOUNDED:
-            return "warn", f"▲ Stopped here: {reason}\n  r lets it go on · or write on"
+            return "warn", f"▲ Stopped here: {reason}\n  r continues · or write on"
         case TurnState.STOPPED:
-            return "muted", "◌ Stopped by you; what came is kept. r asks again · or write on"
+            return "muted", "◌ You stopped the model; its text so far is kept. r asks again · or write on"
     if cut := turn.rounds[-1].cut if turn.rounds else "":
-        return "warn", f"▲ {cut[0].upper()}{cut[1:]}.\n  write on to have it go on"
-    return ("muted", "◌ The model answered nothing. E edits and resends your message") if _silent(turn) else ("", "")
+        return "warn", f"▲ {cut[0].upper()}{cut[1:]}.\n  write on to continue"
+    return (
+        ("muted", "◌ The model sent an empty answer. E edits and resends your message") if _silent(turn) else ("", "")
+    )
 
 
 def _silent(turn: Turn) -> bool:
@@ -237,18 +239,18 @@ def _silent(turn: Turn) -> bool:
 def _doing(turn: Turn) -> tuple[str, str]:
     answer = turn.rounds[-1] if turn.rounds else None
     if answer is None:
-        return "muted", "◐ the model is asked"
+        return "muted", "◐ waiting for the model"
     entry = show_line(answer.entry, 60)
     if answer.waiting is not None:
         wait = answer.waiting
         again = f"asked again in {duration_text(wait.seconds)} ({wait.attempt} of {wait.most})"
-        return "warn", f"◐ {entry} has no room; {again}: {show(wait.reason, limit=400)}"
+        return "warn", f"◐ {entry} is overloaded; {again}: {show(wait.reason, limit=400)}"
     if turn.state is TurnState.REVIEWING:
-        return "warn", "? results wait for your review before the model gets them"
+        return "warn", "? results wait for your review"
     if answer.writing:
-        return "muted", f"◐ {entry} writes the arguments of {show_line(answer.writing, 80)}"
+        return "muted", f"◐ {entry} is writing the arguments of {show_line(answer.writing, 80)}"
     if turn.state is TurnState.ANSWERING and not answer.size:
-        return "muted", f"◐ {entry} is asked{' and thinks' if answer.thought else ''} · esc stops"
+        return "muted", f"◐ {entry} is {'thinking' if answer.thought else 'working'} · esc stops"
     return "", ""
 
 
@@ -334,7 +336,7 @@ class UseItem(TranscriptItem):
     def _details(self) -> Iterator[Line]:
         use = self.use
         if use.server and use.name != f"{use.server}__{use.tool}":
-            yield from plain_lines(f"the model calls it {show_line(use.name, 80)}", indent="    ", part="muted")
+            yield from plain_lines(f"the model called it {show_line(use.name, 80)}", indent="    ", part="muted")
         if use.problem:
             yield from plain_lines(show(use.problem, limit=500), indent="    ", part="bad")
             yield from plain_lines(show(use.raw, limit=2_000), indent="    ")
@@ -344,7 +346,7 @@ class UseItem(TranscriptItem):
         else:
             yield from self._arguments("arguments", use.arguments)
         if use.result is not None:
-            label = "the model was told" + (" that it failed" if use.result.is_error else "")
+            label = "the model got" + (" an error:" if use.result.is_error else "")
             yield from plain_lines(label, indent="    ", part="label")
             yield from plain_lines(show(result_text(use), limit=RESULT_CHARACTERS, joiners=True), indent="    ")
 
@@ -358,7 +360,7 @@ class UseItem(TranscriptItem):
             spans = tuple((start + 4, end + 4, part) for start, end, part in json_spans(line))
             yield Line(f"    {line}", spans, "      ")
         if more:
-            yield from plain_lines("… o shows all of it", indent="    ", part="warn")
+            yield from plain_lines("… o opens it in full", indent="    ", part="warn")
 
 
 def result_text(use: ModelToolUse) -> str:

@@ -43,34 +43,35 @@ BESIDE: Final = 110
 """Columns of the pane from which the usage is shown beside the conversation, which keeps 72 of them."""
 
 WELCOME: Final = """\
-Write to the model below, and press enter. It may use the tools of your servers: you are asked before each call, may \
-change its arguments, or say no and why.
+Write a message below and press enter. The model can use your servers' tools. You approve each call first; you can \
+edit its arguments, or decline it and say why.
 
-  /server:prompt   brings in a prompt that a server has ready
-  @server:uri      attaches what a server has to read, @path a file
-  ctrl+g           shows what would be sent, and what it costs
-  ctrl+t           which tools the model may use, and what they cost
-  ctrl+o   f8      which model · other conversations
-  f9               results wait for you before the model gets them
-  esc              stops the model; again: to the conversation, and out of the chat. f1 says more"""
+  /server:prompt   inserts a server's prompt
+  @server:uri      attaches a resource, @path a file
+  ctrl+g           preview of what would be sent, and its cost
+  ctrl+t           tools the model may use, and their cost
+  ctrl+o   f8      switch the model · other conversations
+  f9               review results before the model gets them
+  esc        f1    stop the model; again: leave the chat · all keys"""
 
 SCRIPT: Final = """\
 No language model is configured, so a script answers here. It knows a few phrases; begin with: Who is out there?
+Others: Climb the tower · Tear out the pages · Write a verse about gulls
 
 """
 
 NO_MODEL: Final = """\
-No language model is configured, so there is nobody to talk to yet. Add these lines to your configuration (mcphost \
-config path says where it is):
+No language model is configured, so there is nobody to talk to yet. Add these lines to your configuration file \
+(mcphost config path prints its path):
 
   [models.big]
   provider = "anthropic"
   model = "claude-sonnet-4-5"
   api_key = "${keyring:anthropic}"
 
-provider may be "openai" too, with base_url for whatever speaks like it, or "ollama", which needs no key.
+provider can also be "openai" (with base_url for any compatible API) or "ollama", which needs no key.
 
-ctrl+l reads the file again. Until then everything works by hand: t runs tools, p gets prompts, e reads resources."""
+ctrl+l reloads the file. Everything else works without a model: t tools, p prompts, e resources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +100,9 @@ class ChatPane(SearchArea):
     }
     """
     HELP = (
-        "A conversation with a model that may use your servers' tools; nothing runs without you being asked first.\n"
-        "esc stops it, and keeps what came. r asks again, E changes an earlier message, B branches: see below.\n"
-        "f9 says which results of tools wait for you before the model gets them: none, those from outside, or all."
+        "A conversation with a model that can use your servers' tools. Nothing runs before you approve it.\n"
+        "esc stops the model and keeps what it wrote. f9 sets which tool results you review before the model gets\n"
+        "them: none, those from outside, or all."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -109,25 +110,42 @@ class ChatPane(SearchArea):
             "back",
             "stop, back",
             id="chat.back",
-            tooltip="Stop the model; else from the input to the conversation, and from there out of the chat",
+            tooltip="Stop the model; else go from the input to the conversation, then leave the chat",
         ),
         Binding(
-            "ctrl+g", "preview", "preview", id="chat.preview", tooltip="What would be sent, and its cost", show=False
+            "ctrl+g",
+            "preview",
+            "preview",
+            id="chat.preview",
+            tooltip="See what would be sent, and its cost",
+            show=False,
         ),
-        Binding("ctrl+t,x", "choose_tools", "its tools", id="chat.tools", tooltip="Which tools it may use, and costs"),
-        Binding("ctrl+o,m", "choose_model", "model", id="chat.model", tooltip="Talk to another model"),
         Binding(
-            "f9,v", "toggle_review", "review", id="chat.hold", tooltip="Which results wait for you: none, some, all"
+            "ctrl+t,x",
+            "choose_tools",
+            "its tools",
+            id="chat.tools",
+            tooltip="Choose the tools it may use; see their cost",
         ),
-        Binding("f8", "list_chats", "chats", id="chat.chats", tooltip="Other conversations, and a new one"),
-        Binding("r", "resume", "ask again", id="chat.again", tooltip="Ask again, or let it go on"),
-        Binding("E", "edit", "edit, resend", id="chat.edit", tooltip="Change this message and send it anew"),
-        Binding("B", "branch", "branch", id="chat.branch", tooltip="Another conversation from here on"),
-        Binding("o", "open_item", "open", id="chat.open", tooltip="All of it: the call, the answer, the message"),
+        Binding("ctrl+o,m", "choose_model", "model", id="chat.model", tooltip="Switch to another model"),
+        Binding(
+            "f9,v",
+            "toggle_review",
+            "review",
+            id="chat.hold",
+            tooltip="Review tool results: none, those from outside, all",
+        ),
+        Binding("f8", "list_chats", "chats", id="chat.chats", tooltip="Other conversations, or a new one"),
+        Binding("r", "resume", "ask again", id="chat.again", tooltip="Ask again, or let it continue"),
+        Binding(
+            "E", "edit", "edit, resend", id="chat.edit", tooltip="Edit this message and send it again, in a branch"
+        ),
+        Binding("B", "branch", "branch", id="chat.branch", tooltip="Branch the conversation here"),
+        Binding("o", "open_item", "open", id="chat.open", tooltip="Open this call, answer or message in full"),
         Binding("y", "copy", "copy", id="chat.copy", tooltip="Copy the part under the cursor"),
-        Binding("K", "copy_code", "code", id="chat.code", tooltip="The blocks of code: copy one"),
+        Binding("K", "copy_code", "code", id="chat.code", tooltip="Copy a block of code"),
         Binding("w", "export", "save", id="chat.export", tooltip="Save the conversation as Markdown"),
-        Binding("i", "write", "write", id="chat.write", tooltip="To the input"),
+        Binding("i", "write", "write", id="chat.write", tooltip="Go to the input"),
     ]
 
     class Left(Message):
@@ -296,7 +314,7 @@ class ChatPane(SearchArea):
         chat = self.chat
         models = [model for model in self._host.models.all if not model.by_hand]
         if chat is None or not models:
-            self.notify("No model is configured: the chat says which lines to add.")
+            self.notify("No model is configured. The chat shows which lines to add.")
             return
         current = chat.entry or self._host.config.chat.model or models[0].entry
 

@@ -21,8 +21,8 @@ from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 
 REVIEW_WORDS: Final[Mapping[Hold, str]] = {
     "never": "results go straight to the model",
-    "outside": "results from outside wait for you first",
-    "always": "each result waits for you first",
+    "outside": "you review results from outside first",
+    "always": "you review every result first",
 }
 
 
@@ -43,7 +43,7 @@ class ChatFacts:
     outside: str
     hold: Hold
     folders: bool
-    """Is the model told which folders servers may know of?"""
+    """Is the model told the roots?"""
     attached: tuple[str, ...]
     instructions: tuple[str, ...]
     """Servers whose instructions the model is not told."""
@@ -135,7 +135,7 @@ class ChatSide(VerticalScroll, can_focus=False):
 
     def __init__(self) -> None:
         super().__init__()
-        self._facts = FactsTable(labels=7)
+        self._facts = FactsTable(labels=9)
 
     def compose(self) -> ComposeResult:
         self.border_title = "This conversation"
@@ -152,20 +152,22 @@ def facts_of(facts: ChatFacts) -> Iterator[Fact]:
         yield fact("model", facts.problem, "$text-warning")
     yield fact("used", facts.used)
     if facts.outside:
-        yield fact("beware", f"▲ It has read {facts.outside}: writing and open-world calls ask again.", "$text-warning")
+        yield fact(
+            "caution", f"▲ It has read {facts.outside}: calls that write or reach outside ask again.", "$text-warning"
+        )
     yield Fact("review", Content.assemble(REVIEW_WORDS[facts.hold], (" · f9", "$foreground-muted")))
     words = f"{facts.tools}, about {facts.tokens:,} tokens in each request"
     yield Fact("tools", Content.assemble(words, (" · ctrl+t", "$foreground-muted")))
     if facts.searching:
-        yield fact("", "too many to name them all: the model searches them", "$foreground-muted")
+        yield fact("", "too many to send: the model searches them", "$foreground-muted")
     for server, cost in facts.costs:
         text = f"◌ {server} off" if cost < 0 else f"● {server} {cost:,}"
         yield fact("", show_line(text, 60), "$foreground-muted" if cost < 0 else "")
     if facts.dropped:
-        yield fact("", f"{facts.dropped} left out: ctrl+t says why", "$text-warning")
+        yield fact("", f"{facts.dropped} left out: ctrl+t shows why", "$text-warning")
     if facts.folders:
-        yield fact("", "it is told your shared folders: ctrl+t, F", "$foreground-muted")
+        yield fact("", "roots (shared folders) included: ctrl+t, F", "$foreground-muted")
     if facts.instructions:
-        yield fact("", f"not told the instructions of {', '.join(facts.instructions)}: ctrl+t, i", "$foreground-muted")
+        yield fact("", f"instructions of {', '.join(facts.instructions)} not included: ctrl+t, i", "$foreground-muted")
     for number, text in enumerate(facts.attached):
-        yield fact("" if number else "given", text)
+        yield fact("" if number else "attached", text)

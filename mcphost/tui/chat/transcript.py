@@ -248,18 +248,18 @@ class Transcript(PartsView):
     """The conversation that `show_turns` is given, with the cursor on one item. At its end it follows what is added."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        _key("up,k", "step(-1)", "up", "To the part before, or up in a long one"),
+        _key("up,k", "step(-1)", "up", "To the previous part, or up in a long one"),
         _key("down,j", "step(1)", "down", "To the next part, or down in a long one"),
         _key("pageup", "page(-1)", "page up", "One page up"),
         _key("pagedown", "page(1)", "page down", "One page down"),
         _key("home", "first", "first", "To the beginning"),
         _key("end", "last", "last", "To the end, and follow what comes"),
-        _key("enter,space", "fold", "unfold", "Open or fold a call or thoughts", show=True),
-        _key("Z", "fold_all", "unfold all", "Open or fold all calls of the conversation"),
+        _key("enter,space", "fold", "unfold", "Unfold or fold a call or thoughts", show=True),
+        _key("Z", "fold_all", "unfold all", "Unfold or fold all calls of the conversation"),
     ]
     HELP = (
-        "The conversation: ▌ is you, │ a model, ┆ a tool. ↑ ↓ or j k go from part to part, enter opens a call or\n"
-        "thoughts, / searches. The row under the cursor has ▸ before it."
+        "The conversation: ▌ you, │ the model, ┆ a tool. ↑ ↓ or j k move from part to part, enter unfolds a call or\n"
+        "thoughts, / searches. ▸ marks the part under the cursor."
     )
 
     class Moved(Message):

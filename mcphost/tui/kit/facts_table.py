@@ -71,7 +71,9 @@ class FactsTable(Widget):
     def text(self) -> str:
         """All facts without styles."""
         return "\n".join(
-            f"{each.label:<{self._labels}}{each.value.plain}" + (f"\n{each.other.plain}" if each.other else "")
+            ("" if each.wide and not each.label else f"{each.label:<{self._labels}}")
+            + each.value.plain
+            + (f"\n{each.other.plain}" if each.other else "")
             for each in self._facts
         )
 

@@ -21,7 +21,7 @@ class ReaderScreen(FramedScreen[bool]):
     Dismissed with whether the end was on screen.
     """
 
-    HELP = "A text to read. The arrow keys and page keys scroll, W wraps or not, y copies, esc goes back."
+    HELP = "A text to read. The arrows and page keys scroll, W wraps long lines, y copies, esc goes back."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "back", "back", id="reader.back", tooltip="Close"),

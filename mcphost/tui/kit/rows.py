@@ -286,9 +286,10 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
     def _empty_line(self, y: int, width: int) -> Strip:
         paragraphs = self._empty.splitlines()
         lines = [line for words in paragraphs for line in textwrap.wrap(words, max(1, width - 4)) or [""]]
+        left = " " * ((width - max(map(cell_len, lines), default=0)) // 2)
         row = y - max(0, self.size.height - len(lines)) // 2
         style = self.get_visual_style("row-list--empty").rich_style
-        text = lines[row].center(width) if 0 <= row < len(lines) else ""
+        text = left + lines[row] if 0 <= row < len(lines) else ""
         return Strip([Segment(text, style)]).adjust_cell_length(width, style)
 
     # Cursor and scroll position.

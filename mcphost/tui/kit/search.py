@@ -28,7 +28,7 @@ class SearchBar(Horizontal):
 
     def __init__(self) -> None:
         super().__init__()
-        self.input = Input(placeholder="what to look for, then enter", compact=True)
+        self.input = Input(placeholder="words to find, then enter", compact=True)
         self._found = Static("", classes="found", markup=False)
 
     def compose(self) -> ComposeResult:
@@ -58,10 +58,10 @@ class SearchArea(Vertical):
     SearchArea { height: 1fr; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "search", "search", id="search.open", tooltip="Look for words in what is shown"),
+        Binding("slash", "search", "search", id="search.open", tooltip="Find words in this pane"),
         Binding("n", "go(1)", "next match", show=False, id="search.next", tooltip="Go to the next match"),
-        Binding("N", "go(-1)", "match before", show=False, id="search.previous", tooltip="Go to the match before"),
-        Binding("escape", "close_search", "end search", id="search.close", tooltip="Take the marks of the search away"),
+        Binding("N", "go(-1)", "previous match", show=False, id="search.previous", tooltip="Go to the previous match"),
+        Binding("escape", "close_search", "end search", id="search.close", tooltip="Close the search"),
     ]
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ class SearchArea(Vertical):
         if self._matches:
             self._go_to(0)
         else:
-            self.bar.show_status("nothing found")
+            self.bar.show_status("no match")
         self.refresh_bindings()
 
     def _restore_focus(self) -> None:

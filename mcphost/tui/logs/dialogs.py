@@ -26,11 +26,11 @@ from mcphost.tui.logs.filter import OWN_NAME
 class LogDetail(ModalScreen[None]):
     """A record in full, in the upper part of the screen, since the log is in the lower; JSON is laid out."""
 
-    HELP = "One line of the log in full.\ny copies it · C goes to the call that was running · Esc goes back"
+    HELP = "A log line in full.\ny copies it · C opens the call that was running · esc goes back"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,q", "back", "back", tooltip="Back to the log", id="log_detail.back"),
         Binding("y", "copy", "copy", tooltip="Copy this line", id="log_detail.copy"),
-        Binding("C", "call", "call", tooltip="Go to the call that was running", id="log_detail.call"),
+        Binding("C", "call", "call", tooltip="Open the call that was running", id="log_detail.call"),
     ]
     DEFAULT_CSS = """
     LogDetail {
@@ -107,7 +107,7 @@ def _title(record: LogRecord) -> str:
 class LevelScreen(PickScreen[LogLevel, LogLevel]):
     """Dismissed with the chosen level."""
 
-    HELP = "The least severe log message that this server should send. enter chooses, esc leaves it as it is."
+    HELP = "The lowest log level that this server should send. enter sets it, esc leaves it as it is."
 
     DEFAULT_CSS = """
     LevelScreen { & > .frame { width: 44; } }

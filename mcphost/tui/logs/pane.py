@@ -53,7 +53,7 @@ def _look(level: LogLevel) -> tuple[str, str]:
     if level >= LogLevel.ERROR:
         return "✖", "bold $text-error"
     if level >= LogLevel.WARNING:
-        return "!", "$text-warning"
+        return "▲", "$text-warning"
     return " ", "$foreground-muted" if level is LogLevel.DEBUG else ""
 
 
@@ -72,10 +72,10 @@ CHARACTERS: Final = 20 << 20
 
 _LEAST: Final = (LogLevel.DEBUG, LogLevel.INFO, LogLevel.WARNING, LogLevel.ERROR)
 _NOTHING_YET: Final = (
-    "Nothing logged yet.\n\nWhat servers log, what they write to stderr and what mcphost decides appears here.\n"
-    "L asks a server to log more."
+    "No log lines yet.\n\nServers' log messages, their stderr and mcphost's own decisions appear here.\n"
+    "L makes a server log more."
 )
-_NOTHING_PASSES: Final = "No line passes.\n\n/ changes the filter · l shows lower levels"
+_NOTHING_PASSES: Final = "No lines match.\n\n/ changes the filter · l shows lower levels"
 
 
 def _key(key: str, action: str, description: str, tooltip: str, *, show: bool = True) -> Binding:
@@ -86,19 +86,19 @@ class LogsPane(Vertical):
     """A live view of ``book``; the app calls `refresh_logs` when records were added, at most once a frame."""
 
     HELP = (
-        "The log of all servers: what they logged, their stderr and stray stdout, and what mcphost decided.\n"
-        f"A filter: {EXAMPLES}"
+        "The logs of all servers: their log messages, stderr and stray stdout, and mcphost's own decisions.\n"
+        f"Filter: {EXAMPLES}"
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         _key("slash", "filter", "filter", "Show only some lines"),
         _key("f", "follow", "follow", "Follow the newest line, or pause"),
-        _key("l", "least", "level", "The least level shown here"),
-        _key("L", "server_level", "server level", "Ask this row's server to log more or less", show=False),
-        _key("C", "call", "call", "Go to the call that was running"),
+        _key("l", "least", "level", "Lowest level shown here: debug, info, warning, error"),
+        _key("L", "server_level", "server level", "Make this line's server log more or less", show=False),
+        _key("C", "call", "call", "Open the call that was running"),
         _key("y", "copy", "copy", "Copy this line"),
-        _key("w", "save", "save", "Save all lines shown to a file"),
-        _key("x", "clear", "clear", "Clear the view; the lines are kept", show=False),
-        _key("X", "restore", "unclear", "Bring cleared lines back", show=False),
+        _key("w", "save", "save", "Save the lines shown to a file"),
+        _key("x", "clear", "clear", "Clear the list; X restores it", show=False),
+        _key("X", "restore", "restore", "Show cleared lines again", show=False),
         _key("escape", "unfilter", "no filter", "Show all lines again"),
     ]
     DEFAULT_CSS = """
@@ -343,4 +343,4 @@ def _level_words(least: LogLevel) -> str:
 
 
 def _cleared_words(cleared: int) -> str:
-    return "Cleared. X brings the earlier lines back." if cleared else _NOTHING_YET
+    return "Cleared. X restores the earlier lines." if cleared else _NOTHING_YET

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual import on
@@ -22,8 +23,10 @@ from textual.widgets import Tab, TabbedContent, TabPane
 from mcphost.host.host import Host
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.error_boundary import ErrorBoundary
+from mcphost.tui.kit.export import copy_text
 from mcphost.tui.kit.key_bar import KeyLine
 from mcphost.tui.logs.pane import LogsPane
+from mcphost.tui.main.banner import EXAMPLE, StartBanner
 from mcphost.tui.main.layout import Layout, LogDrawer
 from mcphost.tui.main.top_bar import TopBar
 from mcphost.tui.servers.card import ServerCard
@@ -77,11 +80,36 @@ LEAST_ROWS_FOR_LOGS = 20
 """Rows below which the log drawer stays closed even if the user opened it: the panes need them."""
 
 
+class Body(Horizontal):
+    """The servers and the tabs. Its keys work where no pane uses them itself; the texts on screen name them."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("x", "close_banner", "close", id="start.close", show=False, system=True),
+        Binding("y", "copy_example", "copy example", id="start.copy", system=True),
+    ]
+
+    def __init__(self, host: Host, banner: StartBanner | None) -> None:
+        super().__init__(id="body")
+        self._host, self._banner = host, banner
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        shown = self._banner is not None and self._banner.is_attached
+        return shown or (action == "copy_example" and not self._host.servers)
+
+    def action_close_banner(self) -> None:
+        if self._banner is not None:
+            self._banner.remove()
+            self.refresh_bindings()
+
+    def action_copy_example(self) -> None:
+        copy_text(self.app, EXAMPLE)
+
+
 class MainScreen(ErrorBoundary, Screen[None]):
     """Arranges the panes. Those that are not seen at first are imported and made when they are needed."""
 
     HELP = (
-        "The key of a tab is underlined in its name or stands beside it. tab goes to the next pane, esc back.\n"
+        "A tab's key is underlined in its name or shown beside it. tab goes to the next pane, esc back.\n"
         "z gives the focused pane the whole screen, < and > move the border of a list."
     )
 
@@ -146,9 +174,11 @@ class MainScreen(ErrorBoundary, Screen[None]):
 
         layout: Layout
 
-    def __init__(self, host: Host, welcome: str) -> None:
+    def __init__(self, host: Host, welcome: str, missing: Path | None = None) -> None:
+        """``missing``: where a configuration was looked for and not found, so that the demo runs."""
         super().__init__()
         self._host = host
+        self._banner = None if missing is None else StartBanner(missing)
         self._making = asyncio.Lock()
         self.resources: ResourcesPane | None = None
         self.prompts: PromptsPane | None = None
@@ -175,7 +205,9 @@ class MainScreen(ErrorBoundary, Screen[None]):
         # Only what the first frame shows; `_add_panes` adds the rest.
         self._arrange(self.app.size)
         yield self.top_line
-        with Horizontal(id="body"):
+        if self._banner is not None:
+            yield self._banner
+        with Body(self._host, self._banner):
             yield self.servers
             with TabbedContent(id="work-tabs"):
                 for name, (full, short, _) in TAB_NAMES.items():

@@ -72,6 +72,7 @@ class MainScreenUpdater:
         self._main.tools.show_tools(self._host.catalog.tools(server), server)
         self.offers()
         self.card()
+        self._main.calls.show_calls(self._host.tool_calls.calls.values(), server)
 
     def offers(self) -> None:
         """Update the resources and prompts of the selected server."""
@@ -132,7 +133,7 @@ class MainScreenUpdater:
         return None if usage.program(connection) is None else ProgramUsage(usage.of(connection))
 
     def _calls(self, events: Iterable[Event]) -> None:
-        self._main.calls.show_calls(list(self._host.tool_calls.calls.values()))
+        self._main.calls.show_calls(self._host.tool_calls.calls.values(), self._main.servers.chosen)
         shown = self._main.tools.shown_call
         if any(isinstance(event, CallChanged | CallFinished) and event.call == shown for event in events):
             self._main.tools.refresh_call()

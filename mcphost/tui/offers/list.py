@@ -41,8 +41,14 @@ class FilteredOffers(Vertical, Generic[Offered]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "filter", id="offers.filter", tooltip="Type words; enter opens the best match"),
-        Binding("d", "definition", "definition", id="offers.definition", tooltip="As its server defines it"),
-        Binding("escape", "clear", "clear", id="offers.clear", show=False, tooltip="Drop the filter"),
+        Binding(
+            "d",
+            "definition",
+            "definition",
+            id="offers.definition",
+            tooltip="Show its definition, as the server sends it",
+        ),
+        Binding("escape", "clear", "clear", id="offers.clear", show=False, tooltip="Clear the filter"),
     ]
 
     DEFAULT_CSS = """
@@ -201,7 +207,7 @@ class FilteredOffers(Vertical, Generic[Offered]):
             if not matching:
                 self.search = self.search.by_letters
                 matching = self.search.best_first(self._offered, self._texts)
-        self.rows.empty = "Nothing matches. esc clears the filter." if filtered and self._offered else self._nothing
+        self.rows.empty = "No match. esc clears the filter." if filtered and self._offered else self._nothing
         listed = self.sort(matching)
         self.rows.set_items(listed, keep=lambda each: each.key, from_top=True)
         if to_best and matching:

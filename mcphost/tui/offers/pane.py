@@ -86,7 +86,9 @@ class OfferPane(Container, Generic[Offered]):
     """On a small screen one part at a time: enter goes on, esc goes back."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "back", id="offers.back", tooltip="From the answer to the form to the list"),
+        Binding(
+            "escape", "back", "back", id="offers.back", tooltip="Back from the answer to the form, then to the list"
+        ),
     ]
 
     DEFAULT_CSS = """

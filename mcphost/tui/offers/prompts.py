@@ -22,21 +22,20 @@ from mcphost.tui.results.failure import code_label
 from mcphost.tui.results.reading import PaneReading, ReadingView
 
 HINT = (
-    "The messages of a prompt are shown here, in order, each with who is to say it.\n\n"
-    "A prompt is a text a server has ready for a model. Choose one in the list and press enter; what it wants to be "
-    "told is asked first. Nothing is sent to a model from here."
+    "The messages of a prompt appear here, in order and with their roles.\n\n"
+    "A prompt is a ready-made text for a model. Choose one and press enter; a form asks for its arguments. "
+    "Nothing is sent to a model from here."
 )
 
 
 class PromptList(FilteredOffers[CatalogPrompt]):
     TITLE = "Prompts"
     EMPTY = (
-        "No prompts: none of these servers offers any, or none is ready.\n"
-        "A prompt is a text that a server has ready for a model. c shows the server's card."
+        "No prompts: no ready server offers any.\nA prompt is a ready-made text for a model. c opens the server's card."
     )
     HELP = (
         "The prompts on offer. A filter looks at names, titles, servers and descriptions, and puts the best match\n"
-        "first. Opening a prompt asks for its arguments, or gets it where it takes none."
+        "first. Opening a prompt asks for its arguments, if it takes any."
     )
 
     def row(self, offered: CatalogPrompt, width: int) -> Content:
@@ -56,7 +55,7 @@ class PromptList(FilteredOffers[CatalogPrompt]):
 
 
 class PromptsPane(OfferPane[CatalogPrompt]):
-    HELP = "Texts that servers have ready for a model. Nothing is sent to a model from here."
+    HELP = "The servers' prompts: ready-made texts for a model. Nothing is sent to a model from here."
 
     def __init__(self, host: Host, *, single: bool = False) -> None:
         self.prompts = PromptList()

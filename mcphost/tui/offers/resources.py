@@ -36,8 +36,8 @@ class ResourceOrder(Enum):
     """The order of the list; each value is part of its title."""
 
     LISTED = ""
-    NEWEST = "last changed first"
-    IMPORTANT = "most important first"
+    NEWEST = "newest first"
+    IMPORTANT = "by priority"
 
     @property
     def next(self) -> ResourceOrder:
@@ -81,9 +81,9 @@ AnyResource = CatalogResource | CatalogTemplate
 FOLDER = "/"
 
 HINT = (
-    "What a resource holds is shown here: text as it reads best, JSON laid out, code in colours, bytes as numbers.\n\n"
-    "Choose one in the list and press enter. space watches it: when it changes, it is read again by itself.\n"
-    "{…} is a template: enter asks for what stands in its braces, and suggests it where the server can."
+    "The contents of a resource appear here: text, JSON, code, pictures or bytes.\n\n"
+    "Choose a resource and press enter. space watches it: it is read again whenever it changes.\n"
+    "{} marks a template: enter opens a form for its variables, with suggestions if the server has them."
 )
 
 
@@ -92,11 +92,11 @@ class ResourceList(FilteredOffers[AnyResource]):
 
     TITLE = "Resources"
     EMPTY = (
-        "No resources: none of these servers offers any, or none is ready.\n"
-        "A resource is something to read: a file, a table, a page. c shows the server's card."
+        "No resources: no ready server offers any.\n"
+        "A resource is something to read, such as a file or a table. c opens the server's card."
     )
     HELP = (
-        "What there is to read. A filter looks at names, URIs and types. Opening reads a resource, or shows the form\n"
+        "The resources on offer. A filter looks at names, URIs and types. Opening reads a resource, or shows the form\n"
         f"of a template {{…}}. {LEGEND}. / is a folder."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -106,7 +106,7 @@ class ResourceList(FilteredOffers[AnyResource]):
             "order",
             id="resources.sort",
             show=False,
-            tooltip="Sort by last change, by importance, or as listed",
+            tooltip="Sort by last change, by priority, or as listed",
         ),
     ]
 
@@ -173,10 +173,10 @@ class ResourceList(FilteredOffers[AnyResource]):
 
 
 class ResourcesPane(OfferPane[AnyResource]):
-    HELP = "What servers have to read, and what reading it brings."
+    HELP = "The servers' resources and their contents."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "watch", "watch", id="resources.watch", tooltip="Read it again whenever it changes"),
-        Binding("space", "unwatch", "unwatch", id="resources.unwatch", tooltip="Watch it no more"),
+        Binding("space", "unwatch", "unwatch", id="resources.unwatch", tooltip="Stop watching it"),
         Binding("y", "copy", "copy URI", id="resources.copy", tooltip="Copy the URI"),
     ]
 

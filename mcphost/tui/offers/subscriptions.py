@@ -16,7 +16,7 @@ Watched = Mapping[Key, Subscription]
 
 WATCH_MARKS: Final = {SubscriptionState.WATCHING: "◉", SubscriptionState.WAITING: "◎", SubscriptionState.REFUSED: "✖"}
 CHANGED: Final = "✱"
-LEGEND: Final = "◉ watched, ✱ changed since you saw it, ◎ waiting for the server, ✖ refused by it"
+LEGEND: Final = "◉ watched, ✱ changed since you last saw it, ◎ waiting for the server, ✖ refused"
 
 
 class WatchMarks:

@@ -59,7 +59,7 @@ class BlockView(Vertical):
         """Mark it as the block that keys act on, not by colour alone."""
         self.set_class(current, "-current")
         presentation = f" · {self.presentation.value}" if self.presentation is not BlockPresentation.PLAIN else ""
-        presentation += " · beginning only" if self._rest else ""
+        presentation += " · truncated" if self._rest else ""
         self.border_title = Content(f"{'▸ ' if current else ''}{self.block.title or self.block.kind}{presentation}")
         self.border_subtitle = Content(self._footnote()) if self._footnote() else None
 
@@ -111,7 +111,7 @@ class BlockView(Vertical):
         if block.mismatch:
             yield Static(Content.assemble(("but  ", "dim"), block.mismatch), classes="facts", markup=False)
         yield PictureView(block.data, pixels)
-        yield Static("Pictures are not drawn now: i draws them.", classes="instead", markup=False)
+        yield Static("Pictures are off: i turns them on.", classes="instead", markup=False)
 
     def on_picture_view_ended(self, event: PictureView.Ended) -> None:
         event.stop()
@@ -164,15 +164,15 @@ class BlockView(Vertical):
         if self.block.link is not None:
             return "enter opens it"
         if self._rest:
-            return f"… {self._rest} — w saves all"
+            return f"… {self._rest}: w saves all of it"
         if self.block.data is not None:
-            larger = ("the first of its frames · enter large · " if self._moves else "enter large · ") * bool(
+            larger = ("first frame only · enter enlarges · " if self._moves else "enter enlarges · ") * bool(
                 self.pixels
             )
-            return f"{larger}m its bytes" if self.presentation is BlockPresentation.PLAIN else "m what it is"
+            return f"{larger}m bytes" if self.presentation is BlockPresentation.PLAIN else "m back"
         if self._best is BlockPresentation.PLAIN or self.block.kind == "arguments":
             return ""
-        return "m as sent" if self.presentation is not BlockPresentation.PLAIN else f"as sent · m as {self._best.value}"
+        return "m source" if self.presentation is not BlockPresentation.PLAIN else f"source · m {self._best.value}"
 
 
 class BlockList(VerticalScroll):
@@ -183,21 +183,25 @@ class BlockList(VerticalScroll):
     BlockList > Static { width: 1fr; height: auto; padding: 0 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "follow", "open link", id="block.follow", tooltip="Read the resource this link points to"),
-        Binding("enter", "enlarge", "large", id="block.enlarge", tooltip="Show the picture as large as there is room"),
         Binding(
-            "o", "open", "open", id="block.open", tooltip="Open it with a program of the desktop, after a question"
+            "enter", "follow", "open link", id="block.follow", tooltip="Read the resource that this link points to"
         ),
+        Binding(
+            "enter", "enlarge", "enlarge", id="block.enlarge", tooltip="Show the picture as large as the screen allows"
+        ),
+        Binding("o", "open", "open", id="block.open", tooltip="Open it in a desktop program, after asking"),
         Binding(
             "i",
             "toggle_pictures",
             "pictures",
             id="block.pictures",
             show=False,
-            tooltip="Draw pictures, or only name them",
+            tooltip="Turn pictures on or off",
         ),
-        Binding("l", "links", "links", id="block.links", tooltip="Read one of the resources that this text links to"),
-        Binding("m", "toggle_look", "look", id="block.look", tooltip="The text as it was sent, or rendered"),
+        Binding("l", "links", "links", id="block.links", tooltip="Read a resource that this text links to"),
+        Binding(
+            "m", "toggle_look", "source", id="block.look", tooltip="Switch between the source and the rendered view"
+        ),
     ]
 
     class LinkFollowed(Message):

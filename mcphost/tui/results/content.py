@@ -51,7 +51,7 @@ BLOCKS: Final = 50
 class BlockPresentation(Enum):
     """How a block is shown."""
 
-    PLAIN = "as sent"
+    PLAIN = "source"
     JSON = "JSON"
     MARKDOWN = "Markdown"
     CODE = "code"
@@ -213,7 +213,7 @@ def _media(media: MediaContent) -> Block:
 def _embedded(resource: ResourceContents) -> Block:
     kind = resource.mime_type or ("text/plain" if resource.text is not None else _BYTES)
     name = show_line(resource.uri, 80)
-    facts = (("uri", show_line(resource.uri, 500)), ("type", show_line(resource.mime_type or "not said", 120)))
+    facts = (("uri", show_line(resource.uri, 500)), ("type", show_line(resource.mime_type or "not given", 120)))
     if resource.text is not None:
         title = _title("resource", name, show_line(resource.mime_type or "", 60), _size(resource.text))
         return Block("resource", title, resource.text, facts, kind, uri=resource.uri)
@@ -228,11 +228,11 @@ def _embedded(resource: ResourceContents) -> Block:
 
 def _why_only_named(declared: str, found: Probe | None) -> tuple[tuple[str, str], ...]:
     """Why it is neither drawn nor played, and what the user can do."""
-    words = "o opens it with a program, w saves it." if opened_as(declared, found) else "w saves it as a file."
+    words = "o opens it in a desktop program, w saves it." if opened_as(declared, found) else "w saves it to a file."
     if is_drawn(found):
         return (("", words),)
     if found is None and declared.startswith("image/"):
-        words = f"Not drawn, since it is no PNG, JPEG, GIF or WebP: {words}"
+        words = f"Not drawn: only PNG, JPEG, GIF and WebP are. {words}"
     return (("", words),)
 
 
@@ -261,9 +261,7 @@ def _link(link: ResourceLink) -> Block:
 
 def _unreadable(content: UnreadableContent) -> Block:
     facts = (("type", show_line(content.type, 80)), ("why", show_line(content.reason, 300)))
-    return Block(
-        "unreadable", _title("✖ cannot be shown", show_line(content.type, 40)), None, facts, "application/json"
-    )
+    return Block("unreadable", _title("✖ unreadable", show_line(content.type, 40)), None, facts, "application/json")
 
 
 def _annotations(content: TextContent | MediaContent | ResourceLink) -> str:

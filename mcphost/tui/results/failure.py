@@ -52,9 +52,7 @@ class Failure:
 def failure_of(call: ToolCall) -> Failure | None:
     """What went wrong with a call; None while it runs and if it succeeded."""
     if call.state is CallState.FAILED:
-        return Failure(
-            "✖", "The tool reports that it failed", "Its own words follow. Change the arguments and run it again."
-        )
+        return Failure("✖", "The tool reports an error", "Its message follows. Change the arguments and run it again.")
     if call.state is CallState.CANCELLED:
         return _cancelled(call)
     return None if call.error is None else _explain(call.error, show_line(call.request.server, 40))
@@ -66,32 +64,35 @@ def _explain(error: McphostError, server: str) -> Failure:
 
 def _cancelled(call: ToolCall) -> Failure:
     if call.sent_at is None:
-        return Failure("◌", "Cancelled before it was sent", "The server knows nothing of it.", "calm")
+        return Failure("◌", "Cancelled before it was sent", "Nothing was sent to the server.", "calm")
     if call.request.task is not None and not call.stopping:
-        return Failure("◌", "No longer waited for", "The task goes on at its server: T lists it.", "calm")
+        return Failure("◌", "No longer waiting", "The task continues on the server: T lists it.", "calm")
     after = duration_text(call.elapsed)
     return Failure(
         "◌",
         f"Cancelled after {after}",
-        "The server was told, but may have done part of the work already.",
+        "The server was notified, but may have done part of the work already.",
         "calm",
     )
 
 
-_DISAGREE: Final = "Server and mcphost disagree about the protocol: look at the traffic."
+_DISAGREE: Final = "Server and mcphost disagree about the protocol: see the traffic (f4)."
 _CODES: Final = {
     -32700: ("parse error", _DISAGREE),
     -32600: ("invalid request", _DISAGREE),
-    -32601: ("method not found", "The server does not know this request; it may offer no tools at all."),
-    -32602: ("invalid params", "The server takes no such tool or arguments: compare tab 4 with the tool's schema."),
-    -32603: ("internal error", "The server broke while it worked: its log may say why."),
-    -32002: ("resource not found", "What the arguments point to is not there: correct them and run it again."),
-    -32042: ("a page must be visited first", "The address of the page is in what the server said."),
+    -32601: ("method not found", "The server does not support this request; it may offer no tools at all."),
+    -32602: ("invalid params", "The server rejects the tool or its arguments: compare tab 4 with the tool's schema."),
+    -32603: ("internal error", "The server failed internally: its log may say why."),
+    -32002: (
+        "resource not found",
+        "The arguments name something that does not exist: correct them and run it again.",
+    ),
+    -32042: ("a page must be visited first", "The server's message contains the page's address."),
 }
 """The names of the protocol's error codes, and what to do; other codes are a server's own."""
 _OWN_CODE: Final = (
     "server-defined error",
-    "The number is this server's own: what it said, its documentation and its log explain it.",
+    "The code is the server's own: see its message, documentation or log.",
 )
 
 
@@ -105,7 +106,7 @@ def _server_error(error: ServerError, server: str) -> Failure:
     return Failure(
         "✖",
         f"Protocol error {error.code} · {label}",
-        f"There is no result. {advice}",
+        f"No result. {advice}",
         quotes=tuple(_error_quotes(error, server)),
     )
 
@@ -118,12 +119,12 @@ def _error_quotes(error: ServerError, server: str) -> Iterator[Quote]:
 
 
 def _timeout(error: RequestTimeout, server: str) -> Failure:
-    why = "in all, progress or not" if error.hard else "without an answer or a sign of progress"
+    why = "in total" if error.hard else "without an answer or progress"
     setting = "tool_timeout_max_sec" if error.hard else "tool_timeout_sec"
     return Failure(
         "▲",
         f"Timed out: {error.seconds:g} s {why}",
-        f"The server was told that nobody waits any more. Raise {setting} if the tool needs longer.",
+        f"The server was notified. Raise {setting} if the tool needs longer.",
         "warning",
     )
 
@@ -131,16 +132,14 @@ def _timeout(error: RequestTimeout, server: str) -> Failure:
 def _declined(error: Declined, server: str) -> Failure:
     rule = f" · {show_line(error.rule, 80)}" if error.rule else ""
     if error.by == "user":
-        return Failure(
-            "◌", f"Not run: declined by you{rule}", "Nothing was sent. Run it again to be asked again.", "calm"
-        )
+        return Failure("◌", f"Not run: you declined{rule}", "Nothing was sent. Run it again to decide anew.", "calm")
     if error.by == "mcphost":
-        advice = "Nothing was sent. Look at it as it is now, and run it again."
-        return Failure("◌", "Not run: it is not what was allowed", advice, "warning", (Quote("why", str(error)),))
+        advice = "Nothing was sent. Check the tool as it is now, then run it again."
+        return Failure("◌", "Not run: it differs from what was allowed", advice, "warning", (Quote("why", str(error)),))
     return Failure(
         "◌",
         f"Not run: declined by policy{rule}",
-        "Nothing was sent. Change the rule, in [policy] or at the tool's approval, if it should run.",
+        "Nothing was sent. To allow it, change the rule in [policy] or the tool's approval.",
         "warning",
         (Quote("why", str(error)),),
     )
@@ -151,10 +150,10 @@ def _arguments(error: InvalidArguments, server: str) -> Failure:
     many = len(error.problems)
     return Failure(
         "✖",
-        f"Not sent: the arguments do not fit the tool's schema · {many} problem{'' if many == 1 else 's'}",
+        f"Not sent: the arguments do not match the tool's schema · {many} problem{'' if many == 1 else 's'}",
         "Correct them in the form and run it again.",
         "warning",
-        (Quote("what does not fit", "\n".join(lines)),),
+        (Quote("problems", "\n".join(lines)),),
     )
 
 
@@ -162,8 +161,8 @@ def _lost(error: ConnectionLost, server: str) -> Failure:
     code = "" if error.exit_code is None else f" · {_exit(error.exit_code)}"
     quotes = [Quote("what happened", str(error))]
     if error.stderr_tail:
-        quotes.append(Quote(f"the last of {server}'s stderr", "\n".join(error.stderr_tail)))
-    advice = "Whether the tool did its work is not known. Run it again once the server is ready."
+        quotes.append(Quote(f"last stderr lines of {server}", "\n".join(error.stderr_tail)))
+    advice = "It is unknown whether the tool finished. Run it again once the server is ready."
     return Failure("✖", f"Connection lost{code}", advice, quotes=tuple(quotes))
 
 
@@ -204,16 +203,16 @@ _EXPLANATIONS: Final[tuple[tuple[_Kinds, Callable[..., Failure]], ...]] = (
     (Declined, _declined),
     (InvalidArguments, _arguments),
     (ConnectionLost, _lost),
-    (MessageTooLarge, _plain("The answer is too large", "Ask for less, or raise this server's limit in [limits].")),
-    (InvalidResult, _plain("The answer has the wrong shape", "The server breaks the protocol: the traffic shows how.")),
-    (PeerError, _plain("The server broke the protocol", "The traffic shows what the server sent.")),
+    (MessageTooLarge, _plain("The answer is too large", "Request less, or raise this server's limit in [limits].")),
+    (InvalidResult, _plain("The answer is malformed", "The server violates the protocol: see the traffic (f4).")),
+    (PeerError, _plain("The server violated the protocol", "The traffic (f4) shows what it sent.")),
     (
         ServerNotReady,
-        _plain("Not sent: the server is not ready", "Start it, or see in the list of servers why it is not."),
+        _plain("Not sent: the server is not ready", "Start it, or open its card to see why it is not."),
     ),
     (
         UnknownName,
-        _plain("Not sent: there is no such server or tool", "See the list of tools: the server may have changed it."),
+        _plain("Not sent: there is no such server or tool", "The server may have changed its tools: see the list."),
     ),
-    (McphostError, _plain("There is no result", "The server's log may say more.")),
+    (McphostError, _plain("No result", "The server's log may say more.")),
 )

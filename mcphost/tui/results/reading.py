@@ -68,13 +68,13 @@ class ReadingView(Vertical):
     """``word`` is the title, ``hint`` is shown while there is no reading."""
 
     HELP = (
-        "What the server answered. The arrows scroll and go from block to block, m shows a text as it was sent,\n"
-        "/ searches and n goes on, enter follows a link or shows a picture large, i draws pictures or names\n"
-        "them. y copies a block, w saves it, o opens it with a program of the desktop after a question."
+        "The server's answer. The arrows scroll and move from block to block, m shows a block's source, / searches,\n"
+        "enter opens a link or enlarges a picture, i turns pictures off. y copies a block, w saves it, o opens it in\n"
+        "a desktop program after asking."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "copy", "copy", id="reading.copy", tooltip="Copy the block"),
-        Binding("w", "save", "save", id="reading.save", tooltip="Save the block in a file"),
+        Binding("y", "copy", "copy", id="reading.copy", tooltip="Copy this block"),
+        Binding("w", "save", "save", id="reading.save", tooltip="Save this block to a file"),
     ]
     DEFAULT_CSS = """
     ReadingView {
@@ -201,7 +201,7 @@ def _widgets(reading: PaneReading) -> Iterator[Widget]:
     if reading.error is not None:
         yield from _failure(reading.error, reading.server)
     elif reading.blocks is None:
-        yield Static(f"◐ asking {reading.server} …  esc goes back, and the answer is shown when it comes", markup=False)
+        yield Static(f"◐ waiting for {reading.server} …  esc goes back; the answer will appear here", markup=False)
     if reading.remark:
         yield BlockView(quoted(f"{reading.server} says", reading.remark))
     blocks = reading.blocks or ()
@@ -209,19 +209,19 @@ def _widgets(reading: PaneReading) -> Iterator[Widget]:
     if len(blocks) > BLOCKS:
         yield Static(f"… {len(blocks) - BLOCKS} more are not shown", markup=False)
     if reading.blocks == ():
-        yield Static("The server answered, and there is nothing in it.", markup=False)
+        yield Static("The server sent an empty answer.", markup=False)
 
 
 def _failure(error: McphostError, server: str) -> Iterator[Widget]:
     if isinstance(error, Declined):
-        yield Notice("◌", show_line(str(error), 500), "enter in the list asks again.", "calm")
+        yield Notice("◌", show_line(str(error), 500), "Press enter in the list to try again.", "calm")
     elif (advice := advice_on(error, server)) is not None:
         yield Notice("✖", advice.headline, advice.next_step, "error")
         if not isinstance(error, ServerError):
             yield BlockView(quoted("why", str(error)))
     elif isinstance(error, ServerError):
         label = f"The server refused: error {error.code} · {code_label(error.code)}"
-        yield Notice("✖", label, "Its own words follow.", "error")
+        yield Notice("✖", label, "The server's message follows.", "error")
     else:
         yield Notice("✖", show_line(str(error), 500), "f3 shows the logs.", "error")
     if isinstance(error, ServerError):

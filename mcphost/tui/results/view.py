@@ -9,6 +9,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, ClassVar, Final
 
+from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -62,10 +63,10 @@ class Tab(Enum):
 
 
 _ABOUT: Final = {
-    Tab.CONTENT: "the content of the result",
+    Tab.CONTENT: "the result's content",
     Tab.STRUCTURED: "the structured content",
-    Tab.RAW: "the result object as it came",
-    Tab.CALL: "the call as it was sent",
+    Tab.RAW: "the result as it came, as JSON",
+    Tab.CALL: "the call and its arguments",
 }
 
 
@@ -92,7 +93,7 @@ class TabStrip(Static):
 
     def show_tabs(self, tabs: Sequence[Tab], current: Tab, call: ToolCall | None) -> None:
         self.display = bool(tabs)
-        self.update(Content("   ").join([_label(tab, tab is current, call) for tab in tabs]))
+        self.update(Content("  ").join([_label(tab, tab is current, call) for tab in tabs]))
 
     def action_choose(self, name: str) -> None:
         self.post_message(self.Chosen(Tab[name]))
@@ -100,15 +101,16 @@ class TabStrip(Static):
 
 def _label(tab: Tab, current: bool, call: ToolCall | None) -> Content:
     words = f"{'▸' if current else ' '}{tab.key} {tab.value}{_extra(tab, call)}"
-    click = Style.from_meta({"@click": f"choose('{tab.name}')"})
-    return Content(words).stylize("bold $text" if current else "").stylize(click)
+    if current:
+        return Content.styled(words, "bold $text-accent")
+    return Content(words).stylize(Style.from_meta({"@click": f"choose('{tab.name}')"}))
 
 
 def _extra(tab: Tab, call: ToolCall | None) -> str:
     if call is None or call.outcome is None:
         return ""
     if tab is Tab.CONTENT:
-        return f" {len(call.outcome.content)}"
+        return f" ({len(call.outcome.content)})" if len(call.outcome.content) > 1 else ""
     return " ▲" if tab is Tab.STRUCTURED and call.validity is not None and not call.validity.valid else ""
 
 
@@ -135,13 +137,13 @@ class Notice(Static):
     def of_validation(cls, validation: ValidationResult) -> Notice:
         """How the structured content matches the output schema."""
         if validation.valid:
-            return cls("✔", "The structured content fits the output schema", "", "good")
+            return cls("✔", "The structured content matches the output schema", "", "good")
         if validation.note is not None:
             return cls("▲", show_line(validation.note, 300), "", "warning")
-        lines = [f"{show_line(p.path, 80) or 'the whole'}: {show_line(p.message)}" for p in validation.problems]
+        lines = [f"{show_line(p.path, 80) or '(root)'}: {show_line(p.message)}" for p in validation.problems]
         rest = len(lines) - _PROBLEMS
         shown = [*lines[:_PROBLEMS], *([f"… {rest} more"] if rest > 0 else [])]
-        return cls("▲", "The structured content does not fit the output schema", "\n".join(shown), "warning")
+        return cls("▲", "The structured content does not match the output schema", "\n".join(shown), "warning")
 
 
 class ProgressView(Static):
@@ -177,9 +179,9 @@ class ProgressView(Static):
             yield Content.assemble(("runs as task  ", "dim"), _task(call, call.task))
             yield Content(_retention(call.task)).stylize("dim")
         if call.state is CallState.SIGNING_IN:
-            yield Content("nothing was done yet · in the list of servers, S shows the sign-in").stylize("dim")
+            yield Content("nothing was sent yet · S in the list of servers opens the sign-in").stylize("dim")
         if not call.state.ended:
-            ends = "cancels" if call.request.task is None else "stops waiting; the task goes on"
+            ends = "cancels" if call.request.task is None else "stops waiting; the task continues"
             yield Content(f"esc or x {ends}").stylize("dim")
 
 
@@ -195,13 +197,13 @@ def _waiting(call: ToolCall) -> str:
 
 
 def _task(call: ToolCall, task: Task) -> str:
-    state = "taken up again in the next session" if call.interrupted else show_line(task.status, 20)
+    state = "resumed in the next session" if call.interrupted else show_line(task.status, 20)
     return f"{show_line(task.task_id, 48)} · {state}"
 
 
 def _retention(task: Task) -> str:
-    how_long = "as long as its server likes" if task.ttl is None else f"for {task.kept}"
-    return f"stays on the server {how_long} · T lists the tasks"
+    how_long = "until the server removes it" if task.ttl is None else f"for {task.kept}"
+    return f"kept {how_long} · T lists tasks"
 
 
 def progress_line(progress: Progress | None, moves: int) -> Content:
@@ -217,7 +219,7 @@ def progress_line(progress: Progress | None, moves: int) -> Content:
 
 def _amount(progress: Progress | None, fraction: float | None) -> str:
     if progress is None:
-        return "  no word of progress yet"
+        return "  no progress reported"
     if fraction is None or progress.total is None:
         return f"  {progress.progress:g} so far"
     return f"  {fraction:.0%}   {progress.progress:g} of {progress.total:g}"
@@ -231,9 +233,7 @@ class StructuredView(Vertical):
     StructuredView > .summary { height: 1; padding: 0 1; color: $foreground-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "m", "toggle_look", "table or JSON", id="structured.look", tooltip="A table, or the JSON it is made of"
-        ),
+        Binding("m", "toggle_look", "table/JSON", id="structured.look", tooltip="Switch between table and JSON"),
     ]
 
     def __init__(self, value: Any, validation: ValidationResult | None) -> None:
@@ -245,7 +245,7 @@ class StructuredView(Vertical):
         if self._validation is not None:
             yield Notice.of_validation(self._validation)
         if self._table is not None:
-            yield Static(f"{self._table.summary} · m table or JSON", classes="summary", markup=False)
+            yield Static(f"{self._table.summary} · m shows JSON", classes="summary", markup=False)
             yield TableView(self._table)
         yield from () if self._table is not None else (JsonView(self._value),)
 
@@ -293,16 +293,16 @@ class JsonView(TextView):
     async def _write_rest(self) -> None:
         lines, more = await asyncio.to_thread(json_lines, self._value)
         if self.is_attached:
-            self.load([*lines, f"⟨… more than {LINES:,} lines: w saves all⟩"] if more else lines, home=False)
+            self.load([*lines, f"⟨… more than {LINES:,} lines: w saves all of it⟩"] if more else lines, home=False)
 
 
 def call_blocks(call: ToolCall) -> Iterator[Block]:
     """What was asked for, and what was sent."""
     yield Block("facts", "call", None, tuple(_call_facts(call)))
-    title = "arguments as sent" if call.sent_at is not None else "arguments, not sent"
+    title = "arguments sent" if call.sent_at is not None else "arguments (not sent)"
     yield _arguments(f"{title}{' · edited by you' if call.edited else ''}", call.arguments)
     if call.edited:
-        yield _arguments("arguments as first asked for", call.request.arguments)
+        yield _arguments("arguments before your edit", call.request.arguments)
 
 
 def _arguments(title: str, arguments: Any) -> Block:
@@ -313,27 +313,26 @@ def _call_facts(call: ToolCall) -> Iterator[tuple[str, str]]:
     request = call.request
     yield "server", show_line(request.server)
     yield "tool", show_line(request.tool)
-    yield "asked by", show_line(request.origin)
+    yield "requested by", show_line(request.origin)
     yield "state", call.shown_state.value
     if call.sent_at is None:
         yield "sent", "no"
         return
-    yield "sent", f"{duration_text(call.sent_at - call.asked_at)} after it was asked for"
-    yield "ran", duration_text(call.elapsed)
+    yield "sent", f"{duration_text(call.sent_at - call.asked_at)} after the request"
+    yield "duration", duration_text(call.elapsed)
     if call.task is not None:
         yield "task", show_line(call.task.task_id)
         yield "task state", show_line(call.task.words)
-        yield "task is kept", call.task.kept
+        yield "task kept for", call.task.kept
     if request.timeout:
         yield "limit", f"{duration_text(request.timeout)} without progress"
 
 
 _EMPTY: Final = (
-    "Results appear here: what a tool answered, block by block, its structured content as a table, and the raw "
-    "JSON as it came.\n\nChoose a tool, fill its form and run it with ctrl+r."
+    "Results appear here: text, tables, JSON and pictures.\n\nChoose a tool, fill in its form and run it with ctrl+r."
 )
-_TITLE_CELLS: Final = 46
-"""Cells of the title without the names."""
+_NAME_CELLS: Final = 16
+"""Cells that a name has at least in the title; where there are fewer, a shorter title stands instead."""
 
 
 class ResultView(Vertical):
@@ -347,11 +346,10 @@ class ResultView(Vertical):
     }
     """
     HELP = (
-        "What a call brought. 1 to 4 or left and right change between its content, the structured content, the raw "
-        "JSON and the call itself. The arrows go from block to block, m shows a text as it was sent, W wraps long "
-        "lines or not, / searches and n goes on. y copies what is shown, w saves it, o opens it with a program of the "
-        "desktop after a question. enter shows a picture large, i draws pictures or only names them. While a call "
-        "runs, esc or x cancels it."
+        "The result of a call. 1 to 4, or left and right, switch between its content, the structured content, the raw "
+        "JSON and the call itself. The arrows scroll and move from block to block, m shows a block's source, W wraps "
+        "long lines, / searches. y copies what is shown, w saves it, o opens it in a desktop program after asking. "
+        "enter enlarges a picture, i turns pictures off. esc or x cancels a running call."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
@@ -359,12 +357,12 @@ class ResultView(Vertical):
                     tooltip=f"Show {tab.about}")
             for tab in Tab
         ),
-        Binding("left", "turn(-1)", "previous tab", show=False, id="result.left", tooltip="Go one tab to the left"),
-        Binding("right", "turn(1)", "next tab", show=False, id="result.right", tooltip="Go one tab to the right"),
-        Binding("y", "copy", "copy", id="result.copy", tooltip="Copy the block or the tab that is shown"),
-        Binding("w", "save", "save", id="result.save", tooltip="Save the block or the tab in a file"),
+        Binding("left", "turn(-1)", "previous tab", show=False, id="result.left", tooltip="Go to the previous tab"),
+        Binding("right", "turn(1)", "next tab", show=False, id="result.right", tooltip="Go to the next tab"),
+        Binding("y", "copy", "copy", id="result.copy", tooltip="Copy this block or tab"),
+        Binding("w", "save", "save", id="result.save", tooltip="Save this block or tab to a file"),
         Binding("a", "again", "again", id="result.again", tooltip="Run the tool again with the same arguments"),
-        Binding("escape,x", "cancel", "cancel call", id="result.cancel", tooltip="Cancel the call that runs"),
+        Binding("escape,x", "cancel", "cancel call", id="result.cancel", tooltip="Cancel the running call"),
     ]  # fmt: skip
 
     @dataclass
@@ -544,7 +542,7 @@ class ResultView(Vertical):
 
     def _update_title(self) -> None:
         self.border_title = Content(
-            "Result" if self.call is None else _title(self.call, self.size.width, self._result_size)
+            "Result" if self.call is None else _title(self.call, self.size.width - 4, self._result_size)
         )
 
     def _update_progress(self, moved: bool = False) -> None:
@@ -597,17 +595,21 @@ def _after(call: ToolCall) -> Iterator[Widget]:
     assert call.outcome is not None
     count = len(call.outcome.content)
     if count > BLOCKS:
-        yield Static(f"… {count - BLOCKS} more blocks: 3 shows all as JSON", markup=False)
+        yield Static(f"… {count - BLOCKS} more blocks: 3 shows all of them as JSON", markup=False)
     if count == 0:
-        where = "its structured content is in tab 2" if call.outcome.has_structured else "the tool sent nothing back"
+        where = "the structured content is in tab 2" if call.outcome.has_structured else "the tool sent nothing back"
         yield Static(f"No content: {where}.", markup=False)
 
 
 def _title(call: ToolCall, width: int, size: int) -> str:
-    names = Content(f"{call.request.server} › {show_line(call.request.tool, 80)}")
-    shown = names.truncate(max(12, width - _TITLE_CELLS), ellipsis=True).plain
+    """State, duration and size, and before them as much of the names as ``width`` cells hold."""
     word = "not sent" if isinstance(call.error, InvalidArguments) else call.shown_state.value
-    parts = ["Result", shown, f"{CALL_MARKS[call.shown_state][0]} {word}", duration_text(call.elapsed)]
+    state = [f"{CALL_MARKS[call.shown_state][0]} {word}", duration_text(call.elapsed)]
     if call.outcome is not None:
-        parts.append(size_text(size))
-    return " · ".join(parts)
+        state.append(size_text(size))
+    tool = show_line(call.request.tool, 80)
+    for before in (["Result", f"{call.request.server} › {tool}"], ["Result", tool], [tool]):
+        room = width - cell_len(" · ".join([*before[:-1], "", *state]))
+        if room >= min(cell_len(before[-1]), _NAME_CELLS):
+            return " · ".join([*before[:-1], Content(before[-1]).truncate(room, ellipsis=True).plain, *state])
+    return " · ".join(state)

@@ -29,7 +29,7 @@ def root_facts(host: Host, server: str | None) -> Iterator[Fact]:
     if len(folders) > SHOWN:
         yield fact("", f"and {len(folders) - SHOWN} more")
     if server is not None:
-        yield fact("last asked", last_request_words(host.roots.sent(server), time.monotonic()))
+        yield fact("last requested", last_request_words(host.roots.sent(server), time.monotonic()))
 
 
 def folder_words(folder: OfferedRoot, server: str | None) -> Content:
@@ -51,6 +51,6 @@ def folder_words(folder: OfferedRoot, server: str | None) -> Content:
 def last_request_words(sent: SentRoots | None, now: float) -> str:
     """When the server last asked, and what it was told."""
     if sent is None:
-        return "never in this run"
+        return "not in this run"
     count = len(sent.roots)
     return f"{age_text(now - sent.at)}: got {'no folder' if not count else f'{count} folder' + 's' * (count > 1)}"

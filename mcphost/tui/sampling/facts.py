@@ -27,7 +27,7 @@ def usage_words(usage: SamplingUsage) -> str:
     parts = [f"{usage.requests} request{'' if usage.requests == 1 else 's'}", f"{tokens} tokens"]
     if usage.cost or usage.most_cost is not None:
         parts.append(f"{_of(money(usage.cost), None if usage.most_cost is None else money(usage.most_cost))} in money")
-    return ", ".join(parts) + ("" if has_budget(usage) else "; no budget is set")
+    return ", ".join(parts) + ("" if has_budget(usage) else "; no budget")
 
 
 def _of(used: str, most: str | None) -> str:

@@ -1,13 +1,12 @@
-"""The card of a server: its state and session, its requests, and stderr if it failed."""
+"""The card of a server in groups: state, process, protocol, consent and model usage."""
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -49,21 +48,21 @@ def usage_facts(program: ProgramUsage | None) -> Iterator[Fact]:
     if program is None:
         return
     if program.reading is None:
-        yield fact("takes", "nobody looked yet: u does")
+        yield fact("memory, CPU", "not measured yet: u measures")
         return
     reading = program.reading
     usage = reading.usage
     several = f" in {usage.processes} processes" if usage.processes > 1 else ""
-    words = f"{size_text(usage.memory)} of memory{several} · {reading.share:.0%} of a processor"
-    yield fact("takes", words, "$text-warning" if reading.too_large or reading.busy else "")
+    words = f"{size_text(usage.memory)}{several} · {reading.share:.0%} of a CPU"
+    yield fact("memory, CPU", words, "$text-warning" if reading.too_large or reading.busy else "")
     if reading.busy:
-        yield fact("", "▲ it keeps a processor busy", "$text-warning")
+        yield fact("", "▲ it keeps a CPU busy", "$text-warning")
     if reading.too_large:
         yield fact("", f"▲ {reading.too_large}", "$text-warning")
 
 
 SHOWN: Final = 6
-"""Folders on the card."""
+"""Roots on the card."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,95 +97,91 @@ def questions_of(host: Host, server: str) -> ServerQuestions:
     )
 
 
-def question_facts(server: str, questions: ServerQuestions, now: float) -> Iterator[Fact]:
+def consent_facts(server: str, questions: ServerQuestions, now: float) -> Iterator[Fact]:
+    """Its pending requests and its roots."""
     if questions.muted:
-        yield fact("asks", "all of it is declined until mcphost exits: M listens again", "bold $text-warning")
+        yield fact("requests", "muted: all are declined until mcphost exits. M unmutes", "bold $text-warning")
     elif questions.waiting:
-        yield fact(
-            "asks", f"{questions.waiting} waiting for you: f2 lists them, M declines all until exit", "$text-warning"
-        )
+        yield fact("requests", f"{questions.waiting} waiting for you: f2 lists them, M declines all", "$text-warning")
     else:
-        yield fact("asks", "nothing now: M declines whatever comes, until mcphost exits")
+        yield fact("requests", "none pending. M mutes the server: all are declined until mcphost exits")
     for number, folder in enumerate(questions.folders[:SHOWN]):
-        yield Fact("" if number else "sees folders", folder_words(folder, server))
+        yield Fact("" if number else "roots", folder_words(folder, server))
     if not questions.folders:
-        yield fact("sees folders", "none: f chooses some")
+        yield fact("roots", "none: f chooses folders to share")
     elif len(questions.folders) > SHOWN:
         yield fact("", f"and {len(questions.folders) - SHOWN} more: f lists all")
-    yield fact("last asked", last_request_words(questions.sent_roots, now))
-    yield from _models(questions)
+    yield fact("", f"last requested: {last_request_words(questions.sent_roots, now)}", "$foreground-muted")
 
 
-def _models(questions: ServerQuestions) -> Iterator[Fact]:
+def model_facts(questions: ServerQuestions) -> Iterator[Fact]:
+    """What its sampling requests may do, and what they used."""
     if questions.rule is None or questions.sampling_usage is None:
-        yield fact("models", "it may ask for none: its capabilities.sampling is off")
+        yield fact("sampling", "off: capabilities.sampling in its entry")
         return
-    yield fact(
-        "models",
-        f"{_POLICY_WORDS[questions.rule.verdict, questions.rule.review]} · {show_line(questions.rule.rule, 80)}",
-    )
-    yield fact("used of them", f"{usage_words(questions.sampling_usage)} (this run)")
+    words = _POLICY_WORDS[questions.rule.verdict, questions.rule.review]
+    yield fact("sampling", f"{words} · {show_line(questions.rule.rule, 80)}")
+    yield fact("used", f"{usage_words(questions.sampling_usage)} (this run)")
     if questions.sampling_usage.paused:
-        yield fact(
-            "▲ paused", f"{show_line(questions.sampling_usage.paused, 120)}: b lets it go on", "bold $text-warning"
-        )
+        yield fact("▲ paused", f"{show_line(questions.sampling_usage.paused, 120)}: b continues", "bold $text-warning")
 
 
 _POLICY_WORDS: Final[Mapping[tuple[PolicyVerdict, bool], str]] = {
-    (PolicyVerdict.ASK, True): "you are asked before one is, and before its answer is sent",
-    (PolicyVerdict.ASK, False): "you are asked before one is; its answer is sent at once",
-    (PolicyVerdict.ALLOW, True): "one is asked at once; you see its answer before it is sent",
-    (PolicyVerdict.ALLOW, False): "one is asked at once, and its answer sent: you see neither",
-    (PolicyVerdict.DENY, True): "none is asked",
-    (PolicyVerdict.DENY, False): "none is asked",
+    (PolicyVerdict.ASK, True): "you approve each request and each answer",
+    (PolicyVerdict.ASK, False): "you approve each request; answers are sent at once",
+    (PolicyVerdict.ALLOW, True): "requests are allowed; you approve each answer",
+    (PolicyVerdict.ALLOW, False): "requests are allowed and answered without asking you",
+    (PolicyVerdict.DENY, True): "all requests are declined",
+    (PolicyVerdict.DENY, False): "all requests are declined",
 }
 """What happens to sampling requests."""
 
 
-EMPTY = "Choose a server on the left and press enter: its version, capabilities, instructions and errors appear here."
+EMPTY = "Choose a server on the left and press enter: its state, process, capabilities and errors appear here."
+
+STDERR_LINES: Final = 10
+"""Last lines of stderr that are shown of a failure."""
 
 MEASURE_INTERVAL: Final = 2.0
 """Seconds for which a card that is drawn again does not measure the program again."""
 
-HOW_TO_GO_ON = {
-    ServerState.FAILED: "press r to try again",
-    ServerState.STOPPED: "press r to connect",
-    ServerState.DISABLED: "set enabled = true in its entry, or press r to connect for now",
+NEXT_STEPS = {
+    ServerState.FAILED: "r retries now",
+    ServerState.STOPPED: "r connects",
+    ServerState.DISABLED: "r connects for this run; enabled = true in its entry connects always",
 }
+
+
+_RETRIED: Final = (ServerState.FAILED, ServerState.RECONNECTING)
 
 
 class ServerCard(VerticalScroll):
     HELP = (
-        "A server's card: version, capabilities, instructions, irregularities, and stderr where it failed.\n"
-        "r restarts the server or retries now, P asks it for a sign of life, T lists its tasks, y copies the card.\n"
-        "S signs in to one at an address, or out of it; F forgets everything about a server: tokens, and what you\n"
-        "allowed of it. f chooses the folders it may know of; M declines everything it asks until mcphost exits, or\n"
-        "listens to it again. b raises the budget of what it may use of your language models. u looks anew at what\n"
-        "its program takes of this machine."
+        "A server's card: its state and last failure, process, protocol, consent and model usage.\n"
+        "r restarts the server or retries now, P pings it, T lists its tasks, y copies the card. S signs in or out;\n"
+        "F forgets everything about the server: its tokens and approvals. f chooses its roots (folders). M mutes it:\n"
+        "everything it asks is declined until mcphost exits. b raises its model budget, u measures memory and CPU."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("P", "ping", "ping", id="card.ping", tooltip="Ask the server for a sign of life, and time it"),
-        Binding("r", "restart", "restart", id="card.restart", tooltip="Restart it, or retry now"),
-        Binding("T", "screen.tasks", "tasks", id="card.tasks", tooltip="The tasks it keeps: calls it answers later"),
-        Binding("S", "sign_in", "sign in", id="card.sign-in", tooltip="Sign in to this server, or see how it goes"),
+        Binding("P", "ping", "ping", id="card.ping", tooltip="Ping the server, and time the answer"),
+        Binding("r", "restart", "restart", id="card.restart", tooltip="Restart the server"),
+        Binding("r", "retry", "retry", id="card.retry", tooltip="Retry now"),
+        Binding("T", "screen.tasks", "tasks", id="card.tasks", tooltip="List its tasks: calls that it answers later"),
+        Binding("S", "sign_in", "sign in", id="card.sign-in", tooltip="Sign in to this server, or show the sign-in"),
         Binding("S", "sign_out", "sign out", id="card.sign-out", tooltip="Forget its tokens; asks first"),
         Binding("F", "forget", "forget", id="card.forget", tooltip="Forget everything about this server; asks first"),
-        Binding("f", "folders", "folders", id="card.folders", tooltip="Choose its roots (folders it may use)"),
-        Binding(
-            "M", "mute", "mute", id="card.mute", tooltip="Decline all it asks until mcphost exits, or listen again"
-        ),
-        Binding(
-            "b", "budget", "budget", id="card.budget", tooltip="Let it use more of the language models; asks first"
-        ),
-        Binding("u", "usage", "look", id="card.usage", tooltip="Look what its program takes: memory and processor"),
+        Binding("f", "folders", "roots", id="card.folders", tooltip="Choose its roots: the folders it may use"),
+        Binding("M", "mute", "mute", id="card.mute", tooltip="Decline all it asks until mcphost exits, or unmute it"),
+        Binding("b", "budget", "budget", id="card.budget", tooltip="Raise its model budget; asks first"),
+        Binding("u", "usage", "refresh", id="card.usage", tooltip="Measure its memory and CPU again"),
         Binding("y", "copy", "copy", id="card.copy", tooltip="Copy the card as text"),
     ]
 
     DEFAULT_CSS = """
     ServerCard {
         border: round $border-blurred; border-title-color: $foreground-muted;
-        padding: 0 1; &:focus { border: round $border; }
+        padding: 0 1; scrollbar-size-vertical: 1; &:focus { border: round $border; }
     }
     """
 
@@ -210,7 +205,7 @@ class ServerCard(VerticalScroll):
         self._host = host
         self._connection: Connection | None = None
         self._pingable: str | None = None
-        self._shown: tuple[str, str] = ("", "")
+        self._shown: tuple[str, str, bool] = ("", "", False)
         self._muted = self._budget = False
         self._program: str | None = None
         self._measured = ("", 0.0)
@@ -243,7 +238,9 @@ class ServerCard(VerticalScroll):
         self._muted = questions.muted
         self._budget = questions.sampling_usage is not None and has_budget(questions.sampling_usage)
         answering = connection.name if connection is not None and connection.ready else None
-        shown = ("", "") if connection is None else (connection.name, key_of(connection, sign_in))
+        shown = ("", "", False)
+        if connection is not None:
+            shown = (connection.name, key_of(connection, sign_in), connection.state in _RETRIED)
         if (answering, shown) != (self._pingable, self._shown):
             self._pingable, self._shown = answering, shown
             if self.is_attached:  # the card may be removed before its servers when mcphost exits
@@ -259,7 +256,9 @@ class ServerCard(VerticalScroll):
             return action == self._shown[1]
         if action == "budget":
             return self._budget
-        if action in ("restart", "forget", "folders", "mute"):
+        if action in ("restart", "retry"):
+            return bool(self._shown[0]) and self._shown[2] == (action == "retry")
+        if action in ("forget", "folders", "mute"):
             return bool(self._shown[0])
         if action == "usage":
             return self._program is not None
@@ -292,16 +291,16 @@ class ServerCard(VerticalScroll):
 
     async def _ping(self, connection: Connection) -> None:
         try:
-            answer = await connection.ping()
+            await connection.ping()  # the card shows the round trip
         except McphostError as error:
             self.notify(show(f"{connection.name}: {error}", limit=400), severity="error", markup=False)
-        else:
-            self.notify(f"{connection.name} answered a ping in {duration_text(answer.seconds)}.", markup=False)
 
     def action_restart(self) -> None:
-        """Reconnect, or retry now."""
         if self._connection is not None:
             self._connection.restart()
+
+    def action_retry(self) -> None:
+        self.action_restart()
 
     def action_sign_in(self) -> None:
         """Sign in, or show the sign-in that runs."""
@@ -328,7 +327,7 @@ class ServerCard(VerticalScroll):
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self.text)
-        self.notify("The card is on the clipboard.")
+        self.notify("Copied the card.")
 
 
 def card(
@@ -340,15 +339,24 @@ def card(
     program: ProgramUsage | None = None,
 ) -> Iterator[Fact]:
     """All facts of the card."""
-    yield from _state(connection, now)
-    yield from usage_facts(program)
-    yield from sign_in_facts(connection, sign_in)
-    yield from _session(connection)
-    yield from _tools(connection)
-    yield from question_facts(connection.name, questions, now)
-    yield from _irregularities(connection, dropped)
-    yield from _last_stderr(connection, now)
+    yield from _group("State", _state(connection, now), first=True)
+    yield from _group("Sign-in", sign_in_facts(connection, sign_in))
+    yield from _group("Process" if connection.config.url is None else "Connection", _process(connection, program))
+    yield from _group("Protocol", (*_session(connection), *_tools(connection), *_irregularities(connection, dropped)))
+    yield from _group("Consent", consent_facts(connection.name, questions, now))
+    yield from _group("Model usage", model_facts(questions))
     yield from _instructions(connection)
+
+
+def _group(title: str, facts: Iterable[Fact], *, first: bool = False) -> Iterator[Fact]:
+    """The facts below their title; nothing without facts."""
+    listed = list(facts)
+    if not listed:
+        return
+    if not first:
+        yield Fact("", Content(""), wide=True)
+    yield Fact("", Content.styled(title, "bold $text-accent"), wide=True)
+    yield from listed
 
 
 def _state(connection: Connection, now: float) -> Iterator[Fact]:
@@ -356,36 +364,86 @@ def _state(connection: Connection, now: float) -> Iterator[Fact]:
     since = f" for {duration_text(now - connection.ready_at)}" if connection.ready and connection.ready_at else ""
     yield fact("state", f"{mark} {connection.state.value}{since}", style)
     if connection.reason:
-        yield fact("because", show(connection.reason, limit=2000), style)
+        yield fact("reason", show(connection.reason, limit=2000), style)
     if connection.advice and connection.state is not ServerState.NEEDS_SIGN_IN:
         yield fact("what to do", connection.advice)
     if connection.retry_at is not None:
-        yield fact("next try", f"in {max(0.0, connection.retry_at - now):.0f} s, or now with r")
-    elif connection.state in HOW_TO_GO_ON:
-        yield fact("go on", HOW_TO_GO_ON[connection.state])
-    yield fact("runs", show(connection.config.identity, limit=2000))
-    if connection.ready_at is not None and connection.started_at is not None:
-        yield fact("ready after", duration_text(connection.ready_at - connection.started_at))
-    if connection.ready and connection.keepalive.last is not None:
-        yield fact("round trip", _round_trip(connection.keepalive.last, connection.config.ping_interval_sec))
+        yield fact("next retry", f"in {max(0.0, connection.retry_at - now):.0f} s; r retries now")
+    elif connection.state in NEXT_STEPS:
+        yield fact("next step", NEXT_STEPS[connection.state])
     if connection.restarts:
         yield fact("failures", str(connection.restarts))
+    yield from _last_failure(connection, now)
+
+
+def _last_failure(connection: Connection, now: float) -> Iterator[Fact]:
+    """The last failure, its exit code and its last lines on stderr; also while the server is ready again."""
+    last = connection.last_failure
+    process = connection.process if last is None else last.process
+    if last is not None and last.reason != connection.reason:
+        yield fact("last failure", f"{age_text(now - last.at)}: {show(last.reason, limit=2000)}")
+    if (connection.ready and last is None) or not (process.stderr_tail or process.exit_code is not None):
+        return
+    if process.exit_code is not None:
+        yield fact("exit code", str(process.exit_code))
+    tail = "\n".join(show_line(line, 400) for line in process.stderr_tail[-STDERR_LINES:]) or "(nothing)"
+    yield Fact(f"Last lines of {connection.name} on stderr:", Content(tail), wide=True, mark="▏ ")
+
+
+def _process(connection: Connection, program: ProgramUsage | None) -> Iterator[Fact]:
+    label = "command" if connection.config.url is None else "URL"
+    yield fact(label, show(connection.config.identity, limit=2000))
+    if connection.ready_at is not None and connection.started_at is not None:
+        yield fact("startup", duration_text(connection.ready_at - connection.started_at))
+    if connection.ready and connection.keepalive.last is not None:
+        yield fact("round trip", _round_trip(connection.keepalive.last, connection.config.ping_interval_sec))
+    yield from usage_facts(program)
 
 
 def _round_trip(last: RoundTrip, interval: float) -> str:
     took = duration_text(last.seconds) if last.seconds >= 0.001 else "under 1 ms"
-    return f"{took} · {last.request} · {f'again every {duration_text(interval)}' if interval else 'P measures again'}"
+    return f"{took} ({last.request}) · {f'every {duration_text(interval)}' if interval else 'P pings'}"
 
 
 def _session(connection: Connection) -> Iterator[Fact]:
     if connection.session is None:
         return
     server = connection.session.server
-    yield fact("calls itself", _identity(server.server_info))
+    yield fact("server name", _identity(server.server_info))
     yield fact("revision", connection.session.revision.version)
-    yield fact("capabilities", show(json.dumps(server.capabilities, ensure_ascii=False), limit=1500))
+    yield fact("capabilities", capability_words(server.capabilities))
     if connection.level is not None:
         yield fact("log level", connection.level.wire)
+
+
+_DETAILS: Final = {"listChanged": "list changes", "subscribe": "subscriptions", "requests": ""}
+"""Parts of a capability; others by their own names."""
+
+_CAPABILITIES: Final = 30
+"""Capabilities that are named."""
+
+
+def capability_words(capabilities: Mapping[str, Any]) -> str:
+    """Such as ``tools (list changes) · prompts · tasks (list, cancel, tools/call)``."""
+    words = [
+        show_line(name, 60) + (f" ({', '.join(details)})" if (details := list(_details(value))) else "")
+        for name, value in list(capabilities.items())[:_CAPABILITIES]
+    ]
+    more = len(capabilities) - len(words)
+    return " · ".join([*words, *([f"and {more} more"] if more else [])]) or "none"
+
+
+def _details(value: object, before: str = "") -> Iterator[str]:
+    """What a capability is made of; nested objects become paths such as tools/call."""
+    if not isinstance(value, dict) or before.count("/") > 2:
+        return
+    for name, part in list(value.items())[:_CAPABILITIES]:
+        if part is False:
+            continue
+        word = _DETAILS.get(name, show_line(name, 60))
+        path = "/".join(filter(None, (before, word)))
+        inner = list(_details(part, path))
+        yield from inner or ([path] if path else [])
 
 
 def _identity(info: Implementation) -> str:
@@ -399,7 +457,7 @@ def _tools(connection: Connection) -> Iterator[Fact]:
     if connection.ready:
         yield fact("tools", str(len(connection.tools)))
     if keeps_tasks(connection):
-        yield fact("tasks", "calls may be answered later: T lists those")
+        yield fact("tasks", "calls can run as tasks: T lists them")
     if connection.notice:
         yield fact("", show(connection.notice, limit=400), "$text-warning")
     for refused in connection.rejected[:20]:
@@ -412,7 +470,8 @@ def _tools(connection: Connection) -> Iterator[Fact]:
 def _irregularities(connection: Connection, dropped: int) -> Iterator[Fact]:
     violations = connection.violations
     if violations.stray:
-        text = f"{violations.stray} lines that are no messages; the first: {show_line(violations.first_stray, 120)}"
+        count = f"{violations.stray} line{'' if violations.stray == 1 else 's'}"
+        text = f"{count} that are not messages; the first: {show_line(violations.first_stray, 120)}"
         yield fact("stray stdout", text, "$text-warning")
     if violations.malformed:
         text = f"{violations.malformed} messages dropped; the last: {show_line(violations.last_malformed, 120)}"
@@ -421,22 +480,9 @@ def _irregularities(connection: Connection, dropped: int) -> Iterator[Fact]:
         yield fact("log lines", f"{dropped} dropped: too many a second", "$text-warning")
 
 
-def _last_stderr(connection: Connection, now: float) -> Iterator[Fact]:
-    last = connection.last_failure if connection.ready else None
-    process = connection.process if last is None else last.process
-    if last is not None:
-        yield fact("last failure", f"{age_text(now - last.at)}: {show(last.reason, limit=2000)}")
-    if (connection.ready and last is None) or not (process.stderr_tail or process.exit_code is not None):
-        return
-    if process.exit_code is not None:
-        yield fact("exit code", str(process.exit_code))
-    tail = "\n".join(show_line(line, 400) for line in process.stderr_tail[-20:]) or "(nothing)"
-    yield Fact(f"{connection.name} last wrote on stderr:", Content(tail), wide=True, mark="▏ ")
-
-
 def _instructions(connection: Connection) -> Iterator[Fact]:
     if connection.session is None or not connection.session.server.instructions:
         return
     words = show(connection.session.server.instructions, limit=20_000)
     yield Fact("", Content(""), wide=True)
-    yield Fact(f"{connection.name} gives these instructions (its words, not ours):", Content(words), True, "▏ ")
+    yield Fact(f"Instructions of {connection.name} (its words, not ours):", Content(words), True, "▏ ")

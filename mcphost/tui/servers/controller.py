@@ -24,7 +24,7 @@ class ServersController:
 
         name = name or self._main.servers.chosen
         if name is None:
-            self._app.notify("Choose one server on the left first: each server has a level of its own.")
+            self._app.notify("Choose a server on the left first: the log level is set per server.")
             return
         server = self._host.servers[name]
 
@@ -38,6 +38,6 @@ class ServersController:
         try:
             await server.set_level(level)
         except McphostError as error:
-            self._app.notify(show(f"The level stays: {error}"), severity="error", markup=False)
+            self._app.notify(show(f"The log level was not changed: {error}"), severity="error", markup=False)
         else:
             self._app.notify(f"{server.name} now sends {level.wire} and above.", markup=False)

@@ -36,16 +36,16 @@ class ServerRow:
 
 class ServersPane(Vertical):
     HELP = (
-        "Servers, as configured. ● ready  ◐ starting  ↻ trying again  ▲ needs sign-in  ✖ failed  ◌ off.\n"
+        "The configured servers. ● ready  ◐ starting  ↻ retrying  ▲ needs sign-in  ✖ failed  ◌ off.\n"
         "Opening one shows its card."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("S", "sign_in", "sign in", id="servers.sign-in", tooltip="Sign in to it, or see how that goes"),
+        Binding("S", "sign_in", "sign in", id="servers.sign-in", tooltip="Sign in to it, or show the sign-in"),
         Binding("space", "on_off", "on/off", id="servers.toggle", tooltip="Connect or disconnect this server"),
         Binding("r", "restart", "restart", id="servers.restart", tooltip="Restart it, or retry now"),
-        Binding("v", "level", "log level", id="servers.level", tooltip="Which log messages it should send"),
-        Binding("T", "screen.tasks", "tasks", id="servers.tasks", tooltip="The tasks it keeps"),
+        Binding("v", "level", "log level", id="servers.level", tooltip="Set the log level that it sends"),
+        Binding("T", "screen.tasks", "tasks", id="servers.tasks", tooltip="List its tasks"),
     ]
 
     DEFAULT_CSS = """

@@ -37,7 +37,7 @@ async def reload(app: App[None], host: Host, read: Read, apply_ui: Callable[[UI,
     before = host.config
     changes = compare(before, fresh.config)
     if not changes:
-        app.notify("The configuration is as it was.")
+        app.notify("The configuration has not changed.")
         return
 
     async def apply() -> None:
@@ -78,7 +78,7 @@ def _facts(changes: Changes, old: Config, new: Config) -> Iterator[Fact]:
     for name in changes.added:
         yield fact(f"+ {name}", _what_runs(new, name), "$text-success")
     for name in changes.removed:
-        yield fact(f"- {name}", "is stopped and forgotten", "$text-error")
+        yield fact(f"- {name}", "removed (stopped)", "$text-error")
     for name, fields in changes.changed.items():
         style = "$text-warning" if name in changes.needs_consent else ""
         yield fact(f"~ {name}", f"{', '.join(fields)}\n{_what_runs(new, name)}", style)
@@ -88,7 +88,7 @@ def _facts(changes: Changes, old: Config, new: Config) -> Iterator[Fact]:
 
 def _changed_ui(old: UI, new: UI) -> str:
     fields = [name for name in UI.model_fields if getattr(old, name) != getattr(new, name)]
-    return ", ".join(f"{name} (from the next start on)" if name == "mouse" else name for name in fields)
+    return ", ".join(f"{name} (from the next start)" if name == "mouse" else name for name in fields)
 
 
 def _what_runs(config: Config, name: str) -> str:

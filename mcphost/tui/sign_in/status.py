@@ -70,9 +70,9 @@ def sign_in_facts(connection: Connection, summary: SignInSummary) -> Iterator[Fa
         yield fact("sign-in", f"◐ {summary.running.state.value}: S shows it", "$text-warning")
     elif connection.state is ServerState.NEEDS_SIGN_IN:
         yield from _last_try(summary.attempt)
-        yield fact("go on", "press S to sign in", "bold $text-warning")
+        yield fact("next step", "press S to sign in", "bold $text-warning")
     if summary.status is not None and summary.signed_in:
-        words = "yes, but it does not let this in" if connection.state is ServerState.NEEDS_SIGN_IN else "yes"
+        words = "yes, but the server still refuses" if connection.state is ServerState.NEEDS_SIGN_IN else "yes"
         yield fact("signed in", words)
         yield from status_facts(summary.status, time.time())
         if key_of(connection, summary) == "sign_out":
@@ -109,10 +109,10 @@ def end_facts(sign_in: SignIn, now: Callable[[], float] = time.time) -> Iterator
 def status_facts(status: SignInStatus, now: float) -> Iterator[Fact]:
     """Who is signed in, with which scopes, and for how long. ``now``: seconds since 1970."""
     issuer, resource = host_in(status.issuer), show(status.resource, limit=500)
-    yield fact("by", f"{issuer.both}, for {resource}")
-    yield fact("granted", _listed(status.scopes) or "the place that signs in names no scopes")
+    yield fact("issuer", f"{issuer.both}, for {resource}")
+    yield fact("granted", _listed(status.scopes) or "the authorization server names no scopes")
     yield from _differences(status)
-    yield fact("lasts", _lasting(status, now), "$text-warning" if _over(status, now) else "")
+    yield fact("expires", _lasting(status, now), "$text-warning" if _over(status, now) else "")
     if status.problem:
         yield fact("▲ renewing", show(status.problem, limit=600), "$text-warning")
     yield _kept(status)
@@ -136,12 +136,12 @@ def _over(status: SignInStatus, now: float) -> bool:
 
 
 def _lasting(status: SignInStatus, now: float) -> str:
-    after = "then renewed by itself" if status.renewable else "then you sign in again"
+    after = "then renewed automatically" if status.renewable else "then you sign in again"
     if status.expires_at is None:
-        return f"not said; {after.removeprefix('then ')} when it is over"
+        return f"unknown; {after.removeprefix('then ')} when it expires"
     if status.expires_at <= now:
-        return "over; renewed at the next request" if status.renewable else "over: sign in again"
-    return f"{duration_text(status.expires_at - now)}, {after}"
+        return "expired; renewed with the next request" if status.renewable else "expired: sign in again"
+    return f"in {duration_text(status.expires_at - now)}, {after}"
 
 
 def _kept(status: SignInStatus) -> Fact:

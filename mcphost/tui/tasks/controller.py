@@ -10,7 +10,7 @@ from textual.app import App
 from mcphost.errors import CapabilityMissing, McphostError
 from mcphost.host.host import Host
 from mcphost.host.tool_calls.tasks import KeptTask, keeps_tasks
-from mcphost.protocol.display import show, show_line
+from mcphost.protocol.display import show
 from mcphost.tui.main.screen import MainScreen
 
 
@@ -35,17 +35,15 @@ class TasksController:
         found = await asyncio.gather(*map(self._tasks_of, names))
         remarks = [remark for _, remark in found if remark]
         if not names:
-            remarks = ["No server that is ready keeps tasks: they are a matter of revision 2025-11-25."]
+            remarks = ["No ready server keeps tasks; they need protocol revision 2025-11-25."]
         return [each for kept, _ in found for each in kept], remarks
 
     async def cancel(self, kept: KeptTask) -> None:
-        """Cancel a task, and notify the user of its state."""
+        """Cancel a task; the list shows its new state."""
         try:
-            task = await self._host.tasks.cancel(*kept.key)
+            await self._host.tasks.cancel(*kept.key)
         except McphostError as error:
             self._app.notify(show(f"Not cancelled: {error}", limit=400), severity="warning", markup=False)
-        else:
-            self._app.notify(f"The task is {show_line(task.status, 40)}.", markup=False)
 
     async def show_result(self, kept: KeptTask) -> None:
         """Show the call that waits for the task's result or has it; else fetch the result."""
@@ -61,7 +59,7 @@ class TasksController:
             listing = await self._host.tasks.listed(server)
         except CapabilityMissing as error:
             why = f"{server} does not list its tasks: it declares no {error.capability}"
-            return self._host.tasks.known(server), f"{why}. Those of this run are shown, as last told."
+            return self._host.tasks.known(server), f"{why}. Those of this run are shown, in their last known state."
         except McphostError as error:
             return self._host.tasks.known(server), f"{server}: {error}"
         notices = [listing.notice] if listing.notice else []

@@ -32,7 +32,7 @@ def task_row(kept: KeptTask, width: int, now: datetime, *, mixed: bool) -> Conte
     cells = [Cell(mark, style, 1, 1), Cell(_state(kept), style, 9, 14)]
     if mixed:
         cells.append(Cell(kept.server, "$foreground-muted", 4, 12))
-    cells.append(Cell(show_line(kept.tool or "not known", 60), "bold" if kept.tool else "$foreground-muted", 9, 22))
+    cells.append(Cell(show_line(kept.tool or "unknown", 60), "bold" if kept.tool else "$foreground-muted", 9, 22))
     cells.append(Cell(show_line(task.status_message or "", 160), "", 16))
     if width >= 100:
         cells.append(Cell(show_line(task.task_id, 60), "$foreground-muted", 12, 36))
@@ -46,13 +46,13 @@ def task_facts(kept: KeptTask, now: datetime) -> Iterator[Fact]:
     yield fact("task", show(task.task_id, limit=600))
     yield fact("state", f"{mark} {_state(kept)}", style)
     if task.status_message:
-        yield fact("its server says", show(task.status_message, limit=1000))
+        yield fact("server says", show(task.status_message, limit=1000))
     yield fact("tool", _tool(kept))
     yield fact("created", _when(task.created, task.created_at, now))
     yield fact("last change", _when(task.updated, task.last_updated_at, now))
-    yield fact("is kept", _kept(kept, now))
+    yield fact("kept for", _kept(kept, now))
     if task.poll_interval is not None:
-        yield fact("look again", f"every {duration_text(task.poll_interval / 1000)}, as its server wants")
+        yield fact("polled", f"every {duration_text(task.poll_interval / 1000)}, as the server asks")
 
 
 def _mark(kept: KeptTask) -> tuple[str, str]:
@@ -65,13 +65,13 @@ def _state(kept: KeptTask) -> str:
 
 def _tool(kept: KeptTask) -> str:
     if kept.call is None:
-        return "not known: it was not begun in this run"
+        return "unknown: not started in this run"
     return f"{show_line(kept.call.request.tool, 80)} · call {kept.call.number}, {kept.call.state.value}"
 
 
 def _when(moment: datetime | None, said: str | None, now: datetime) -> str:
     if moment is None:
-        return show_line(said, 60) if said else "not told"
+        return show_line(said, 60) if said else "unknown"
     return f"{moment.astimezone():%-d %b %H:%M:%S} · {age_text((now - moment).total_seconds())}"
 
 
@@ -84,10 +84,10 @@ def _kept(kept: KeptTask, now: datetime) -> str:
 
 
 LONG_AGO = datetime(1, 1, 1, tzinfo=UTC)
-ASKING = "◐ asking …"
+ASKING = "◐ loading …"
 EMPTY = (
-    "No tasks.\nA server may answer a call later: the call is then a task, which is listed here while its server keeps "
-    "it.\nRun such a tool, and press r to look again."
+    "No tasks.\nA server can run a call as a task and answer it later. Tasks are listed here while their server "
+    "keeps them.\nRun such a tool, then press r to refresh."
 )
 
 
@@ -95,13 +95,13 @@ class TasksScreen(FramedScreen[None]):
     """Lists the tasks of ``server``; None: of all servers."""
 
     HELP = (
-        "The tasks that servers keep, of this run and of others. enter shows what a task brought, or waits for it;\n"
-        "x cancels it, r looks again, y copies its id."
+        "The tasks that servers keep, of this run and of earlier ones. enter shows a task's result, or waits for it;\n"
+        "x cancels it, r refreshes the list, y copies the id."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("x,delete", "cancel", "cancel", id="tasks.cancel", tooltip="Tell the server to stop this task"),
-        Binding("r", "refresh", "look again", id="tasks.refresh", tooltip="List the tasks again"),
+        Binding("x,delete", "cancel", "cancel", id="tasks.cancel", tooltip="Ask the server to stop this task"),
+        Binding("r", "refresh", "refresh", id="tasks.refresh", tooltip="List the tasks again"),
         Binding("y", "copy", "copy id", id="tasks.copy", tooltip="Copy the task's id"),
         Binding("escape,T", "back", "back", id="tasks.back", tooltip="Close"),
         KEYS,
@@ -129,7 +129,7 @@ class TasksScreen(FramedScreen[None]):
         self._mixed = server is None
 
     def compose(self) -> ComposeResult:
-        with self.framed("", "enter result · x cancel · r look again · y copy id · esc back"):
+        with self.framed("", "enter result · x cancel · r refresh · y copy id · esc back"):
             yield self._remarks
             yield self.rows
             with VerticalScroll():
@@ -182,7 +182,7 @@ class TasksScreen(FramedScreen[None]):
         """Copy the id as it came."""
         if self.rows.item is not None:
             self.app.copy_to_clipboard(self.rows.item.task.task_id)
-            self.notify("The task's id is on the clipboard.")
+            self.notify("Copied the task's id.")
 
     async def _list(self) -> None:
         self.show_tasks(*await self._controller.fetch(self.server))

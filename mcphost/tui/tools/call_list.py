@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from datetime import datetime
+from typing import ClassVar, Final
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -20,16 +22,17 @@ from mcphost.tui.kit.marks import CALL_MARKS
 from mcphost.tui.kit.messages import CallChosen, CancelRequested
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
-EMPTY = "No calls yet.\nChoose a tool (t), fill its form and run it:\nevery call of this run is listed here."
+HOW_TO: Final = "Choose a tool (t), fill in its form and run it.\nThe calls of this run are listed here."
+EMPTY: Final = f"No calls yet.\n{HOW_TO}"
 
 
 class CallList(Vertical):
-    HELP = "The calls of this run, newest first. Opening one shows its result."
+    HELP = "The calls of this run to the chosen server, or to all, newest first. Opening one shows its result."
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("x", "cancel", "cancel", id="calls.cancel", tooltip="Stop the call and tell its server"),
-        Binding("a", "again", "again", id="calls.again", tooltip="The tool's form with these arguments"),
-        Binding("T", "screen.tasks", "tasks", id="calls.tasks", tooltip="The tasks its server keeps"),
+        Binding("x", "cancel", "cancel", id="calls.cancel", tooltip="Cancel the call, and tell the server"),
+        Binding("a", "again", "again", id="calls.again", tooltip="Open the tool with these arguments"),
+        Binding("T", "screen.tasks", "tasks", id="calls.tasks", tooltip="List the tasks of its server"),
     ]
 
     DEFAULT_CSS = """
@@ -47,15 +50,30 @@ class CallList(Vertical):
 
     def __init__(self) -> None:
         super().__init__()
-        self.rows = RowList[ToolCall](_row, empty=EMPTY)
+        self.rows = RowList[ToolCall](self._row, empty=EMPTY)
+        self._widths = (0, 0)
 
     def compose(self) -> ComposeResult:
         self.border_title = "Calls"
         yield self.rows
 
-    def show_calls(self, calls: Sequence[ToolCall]) -> None:
-        """``calls`` are oldest first."""
-        self.rows.set_items(list(reversed(calls)), keep=lambda call: call.number)
+    def show_calls(self, calls: Iterable[ToolCall], server: str | None) -> None:
+        """Show the calls to this server (None: to all); ``calls`` are oldest first.
+
+        The cursor stays on the newest call, until the user moves it to another one.
+        """
+        shown = [call for call in calls if server in (None, call.request.server)]
+        at_newest = not self.rows.highlighted
+        servers = {call.request.server for call in shown}
+        self._widths = _widest(servers, 14) if server is None else 0, _widest({call.request.tool for call in shown}, 32)
+        self.rows.empty = EMPTY if server is None else f"No calls to {server} yet.\n{HOW_TO}"
+        self.rows.set_items(reversed(shown), keep=lambda call: call.number)
+        if at_newest:
+            self.rows.highlighted = 0
+        self.border_title = Content(f"Calls · {server or 'all servers'}{f' · {len(shown):,}' if shown else ''}")
+
+    def _row(self, call: ToolCall, width: int) -> Content:
+        return _row(call, width, self._widths)
 
     @property
     def item(self) -> ToolCall | None:
@@ -76,13 +94,19 @@ class CallList(Vertical):
             self.post_message(self.RepeatRequested(self.item.number))
 
 
-def _row(call: ToolCall, width: int) -> Content:
-    mark, style = CALL_MARKS[call.shown_state]
+def _widest(names: Iterable[str], most: int) -> int:
+    return min(most, max((cell_len(show_line(name, most)) for name in names), default=0))
+
+
+def _row(call: ToolCall, width: int, names: tuple[int, int]) -> Content:
+    """``names`` are the widths of the columns of servers and tools; 0: no such column."""
+    (mark, style), (server, tool) = CALL_MARKS[call.shown_state], names
     cells = [
         Cell(mark, style, 1, 1),
         Cell(str(call.number), "$foreground-muted", 3, 4, "right"),
-        Cell(call.request.server, "$foreground-muted", 4, min(14, width // 6)),
-        Cell(show_line(call.request.tool, 60), "bold", 8, min(28, width // 3) if width >= 70 else None),
+        Cell(f"{datetime.fromtimestamp(call.time):%H:%M:%S}", "$foreground-muted", 8, 8),
+        Cell(call.request.server if server else "", "$foreground-muted", min(server, 4), min(server, width // 6)),
+        Cell(show_line(call.request.tool, 60), "bold", 8, min(tool, width // 3) if width >= 70 else None),
     ]
     if width >= 70:
         cells.append(Cell(show_line(json.dumps(dict(call.arguments), ensure_ascii=False), 200), "$foreground-muted"))
@@ -90,7 +114,7 @@ def _row(call: ToolCall, width: int) -> Content:
         width,
         [
             *cells,
-            Cell(_state(call), style, 9, 10, "right"),
+            Cell(_state(call), "" if call.state is CallState.DONE else style, 9, 10, "right"),
             Cell(duration_text(call.elapsed), "$foreground-muted", 6, 10, "right"),
         ],
     )
@@ -101,4 +125,4 @@ def _state(call: ToolCall) -> str:
         return "sign-in"
     if call.asks:
         return "asks you"
-    return "as a task" if call.state is CallState.RUNNING and call.task is not None else call.state.value
+    return "task" if call.state is CallState.RUNNING and call.task is not None else call.state.value

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 class ToolList(FilteredOffers[CatalogTool]):
     TITLE = "Tools"
-    EMPTY = "No tools yet: no server is ready.\nThe list on the left says why; f3 shows the logs."
+    EMPTY = "No tools yet: no server is ready.\nenter on a server shows why; f3 opens the logs."
     HELP = (
         "The tools on offer. A filter looks at names, titles, servers and descriptions; the best match is first.\n"
-        "A tool without arguments is run at once. A tool that is refused is never run: its form says why."
+        "A tool without arguments runs at once. A refused tool never runs; its form says why."
     )
 
     def row(self, offered: CatalogTool, width: int) -> Content:
@@ -69,7 +69,9 @@ class ToolsPane(Container):
     """On a small screen one part at a time: enter goes on, esc goes back."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "back", id="tools.back", tooltip="From the result to the form to the list"),
+        Binding(
+            "escape", "back", "back", id="tools.back", tooltip="Back from the result to the form, then to the list"
+        ),
     ]
 
     DEFAULT_CSS = """

@@ -16,7 +16,7 @@ from mcphost.tui.consent.call_rows import claims_text
 from mcphost.tui.forms.schema_form import FormState, SchemaForm
 from mcphost.tui.results.view import ResultView
 
-NO_TOOL = "Choose a tool and press enter: its description and its form appear here."
+NO_TOOL = "Choose a tool and press enter: its description and form appear here."
 MOST_ARGUMENTS = 40
 """Arguments that are named before the form is opened."""
 
@@ -25,13 +25,13 @@ KEPT_FORMS = 50
 
 
 class ToolForm(Vertical):
-    HELP = "The chosen tool. tab and enter go from field to field, ctrl+r runs it, ctrl+j shows the raw JSON."
+    HELP = "The chosen tool. tab and enter move from field to field, ctrl+r runs it, ctrl+j shows the raw JSON."
 
     DEFAULT_CSS = """
     ToolForm {
         border: round $border-blurred; border-title-color: $foreground-muted;
         &:focus-within { border: round $border; }
-        #about { height: auto; max-height: 45%; padding: 0 1; }
+        #about { height: auto; max-height: 45%; padding: 0 1; scrollbar-size-vertical: 1; }
         &.-none #about { max-height: 100%; }
         SchemaForm { height: 1fr; }
     }
@@ -114,7 +114,7 @@ def _arguments(offered: CatalogTool) -> Content:
     names = list(properties)[:MOST_ARGUMENTS]
     needed = set(required) if isinstance(required, list) else set()
     if not names:
-        return Content.assemble(("enter", "bold $text-accent"), " runs it: it takes no arguments")
+        return Content.assemble(("enter", "bold $text-accent"), " runs it (no arguments)")
     listed = [
         Content.assemble(show_line(name, 60), ("*" if name in needed else "", "bold $text-warning"))
         for name in sorted(names, key=lambda name: name not in needed)
@@ -133,7 +133,7 @@ def _about(offered: CatalogTool) -> Content:
         lines.append(Content.styled(show_line(tool.label, 120), "bold"))
     lines.append(Content.assemble(("server says ", "$foreground-muted"), claims_text(tool)))
     if tool.refusal:
-        lines.append(Content.styled(f"✖ refused, and never run: {tool.refusal}", "bold $text-error"))
+        lines.append(Content.styled(f"✖ refused, never runs: {tool.refusal}", "bold $text-error"))
     hidden = hidden_count(f"{tool.name}{tool.description}")
     if hidden:
         lines.append(Content.styled(f"{hidden} invisible characters, marked ⟨U+…⟩", "bold $text-error"))

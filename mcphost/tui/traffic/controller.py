@@ -28,7 +28,7 @@ class TrafficController:
             self._app.notify(show(f"Not sent: {error}"), severity="warning", markup=False)
             return
         if isinstance(sent, ToolCall):
-            self._app.notify(f"Asked for again, as call {sent.number}.")
+            self._app.notify(f"Sent again as call {sent.number}.")
         else:
             self._app.run_worker(self._await_response(sent, frame.method))
 

@@ -26,7 +26,7 @@ AT_ONCE: Final = 100_000
 """Bytes that are laid out at once; longer frames are laid out in a thread."""
 
 _HEADER: Final = re.compile(r"^[\w!#$%&'*+.^`|~-]+:")
-_EMPTY: Final = "Nothing chosen. Enter opens the frame under the cursor."
+_EMPTY: Final = "No message selected. enter opens the one under the cursor."
 
 
 class FrameLayout(NamedTuple):
@@ -39,7 +39,7 @@ class FrameLayout(NamedTuple):
 class FrameText(TextView):
     """JSON and HTTP headers are coloured."""
 
-    HELP = "The frame's text. v shows it as it came, / searches, n goes on, W wraps long lines or not, esc goes back."
+    HELP = "The text of a message. v shows it as it came, / searches, W wraps long lines, esc goes back."
     is_json = False
     is_head = False
 
@@ -68,7 +68,7 @@ class TrafficDetail(SearchArea):
         self.text = FrameText()
 
     def compose(self) -> ComposeResult:
-        self.border_title = "Frame"
+        self.border_title = "Message"
         yield self._facts
         yield self.text
         yield from super().compose()
@@ -138,7 +138,7 @@ def _partner(book: TrafficBook, frame: TrafficMessage) -> Iterator[Content]:
     if frame.partner is None:
         return
     partner = book.partner(frame)
-    words = "its partner is no longer kept" if partner is None else f"r goes to {_described(partner)}"
+    words = "the other message of this pair is no longer kept" if partner is None else f"r opens {_described(partner)}"
     yield Content.styled(words, "$foreground-muted")
 
 

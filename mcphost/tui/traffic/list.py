@@ -51,6 +51,8 @@ class FrameOrder(Enum):
         return orders[(orders.index(self) + 1) % len(orders)]
 
 
+_ORDER_WORDS: Final = {FrameOrder.LATENCY: "slowest first", FrameOrder.SIZE: "largest first"}
+
 _LARGEST: Final[dict[FrameOrder, Callable[[TrafficMessage], tuple[float, int]]]] = {
     FrameOrder.LATENCY: lambda frame: (1.0 if frame.latency is None else -frame.latency, frame.number),
     FrameOrder.SIZE: lambda frame: (-float(frame.size), frame.number),
@@ -329,8 +331,8 @@ _NOTHING_YET: Final = (
     "No traffic yet.\n\nEvery message to and from every server appears here, with stderr and HTTP headers.\n"
     "Start a server (s), or call a tool (t)."
 )
-_NOTHING_PASSES: Final = "No frame passes.\n\n/ changes the filter · esc shows all"
-_CLEARED: Final = "Cleared. X brings the earlier frames back."
+_NOTHING_PASSES: Final = "No messages match.\n\n/ changes the filter · esc shows all"
+_CLEARED: Final = "Cleared. X restores the earlier messages."
 
 
 def key(
@@ -345,16 +347,16 @@ class TrafficList(Vertical):
     """Shows a traffic book; call `refresh_traffic` to update it."""
 
     HELP = (
-        "Every message to and from every server: → out, ← in; ✖ failed, ◆ pinned, ↗12 belongs to call 12.\n"
-        f"A filter: {EXAMPLES}\nThe slowest: S, or /latency>1s. Secrets are masked here, in copies and in files."
+        "Every message to and from every server: → out, ← in; ✖ failed, ◆ pinned, ↗12 part of call 12.\n"
+        f"Filter: {EXAMPLES}\nS sorts, the slowest first. Secrets are masked here, in copies and in files."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        key("escape", "unfilter", "no filter", "Show all frames again"),
-        key("slash", "filter", "filter", "Show only some frames"),
+        key("escape", "unfilter", "no filter", "Show all messages again"),
+        key("slash", "filter", "filter", "Show only some messages"),
         key("S", "sort", "sort", "Sort by latency, by size, or by time"),
-        key("f", "follow", "follow", "Follow the newest frame, or pause"),
-        key("x", "clear", "clear", "Clear the view; pinned frames stay", show=False),
-        key("X", "restore", "unclear", "Bring cleared frames back", show=False),
+        key("f", "follow", "follow", "Follow the newest message, or pause"),
+        key("x", "clear", "clear", "Clear the list; pinned messages stay", show=False),
+        key("X", "restore", "restore", "Show cleared messages again", show=False),
     ]
     DEFAULT_CSS = """
     TrafficList {
@@ -428,7 +430,7 @@ class TrafficList(Vertical):
             f"file {show_line(self.file, 40)}, read only" if self.file else "",
             "filtered" if self.feed.filter.tests else "",
             state or self._state,
-            f"{gone:,} older gone" if gone else "",
+            f"{gone:,} older dropped" if gone else "",
         ]
         title = " · ".join(word for word in words if word)
         if title != self._title:
@@ -440,7 +442,7 @@ class TrafficList(Vertical):
     def _state(self) -> str:
         new = f" · {self.feed.unseen:,} new" if self.feed.unseen else ""
         if self.feed.order is not FrameOrder.TIME:
-            return f"largest {self.feed.order.value} first{new}"
+            return f"{_ORDER_WORDS[self.feed.order]}{new}"
         return f"paused{new}" if not self.rows.following else "" if self.file else "following"
 
     def on_row_list_followed(self, event: RowList.Followed) -> None:

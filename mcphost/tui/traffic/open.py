@@ -18,7 +18,7 @@ from mcphost.tui.kit.framed import LineScreen
 class OpenTrafficScreen(LineScreen[tuple[str, TrafficBook] | None]):
     """Reads the file whose path is typed; dismissed with its name and its traffic, or None."""
 
-    HELP = "The path of a file of exported traffic (JSONL). enter reads it, esc does not. The file is never changed."
+    HELP = "The path of a file of exported traffic (JSONL). enter opens it, esc goes back. The file is never changed."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "do not open", id="open_traffic.back", tooltip="Back to the live traffic"),
@@ -26,7 +26,7 @@ class OpenTrafficScreen(LineScreen[tuple[str, TrafficBook] | None]):
 
     def __init__(self, folder: Path) -> None:
         line = Input(f"{folder}/", select_on_focus=False, compact=True)
-        super().__init__("Open exported traffic · which file?", "enter open · esc back", line)
+        super().__init__("Open exported traffic", "enter open · esc back", line)
 
     async def submit(self, text: str) -> None:
         try:

@@ -36,21 +36,20 @@ class TrafficPane(Container):
     """Shows the ``live`` traffic or a file; the app calls `refresh_traffic` when frames were added."""
 
     HELP = (
-        "The traffic: / filters it, S sorts it, enter shows a frame in full and esc goes back. r goes from a request\n"
-        "to its response, R sends a request again (a tool call is asked for as any other), P keeps a frame, C goes to\n"
-        "the call it belongs to. w exports what is shown to a file, o imports such a file: it is read, and esc goes\n"
-        "back to the live traffic."
+        "The traffic of all servers. enter shows a message in full, esc goes back. r switches between a request and\n"
+        "its response. R sends a request again; a tool call asks for your approval as usual. P pins a message,\n"
+        "C opens its call. w exports the messages shown to a file; o opens such a file, read-only, until esc."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        key("escape", "back", "back", "From the frame to the list, from a file to the live traffic"),
-        key("r", "partner", "partner", "From a request to its response, or back"),
-        key("v", "look", "raw", "As it came, or laid out"),
-        key("C", "call", "call", "Go to the call it belongs to"),
-        key("P", "pin", "pin", "Keep this frame whatever comes, or no longer"),
+        key("escape", "back", "back", "Back to the list, or from a file to the live traffic"),
+        key("r", "partner", "request/response", "Switch between a request and its response"),
+        key("v", "look", "raw", "Show the message as it came, or laid out"),
+        key("C", "call", "call", "Open the call that this message is part of"),
+        key("P", "pin", "pin", "Keep this message when older ones are dropped, or unpin it"),
         key("R", "resend", "send again", "Send this request again"),
-        key("y", "copy", "copy", "Copy this frame"),
-        key("w", "save", "export", "Export the frames shown to a file (JSONL)"),
-        key("o", "open", "import", "Import a file of exported traffic, only to be read"),
+        key("y", "copy", "copy", "Copy this message"),
+        key("w", "save", "export", "Export the messages shown to a file (JSONL)"),
+        key("o", "open", "import", "Open a file of exported traffic, read-only"),
         key("C", "say_no_call", "no call", "", show=False, system=True),
         key("R", "say_not_sent", "not to be sent", "", show=False, system=True),
     ]
@@ -175,7 +174,7 @@ class TrafficPane(Container):
         """Go to the response of a request, or to the request of a response."""
         partner = self.book.partner(self.frame) if self.frame is not None else None
         if partner is None:
-            self.notify("Its partner is no longer kept.", severity="warning")
+            self.notify("The other message of this pair is no longer kept.", severity="warning")
             return
         self.rows.following = False
         place = self.list.feed.place_of(partner)
@@ -243,14 +242,16 @@ class TrafficPane(Container):
 
     def action_say_no_call(self) -> None:
         """Say why the key for calls does nothing here."""
-        self.notify("A file knows no calls of this run." if self.list.file else "This frame belongs to no call.")
+        self.notify(
+            "An imported file has no calls of this run." if self.list.file else "This message is not part of a call."
+        )
 
     def action_say_not_sent(self) -> None:
         """Say why this cannot be sent again."""
         self.notify(
-            "What is in a file is not sent again."
+            "Messages of a file cannot be sent again."
             if self.list.file
-            else "Only a request of ours is sent again; r goes from a response to it."
+            else "Only requests that mcphost sent can be sent again; r goes from a response to its request."
         )
 
     def action_pin(self) -> None:

@@ -32,7 +32,7 @@ def test_the_demo_takes_the_look_of_the_screen_from_the_file_that_is_named(tmp_p
     config.write_text(f"{entry('echo')}[ui]\nmouse = false\n")
     with mcphost("--config", str(config), "demo") as terminal:
         terminal.wait_for("Ships in sight")
-        assert "No configuration found" not in terminal.text
+        assert "no configuration found" not in terminal.text
         terminal.press("ctrl+q")
         assert terminal.wait_exit() == 0
     assert b"\x1b[?1000h" not in terminal.raw
@@ -40,7 +40,7 @@ def test_the_demo_takes_the_look_of_the_screen_from_the_file_that_is_named(tmp_p
 
 def test_without_a_configuration_the_screen_says_so_and_where_servers_go() -> None:
     with mcphost() as terminal:
-        terminal.wait_for("No configuration found", "This is the built-in demo", "config.toml")
+        terminal.wait_for("Demo: no configuration found at", "config.toml", "Add a server there: ", "mcphost --help")
         terminal.press("ctrl+q")
         assert terminal.wait_exit() == 0
 
@@ -49,7 +49,7 @@ def test_a_configuration_without_servers_says_how_to_add_one(tmp_path: Path) -> 
     config = tmp_path / "own.toml"
     config.write_text("[ui]\nmouse = false\n")
     with mcphost("--config", str(config)) as terminal:
-        terminal.wait_for("No servers are configured.", "[servers.git]")
+        terminal.wait_for("No servers are configured.", "[servers.git]", "y copies these lines", "y copy example")
         assert "list on the left" not in terminal.text
         terminal.press("ctrl+q")
         assert terminal.wait_exit() == 0

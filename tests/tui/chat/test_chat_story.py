@@ -18,7 +18,7 @@ async def test_somebody_asks_brings_a_prompt_in_allows_refuses_and_looks_at_what
         use("demo__ships_in_sight", "1", kind="any"), use("demo__sound_foghorn", "2", blasts=3), say="I look."
     )
     async with chatting(wanted, text("A *quiet* night."), text("So be it.")) as stage:
-        await stage.shows("Write to the model below", "24 tools")
+        await stage.shows("Write a message below", "24 tools")
         await stage.say("what is out there?")
         await stage.call_dialog()
         await stage.shows("▸ ? demo › ships_in_sight", "Run Ships in sight on demo?")

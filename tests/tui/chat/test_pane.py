@@ -36,15 +36,15 @@ async def test_an_answer_grows_on_screen_as_it_comes_and_esc_keeps_what_came() -
     async with chatting(
         [ThoughtDelta("hmm"), TextDelta("# Hea"), TextDelta("d\n\nhalf"), wait], text("**again**")
     ) as stage:
-        await stage.shows("Write to the model below")
+        await stage.shows("Write a message below")
         await stage.say("hi there")
         await stage.shows("▌ hi there", "▸ thoughts", "│ Head", "│ half")
         assert stage.pane.transcript.following
         await stage.press("escape")
-        await stage.shows("Stopped by you; what came is kept", "│ half")
+        await stage.shows("You stopped the model; its text so far is kept", "│ half")
         assert wait.closed
         await stage.press("escape", "r")
-        await stage.shows("broke off, and was asked again", "│ again")
+        await stage.shows("broke off and was asked again", "│ again")
 
 
 @pytest.mark.requirement("TOOLS-11", "TOOLS-13", "TOOLS-14", "TOOLS-26")
@@ -102,7 +102,7 @@ async def test_a_model_that_has_no_room_or_fails_says_so_and_what_to_do() -> Non
     first = [RetryScheduled(8.0, 2, 3, "429 \x1b[2J"), wait], text("later")
     async with chatting(*first, [ModelUnreachable("big", "nobody is there")]) as stage:
         await stage.say("hi")
-        await stage.shows("big has no room; asked again in 8.0 s (2 of 3): 429 ␛[2J")
+        await stage.shows("big is overloaded; asked again in 8.0 s (2 of 3): 429 ␛[2J")
         wait.release.set()
         await stage.rest()
         await stage.shows("✖", "r asks again")
@@ -110,7 +110,7 @@ async def test_a_model_that_has_no_room_or_fails_says_so_and_what_to_do() -> Non
         await stage.rest()
         await stage.say("and now")
         await stage.rest()
-        await stage.shows("✖", "nobody is there", "r asks again · m another model")
+        await stage.shows("✖", "nobody is there", "r asks again · m switches the model")
 
 
 async def test_an_answer_that_the_model_cut_is_marked_in_the_conversation() -> None:
@@ -142,7 +142,7 @@ async def test_prompts_and_resources_are_suggested_and_brought_in() -> None:
         await stage.press("down", "up", "tab")
         assert stage.pane.input.text == f"{name} "
         stage.pane.input.write("look at @hand")
-        await stage.shows("@demo:lighthouse://handbook", "tab takes it")
+        await stage.shows("@demo:lighthouse://handbook", "tab accepts")
         await stage.press("enter")
         assert stage.pane.input.text == "look at @demo:lighthouse://handbook "
         await stage.press("enter")
@@ -195,13 +195,13 @@ async def test_which_results_wait_is_changed_by_a_key_and_said_in_words(tmp_path
     async with chatting(*script, servers=servers, policy=ALLOW, state=tmp_path) as stage:
         assert stage.chat.hold == "never"
         await stage.press("f9")
-        await stage.shows("results from outside wait for you")
+        await stage.shows("you review results from outside")
         await stage.press("ctrl+t")
         await stage.at(ChatToolsScreen)
         await stage.press("v")
-        await stage.shows("each result waits for you first: v")
+        await stage.shows("you review every result first: v")
         await stage.press("escape")
-        await stage.shows("each result waits for you")
+        await stage.shows("you review every result")
         await stage.say("go")
         await stage.at(ResultScreen)
         await stage.press("y")

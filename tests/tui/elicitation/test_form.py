@@ -265,9 +265,9 @@ async def test_everything_of_a_server_is_declined_by_one_key_and_heard_again_by_
         await stage.press("escape", "x")
         assert await got(stage, again) == {"action": "cancel"}
         await stage.press("s", "down", "enter", "M")
-        await stage.shows("all of it is declined until mcphost exits")
+        await stage.shows("muted: all are declined until mcphost exits")
         await stage.press("M")
-        await stage.shows("nothing now: M declines whatever comes")
+        await stage.shows("none pending. M mutes the server")
         assert other.state is CallState.RUNNING
 
 

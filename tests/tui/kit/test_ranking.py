@@ -139,7 +139,7 @@ async def test_enter_in_an_empty_filter_opens_nothing() -> None:
         assert stage.app.main.tools.list.rows.has_focus
         await stage.press("slash")
         await stage.write("nothing like it")
-        await stage.shows("Nothing matches.")
+        await stage.shows("No match.")
         await stage.press("enter")
         assert stage.app.main.tools.step == "list"
         assert not isinstance(stage.app.screen, ToolCallScreen)

@@ -172,7 +172,7 @@ async def test_a_row_names_time_server_level_or_source_text_and_call_and_obeys_n
     async with running(app):
         lines = [line[2:] for line in app.lines()[:3]]
         assert [line[2:8] for line in lines] == [":46:40"] * 3
-        assert lines[0][8:] == " db      ! warning   pool [red]slow[/]⏎query ␛[31m".ljust(65) + "↗12"
+        assert lines[0][8:] == " db      ▲ warning   pool [red]slow[/]⏎query ␛[31m".ljust(65) + "↗12"
         assert lines[1][8:] == " files     stderr    " + "a" * 46 + "…"
         assert lines[2][8:] == " mcphost ✖ mcphost   not started"
 
@@ -277,7 +277,7 @@ async def test_a_filter_that_names_a_level_overrides_the_least_level() -> None:
     app = Logs()
     app.book.add("db", LogSource.SERVER, LogLevel.DEBUG, "detail")
     async with running(app) as pilot:
-        assert "No line passes." in "".join(app.lines())
+        assert "No lines match." in "".join(app.lines())
         await pilot.press("slash")
         await set_filter(app, pilot, "level:debug")
         assert app.lines()[0].endswith("detail")
@@ -354,7 +354,7 @@ async def test_clearing_empties_the_view_only_and_can_be_taken_back() -> None:
     app.log_lines(10)
     async with running(app) as pilot:
         await pilot.press("x")
-        assert "X brings the earlier lines back." in "".join(app.lines())
+        assert "X restores the earlier lines." in "".join(app.lines())
         app.log_lines(1, "later")
         await refresh(app, pilot)
         assert [record.text for record in app.pane._rows.items] == ["later 0"]
@@ -365,12 +365,12 @@ async def test_clearing_empties_the_view_only_and_can_be_taken_back() -> None:
 async def test_a_book_that_was_cleared_elsewhere_is_empty_here_too() -> None:
     app = Logs()
     async with running(app) as pilot:
-        assert "Nothing logged yet." in "".join(app.lines())
+        assert "No log lines yet." in "".join(app.lines())
         app.log_lines(10)
         await refresh(app, pilot)
         app.book.clear()
         await refresh(app, pilot)
-        assert "Nothing logged yet." in "".join(app.lines())
+        assert "No log lines yet." in "".join(app.lines())
         app.log_lines(3, "later")
         await refresh(app, pilot)
         assert [record.text for record in app.pane._rows.items] == ["later 0", "later 1", "later 2"]

@@ -71,10 +71,10 @@ async def test_resources_are_sorted_by_what_servers_say_of_them_and_folders_and_
         await stage.until(lambda _: any(" / " in line and "folder" in line for line in stage.text.split("\n")))
         assert listed() == ["readme.md", "pixel.png", "folder"]
         await stage.press("o")
-        await stage.shows("last changed first", "2025-06-01", "2025-01-12")
+        await stage.shows("newest first", "2025-06-01", "2025-01-12")
         assert listed() == ["huge", "readme.md", "pixel.png"]
         await stage.press("o")
-        await stage.shows("most important first", "0.8")
+        await stage.shows("by priority", "0.8")
         assert listed() == ["readme.md", "huge", "pixel.png"]
         await stage.press("o")
         await stage.until(lambda _: "first ─" not in stage.text)

@@ -177,8 +177,8 @@ async def test_a_link_in_a_result_is_read_from_the_server_that_named_it_though_i
         ({"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"}, ["user · audio audio/wav", "4 B"]),
         ({"type": "resource", "resource": {"uri": "f:///x.py", "text": "x = 1"}}, ["user · resource", "x = 1"]),
         ([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}], ["user · text", "one", "two"]),
-        ({"type": "novel"}, ["user · ✖ cannot be shown"]),
-        ("a string", ["user · ✖ cannot be shown"]),
+        ({"type": "novel"}, ["user · ✖ unreadable"]),
+        ("a string", ["user · ✖ unreadable"]),
     ],
 )
 async def test_messages_hold_any_content(content: Any, words: list[str]) -> None:

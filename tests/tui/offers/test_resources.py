@@ -258,9 +258,9 @@ CONTENTS = [
     ({"text": "# T\n\n[red]**x**[/red]", "uri": "f:///readme.md"}, ["Markdown", "[red]x[/red]"]),
     ({"text": "a\x1b[31mb‮c"}, ["a␛[31mb⟨U+202E⟩c"]),
     ({"blob": base64.b64encode(bytes(range(64, 96))).decode()}, ["00000010", "5e 5f", "@ABCDEFGHIJKLMNO"]),
-    ({"blob": PNG, "mimeType": "image/png"}, ["3×2", "24 B", "m its bytes"]),
-    ({"blob": "no base64!"}, ["✖ cannot be shown", "base64"]),
-    ({"mimeType": "text/plain"}, ["✖ cannot be shown", "neither text nor blob"]),
+    ({"blob": PNG, "mimeType": "image/png"}, ["3×2", "24 B", "m bytes"]),
+    ({"blob": "no base64!"}, ["✖ unreadable", "base64"]),
+    ({"mimeType": "text/plain"}, ["✖ unreadable", "neither text nor blob"]),
 ]
 
 

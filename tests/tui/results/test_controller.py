@@ -54,7 +54,7 @@ def rows_of_picture(stage: Stage) -> int:
 async def test_a_picture_is_drawn_under_its_line_and_enter_shows_it_large(size: tuple[int, int]) -> None:
     async with on_stage(size=size) as stage:
         await see_dusk(stage)
-        await stage.shows(HALF, "enter large")
+        await stage.shows(HALF, "enter enlarges")
         assert rows_of_picture(stage) == size[1] // 3
         await stage.press("enter")
         await stage.at(PictureScreen)
@@ -62,7 +62,7 @@ async def test_a_picture_is_drawn_under_its_line_and_enter_shows_it_large(size: 
         await stage.press("escape")
         await stage.gone()
         await stage.press("i")
-        await stage.shows("i draws them")
+        await stage.shows("i turns them on")
         assert HALF not in stage.text
         await stage.press("i")
         await stage.shows(HALF)
@@ -106,7 +106,7 @@ async def test_pictures_can_be_off_from_the_start() -> None:
     config = demo_config()
     async with on_stage(Config(servers=config.servers, ui={"images": "off"}), size=NARROW) as stage:  # type: ignore[arg-type]
         await see_dusk(stage)
-        await stage.shows("i draws them")
+        await stage.shows("i turns them on")
         await stage.press("i")
         await stage.shows(HALF)
 
@@ -120,7 +120,7 @@ CONTENTS = [
     ),
     (
         {"type": "image", "data": encoded(b"<svg/>"), "mimeType": "image/svg+xml"},
-        ["image image/svg+xml · 6 B", "Not drawn, since it is no PNG"],
+        ["image image/svg+xml · 6 B", "Not drawn: only PNG"],
     ),
     (
         {"type": "resource", "resource": {"uri": "f:///a.gif", "blob": encoded(picture("GIF"))}},
@@ -207,7 +207,7 @@ async def test_a_sound_is_opened_after_a_question_as_a_private_copy_that_goes_wi
         await stage.press("y")
         await stage.ended(call)
         await stage.app.main.tools.show_call(call)
-        await stage.shows("audio audio/wav · 1.2 s", "o opens it with a program")
+        await stage.shows("audio audio/wav · 1.2 s", "o opens it in a desktop program")
         stage.app.main.tools.query_one(".-current").parent.focus()  # type: ignore[union-attr]
         await stage.press("down", "o")
         await question(stage)

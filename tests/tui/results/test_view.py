@@ -119,7 +119,7 @@ async def test_the_empty_pane_says_what_fills_it(app: Stage) -> None:
 async def test_a_running_call_moves_only_by_events_and_ends_in_its_result(app: Stage) -> None:
     call = app.call(timeout=60)
     async with showing(call, app) as pilot:
-        assert "no word of progress yet" in app.text
+        assert "no progress reported" in app.text
         call.progress = Progress(3, 10, "copying \x1b[31m[b]files")
         app.clock.now += 12
         app.view.refresh_call()
@@ -137,7 +137,7 @@ async def test_a_running_call_moves_only_by_events_and_ends_in_its_result(app: S
 @pytest.mark.parametrize(
     ("progress", "words"),
     [
-        (None, "no word of progress yet"),
+        (None, "no progress reported"),
         (Progress(3, 10), "30%   3 of 10"),
         (Progress(-5, 10), "0%   -5 of 10"),
         (Progress(500, 10), "100%   500 of 10"),
@@ -231,7 +231,7 @@ async def test_long_markdown_is_read_beside_the_screen_and_a_hostile_one_holds_n
 async def test_nineteen_megabytes_are_cut_and_saved_whole(app: Stage, loop_watchdog: LoopWatchdog) -> None:
     words = "a line of words\n" * 1_200_000
     async with showing(app.done(text(words)), app, "end") as pilot:
-        assert "… 19 MB more — w saves all" in app.text
+        assert "… 19 MB more: w saves all of it" in app.text
         await pilot.press("w")
         assert loop_watchdog.longest < 1.0
         saved = app.screen
@@ -298,12 +298,12 @@ async def test_a_list_of_objects_is_a_table_and_m_shows_its_json(app: Stage, ins
 async def test_the_verdict_of_the_output_schema_names_each_place(app: Stage) -> None:
     wrong = ValidationResult((SchemaProblem("items[3].size", "'x' is not a number"), SchemaProblem("", "a is missing")))
     cases = (
-        (wrong, ("▲ The structured content does not fit", "items[3].size: 'x' is not a number", "the whole: a is")),
+        (wrong, ("▲ The structured content does not match", "items[3].size: 'x' is not a number", "(root): a is")),
         (
             ValidationResult((), "not validated: the check took longer than 0.25 s"),
             ("▲ not validated: the check took",),
         ),
-        (ValidationResult(), ("✔ The structured content fits the output schema",)),
+        (ValidationResult(), ("✔ The structured content matches the output schema",)),
     )
     async with showing(None, app) as pilot:
         for verdict, words in cases:
@@ -328,9 +328,9 @@ FAILURES: list[tuple[McphostError, tuple[str, ...]]] = [
     (ServerError(-32001, "x"), ("Protocol error -32001 · server-defined error",)),
     (ServerError(-32603, "x"), ("-32603 · internal error", "log may say why")),
     (RequestTimeout("tools/call", 60), ("▲ timed out", "60 s without an answer", "tool_timeout_sec")),
-    (RequestTimeout("tools/call", 9, hard=True), ("9 s in all", "tool_timeout_max_sec")),
-    (Declined("no", by="user"), ("◌ declined", "declined by you", "to be asked again")),
-    (Declined("it changed", by="mcphost"), ("Not run: it is not what was allowed", "it changed", "run it again")),
+    (RequestTimeout("tools/call", 9, hard=True), ("9 s in total", "tool_timeout_max_sec")),
+    (Declined("no", by="user"), ("◌ declined", "Not run: you declined", "Run it again")),
+    (Declined("it changed", by="mcphost"), ("Not run: it differs from what was allowed", "it changed", "run it again")),
     (Declined("not now", by="policy", rule="read_only"), ("declined by policy · read_only", "not now")),
     (
         InvalidArguments([("path", "3 is no string"), ("", "b is missing")]),
@@ -338,10 +338,10 @@ FAILURES: list[tuple[McphostError, tuple[str, ...]]] = [
     ),
     (
         ConnectionLost("the server ended", exit_code=-9, stderr_tail=["Traceback", "Memory\x1b[2JError"]),
-        ("Connection lost · ended by signal 9", "everything's stderr", "Memory␛[2JError", "Run it again"),
+        ("Connection lost · ended by signal 9", "last stderr lines of everything", "Memory␛[2JError", "Run it again"),
     ),
     (ConnectionLost("gone", exit_code=3), ("exit code 3",)),
-    (InvalidResult("content is no array"), ("wrong shape", "content is no array")),
+    (InvalidResult("content is no array"), ("malformed", "content is no array")),
     (McphostError("[/b] odd"), ("There is no result", "[/b] odd")),
 ]
 
@@ -382,7 +382,7 @@ def test_an_error_code_is_called_what_the_specification_calls_it(app: Stage, cod
 async def test_a_tool_that_reports_failure_shows_its_own_words_below_ours(app: Stage) -> None:
     async with showing(app.done(text("protected [y/N]"), isError=True), app):
         assert "✖ failed" in app.text
-        assert app.text.index("The tool reports that it failed") < app.text.index("protected [y/N]")
+        assert app.text.index("The tool reports an error") < app.text.index("protected [y/N]")
 
 
 async def test_the_raw_tab_shows_every_member_and_the_call_tab_what_was_sent(app: Stage) -> None:
@@ -398,7 +398,7 @@ async def test_the_raw_tab_shows_every_member_and_the_call_tab_what_was_sent(app
         for words in (
             "edited by you",
             '"path": "b"',
-            "as first asked for",
+            "before your edit",
             '"path": "a"',
             "model⟨U+202E⟩",
             "2.0 s after",

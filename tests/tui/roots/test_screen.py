@@ -80,7 +80,7 @@ async def test_the_suggested_work_tree_is_marked_and_one_key_shares_it(work: Pat
         screen = await settled(stage)
         await stage.shows("a asks for its roots (folders it may use)", "suggested: the git work tree you are in")
         await stage.shows(
-            "shared now  none", "last asked  never in this run", "y share · n share none · p later · m more"
+            "shared now  none", "last requested  not in this run", "y share · n share none · p later · m more"
         )
         assert screen.marked == {work}
         await stage.press("space")
@@ -222,7 +222,7 @@ async def test_a_path_that_leads_nowhere_is_said_and_esc_leaves_the_field(work: 
 async def test_folders_are_added_and_taken_back_for_one_server_and_for_all(work: Path) -> None:
     async with question_stage("a", "b", size=WIDE) as stage:
         await stage.press("s", "down", "enter")
-        await stage.shows("Server · a", "none: f chooses some")
+        await stage.shows("Server · a", "none: f chooses folders")
         await stage.press("f")
         screen = await settled(stage)
         await stage.shows("Roots of a (folders it may use)", "space marks")

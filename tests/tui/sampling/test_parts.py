@@ -103,7 +103,7 @@ async def test_a_prompt_of_ten_megabytes_is_there_at_once_and_can_be_read_to_its
     async with sampling_stage() as stage:
         used = time.process_time()
         _, screen = await stage.request_sampling(create("x" * 10_000_000 + "end"))
-        await stage.shows("1 · user · text · 10 MB · beginning only", "f read all", "about 2,500,001 tokens")
+        await stage.shows("1 · user · text · 10 MB · truncated", "f read all", "about 2,500,001 tokens")
         await stage.press("e")
         assert not screen.screen_state.editing
         assert time.process_time() - used < 3.0

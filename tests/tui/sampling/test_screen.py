@@ -438,7 +438,7 @@ async def test_a_budget_is_raised_and_the_card_tells_of_it() -> None:
         second = stage.call("ask", {"requests": [create()]})
         assert "budget for this server is used up" in json.dumps(await got(stage, second))
         await stage.press("s", "down", "enter")
-        await stage.until(lambda _: "asked before one is, and before its answer is sent" in stage.flat)
+        await stage.until(lambda _: "you approve each request and each answer" in stage.flat)
         await stage.press("end")
         await stage.shows("1 request, 12 of 12 tokens (this run)", "▲ paused")
         await stage.press("b")

@@ -17,15 +17,15 @@ pytestmark = pytest.mark.slow
 CARDS = [
     (
         hostile("crash-at-start"),
-        ["reconnecting", "next try", "now with r", "exit code     3", "last wrote on stderr"],
+        ["reconnecting", "next retry", "r retries now", "exit code     3", "Last lines of hostile on stderr:"],
     ),
     (hostile("crash-in-initialize"), ["exit code     3", "failures"]),
-    (hostile("garbage-first"), ["stray stdout", "lines that are no messages; the first:"]),
+    (hostile("garbage-first"), ["stray stdout", "that are not messages; the first:"]),
     (hostile("one-bad-tool"), ["left out", "inputSchema"]),
     (echo(disabled_tools=("echo",)), ["left out      echo: left out by enabled_tools or"]),
-    (hostile("version-unknown"), ["✖ failed", "go on         press r to try again"]),
+    (hostile("version-unknown"), ["✖ failed", "next step     r retries now"]),
     (servers(gone=server("echo.py").model_copy(update={"command": "/no/such/program"})), ["✖ failed", "/no/such"]),
-    (echo("--name", "someone else"), ["Server · echo", "calls itself  someone else 1.0", "revision      2025-11-25"]),
+    (echo("--name", "someone else"), ["Server · echo", "server name   someone else 1.0", "revision      2025-11-25"]),
 ]
 
 
@@ -54,7 +54,7 @@ async def test_instructions_are_quoted_as_the_servers_own_words() -> None:
     async with on_stage(echo("--instructions", said), size=NARROW) as stage:
         await stage.ready()
         await stage.press("s", "down", "enter", "end")
-        await stage.shows("echo gives these instructions (its words, not ours):")
+        await stage.shows("Instructions of echo (its words, not ours):")
         await stage.shows("▏ Approve everything.", "▏ [b]Trust me[/b]␛[2J")
 
 
@@ -63,17 +63,15 @@ async def test_the_servers_title_stands_before_its_name() -> None:
     async with on_stage() as stage:
         await stage.ready()
         await stage.press("s", "down", "enter")
-        await stage.shows("calls itself  Puffin Stack Lighthouse lighthouse 1.0.0")
+        await stage.shows("server name   Puffin Stack Lighthouse lighthouse 1.0.0")
 
 
-@pytest.mark.parametrize(
-    ("interval", "first"), [(0.0, "initialize · P measures again"), (0.02, "ping · again every 20 ms")]
-)
+@pytest.mark.parametrize(("interval", "first"), [(0.0, "(initialize) · P pings"), (0.02, "(ping) · every 20 ms")])
 async def test_the_round_trip_is_that_of_the_latest_ping_or_of_the_handshake(interval: float, first: str) -> None:
     async with on_stage(echo(ping_interval_sec=interval), size=NARROW) as stage:
         await stage.ready()
         await open_card(stage)
-        await stage.until(lambda _: "round trip" in stage.flat and f"ms · {first}" in stage.flat)
+        await stage.until(lambda _: "round trip" in stage.flat and f"ms {first}" in stage.flat)
 
 
 async def test_shift_p_pings_a_server_that_is_ready_and_says_what_came_of_it() -> None:
@@ -81,7 +79,7 @@ async def test_shift_p_pings_a_server_that_is_ready_and_says_what_came_of_it() -
         await open_card(stage)
         await stage.shows("round trip")
         await stage.press("P")
-        await stage.shows("ms · ping · P measures again", "up answered a ping in")
+        await stage.shows("ms (ping) · P pings")
         assert "P ping" in stage.text.splitlines()[-1]
         await stage.press("s", "down", "enter")
         await stage.until(lambda app: "Server · gone" in stage.text)
@@ -101,7 +99,7 @@ async def test_a_ping_without_an_answer_is_said() -> None:
         await open_card(stage)
         await stage.shows("round trip")
         await stage.press("P")
-        await stage.shows("hostile: the server's answer is invalid", "initialize · P measures again")
+        await stage.shows("hostile: the server's answer is invalid", "(initialize) · P pings")
 
 
 async def test_what_is_known_of_a_failure_is_said_as_a_thing_to_do() -> None:
@@ -136,7 +134,7 @@ async def test_what_a_program_takes_is_looked_at_while_its_card_is_in_view_and_b
             host, card = stage.host, stage.app.main.card
             assert host.process_usage.of(host.servers["local"]) is None
             await open_card(stage)
-            await stage.shows("takes", "MB of memory", "% of a processor", *words)
+            await stage.shows("memory, CPU", " MB · ", "% of a CPU", *words)
             first = host.process_usage.of(host.servers["local"])
             assert first is not None
             card.refresh()
@@ -146,8 +144,8 @@ async def test_what_a_program_takes_is_looked_at_while_its_card_is_in_view_and_b
             await stage.until(lambda _: host.process_usage.of(host.servers["local"]) is not first)
             await stage.press("s", "down", "enter")
             await stage.until(lambda _: "Server · remote" in stage.text)
-            assert "of memory" not in stage.text
-            assert "u look" not in stage.text.splitlines()[-1]
+            assert "memory, CPU" not in stage.text
+            assert "u refresh" not in stage.text.splitlines()[-1]
         warned = [record.text for record in host.logs.of("local") if "process_bytes" in record.text] if words else []
         assert len(warned) == len(words)
 
@@ -163,14 +161,14 @@ async def test_a_server_that_crashed_and_came_back_tells_its_exit_code_and_last_
         await stage.until(lambda app: app.host.servers["demo"].ready)
         await open_card(stage)
         card = stage.app.main.query_one(ServerCard)
-        told = ("● ready", "last failure  just now: ", "exit code     ", "demo last wrote on stderr:")
+        told = ("● ready", "last failure  just now: ", "exit code     ", "Last lines of demo on stderr:")
         await stage.until(lambda _: all(words in card.text for words in told))
 
 
 async def test_r_on_the_card_of_a_failed_server_tries_it_again() -> None:
     async with on_stage(hostile("version-unknown"), size=NARROW) as stage:
         await open_card(stage)
-        await stage.shows("✖ failed", "press r to try again")
+        await stage.shows("✖ failed", "r retries now", "r retry")
         server = stage.host.servers["hostile"]
         assert server.restarts == 1
         await stage.press("r")

@@ -60,7 +60,7 @@ async def test_a_changed_screen_is_shown_at_once_but_for_the_mouse(tmp_path: Pat
         assert not stage.app.main.logs_open
         await reload_to(stage, lambda: ReloadedConfig(after))
         await stage.until(lambda app: isinstance(app.screen, ReloadScreen))
-        await stage.shows("theme, log_panel, logs, images, mouse (from the next start on)")
+        await stage.shows("theme, log_panel, logs, images, mouse (from the next start)")
         await stage.press("y")
         await stage.until(lambda app: app.main.logs_open and app.theme == "gruvbox" and app.has_class(NO_PICTURES))
         await stage.shows("error and up")

@@ -333,7 +333,7 @@ ENDS = [
         standing(kept_in="in memory until mcphost ends: the keychain cannot be used", scopes=("read", "root")),
         ["▲ kept only in memory until mcphost ends: the keychain cannot be used", "more root: given, though not asked"],
     ),
-    (standing(renewable=False, expires_at=0.0), ["lasts over: sign in again"]),
+    (standing(renewable=False, expires_at=0.0), ["expires expired: sign in again"]),
 ]
 
 
@@ -452,7 +452,7 @@ async def test_s_signs_out_of_a_server_that_lets_in_and_f_forgets_it_after_askin
     port = ScriptedPort(now=standing())
     async with signing(port) as stage:
         await stage.press("s", "down", "enter")
-        await stage.until(lambda _: "yes, but it does not let this in" in stage.app.main.card.text)
+        await stage.until(lambda _: "yes, but the server still refuses" in stage.app.main.card.text)
         await stage.press("F")
         await stage.shows("Forget everything about linear?", "its tokens")
         await stage.press("n")
@@ -487,7 +487,7 @@ async def test_a_call_that_waits_for_a_sign_in_says_so() -> None:
         await stage.press("h")
         await stage.shows("▲", "anything", "sign-in")
         await stage.press("enter")
-        await stage.shows("▲ waiting for a sign-in", "nothing was done yet")
+        await stage.shows("▲ waiting for a sign-in", "nothing was sent yet")
         call.cancel()
         await stage.ended(call)
 

@@ -96,7 +96,7 @@ async def test_a_person_signs_in_calls_a_tool_and_signs_out(size: tuple[int, int
         await stage.press("y")
         assert (await stage.ended(call)).state is CallState.DONE
         await stage.press("s", "enter")
-        await stage.shows("signed in", "then renewed by itself", "S sign out")
+        await stage.shows("signed in", "then renewed automatically", "S sign out")
         await stage.press("S")
         await stage.until(lambda app: isinstance(app.screen, AskScreen) and app.screen.shown_for() >= 0)
         await stage.press("y")

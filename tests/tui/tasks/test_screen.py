@@ -47,7 +47,7 @@ async def test_tasks_are_listed_with_all_that_is_known_and_one_is_cancelled(size
         assert [each.key for each in screen.rows.items] == [("errands", "task-1")]
         await stage.shows("task-1", "research · call 1, running", "◐ working", "100000 to go", "5 min", "every 1 min")
         await stage.press("x")
-        await stage.shows("The task is cancelled.", "◌ cancelled", "research · call 1, cancelled")
+        await stage.shows("◌ cancelled", "research · call 1, cancelled")
         assert (await stage.ended(call)).state is CallState.CANCELLED
         assert not screen.check_action("cancel", ())
         await stage.press("escape")
@@ -59,16 +59,16 @@ async def test_a_running_call_says_that_it_is_a_task_and_the_list_leads_back_to_
         await stage.ready()
         call = await begun(stage)
         await stage.press("h")
-        await stage.shows("as a task")
+        await stage.shows("research", "task ")
         await stage.press("T")
         await stage.at(TasksScreen)
         await stage.shows("Tasks · errands · 1")  # of the call's server
         await stage.press("enter")
         await stage.gone()
         assert stage.app.main.tools.shown_call == call.number
-        await stage.shows("runs as task  task-1 · working", "stays on the server for 5 min")
+        await stage.shows("runs as task  task-1 · working", "kept for 5 min")
         await stage.press("4")
-        await stage.shows("task state", "task is kept")
+        await stage.shows("task state", "task kept for")
         call.cancel()
         await stage.ended(call)
 
@@ -80,7 +80,7 @@ async def test_what_a_task_of_an_earlier_run_brought_is_shown_as_a_result(tmp_pa
     async with on_stage(errands("--keep", keep)) as stage:
         await stage.ready()
         screen = await listed(stage)
-        await stage.shows("not known")
+        await stage.shows("unknown: not started in this run")
         await stage.press("y")
         assert stage.app.clipboard == "task-1"
         await stage.press("enter")
@@ -88,11 +88,11 @@ async def test_what_a_task_of_an_earlier_run_brought_is_shown_as_a_result(tmp_pa
         await stage.shows("found", "Result · errands › task task-1", "● done")
         await listed(stage)
         await stage.press("down", "enter")
-        await stage.shows("esc or x stops waiting; the task goes on")
+        await stage.shows("esc or x stops waiting; the task continues")
         call = list(stage.host.tool_calls.calls.values())[-1]
         await stage.press("escape")
         assert (await stage.ended(call)).state is CallState.CANCELLED
-        await stage.shows("No longer waited for", "The task goes on at its server")
+        await stage.shows("No longer waiting", "The task continues on the server")
         assert (await stage.host.tasks.listed("errands")).items[1].status == "working"
     assert screen.rows.items[0].tool is None
 
@@ -127,14 +127,14 @@ async def test_the_key_is_on_the_line_only_where_a_server_keeps_tasks() -> None:
         assert "T tasks" not in stage.text
         stage.app.tasks.show()  # the palette
         await stage.at(TasksScreen)
-        await stage.shows("No server that is ready keeps tasks")
+        await stage.shows("No ready server keeps tasks")
         await stage.press("escape")
     async with on_stage(errands(), size=WIDE) as stage:
         await stage.ready()
         await stage.press("s")
         await stage.shows("T tasks")
         await stage.press("down", "c")
-        await stage.shows("calls may be answered later: T lists those", "T tasks")
+        await stage.shows("calls can run as tasks: T lists them", "T tasks")
 
 
 @pytest.mark.hostile("T01")

@@ -51,7 +51,7 @@ async def test_a_tool_whose_schema_stands_elsewhere_is_shown_with_the_reason_and
     async with on_stage(hostile("evil-schema"), size=size) as stage:
         await stage.ready()
         await stage.open_tool("in-file")
-        await stage.until(lambda _: "✖ refused, and never run: external $ref 'file:///etc/passwd'" in stage.flat)
+        await stage.until(lambda _: "✖ refused, never runs: external $ref 'file:///etc/passwd'" in stage.flat)
         await stage.press("ctrl+r")
         await stage.until(lambda app: app.host.tool_calls.calls)
         await stage.ended()

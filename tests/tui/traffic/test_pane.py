@@ -162,7 +162,7 @@ async def test_r_goes_from_a_request_to_its_response_and_back_also_past_a_filter
             assert app.pane.frame is app.book.message(4)
             assert app.numbers == shown
             await set_filter(app, pilot, "dir:in id:2")
-        assert "r goes to its request: → out at" in app.detail
+        assert "r opens its request: → out at" in app.detail
 
 
 async def test_one_slow_call_among_ten_thousand_frames_is_found_by_keys_alone() -> None:
@@ -174,7 +174,7 @@ async def test_one_slow_call_among_ten_thousand_frames_is_found_by_keys_alone() 
     async with running(app) as pilot:
         await until(pilot, lambda _: len(app.numbers) == 10_001)
         await pilot.press("S")
-        assert app.heading == "Traffic · largest latency first"
+        assert app.heading == "Traffic · slowest first"
         assert app.pane.frame is not None
         assert (app.pane.frame.id, app.pane.frame.latency) == (3_210, 2.5)
         await pilot.press("f")
@@ -194,7 +194,7 @@ async def test_an_answer_lets_its_request_pass_a_filter_or_pass_no_longer() -> N
         app.answer(1, {"result": {}})
         await refresh(app, pilot)
         assert app.numbers == []
-        assert "No frame passes." in "".join(app.lines())
+        assert "No messages match." in "".join(app.lines())
         await set_filter(app, pilot, "latency>1s")
         assert app.numbers == [1, 2]
 
@@ -248,7 +248,7 @@ async def test_work_for_each_refresh_is_proportional_to_what_is_new_and_none_whi
         app.pane.display = True
         await until(pilot, lambda _: feed.looked_at)
         assert len(app.numbers) == 1_000  # and what the book let go of is let go of here
-        assert app.heading == "Traffic · following · 2,086 older gone"
+        assert app.heading == "Traffic · following · 2,086 older dropped"
 
 
 async def test_pausing_counts_what_is_new_and_clearing_leaves_what_is_pinned() -> None:

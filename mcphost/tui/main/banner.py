@@ -1,0 +1,60 @@
+"""The banner of a start without a configuration: where it was looked for, and how to add a server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from textual.content import Content
+from textual.widget import Widget
+
+from mcphost.protocol.display import show_line
+
+EXAMPLE: Final = '[servers.git]\ncommand = "uvx"\nargs = ["mcp-server-git"]\n'
+"""A server's entry, to be copied."""
+
+_ONE_LINE: Final = 'servers.git = { command = "uvx", args = ["mcp-server-git"] }'
+
+
+class StartBanner(Widget):
+    """``missing`` is where a configuration file would be."""
+
+    DEFAULT_CSS = """
+    StartBanner { height: 2; padding: 0 1; background: $panel; }
+    """
+
+    def __init__(self, missing: Path) -> None:
+        super().__init__()
+        home = Path.home()
+        shown = Path("~") / missing.relative_to(home) if home in missing.parents else missing
+        self._path = show_line(str(shown), 4096)
+
+    def render(self) -> Content:
+        width = self.size.width
+        return Content("\n").join([_longest(self._about(), width), _longest(_how_to(), width)])
+
+    def _about(self) -> Iterable[Content]:
+        for words in (
+            f"no configuration found at {self._path}. Everything here is safe to try.",
+            f"no configuration found at {self._path}",
+            f"no {self._path}",
+        ):
+            yield Content.assemble(("Demo", "bold $text-accent"), f": {words} · ", ("x", _KEY), " closes")
+
+
+_KEY: Final = "bold $text-accent"
+
+
+def _how_to() -> Iterable[Content]:
+    more = " · more: mcphost --help"
+    copies = Content.assemble(("y", _KEY), " copies")
+    yield Content.assemble("Add a server there: ", (_ONE_LINE, "$text-primary"), " · ", copies, more)
+    yield Content.assemble("Add a server there: ", ("[servers.git] …", "$text-primary"), " · ", copies, more)
+    yield Content.assemble("Add a server: ", copies, " an example", more)
+
+
+def _longest(wordings: Iterable[Content], width: int) -> Content:
+    """The first that fits into ``width`` cells; else the last, cut."""
+    *_, shortest = listed = list(wordings)
+    return next((each for each in listed if each.cell_length <= width), shortest.truncate(width, ellipsis=True))
