@@ -65,7 +65,7 @@ async def test_a_resource_is_read_and_its_text_seen_as_it_was_sent() -> None:
         await in_resources(stage, "handbook")
         await stage.shows("The keeper's handbook", "lighthouse://handbook")
         await stage.press("enter")
-        await stage.shows("Contents · demo", "The keeper's handbook", "m look", "l links", "esc back")
+        await stage.shows("Contents · demo", "The keeper's handbook", "m source", "l links", "esc back")
         await stage.press("m")
         await stage.shows("# The keeper's handbook")
         await stage.press("slash")

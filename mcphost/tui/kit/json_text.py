@@ -78,7 +78,7 @@ def _write(value: Any, before: str, after: str, depth: int) -> Iterator[str]:
         yield from _items((("", item) for item in value), len(value), depth)
         yield "  " * depth + "]" + after
     else:
-        yield before + _scalar(value) + after
+        yield before + scalar_text(value) + after
 
 
 def _items(items: Iterable[tuple[str, Any]], count: int, depth: int) -> Iterator[str]:
@@ -87,7 +87,8 @@ def _items(items: Iterable[tuple[str, Any]], count: int, depth: int) -> Iterator
         yield from _write(item, inner + label, "," if number < count else "", depth + 1)
 
 
-def _scalar(value: Any) -> str:
+def scalar_text(value: Any) -> str:
+    """The JSON of a value that is no container with members; long ones are cut."""
     if isinstance(value, Written):
         return value if len(value) <= LONGEST_STRING else f"{value[:LONGEST_STRING]} … ⟨{len(value)} digits⟩"
     if isinstance(value, Members):

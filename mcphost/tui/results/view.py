@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
+import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -24,10 +25,11 @@ from mcphost.errors import InvalidArguments
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.host.tool_calls.validation import ValidationResult
 from mcphost.protocol.display import duration_text, show_line, size_text
+from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.models.tasks import Task
 from mcphost.tui.kit.export import copy_text, file_name, save_as
-from mcphost.tui.kit.json_text import LINES, json_lines, json_spans, json_text
+from mcphost.tui.kit.json_text import json_text
 from mcphost.tui.kit.marks import CALL_MARKS
 from mcphost.tui.kit.messages import CancelRequested, ResourceLinkFollowed
 from mcphost.tui.kit.search import SearchArea
@@ -35,13 +37,16 @@ from mcphost.tui.kit.text_view import TextView
 from mcphost.tui.results.blocks import BlockList, BlockView
 from mcphost.tui.results.content import BLOCKS, Block, describe, json_size, quoted, with_room
 from mcphost.tui.results.failure import Failure, failure_of
+from mcphost.tui.results.json_view import JsonView
 from mcphost.tui.results.tables import TableView, as_table
 
-FIRST_LINES: Final = 500
 BAR: Final = 30
 """Cells of a progress bar."""
 
 _PROBLEMS: Final = 5
+
+SAME_CHARACTERS: Final = 200_000
+"""Characters of a text that is compared with the structured content."""
 
 
 class Tab(Enum):
@@ -274,28 +279,6 @@ class StructuredView(Vertical):
             self.action_toggle_look()
 
 
-class JsonView(TextView):
-    """A JSON value: the beginning at once, the rest as soon as it is written."""
-
-    DEFAULT_CSS = """
-    JsonView { height: 1fr; }
-    """
-
-    def __init__(self, value: Any) -> None:
-        self._value = value
-        lines, self._more = json_lines(value, FIRST_LINES)
-        super().__init__(lines, spans=json_spans)
-
-    def on_mount(self) -> None:
-        if self._more:
-            self.run_worker(self._write_rest())
-
-    async def _write_rest(self) -> None:
-        lines, more = await asyncio.to_thread(json_lines, self._value)
-        if self.is_attached:
-            self.load([*lines, f"⟨… more than {LINES:,} lines: w saves all of it⟩"] if more else lines, home=False)
-
-
 def call_blocks(call: ToolCall) -> Iterator[Block]:
     """What was asked for, and what was sent."""
     yield Block("facts", "call", None, tuple(_call_facts(call)))
@@ -381,6 +364,7 @@ class ResultView(Vertical):
         self._area = _ResultArea()
         self._bodies: dict[Tab, Widget] = {}
         self._clock: Timer | None = None
+        self._tab_chosen = False
         self._focus_due = False  # the focused widget was replaced, and Textual focused another one meanwhile
 
     def compose(self) -> ComposeResult:
@@ -393,7 +377,7 @@ class ResultView(Vertical):
 
     def show_call(self, call: ToolCall | None) -> None:
         """Show another call, or none."""
-        self.call, self.tab = call, Tab.CONTENT
+        self.call, self.tab, self._tab_chosen = call, Tab.CONTENT, False
         self.set_class(call is None, "-empty")
         if self.is_mounted:
             self._rebuild()
@@ -434,10 +418,12 @@ class ResultView(Vertical):
 
     def action_open_tab(self, name: str) -> None:
         """Open a tab that has content."""
+        self._tab_chosen = True
         if Tab[name.upper()] in self.tabs:
             self._open(Tab[name.upper()])
 
     def action_turn(self, step: int) -> None:
+        self._tab_chosen = True
         tabs = self.tabs
         self._open(tabs[(tabs.index(self.tab) + step) % len(tabs)])
 
@@ -488,6 +474,8 @@ class ResultView(Vertical):
         self._run_clock()
         if self.tab not in self.tabs:
             self.tab = Tab.CONTENT
+        if self.call is not None and not self._tab_chosen and _is_table(self.call):
+            self.tab = Tab.STRUCTURED
         self._open(self.tab, focused)
 
     def _open(self, tab: Tab, focused: bool = False) -> None:
@@ -567,6 +555,20 @@ class _ResultArea(SearchArea):
         for structured in self.query(StructuredView):
             if structured.display:
                 structured.show_json()
+
+
+def _is_table(call: ToolCall) -> bool:
+    """Is the structured content a table, and the content nothing but the same as text?"""
+    outcome = call.outcome
+    if call.state is not CallState.DONE or outcome is None or as_table(outcome.structured) is None:
+        return False
+    match outcome.content:
+        case []:
+            return True
+        case [TextContent(text=text)] if len(text) <= SAME_CHARACTERS:
+            with suppress(ValueError, RecursionError):
+                return bool(json.loads(text) == outcome.structured)
+    return False
 
 
 def _content(call: ToolCall) -> Iterator[Widget]:

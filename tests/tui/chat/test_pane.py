@@ -90,7 +90,7 @@ async def test_a_card_opens_goes_to_its_call_and_to_its_traffic() -> None:
         await stage.say("go")
         await stage.rest()
         await stage.press("escape", "k", "k", "enter")
-        await stage.shows("▸ ▾ ● a › echo", '"text": "x"', "the model was told")
+        await stage.shows("▸ ▾ ● a › echo", '"text": "x"', "the model got")
         await stage.press("f4")
         await stage.shows("tools/call")
         await stage.press("f5", "escape", "o")
@@ -129,7 +129,7 @@ async def test_an_answer_that_the_model_cut_is_marked_in_the_conversation() -> N
 
 async def test_without_a_model_the_lines_to_add_are_said_and_the_rest_works_by_hand() -> None:
     async with chatting(model=False) as stage:
-        await stage.shows("[models.big]", "provider =", "api_key =", "p gets prompts")
+        await stage.shows("[models.big]", "provider =", "api_key =", "p prompts")
         await stage.press("t")
         await stage.until(lambda app: app.main.tools.list.has_focus_within)
 

@@ -127,7 +127,7 @@ async def test_an_empty_list_says_in_its_middle_what_it_is_for() -> None:
     app = Listing()
     async with running(app):
         assert [line.strip() for line in app.lines()[4:6]] == ["Nothing here.", "Press a to add one."]
-        assert app.lines()[4].index("Nothing") == 13
+        assert app.lines()[4].index("Nothing") == 10
         app.rows.empty = "No match."
         assert app.lines()[4].strip() == "No match."
 

@@ -27,10 +27,9 @@ from mcphost.protocol.models.tools import CallToolResult
 from mcphost.protocol.schema.validation import SchemaProblem
 from mcphost.tui.kit.export import SaveScreen
 from mcphost.tui.kit.messages import CancelRequested, ResourceLinkFollowed
-from mcphost.tui.kit.text_view import TextView
 from mcphost.tui.results.failure import failure_of
 from mcphost.tui.results.view import ResultView, progress_line
-from tests.conftest import LoopWatchdog, Until
+from tests.conftest import LoopWatchdog
 from tests.tui.results.test_media import PNG, WAV
 
 
@@ -342,7 +341,7 @@ FAILURES: list[tuple[McphostError, tuple[str, ...]]] = [
     ),
     (ConnectionLost("gone", exit_code=3), ("exit code 3",)),
     (InvalidResult("content is no array"), ("malformed", "content is no array")),
-    (McphostError("[/b] odd"), ("There is no result", "[/b] odd")),
+    (McphostError("[/b] odd"), ("No result", "[/b] odd")),
 ]
 
 
@@ -408,11 +407,48 @@ async def test_the_raw_tab_shows_every_member_and_the_call_tab_what_was_sent(app
         assert '"x-future": {}' in app.clipboard
 
 
-async def test_a_large_raw_result_is_there_at_once_and_complete_soon(app: Stage, until: Until) -> None:
-    async with showing(app.done(structuredContent=list(range(5_000))), app, "3"):
-        view = app.view.query_one(TextView)
-        await until(lambda: len(view.lines) > 5_000)
-        assert view.has_focus
+async def test_json_folds_and_unfolds(app: Stage) -> None:
+    value = {"a": {"b": [1, 2]}, "c": "\u202e"}
+    async with showing(app.done(text("x"), structuredContent=value), app, "2", "down") as pilot:
+        for keys, shown, hidden in (
+            (("enter",), '▸ "a": { b },', '"b"'),
+            (("right", "down"), '▾ "b": [', "▸ "),
+            (("down", "left", "left"), '▸ "b": [ 2 items ]', " 1,"),
+            (("left", "left"), '▸ "a": { b },', '"b"'),
+            (("Z",), '▾ "b": [', "▸ "),
+            (("Z",), '▸ "a": { b },', '"b"'),
+            (("Z", "slash", "2", "enter"), "1 of 3", "▸ "),
+        ):
+            await pilot.press(*keys)
+            await pilot.pause()
+            body = app.text.partition("4 Call")[2]
+            assert shown in body, keys
+            assert hidden not in body, keys
+        assert "⟨U+202E⟩" in app.text
+        await pilot.press("escape", "home", "right")
+        await pilot.pause()
+        assert "▸3 Raw" in app.text
+
+
+async def test_a_large_list_is_shown_at_once_and_more_of_it_by_enter(app: Stage) -> None:
+    async with showing(app.done(structuredContent=list(range(2_500))), app, "2", "end", "up") as pilot:
+        assert "▸ … 1,500 more" in app.text
+        await pilot.press("enter", "end", "up", "up")
+        await pilot.pause()
+        assert "▸ … 500 more" in app.text
+        assert "1999," in app.text
+
+
+async def test_a_result_that_is_a_table_opens_as_one_unless_its_text_says_more(app: Stage) -> None:
+    rows = {"rows": [{"name": "a"}, {"name": "b"}]}
+    for content, tab in (
+        ((text(json.dumps(rows)),), "▸2 Structured"),
+        ((), "▸2 Structured"),
+        ((text("two rows"),), "▸1 Content"),
+        ((text(json.dumps(rows)), text("more")), "▸1 Content"),
+    ):
+        async with showing(app.done(*content, structuredContent=rows), app):
+            assert tab in app.text
 
 
 async def test_a_tab_is_opened_by_the_mouse_and_keeps_the_focus_inside(app: Stage) -> None:
