@@ -85,7 +85,7 @@ class Body(Horizontal):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("x", "close_banner", "close", id="start.close", show=False, system=True),
-        Binding("y", "copy_example", "copy example", id="start.copy", system=True),
+        Binding("y", "copy_example", "copy example", id="start.copy", system=True, tooltip="Copy a server's entry"),
     ]
 
     def __init__(self, host: Host, banner: StartBanner | None) -> None:

@@ -120,7 +120,7 @@ class JsonView(TextView):
     DEFAULT_CSS = """
     JsonView { height: 1fr; }
     JsonView > .json-view--cursor { background: $block-cursor-blurred-background; }
-    JsonView:focus > .json-view--cursor { background: $block-cursor-background; }
+    JsonView:focus > .json-view--cursor { background: $block-cursor-background; text-style: bold; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"json-view--cursor"}
     HELP = (

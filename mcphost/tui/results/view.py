@@ -460,6 +460,10 @@ class ResultView(Vertical):
     def on_resize(self) -> None:
         self._update_title()
 
+    def on_show(self) -> None:
+        """Fit the title: it may have changed while there was no room to fit it into."""
+        self._update_title()
+
     # What is shown.
 
     def _rebuild(self) -> None:

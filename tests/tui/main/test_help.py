@@ -82,7 +82,7 @@ async def test_the_keys_of_a_pane_and_those_that_work_everywhere_are_listed_toge
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         text = await help_at(stage, ["f4"])
-        for word in ("sort  Sort by", "pin  Keep this", "call  Go to the call", "resources  Resources", "Everywhere"):
+        for word in ("sort  Sort by", "pin  Keep this", "call  Open the call", "resources  Resources", "Everywhere"):
             assert word in text
         for word in ("servers  Servers", "prompts  Prompts", "card  The chosen server"):
             assert word in text

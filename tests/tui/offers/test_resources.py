@@ -284,7 +284,7 @@ async def test_several_contents_come_in_order_none_is_said_and_a_failure_has_its
         view.show_reading(reading.with_resource(ReadResourceResult.read(both), 0.1))
         await shows(pilot, "▸ f:///1", "one", "f:///2", "two")
         view.show_reading(reading.with_resource(ReadResourceResult.read({"contents": []}), 0.1))
-        await shows(pilot, "there is nothing in it")
+        await shows(pilot, "The server sent an empty answer")
         view.show_reading(reading.with_error(RequestTimeout("resources/read", 60), 60.0))
         await shows(pilot, "✖ failed · 1 min", "timed out after 60 s")
 
