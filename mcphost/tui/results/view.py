@@ -499,6 +499,9 @@ class ResultView(Vertical):
         self.refresh_bindings()
 
     def _focus_again(self) -> None:
+        if not all(node.display for node in self.ancestors_with_self if isinstance(node, Widget)):
+            self._focus_due = False  # the user went to another tab meanwhile, which a focus here would leave
+            return
         self.focus()
         self.app.call_later(self._focus_came)  # after the focus, which Textual also sets later
 

@@ -108,5 +108,5 @@ async def test_a_list_of_offers_tells_the_keys_that_all_such_lists_have() -> Non
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         text = await help_at(stage, ["t"])
-        for word in ("filter  Type words", "definition  As its server"):
+        for word in ("filter  Type words", "definition  Show its definition"):
             assert word in text
