@@ -53,7 +53,7 @@ async def test_a_web_address_is_read_through_its_server_alone_and_icons_are_not_
                 await stage.press("escape")
                 await stage.gone()
             await stage.press("s", "down", "enter")
-            await stage.shows("calls itself")
+            await stage.shows("server name")
             stage.call("echo", {"text": "x"})
             await stage.call_dialog()
             await stage.press("n")
