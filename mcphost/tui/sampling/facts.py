@@ -204,7 +204,7 @@ def _context(sampling: Sampling) -> Iterator[Fact]:
 
 def _preferences(sampling: Sampling) -> Iterator[Fact]:
     words = preference_words(sampling.asked.preferences)
-    yield fact("server prefers", words or "no preference")
+    yield fact("preference", words or "none stated by the server")
 
 
 def preference_words(preferences: ModelPreferences) -> str:
