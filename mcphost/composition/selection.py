@@ -103,4 +103,4 @@ def _no_such_server(name: str, known: Sequence[str]) -> str:
     if near := get_close_matches(name, known, 3):
         return f"no server is called {name!r}; did you mean {' or '.join(near)}?"
     there = f"configured: {', '.join(known[:12])}" if known else "none is configured"
-    return f"no server is called {name!r}; {there}; a program is named as 'stdio:COMMAND LINE'"
+    return f"no server is called {name!r}; {there}; to run a program, write 'stdio:COMMAND LINE'"

@@ -120,9 +120,10 @@ def _flashes_of_this_lens(station: Lighthouse, flash: DemoTool) -> DemoTool:
     fit=_flashes_of_this_lens,
 )
 def flash_lamp(call: DemoCall) -> Json:
-    """Flashes a message to all ships. Its definition changes with the lens, so it has to be approved anew."""
+    """Flashes a message to all ships. Its definition changes with the lens, so it must be approved again."""
     times = call.arguments["times"]
-    return text(f"“{call.arguments['message']}”, {times} times over, through the {call.station.lens} lens.")
+    often = "once" if times == 1 else f"{times} times"
+    return text(f"“{call.arguments['message']}”, {often}, through the {call.station.lens} lens.")
 
 
 @tool(

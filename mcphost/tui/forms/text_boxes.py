@@ -103,7 +103,8 @@ def hint(field: FormField, focused: bool = False) -> str:
     """The placeholder: what an empty field means; with more detail if the field is focused (``focused``)."""
     if field.null_when_empty:
         return "empty: null"
-    quotes = ' (type "" for an empty string)' if focused and field.kind in _TEXTS else ""
+    may_be_empty = field.kind in _TEXTS and not field.rules.shortest
+    quotes = ' (type "" for an empty string)' if focused and may_be_empty else ""
     return ("required" if field.required else "optional") + quotes
 
 
