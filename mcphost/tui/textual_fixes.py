@@ -1,4 +1,4 @@
-"""Corrections of Textual: a driver for terminals that close, and one-shot timers that fire on a busy machine."""
+"""Corrections of Textual: a driver for terminals that close, and timers and tabs on a busy machine."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 
 from textual.drivers.linux_driver import LinuxDriver
 from textual.timer import Timer
+from textual.widgets import TabbedContent, TabPane
 
 
 class Driver(LinuxDriver):
@@ -27,3 +28,16 @@ def unskipped(timer: Timer) -> Timer:
     """
     timer._skip = False
     return timer
+
+
+class LatestTabs(TabbedContent):
+    """Stays on the tab that the user went to last.
+
+    Textual opens the tab in which a widget was focused when it hears of that, which on a busy machine may be after the
+    user has gone to another tab.
+    """
+
+    def _on_tab_pane_focused(self, event: TabPane.Focused) -> None:
+        if not event.tab_pane.has_focus_within:
+            event.stop()
+            event.prevent_default()

@@ -1,9 +1,10 @@
-"""Timers on a busy machine."""
+"""Timers and tabs on a busy machine."""
 
 from __future__ import annotations
 
 import pytest
 from textual.widget import Widget
+from textual.widgets import TabbedContent, TabPane
 
 from mcphost.tui.textual_fixes import unskipped
 from tests.tui.stage import echo, on_stage
@@ -20,3 +21,16 @@ async def test_a_timer_fires_though_its_time_is_over_before_it_is_looked_at() ->
         unskipped(widget.set_timer(SOON, lambda: fired.append("of a widget")))
         stage.app.set_timer(SOON, lambda: fired.append("of the app"))
         await stage.until(lambda _: len(fired) == 2)
+
+
+async def test_a_late_word_of_a_focus_does_not_leave_the_tab_that_the_user_went_to() -> None:
+    async with on_stage(echo()) as stage:
+        await stage.ready()
+        await stage.press("h")
+        await stage.until(lambda app: app.main.calls.has_focus_within)
+        tabs = stage.app.main.query_one(TabbedContent)
+        tabs.get_pane("tools").post_message(TabPane.Focused(tabs.get_pane("tools")))
+        await stage.press("down")
+        assert tabs.active == "calls"
+        stage.app.main.tools.list.rows.focus()
+        await stage.until(lambda _: tabs.active == "tools")

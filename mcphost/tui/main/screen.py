@@ -31,7 +31,7 @@ from mcphost.tui.main.layout import Layout, LogDrawer
 from mcphost.tui.main.top_bar import TopBar
 from mcphost.tui.servers.card import ServerCard
 from mcphost.tui.servers.list import ServersPane
-from mcphost.tui.textual_fixes import unskipped
+from mcphost.tui.textual_fixes import LatestTabs, unskipped
 from mcphost.tui.tools.call_list import CallList
 from mcphost.tui.tools.pane import ToolsPane
 
@@ -209,7 +209,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
             yield self._banner
         with Body(self._host, self._banner):
             yield self.servers
-            with TabbedContent(id="work-tabs"):
+            with LatestTabs(id="work-tabs"):
                 for name, (full, short, _) in TAB_NAMES.items():
                     with TabPane(short if self.has_class("-tight") else full, id=name):
                         if name == "tools":
