@@ -52,7 +52,7 @@ async def test_in_a_small_terminal_everything_about_a_call_and_every_answer_to_i
         await stage.say("warn them")
         await stage.call_dialog()
         await stage.shows(
-            '"blasts"  2', "sent to", "rule", "▸y once · u until exit · a always · e edit · n no · t no, and why"
+            '"blasts"  2', "sent to", "rule", "▸y once · u until exit · a always · e edit · n don't run · t say why"
         )
         await stage.press("enter")
         await stage.rest()

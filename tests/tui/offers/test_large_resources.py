@@ -67,6 +67,7 @@ async def test_resources_are_sorted_by_what_servers_say_of_them_and_folders_and_
             return [each.key[1].partition("///")[2] for each in pane(stage).list.rows.items[:3]]
 
         await go(stage)
+        await stage.press("greater_than_sign", "greater_than_sign", "greater_than_sign")
         await stage.shows("for you", "for models")
         await stage.until(lambda _: any(" / " in line and "folder" in line for line in stage.text.split("\n")))
         assert listed() == ["readme.md", "pixel.png", "folder"]

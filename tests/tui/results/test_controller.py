@@ -211,7 +211,7 @@ async def test_a_sound_is_opened_after_a_question_as_a_private_copy_that_goes_wi
         stage.app.main.tools.query_one(".-current").parent.focus()  # type: ignore[union-attr]
         await stage.press("down", "o")
         await question(stage)
-        await stage.shows("audio/wav, by its content", "19 kB", "xdg-open FILE", "y open it · n do not")
+        await stage.shows("audio/wav, by its content", "19 kB", "xdg-open FILE", "y open it · n cancel")
         await stage.press("n")
         await stage.gone()
         assert not opened(desktop)
