@@ -131,7 +131,7 @@ async def test_what_the_screen_shows_and_leaves_behind_holds_no_secret(tmp_path:
     seen: list[str] = []
     with planted(tmp_path) as path:
         config = Config.model_validate(tomllib.loads(path.read_text()), strict=False)
-        async with on_stage(config, tmp_path / "state", size=(120, 32)) as stage:
+        async with on_stage(config, tmp_path / "state", size=(100, 32)) as stage:
             await stage.ready()
             for server, tool in (("program", "act"), ("web", "page")):
                 call = stage.call(tool, server=server)

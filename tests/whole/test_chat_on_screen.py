@@ -109,7 +109,7 @@ def test_calls_are_allowed_edited_refused_with_words_and_a_stream_is_stopped(ven
         )
         say(terminal, "say it")
         answer(terminal, "f2)", "t")
-        terminal.wait_for("what shall some-model be told?")
+        terminal.wait_for("Decline · reason for some-model")
         terminal.press("too loud", "enter")
         terminal.wait_for("every › echo · declined", "Then I will not.")
         say(terminal, "slowly")

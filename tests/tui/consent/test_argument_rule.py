@@ -99,9 +99,9 @@ NO_RULE = [
     ("(", "is no regular expression"),
     ("(?=hi)", "takes too long to try"),
     ("h{999}{999}", "takes too long to try"),
-    ("^ho", "does not match this very call"),
+    ("^ho", "does not match this call"),
     ("x" * 2001, "has more than 2,000 characters"),
-    ("", "no argument has a pattern"),
+    ("", "a rule needs at least one pattern"),
 ]
 
 
@@ -161,7 +161,7 @@ async def test_a_tool_that_claims_to_destroy_gets_no_rule_for_always() -> None:
             "echo", [Tool.read({**tool.definition(), "annotations": {"readOnlyHint": False, "destructiveHint": True}})]
         )
         call = await make(stage, {"text": "hi"})
-        await stage.shows("not offered: the tool claims to be destructive")
+        await stage.shows("not offered: the tool says that it is destructive")
         await stage.press("enter", "a", "enter")  # the cursor stands where no harm is done
         await stage.call_dialog()
         assert call.state is CallState.ASKING
