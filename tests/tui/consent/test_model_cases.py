@@ -97,7 +97,7 @@ async def test_a_call_with_more_arguments_than_are_shown_is_read_elsewhere_first
         await stage.shows("Arguments (101)")
         while "81 more arguments are not shown here" not in stage.flat:
             await stage.press("space")
-        while "press v and read to the end" not in stage.text:
+        while "read it to the end (v)" not in stage.text:
             await stage.press("space")
         await stage.press("y")
         await stage.call_dialog()

@@ -350,7 +350,7 @@ async def test_at_its_end_it_says_what_was_granted_and_where_that_is_kept(end: o
         await stage.press("escape")
         await stage.gone()
         await stage.press("enter")
-        await stage.until(lambda _: "by            auth.linear.example" in stage.app.main.card.text)
+        await stage.until(lambda _: "issuer        auth.linear.example" in stage.app.main.card.text)
 
 
 REFUSED = replace(TOKEN, status=400, response_body='{\n  "error": "invalid_client"\n}')
