@@ -163,7 +163,7 @@ async def test_one_slow_call_is_found_among_ten_thousand_frames_then_paired_pinn
         await stage.press("enter")
         await stage.shows("/ tools/call server:echo", "42 of 10,")
         await stage.press("S")
-        await stage.shows("largest latency first")
+        await stage.shows("slowest first")
         first = next(line for line in stage.text.splitlines() if "▸" in line)
         assert "→" in first
         assert f"↗{slow.number}" in first
