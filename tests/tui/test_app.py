@@ -47,7 +47,7 @@ async def test_a_part_that_fails_on_what_a_server_sent_leaves_the_rest_alive(mon
         await stage.press("down")
         await stage.shows("Tools · two")
         await stage.press("h")
-        await stage.shows("No calls yet")
+        await stage.shows("No calls to two yet")
         assert stage.app.failures.count
 
 

@@ -116,6 +116,7 @@ class FormElicitationScreen(ServerQuestionScreen):
         self.watch(self._review, "scroll_y", self._update_hint, init=False)
         self.watch(self._review, "virtual_size", self._fit, init=False)
         self.watch(self._review, "virtual_size", self._update_hint, init=False)
+        self.watch(self._review, "show_vertical_scrollbar", self._update_hint, init=False)
 
     def on_resize(self, event: events.Resize) -> None:
         super().on_resize(event)
@@ -229,7 +230,8 @@ class FormElicitationScreen(ServerQuestionScreen):
 
     @property
     def _all_seen(self) -> bool:
-        return self._review.size.height > 0 and self._review.scroll_offset.y >= self._review.max_scroll_y
+        # The hint takes a row, which shows the last line when the hint goes.
+        return self._review.size.height > 0 and self._review.scroll_offset.y >= self._review.max_scroll_y - 1
 
     def _update_hint(self) -> None:
         if self._content is not None:
