@@ -207,6 +207,6 @@ async def test_traffic_is_exported_and_imported_and_the_words_for_it_are_in_the_
         await stage.press("enter")
         await stage.shows(f"file {saved}"[:40], "read only", "esc back")
         await stage.press("R")
-        await stage.shows("Messages of a file cannot be sent again.")
+        await stage.shows("A file's messages cannot be resent.")
         await stage.press("escape")
         await stage.shows("Traffic · following")

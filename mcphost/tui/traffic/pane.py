@@ -249,7 +249,7 @@ class TrafficPane(Container):
     def action_say_not_sent(self) -> None:
         """Say why this cannot be sent again."""
         self.notify(
-            "Messages of a file cannot be sent again."
+            "A file's messages cannot be resent."
             if self.list.file
             else "Only requests that mcphost sent can be sent again; r goes from a response to its request."
         )
