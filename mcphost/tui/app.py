@@ -64,7 +64,7 @@ from mcphost.tui.sign_in.status import SignInStatusCache
 from mcphost.tui.start_info import StartInfo
 from mcphost.tui.tasks.controller import TasksController
 from mcphost.tui.textual_fixes import Driver, unskipped
-from mcphost.tui.theme import THEMES, legible, theme_for
+from mcphost.tui.theme import THEMES, theme_for, with_contrast
 from mcphost.tui.tools.call_list import CallList
 from mcphost.tui.tools.controller import ToolsController
 from mcphost.tui.traffic.controller import TrafficController
@@ -179,7 +179,7 @@ class McphostApp(App[None]):
 
     def get_css_variables(self) -> dict[str, str]:
         """The theme's variables, with enough contrast whatever theme it is."""
-        self.theme_variables = legible(self.current_theme, super().get_css_variables())
+        self.theme_variables = with_contrast(self.current_theme, super().get_css_variables())
         return self.theme_variables
 
     def get_default_screen(self) -> Screen[None]:

@@ -186,7 +186,7 @@ def theme_for(*, light: bool, sixteen: bool) -> Theme:
     return SIXTEEN if sixteen else LIGHT if light else DARK
 
 
-def legible(theme: Theme, variables: Mapping[str, str]) -> dict[str, str]:
+def with_contrast(theme: Theme, variables: Mapping[str, str]) -> dict[str, str]:
     """A theme's variables, each text and edge moved towards black or white until it stands out from its grounds.
 
     What has enough contrast stays as it is, and so do the terminal's own colours, whose values nobody here knows.

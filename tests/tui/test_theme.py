@@ -31,7 +31,7 @@ from mcphost.tui.theme import (
     TEXTS,
     THEMES,
     contrast,
-    legible,
+    with_contrast,
 )
 from tests.tui.stage import on_stage
 
@@ -40,7 +40,7 @@ TRUECOLOR = [name for name, theme in ALL.items() if not theme.ansi]
 
 
 def variables(theme: Theme) -> dict[str, str]:
-    return legible(theme, {**theme.to_color_system().generate(), **theme.variables})
+    return with_contrast(theme, {**theme.to_color_system().generate(), **theme.variables})
 
 
 def seen(tokens: dict[str, str], token: str) -> Color:
@@ -68,7 +68,7 @@ def test_every_border_and_scrollbar_stands_out_from_every_ground(name: str) -> N
 @pytest.mark.parametrize("theme", [DARK, LIGHT], ids=lambda theme: theme.name)
 def test_mcphost_s_own_themes_need_no_correction(theme: Theme) -> None:
     tokens = {**theme.to_color_system().generate(), **theme.variables}
-    assert legible(theme, tokens) == tokens
+    assert with_contrast(theme, tokens) == tokens
 
 
 def test_contrast_is_that_of_the_standard() -> None:
