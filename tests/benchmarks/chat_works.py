@@ -53,7 +53,7 @@ def _measure(sizes: Sizes) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder, _served() as (model, port), _app(Path(folder), port) as terminal:
         terminal.wait_for(lambda text: "ready" in text)
         terminal.press(CHAT)
-        terminal.wait_for(lambda text: "Write to the model" in text)
+        terminal.wait_for(lambda text: "enter sends" in text)
         terminal.idle(1.0)
         firsts = [_first_token(terminal, model, number) for number in range(sizes.tokens)]
         keys = _keys_while_it_writes(terminal, model, sizes)
@@ -100,7 +100,7 @@ def _pages(sizes: Sizes) -> list[float]:
         with _app(Path(folder), 9) as terminal:
             terminal.wait_for(lambda text: "ready" in text)
             terminal.press(CHAT)
-            terminal.wait_for(lambda text: "Write to the model" in text)
+            terminal.wait_for(lambda text: "enter sends" in text)
             terminal.press(CHATS)
             terminal.wait_for(lambda text: "question 1 " in text)
             terminal.press(END + b"\r")

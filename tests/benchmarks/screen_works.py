@@ -31,7 +31,7 @@ PANES = {
     b"e": "handbook",
     b"p": "Report of a watch",
     b"h": "No calls yet",
-    b"\x1b[15~": "Write to the model",
+    b"\x1b[15~": "enter sends",
     b"\x1bOS": "tools/list",
     b"\x1bOR": "kettle",
 }
@@ -171,7 +171,7 @@ def _type_and_open(home: Path, sizes: Sizes) -> list[Row]:
             terminal.wait_for(lambda text: "raw JSON" in text)
             form = _typed(terminal, sizes.keys)
             terminal.press(b"\x1b[15~")
-            terminal.wait_for(lambda text: "Write to the model" in text)
+            terminal.wait_for(lambda text: "enter sends" in text)
             chat = _typed(terminal, sizes.keys)
     return [
         *_key_rows("key to paint in a form", form, A_FRAME),
