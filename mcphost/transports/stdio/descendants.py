@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -23,6 +24,9 @@ MARK_VARIABLE: Final = "MCPHOST_SERVER_ID"
 
 EXEC_SECONDS: Final = 2.0
 """How long to wait, in all, for processes that are executing a new program."""
+
+EMPTY_LOOKS: Final = 3
+"""How often an environment must be seen empty, a millisecond apart: a new program has none for a moment."""
 
 KERNEL_THREAD: Final = 0x0020_0000
 """The flag of a process that never has an environment."""
@@ -78,19 +82,27 @@ def marked(mark: str) -> Iterator[int]:
 
 
 def _environment(process: Path, end: float) -> bytes:
-    # Between the old program and the new one a process has no environment; without a wait it would be overlooked.
-    while not (found := (process / "environ").read_bytes()) and _has_environment(process) and time.monotonic() < end:
+    # While a process changes from one program to the next, its environment reads as empty, or breaks off within;
+    # without a wait it would be overlooked.
+    empty = 0
+    while True:
+        found, size = (process / "environ").read_bytes(), _environment_size(process)
+        if size is None or time.monotonic() >= end:
+            return found
+        empty = 0 if size else empty + 1
+        if len(found) >= size and (size or empty == EMPTY_LOOKS):
+            return found
         time.sleep(0.001)
-    return found
 
 
-def _has_environment(process: Path) -> bool:
-    """Does it have an environment that is not empty, or will it have one once it executes its new program?"""
+def _environment_size(process: Path) -> int | None:
+    """The bytes of its environment, more than any has while there is none yet; None for what never has one."""
     with suppress(OSError, IndexError, ValueError):
         state, *fields = _stat(process)
         flags, start, end = (int(fields[number]) for number in (5, 46, 47))
-        return state not in "ZX" and not flags & KERNEL_THREAD and (start != end or not end)
-    return False
+        if state not in "ZX" and not flags & KERNEL_THREAD:
+            return end - start if end else sys.maxsize
+    return None
 
 
 def _read(pid: int) -> tuple[ProcessId, int] | None:
