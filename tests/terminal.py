@@ -34,6 +34,7 @@ KEYS: Mapping[str, str] = {
     "down": "\x1b[B",
     "end": "\x1b[F",
     "home": "\x1b[H",
+    "pageup": "\x1b[5~",
     "pagedown": "\x1b[6~",
     "f1": "\x1bOP",
     "f2": "\x1bOQ",
