@@ -11,12 +11,13 @@ from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.connection import Connection
 from mcphost.host.host import Host
 from mcphost.host.logs import LogSource
+from mcphost.host.stderr_excerpt import most_telling
 
 BrokenServers = Mapping[str, ConfigError]
 """Servers that cannot run as configured, and why; found before or while starting them."""
 
-LAST_LINE = 200
-"""Characters quoted of the last line that a dead server wrote to stderr."""
+QUOTED: Final = 300
+"""Characters quoted of what a dead server wrote."""
 
 LEFT_OUT_REMARKS: Final = 20
 """Left-out items of one list that are named on stderr; a hostile list has thousands."""
@@ -55,11 +56,10 @@ def left_out(host: Host, name: str, kind: CatalogKind) -> Iterator[str]:
         yield from (f"{name}: {tool.name} is refused: {tool.refusal}" for tool in tools if tool.refusal)
 
 
-def with_last_stderr(host: Host, name: str, reason: str) -> str:
-    """``reason`` with the last line that the server wrote to stderr."""
-    said = [record.text for record in host.logs.of(name) if record.source is LogSource.STDERR]
-    last = next((text.strip() for text in reversed(said) if text.strip()), "")
-    return f"{reason}; it said: {last[:LAST_LINE]}" if last else reason
+def with_stderr(host: Host, name: str, reason: str) -> str:
+    """``reason`` with what the server wrote to stderr about it."""
+    said = most_telling([record.text for record in host.logs.of(name) if record.source is LogSource.STDERR])
+    return f"{reason}; it said: {said[:QUOTED]}" if said else reason
 
 
 def unselected(broken: BrokenServers, names: Sequence[str]) -> list[tuple[str, ConfigError]]:
@@ -68,11 +68,11 @@ def unselected(broken: BrokenServers, names: Sequence[str]) -> list[tuple[str, C
 
 
 def reason_of(host: Host, connection: Connection) -> str:
-    """Why a connection failed, with its last line of stderr, which mostly holds the true reason."""
+    """Why a connection failed, with what it wrote to stderr, which mostly holds the true reason."""
     reason, odd = connection.reason or f"is {connection.state.value}", connection.violations
     if odd.stray and not connection.ready:
-        reason += f"; on stdout it wrote what is no message ({odd.stray} times), first: {odd.first_stray[:LAST_LINE]}"
-    words = with_last_stderr(host, connection.name, reason)
+        reason += f"; on stdout it wrote what is no message ({odd.stray} times), first: {odd.first_stray[:QUOTED]}"
+    words = with_stderr(host, connection.name, reason)
     return f"{words}. {connection.advice}" if connection.advice else words
 
 

@@ -103,6 +103,7 @@ def test_fifty_megabytes_are_no_result(mcphost: Mcphost) -> None:
     [
         ("stdio:no-such-program-here", 3, "stdio: no-such-program-here is not installed"),
         ("stdio:sh -c 'echo the reason >&2; exit 7'", 3, "exited with code 7; it said: the reason"),
+        ("stdio:sh -c 'echo me: error: no >&2; echo bye >&2; exit 2'", 3, "exited with code 2; it said: me: error: no"),
         (
             "stdio:sh -c 'echo usage: me; exit 0'",
             3,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from mcphost.cli.approver import approver_for
-from mcphost.cli.failures import BrokenServers, failure, why_unknown, with_last_stderr
+from mcphost.cli.failures import BrokenServers, failure, why_unknown, with_stderr
 from mcphost.cli.output import ErrorReport, Exit, Outcome, StatusLine, exit_for, foreign, json_text
 from mcphost.cli.preparation import run_with_answers, select_server
 from mcphost.cli.saving import files_in, write
@@ -253,7 +253,7 @@ def failure_outcome(host: Host, server: str, error: McphostError) -> Outcome:
     """The outcome of a request that the server did not answer."""
     reason = f"{server}: {error}"
     if isinstance(error, ConnectionLost):
-        reason = with_last_stderr(host, server, reason)
+        reason = with_stderr(host, server, reason)
     advice = next_step(error, server, host.servers[server].config)
     return Outcome(code=exit_for(error), errors=(ErrorReport.of(error, reason, advice=advice or ""),))
 
