@@ -70,6 +70,7 @@ class Host:
         self.logs = LogBook(time.time, mask, lambda: self.bus.publish(Logged()), self._calls.newest_sent)
         self.traffic = given.traffic or TrafficBook(mask)
         self.traffic.nudge = lambda: self.bus.publish(TrafficAdded())
+        self.traffic.running_call = self._calls.newest_sent
         self._traffic_file: TrafficFile | None = None
         self.process_usage = ProcessUsage(given.measure, self._config, self.logs.warn)
         self._approvals = ApprovalStore(given.store, self.bus.alarm)
@@ -161,6 +162,7 @@ class Host:
             logs=self.logs,
             bus=self.bus,
             mask=mask,
+            disconnected=self.traffic.disconnected,
         )
         self._applying = asyncio.Lock()
 

@@ -75,6 +75,8 @@ class ConnectionContext:
     bus: EventBus
     mask: Callable[[str], str]
     """Removes secrets from a text."""
+    disconnected: Callable[[str], None]
+    """Called when the connection to a server has ended."""
 
 
 class Connection:
@@ -318,6 +320,7 @@ class Connection:
     async def _disconnect_after(self, transport: Transport | None, failure: McphostError | None) -> None:
         """Enter the next state, then close the connection: a program that does not exit takes seconds."""
         self._update_process(transport)
+        self._context.disconnected(self.name)
         failed_at: float | None = None
         if failure is not None and self._should_run:
             failed_at = time.monotonic()

@@ -20,7 +20,7 @@ from typing import Final
 from mcphost.config.files import read_regular
 from mcphost.errors import NotDone
 from mcphost.host.tool_calls.current import current_call
-from mcphost.host.traffic.message import MessagePairing, TrafficMessage, is_answer, pretty
+from mcphost.host.traffic.message import Abandoned, MessagePairing, TrafficMessage, is_answer, is_cancellation, pretty
 from mcphost.redaction import Mask, redacted
 
 START: Final = 64 << 10
@@ -51,12 +51,12 @@ EVERYTHING: Final = TrafficBudget(200_000, 256 << 20)
 class _Share:
     """The messages kept of one server."""
 
-    __slots__ = ("budget", "bytes", "connections", "evicted", "longest", "messages", "server")
+    __slots__ = ("budget", "bytes", "connections", "ended", "evicted", "longest", "messages", "server")
 
     def __init__(self, server: str, budget: TrafficBudget) -> None:
         self.server = server
         self.messages: deque[TrafficMessage] = deque()
-        self.bytes, self.evicted, self.connections = 0, 0, 0
+        self.bytes, self.evicted, self.connections, self.ended = 0, 0, 0, 0
         self.bound(budget)
 
     def bound(self, budget: TrafficBudget) -> None:
@@ -120,6 +120,8 @@ class TrafficBook:
         self.nudge = nudge
         self.sink: Callable[[TrafficMessage], None] | None = None
         """Called with every message, to write a file."""
+        self.running_call: Callable[[str], int | None] = lambda server: None
+        """Returns the number of the call on which a server is at work."""
         self.read_only = False
         """Was it read from a file? Then nothing can be sent again."""
         self._mask, self._clock, self._monotonic = mask, clock, monotonic
@@ -130,12 +132,24 @@ class TrafficBook:
         self._numbers = count(1)
         self._messages = self._bytes = self._paired = 0
         self._nudged = False
+        self.disconnects = 0
+        """Number of connections that have ended."""
 
     # What comes in.
 
     def tap(self, server: str) -> ServerTap:
         """The tap for a new connection to this server."""
         return ServerTap(self, self._share(server))
+
+    def disconnected(self, server: str) -> None:
+        """The connections of this server have ended: requests that wait on them are not answered any more."""
+        share = self._share(server)
+        share.ended = share.connections
+        for message in (*share.messages, *(each for each in self._pinned.values() if each.server == server)):
+            if message.abandoned is Abandoned.NOT:
+                message.abandoned = Abandoned.LOST
+        self.disconnects += 1
+        self._nudge_once()
 
     def set_budget(self, server: str, budget: TrafficBudget) -> None:
         """Change the budget of this server."""
@@ -145,10 +159,16 @@ class TrafficBook:
         self, share: _Share, connection: int, sent: bool, note: str, data: bytes, call: int | None
     ) -> None:  # for `ServerTap`; by position, since it is called for each message
         now, at = self._clock(), self._monotonic()
-        self._keep(
-            share,
-            TrafficMessage(next(self._numbers), now, at, share.server, connection, sent, note, data, len(data), call),
-        )
+        number, size = next(self._numbers), len(data)
+        message = TrafficMessage(number, now, at, share.server, connection, sent, note, data, size, call)
+        if not sent and not note:
+            message.during = current_call.get() or self.running_call(share.server)
+        if connection <= share.ended:
+            message.abandoned = Abandoned.LOST
+        self._keep(share, message)
+        self._nudge_once()
+
+    def _nudge_once(self) -> None:
         if not self._nudged:
             self._nudged = True
             self.nudge()
@@ -304,6 +324,8 @@ class TrafficBook:
             request = self._find(asked.number)
             if request is not None and request.partner is None:
                 request.partner, request.latency = message.number, message.latency
+        elif is_cancellation(message) and (request := self._find(asked.number)) is not None:
+            request.abandoned = Abandoned.CANCELLED
 
 
 def read_traffic(path: Path) -> TrafficBook:
@@ -330,6 +352,7 @@ def read_traffic(path: Path) -> TrafficBook:
             record.size,
             record.call,
         )
+        message.abandoned = Abandoned.EXPORTED
         book._keep(share, message)
     book.read_only = True
     return book

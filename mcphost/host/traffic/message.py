@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
+from mcphost.protocol.lifecycle.revisions import ASKS_FOR
 from mcphost.protocol.wire.jsonrpc import Malformed, Message, Notification, Request, RequestId, Response, decode
 
 GLIMPSE: Final = 256 << 10
@@ -35,6 +36,17 @@ class MessageKind(Enum):
     """The head of an HTTP request or answer."""
 
 
+class Abandoned(Enum):
+    """Why a request without an answer gets none; the value is its status."""
+
+    NOT = "waiting"
+    CANCELLED = "cancelled"
+    LOST = "lost"
+    """The connection ended first."""
+    EXPORTED = "unanswered"
+    """Its file holds no answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class MessageFacts:
     """What parsing found in a message."""
@@ -59,11 +71,13 @@ class TrafficMessage:
     is only its start, and ``size`` the bytes of the whole. ``time`` is seconds since the epoch, ``at`` of a monotonic
     clock. ``note`` is the kind of what is not a message, else empty. ``call`` is the number of the tool call it belongs
     to. Pairing sets ``partner`` (a message's number), ``latency`` (seconds) and ``asked`` (the method of the request).
+    ``during`` is the call that ran when the message was received; a server's request counts as part of it.
+    ``abandoned`` says why no answer is expected any more.
     """
 
     __slots__ = (
-        "_facts", "asked", "at", "call", "connection", "data", "latency", "note", "number", "partner", "sent", "server",
-        "size", "time",
+        "_facts", "abandoned", "asked", "at", "call", "connection", "data", "during", "latency", "note", "number",
+        "partner", "sent", "server", "size", "time",
     )  # fmt: skip
 
     def __init__(
@@ -83,9 +97,11 @@ class TrafficMessage:
         self.server, self.connection = server, connection
         self.sent, self.note = sent, note
         self.data, self.size, self.call = data, size, call
+        self.during: int | None = None
         self.partner: int | None = None
         self.latency: float | None = None
         self.asked = ""
+        self.abandoned = Abandoned.NOT
         self._facts: MessageFacts | None = None
 
     @property
@@ -120,12 +136,12 @@ class TrafficMessage:
 
     @property
     def status(self) -> tuple[str, ...]:
-        """The outcome in words and codes: ``waiting`` or ``answered``, ``ok``, ``failed`` or ``error``, ``404``."""
+        """The outcome in words and codes, such as ``waiting``, ``ok``, ``error`` or ``404``."""
         facts = self.facts
         code = () if facts.code is None else (str(facts.code),)
         match facts.kind:
             case MessageKind.REQUEST:
-                return ("waiting" if self.partner is None else "answered",)
+                return (self.abandoned.value if self.partner is None else "answered",)
             case MessageKind.RESPONSE:
                 return ("failed" if facts.failed else "ok",)
             case MessageKind.ERROR | MessageKind.MALFORMED | MessageKind.STRAY:
@@ -227,7 +243,8 @@ def _facts_of(message: Message | Malformed) -> MessageFacts:
             return MessageFacts(MessageKind.MALFORMED if message.is_json else MessageKind.STRAY, id=message.answers)
 
 
-_ABOUT: Final = {"notifications/progress": "progressToken", "notifications/cancelled": "requestId"}
+CANCELLED: Final = "notifications/cancelled"
+_ABOUT: Final = {"notifications/progress": "progressToken", CANCELLED: "requestId"}
 
 
 def _about(notice: Notification) -> RequestId | None:
@@ -264,6 +281,8 @@ class MessagePairing:
         found: PairedRequest | None = None
         for part in facts.parts or (facts,):
             if part.kind is MessageKind.REQUEST and part.id is not None:
+                if message.call is None and part.method in ASKS_FOR:
+                    message.call = message.during
                 self._remember(message, part, part.id)
             else:
                 found = found or self._found(message, part)
@@ -281,7 +300,7 @@ class MessagePairing:
         if part.about is None:
             return None
         # Progress comes from who answers, a cancel notice from who asked.
-        asker = message.sent if part.method == "notifications/cancelled" else not message.sent
+        asker = message.sent if part.method == CANCELLED else not message.sent
         return self._asked.get(_key(message, asker, part.about))
 
 
@@ -293,6 +312,11 @@ def is_answer(message: TrafficMessage) -> bool:
         bool(kinds & {MessageKind.RESPONSE, MessageKind.ERROR, MessageKind.MALFORMED})
         and MessageKind.REQUEST not in kinds
     )
+
+
+def is_cancellation(message: TrafficMessage) -> bool:
+    """Does the message cancel the request that it is about?"""
+    return message.facts.method == CANCELLED
 
 
 def _key(message: TrafficMessage, sent: bool, request_id: RequestId) -> _Key:

@@ -22,6 +22,11 @@ ONCE: Final = "initialize"
 """The method that belongs to the beginning of a session and to no other moment."""
 
 
+def is_resendable(message: TrafficMessage) -> bool:
+    """Is the message a request that may be sent twice in a session?"""
+    return message.sent and message.kind is MessageKind.REQUEST and message.method != ONCE
+
+
 def request_in(message: TrafficMessage) -> Request:
     """The request to send again, without its progress token. Raises NotDone with the reason why there is none."""
     if not message.sent or message.kind is not MessageKind.REQUEST:

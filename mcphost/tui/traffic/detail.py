@@ -15,7 +15,7 @@ from textual.widgets import Static
 from textual.worker import Worker
 
 from mcphost.host.traffic.book import TrafficBook
-from mcphost.host.traffic.message import MessageKind, TrafficMessage
+from mcphost.host.traffic.message import Abandoned, MessageKind, TrafficMessage
 from mcphost.protocol.display import duration_text, show, show_line, size_text
 from mcphost.tui.kit.json_text import LINES, json_lines, json_spans, parse
 from mcphost.tui.kit.search import SearchArea
@@ -24,6 +24,12 @@ from mcphost.tui.traffic.list import clock, direction, failed, shown_id, title
 
 AT_ONCE: Final = 100_000
 """Bytes that are laid out at once; longer frames are laid out in a thread."""
+
+NO_ANSWER: Final = {
+    Abandoned.CANCELLED.value: "not answered: cancelled",
+    Abandoned.LOST.value: "not answered: connection lost",
+    Abandoned.EXPORTED.value: "not answered",
+}
 
 _HEADER: Final = re.compile(r"^[\w!#$%&'*+.^`|~-]+:")
 _EMPTY: Final = "No message selected. enter opens the one under the cursor."
@@ -127,7 +133,7 @@ def _words(book: TrafficBook, frame: TrafficMessage) -> Iterator[str]:
     yield f"id {shown_id(book, frame)}" if frame.id is not None else ""
     yield f"{frame.size:,} bytes"
     yield f"only the first {size_text(len(frame.data))} kept" if frame.cut else ""
-    yield " ".join(frame.status)
+    yield NO_ANSWER.get(" ".join(frame.status), " ".join(frame.status))
     yield "" if frame.latency is None else duration_text(max(0.0, frame.latency))
     yield "" if frame.call is None else f"call {frame.call}"
     yield f"connection {frame.connection}" if frame.connection > 1 else ""

@@ -21,7 +21,7 @@ from textual.message import Message
 
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.host.traffic.filter import EXAMPLES, TrafficFilter, parse_traffic_filter
-from mcphost.host.traffic.message import MessageKind, TrafficMessage
+from mcphost.host.traffic.message import Abandoned, MessageKind, TrafficMessage
 from mcphost.protocol.display import duration_text, show_line, size_text
 from mcphost.tui.kit.inputs import FilterLine
 from mcphost.tui.kit.ranking import Search
@@ -67,7 +67,7 @@ class TrafficFeed:
         self.filter, self.order = TrafficFilter(), FrameOrder.TIME
         self.servers: set[str] = set()
         self.total = self.unseen = self.cleared = 0
-        self._last_number = self._evicted = self._added_bytes = 0
+        self._last_number = self._evicted = self._added_bytes = self._disconnects = 0
 
     def show_book(self, book: TrafficBook) -> None:
         self.book, self.servers, self.cleared, self._last_number = book, set(), 0, 0
@@ -81,7 +81,7 @@ class TrafficFeed:
         """Take in new frames; return False if there are so many that it should be called again soon."""
         if not self.book.pair(SLICE):
             return False
-        if not self._last_number or self._stale():
+        if not self._last_number or self._outdated() or self._stale():
             self.rebuild()
             return True
         fresh = self.book.since(self._last_number)
@@ -143,6 +143,14 @@ class TrafficFeed:
         if frames:
             self._last_number = frames[-1].number
             self.servers |= {frame.server for frame in frames}
+
+    def _outdated(self) -> bool:
+        """Has a connection ended, so that the kind of its requests has changed?"""
+        ended = self._disconnects != self.book.disconnects
+        self._disconnects = self.book.disconnects
+        if ended:
+            self._rows.refresh()
+        return ended and bool(self.filter.tests)
 
     def _stale(self) -> bool:
         """Does the list hold too much that the book has evicted?"""
@@ -284,7 +292,9 @@ def shown_id(book: TrafficBook, frame: TrafficMessage) -> str:
 def _latency(frame: TrafficMessage) -> str:
     if frame.latency is not None:
         return duration_text(max(0.0, frame.latency))
-    return "waiting" if frame.kind is MessageKind.REQUEST and frame.partner is None else ""
+    if frame.kind is not MessageKind.REQUEST or frame.partner is not None or frame.abandoned is Abandoned.EXPORTED:
+        return ""
+    return " ".join(frame.status)
 
 
 def _preview(book: TrafficBook, frame: TrafficMessage) -> str:

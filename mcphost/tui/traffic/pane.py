@@ -16,7 +16,8 @@ from textual.message import Message
 
 from mcphost.errors import NotDone
 from mcphost.host.traffic.book import TrafficBook
-from mcphost.host.traffic.message import MessageKind, TrafficMessage
+from mcphost.host.traffic.message import TrafficMessage
+from mcphost.host.traffic.resending import ONCE, is_resendable
 from mcphost.protocol.display import show
 from mcphost.tui.kit.export import copy_text, save_as
 from mcphost.tui.kit.messages import CallChosen
@@ -211,7 +212,7 @@ class TrafficPane(Container):
             case "call":
                 return live and frame is not None and frame.call is not None
             case "resend":
-                return live and frame is not None and frame.sent and frame.kind is MessageKind.REQUEST
+                return live and frame is not None and is_resendable(frame)
             case "say_no_call" | "say_not_sent":  # else the key would reach the screen
                 return frame is not None
             case "pin" | "copy" | "save":
@@ -248,11 +249,12 @@ class TrafficPane(Container):
 
     def action_say_not_sent(self) -> None:
         """Say why this cannot be sent again."""
-        self.notify(
-            "A file's messages cannot be resent."
-            if self.list.file
-            else "Only requests that mcphost sent can be sent again; r goes from a response to its request."
-        )
+        if self.list.file:
+            self.notify("A file's messages cannot be resent.")
+        elif self.frame is not None and self.frame.method == ONCE and self.frame.sent:
+            self.notify(f"{ONCE} opens a session and is sent once; restart the server to send it again.")
+        else:
+            self.notify("Only requests that mcphost sent can be sent again; r goes from a response to its request.")
 
     def action_pin(self) -> None:
         """Pin the frame, or unpin it."""

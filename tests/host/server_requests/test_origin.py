@@ -9,6 +9,7 @@ from mcphost.config import Config
 from mcphost.host.consent.questions import FormQuestion
 from mcphost.host.server_requests.pending import DIALOG_KINDS
 from mcphost.host.tool_calls.call import CallState
+from mcphost.host.traffic.book import TrafficBook
 from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.http.streamable import HttpTransport
 from tests.conftest import Until
@@ -40,12 +41,13 @@ async def test_over_http_a_question_belongs_to_the_call_on_whose_stream_it_came(
         talk.end_events()
 
     async def open_transport(config: Config, name: str) -> Transport:
-        return HttpTransport(web.url, TransportLimits(), phases=QUICK)
+        return HttpTransport(web.url, TransportLimits(), phases=QUICK, tap=book.tap(name))
 
+    book = TrafficBook()
     with Web(serve) as web:
         person = Person(NEVER)
         config = settings(a={"url": web.url}, policy={"default": "allow"})
-        async with AskedHost(config, person, answers=DIALOG_KINDS, open_transport=open_transport) as host:
+        async with AskedHost(config, person, answers=DIALOG_KINDS, open_transport=open_transport, traffic=book) as host:
             await host.servers.ready()
             asking = host.tool_calls.call("a", "echo", {"text": "x"})
             await until(lambda: seen(web, "tools/call"))
@@ -61,6 +63,12 @@ async def test_over_http_a_question_belongs_to_the_call_on_whose_stream_it_came(
             await until(lambda: person.left)
             await until(lambda: "q" in replies(web))
             assert replies(web)["q"] == {"action": "cancel"}
+            assert calls_of_questions(book) == [asking.number] * 2
+
+
+def calls_of_questions(book: TrafficBook) -> list[int | None]:
+    """The calls to which the traffic counts the server's requests and their answers."""
+    return [message.call for message in book.since(0) if message.method == "elicitation/create"]
 
 
 async def test_over_one_pipe_it_is_probably_for_the_newest_and_then_outlives_it(until: Until) -> None:

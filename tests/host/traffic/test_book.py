@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mcphost.config import Config, Values
-from mcphost.errors import ConfigError, Declined, NotDone, ServerError
+from mcphost.errors import ConfigError, ConnectionLost, Declined, NotDone, ServerError
 from mcphost.host.events import TrafficAdded
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.current import current_call
@@ -185,6 +185,41 @@ def test_progress_cancel_and_batches_find_the_request_they_are_about(book: Book)
     assert [message.call for message in book.since(0)] == [12, 12, 12, 12, None, None]
     assert [message.partner for message in book.since(0)] == [4, 1, 1, 1, None, None]
     assert [message.number for message in book.since(0) if message.call == 12] == [1, 2, 3, 4]
+
+
+def test_what_a_server_asks_during_a_call_is_part_of_the_call_with_its_answer(book: Book) -> None:
+    running = {"a": 12}
+    book.running_call = running.get
+    for method in ("sampling/createMessage", "elicitation/create", "roots/list", "ping"):
+        book.a.received(request(method, method))
+    book.tap("b").received(request(1, "roots/list"))
+    del running["a"]
+    for method in ("sampling/createMessage", "elicitation/create", "roots/list", "ping"):
+        book.a.sent(answer(method))
+    book.a.received(request("later", "roots/list"))
+    assert [message.call for message in book.since(0)] == [12, 12, 12, None, None, 12, 12, 12, None, None]
+
+
+def test_a_request_waits_only_until_it_is_cancelled_or_its_connection_ends(book: Book) -> None:
+    book.a.sent(request(1))
+    book.a.sent(request(2))
+    book.a.sent(encoded(method="notifications/cancelled", params={"requestId": 2}))
+    book.a.received(request(3, "roots/list"))
+    book.a.sent(request(4))
+    book.a.received(answer(4))
+    other = book.tap("b")
+    other.sent(request(5))
+    book.pin(book.since(0)[0])
+    assert statuses(book) == ["waiting", "cancelled", "waiting", "answered", "waiting"]
+    book.disconnected("a")
+    assert statuses(book) == ["lost", "cancelled", "lost", "answered", "waiting"]
+    book.a.sent(request(6))  # on the connection that has ended
+    book.tap("a").sent(request(7))
+    assert statuses(book)[-2:] == ["lost", "waiting"]
+
+
+def statuses(book: TrafficBook) -> list[str]:
+    return [" ".join(message.status) for message in book.since(0) if message.kind is MessageKind.REQUEST]
 
 
 def test_what_passed_unseen_is_paired_a_little_at_a_time(book: Book) -> None:
@@ -361,6 +396,13 @@ def test_an_export_reads_back_as_the_same_traffic(book: Book, tmp_path: Path) ->
     assert [describe(message) for message in again.since(0)] == [describe(message) for message in book.since(0)]
 
 
+def test_no_request_of_a_file_waits(book: Book, tmp_path: Path) -> None:
+    path = tmp_path / "traffic.jsonl"
+    book.a.sent(request(1))
+    path.write_bytes(book.export(book.since(0)))
+    assert statuses(read_traffic(path)) == ["unanswered"]
+
+
 def describe(message: TrafficMessage) -> tuple[object, ...]:
     latency = None if message.latency is None else round(message.latency, 3)
     facts = (message.kind, message.server, message.direction, round(message.time, 3), latency, message.partner)
@@ -428,6 +470,15 @@ async def test_a_call_is_found_with_all_its_frames(watched: HostOf) -> None:
         assert running.events.count(TrafficAdded()) == 1  # nobody had looked
         await running.run("a", "echo", {"text": "hello"})
         assert running.events.count(TrafficAdded()) == 2
+
+
+async def test_a_request_to_a_server_that_died_does_not_wait_any_more(watched: HostOf, until: Until) -> None:
+    async with watched(a=hostile("crash-on-call"), policy={"default": "allow"}) as running:
+        await running.servers.ready()
+        with pytest.raises(ConnectionLost):
+            await running.tool_calls.call("a", "act", {}).result()
+        (sent,) = (message for message in running.traffic.since(0) if message.method == "tools/call")
+        await until(lambda: sent.status == ("lost",))
 
 
 async def test_a_request_is_sent_again_and_a_tool_call_is_asked_for_again(watched: HostOf) -> None:

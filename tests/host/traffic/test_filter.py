@@ -92,7 +92,10 @@ def test_a_filter_shows_what_it_says(book: TrafficBook, text: str, passing: list
         ("server>db", "Only size and latency can be compared; write server:db."),
         ("dir:up", "There is no direction up; there are in and out."),
         ("kind:req", "There is no kind req; there are request, response"),
-        ("status:fine", "There is no status fine; there are waiting, answered, ok, failed, error and codes"),
+        (
+            "status:fine",
+            "There is no status fine; there are waiting, cancelled, lost, unanswered, answered, ok, failed, error and",
+        ),
         ("size>big", "big is no size; write for example size>1k."),
         ("latency>5h", "5h is no latency; write for example latency>100ms."),
         ("call:x", "A call is a number, as in call:12"),

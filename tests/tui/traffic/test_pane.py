@@ -199,6 +199,22 @@ async def test_an_answer_lets_its_request_pass_a_filter_or_pass_no_longer() -> N
         assert app.numbers == [1, 2]
 
 
+@pytest.mark.parametrize("filtered", ["", "status:waiting"])
+async def test_a_request_to_a_dead_server_says_that_it_is_not_answered(filtered: str) -> None:
+    app = Passing()
+    app.book.tap("db").sent(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+    async with running(app, WIDE) as pilot:
+        await set_filter(app, pilot, filtered)
+        assert "waiting" in app.lines()[-1]
+        app.book.disconnected("db")
+        await refresh(app, pilot)
+        assert app.numbers == ([] if filtered else [1])
+        await set_filter(app, pilot, "status:lost")
+        assert "lost" in app.lines()[-1]
+        assert "waiting" not in app.lines()[-1]
+        assert "not answered: connection lost" in app.detail
+
+
 async def test_a_wrong_filter_says_so_and_leaves_the_last_good_one() -> None:
     app = Passing()
     app.call(1)
@@ -280,6 +296,22 @@ async def test_keys_copy_and_export_frames_and_post_what_the_user_chose() -> Non
         assert isinstance(saved, SaveScreen)
         assert [json.loads(line)["direction"] for line in saved._content.splitlines()] == ["out", "in"]
         assert SECRET.encode() not in saved._content
+
+
+async def test_the_request_that_opens_a_session_is_not_offered_to_be_sent_again() -> None:
+    app = Passing()
+    app.book.tap("db").sent(b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
+    app.book.tap("db").sent(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+    async with running(app) as pilot:
+        offered = [binding.binding.action for binding in app.screen.active_bindings.values()]
+        assert "resend" in offered
+        await pilot.press("up")
+        assert "resend" not in [binding.binding.action for binding in app.screen.active_bindings.values()]
+        await pilot.press("R")
+        assert not app.chosen
+        assert [each.message for each in app._notifications] == [
+            "initialize opens a session and is sent once; restart the server to send it again."
+        ]
 
 
 def problem_says(screen: OpenTrafficScreen, words: str, _: object) -> bool:
