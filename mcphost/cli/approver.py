@@ -56,9 +56,10 @@ def approver_for(server: str, tool: str, *, yes: bool, configured: bool) -> Appr
         return YesApprover()
     if has_terminal():
         return TerminalApprover()
-    key = json.dumps(tool)
-    rule = f'[servers.{server}.tools.{key}] approval = "allow"' if configured else f'policy.allow = ["{server}:{tool}"]'
-    return DeclineAll(f"there is no terminal to ask on; add --yes, or set {rule} in your configuration")
+    # A rule for a server of the command line would hold for every program given in this way: they share one name.
+    name, entry = (server, "set") if configured else ("NAME", "give the server an entry, [servers.NAME], and set")
+    rule = f'[servers.{name}.tools.{json.dumps(tool)}] approval = "allow"'
+    return DeclineAll(f"there is no terminal to ask on; add --yes, or {entry} {rule} in your configuration")
 
 
 def question_lines(question: ToolCallQuestion) -> Iterator[str]:

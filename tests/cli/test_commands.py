@@ -47,7 +47,7 @@ CALLS = [  # words after `call SERVER`, exit code, stdout, words of stderr
     (["echo", "text=1", "text=2", "--yes"], 2, "", "text: is given twice"),
     (["echo", "--args", "[]", "--yes"], 2, "", "--args: is not a JSON object"),
     (["exit", "code=3", "--yes"], 3, "", "the server exited with code 3"),
-    (["echo", "text=x"], 4, "", 'add --yes, or set policy.allow = ["stdio:echo"]'),
+    (["echo", "text=x"], 4, "", '[servers.NAME], and set [servers.NAME.tools."echo"] approval = "allow"'),
     (["sleep", "seconds=60", "--timeout", "0.1", "--yes"], 5, "", "timed out after 0.1 s"),
 ]
 
@@ -411,9 +411,9 @@ def test_the_question_of_trust_names_everything_that_an_entry_reads(mcphost: Mcp
 
 def test_config_path_says_which_file_and_why(mcphost: Mcphost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nothing = mcphost("config", "path")
-    assert (nothing.code, nothing.out) == (0, "")
-    assert "mcphost/config.toml" in nothing.err
     own = Path(os.environ["XDG_CONFIG_HOME"]) / "mcphost" / "config.toml"
+    assert (nothing.code, nothing.out) == (0, f"{own}\n")
+    assert "there is no such file yet" in nothing.err
     own.parent.mkdir(parents=True)
     own.write_text("")
     assert mcphost("config", "path").out == f"{own}\n"

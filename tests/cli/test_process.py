@@ -37,7 +37,7 @@ def run(*words: str) -> tuple[int, str, str]:
         (["list", "tools", echo()], 0, "Says back", ""),
         (["call", echo(), "echo", "text=näh", "--yes"], 0, "näh\n", ""),
         (["call", echo(), "fail", "--yes"], 1, "it did not work\n", ""),
-        (["config", "path"], 0, "", "no configuration"),
+        (["config", "path"], 0, "/config.toml\n", "there is no such file yet"),
         (["config", "check"], 0, "", "no configuration"),
         ([], 2, "", "the screen needs a terminal"),
     ],

@@ -44,10 +44,10 @@ def run_config(options: Namespace) -> int:
 
 
 def where(found: ConfigLocation, env: Mapping[str, str], *, explicit: bool) -> Outcome:
-    """``config path``: prints the file in use, and why that one."""
+    """``config path``: prints the file in use, or the one to create, and why that one."""
     if found.path is None:
-        reason = f"no configuration; create {default_path(env)}, or mcphost.toml in a project's folder"
-        return Outcome(code=Exit.DONE, remarks=(reason,))
+        reason = "there is no such file yet; create it, or mcphost.toml in a project's folder"
+        return Outcome(f"{show_line(str(default_path(env)), 4096)}\n", remarks=(reason,))
     remarks = [_why(found, env, explicit)]
     try:
         remarks += filter(None, [read_settings(found, env).untrusted])
