@@ -137,7 +137,7 @@ class McphostApp(App[None]):
         """Always the lowest screen of the stack."""
         sign_in_status = SignInStatusCache(host)
         self.updater = MainScreenUpdater(host, self.main, self.questions, sign_in_status, start)
-        self.chat = ChatController(self, self.keys, host, self.main, self.questions)
+        self.chat = ChatController(self, self.keys, host, self.main, self.questions, self.updater)
         self.elicitation = ElicitationController(self, host, self.questions)
         self.offers = OffersController(self, self.keys, self.main)
         self.results = ResultsController(self)

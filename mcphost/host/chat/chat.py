@@ -52,6 +52,11 @@ class ChatUsage:
     def tokens(self) -> int:
         return self.input_tokens + self.output_tokens
 
+    @property
+    def amount(self) -> str:
+        """The tokens as a number to show; ``about`` marks an estimate."""
+        return f"{'about ' if self.guessed else ''}{self.tokens:,}"
+
     def with_answer(self, usage: TokenUsage, model: AvailableModel | None, *, guessed: bool) -> ChatUsage:
         """After one more exchange."""
         price = None if model is None or model.price is None else model.price.of(usage)

@@ -16,6 +16,7 @@ from mcphost.protocol.display import show
 from mcphost.tui.inbox.queue import QuestionQueue
 from mcphost.tui.key_order import KeyOrder
 from mcphost.tui.main.screen import MainScreen
+from mcphost.tui.main.updater import MainScreenUpdater
 
 if TYPE_CHECKING:  # late: the first frame does without conversations
     from mcphost.host.chat.chat import Chat
@@ -31,8 +32,17 @@ _NOTHING_NEW: Final = (Logged, TrafficAdded)
 class ChatController:
     """Acts for the chat pane of ``app`` on ``host``."""
 
-    def __init__(self, app: App[Any], keys: KeyOrder, host: Host, main: MainScreen, questions: QuestionQueue) -> None:
+    def __init__(
+        self,
+        app: App[Any],
+        keys: KeyOrder,
+        host: Host,
+        main: MainScreen,
+        questions: QuestionQueue,
+        updater: MainScreenUpdater,
+    ) -> None:
         self._app, self._keys, self._host, self._main, self._questions = app, keys, host, main, questions
+        self._updater = updater
         self._shown: Chat | None = None
 
     def changed(self, events: Iterable[Event]) -> None:
@@ -48,7 +58,10 @@ class ChatController:
             return
         if self._shown is None:
             self._shown = next(reversed([*self._host.chats.all.values()]), None) or self._host.chats.begin()
+        switched = pane.chat is not self._shown
         pane.show_chat(self._shown, self._host.config.chat, tuple(self._host.servers))
+        if switched:
+            self._updater.top_line()
 
     def opened(self) -> None:
         self.show()

@@ -79,8 +79,7 @@ def _model(chat: Chat) -> tuple[AvailableModel | None, str]:
 
 def _used(chat: Chat, settings: ChatConfig, model: AvailableModel | None) -> str:
     usage = chat.usage
-    about = "about " if usage.guessed else ""
-    words = f"{about}{usage.tokens:,} of {settings.budget_tokens * chat.allowance:,} tokens"
+    words = f"{usage.amount} of {settings.budget_tokens * chat.allowance:,} tokens"
     if usage.cost is None or (model is not None and model.price is None):
         return words
     bound = "" if settings.budget_cost is None else f" of {settings.budget_cost * chat.allowance:.2f}"

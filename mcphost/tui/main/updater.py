@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual.timer import Timer
 
@@ -18,6 +18,9 @@ from mcphost.tui.servers.card import ProgramUsage, questions_of
 from mcphost.tui.servers.list import has_countdown
 from mcphost.tui.sign_in.status import SignInStatusCache
 from mcphost.tui.start_info import StartInfo
+
+if TYPE_CHECKING:  # late: the first frame does without conversations
+    from mcphost.host.chat.chat import Chat
 
 CALLS = (CallStarted, CallChanged, CallFinished)
 
@@ -103,16 +106,19 @@ class MainScreenUpdater:
         self._keep_time(bool(running) or has_countdown(servers))
 
     def _model(self) -> str:
-        """The entry of ``[models]`` that answers in the last conversation, or would in a new one."""
-        config, chat = self._host.config, next(reversed([*self._host.chats.all.values()]), None)
+        """The entry of ``[models]`` that answers in this conversation, or would in a new one."""
+        config, chat = self._host.config, self._chat()
         return (chat.entry if chat else None) or config.chat.model or next(iter(config.models), "no model")
 
     def _tokens(self) -> str:
-        """What all conversations and all servers used of models in this run."""
-        used = sum(chat.usage.tokens for chat in self._host.chats.all.values())
-        if "sampling" in vars(self._host):  # else no server asked for a model
-            used += sum(self._host.sampling.usage(name).tokens for name in self._host.servers)
-        return f"{used:,} tokens" if used else ""
+        """What this conversation used, as the chat says it."""
+        chat = self._chat()
+        return f"{chat.usage.amount} tokens" if chat and chat.usage.tokens else ""
+
+    def _chat(self) -> Chat | None:
+        """The conversation that the chat shows, else the last one; None before the first."""
+        shown = self._main.chat.chat if self._main.chat else None
+        return shown or next(reversed([*self._host.chats.all.values()]), None)
 
     def _signing_in(self) -> list[str]:
         return [each.server for each in self._host.sign_ins.all.values() if not each.state.ended]

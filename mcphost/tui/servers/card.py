@@ -137,7 +137,7 @@ _POLICY_WORDS: Final[Mapping[tuple[PolicyVerdict, bool], str]] = {
 """What happens to sampling requests."""
 
 
-EMPTY = "Choose a server on the left and press enter: its state, process, capabilities and errors appear here."
+EMPTY = "Choose a server (s) and press enter: its state, process, capabilities and errors appear here."
 
 STDERR_LINES: Final = 10
 """Last lines of stderr that are shown of a failure."""

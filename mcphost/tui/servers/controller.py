@@ -24,7 +24,7 @@ class ServersController:
 
         name = name or self._main.servers.chosen
         if name is None:
-            self._app.notify("Choose a server on the left first: the log level is set per server.")
+            self._app.notify("Choose a server first (s): the log level is set per server.")
             return
         server = self._host.servers[name]
 

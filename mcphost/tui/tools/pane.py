@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 class ToolList(FilteredOffers[CatalogTool]):
     TITLE = "Tools"
-    EMPTY = "No tools yet: no server is ready.\nenter on a server shows why; f3 opens the logs."
+    EMPTY = "No tools yet: no server is ready.\ns goes to the servers, enter there shows why; f3 opens the logs."
     HELP = (
         "The tools on offer. A filter looks at names, titles, servers and descriptions; the best match is first.\n"
         "A tool without arguments runs at once. A refused tool never runs; its form says why."

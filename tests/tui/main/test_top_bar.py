@@ -27,6 +27,19 @@ async def test_while_nothing_runs_the_model_and_the_tokens_stand_on_the_right() 
         assert stage.top.endswith("local · 1,234 tokens")
 
 
+async def test_the_tokens_are_those_of_the_conversation_that_the_chat_shows() -> None:
+    async with on_stage(demo().model_copy(update={"models": {"local": MODEL}}), size=NARROW) as stage:
+        await stage.ready()
+        first, second = stage.host.chats.begin(), stage.host.chats.begin()
+        first.usage, second.usage = type(first.usage)(1_200, 34), type(first.usage)(5, 2, guessed=True)
+        stage.app.chat.resume(first.id)
+        await stage.until(lambda _: stage.top.endswith("local · 1,234 tokens"))
+        await stage.shows("used 1,234 of ")
+        stage.app.chat.resume(second.id)
+        await stage.until(lambda _: stage.top.endswith("local · about 7 tokens"))
+        await stage.shows("used about 7 of ")
+
+
 async def test_without_a_model_it_says_so_and_a_running_call_takes_the_place() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
