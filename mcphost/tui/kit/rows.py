@@ -311,7 +311,8 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
         now = None if item is None else self._keep(item)
         if now != self._announced:
             self._announced = now
-            self.post_message(self.Highlighted(self, item))
+            # Textual stops a message at the parent of its widget if it was posted while that one handled a message.
+            self.post_message(self.Highlighted(self, item).set_sender(self))
         self.refresh()
 
     def _reveal(self) -> None:

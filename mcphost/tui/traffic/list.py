@@ -377,9 +377,7 @@ class TrafficList(Vertical):
 
     @dataclass
     class Highlighted(Message):
-        """The cursor is on another frame, or on none. Posted anew, since Textual does not bubble the rows' message
-        further.
-        """
+        """The cursor is on another frame, or on none."""
 
         frame: TrafficMessage | None
 

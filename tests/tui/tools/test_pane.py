@@ -197,3 +197,15 @@ async def test_telling_the_same_thousands_of_tools_again_costs_nothing() -> None
         stage.host.servers["echo"].publish_change()
         await stage.pilot.pause(0.1)
         assert pane._texts is kept is not None
+
+
+async def test_the_tool_beside_the_list_is_the_best_match_of_what_is_typed() -> None:
+    async with on_stage(echo(), size=WIDE) as stage:
+        await stage.ready()
+        await stage.press("slash")
+        for typed in ("sle", "ep"):
+            await stage.write(typed)
+            await stage.shows("echo › sleep")
+        await stage.press("ctrl+u")
+        await stage.write("fail")
+        await stage.shows("echo › fail")
