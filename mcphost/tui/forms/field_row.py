@@ -20,6 +20,7 @@ from textual.widgets import Input, TextArea
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.forms.form import GROWING, FieldKind, FormField
 from mcphost.tui.forms.pickers import OneOf, Picked, RowsBox, SeveralOf, YesNo
+from mcphost.tui.forms.suggestions import SuggestingBox
 from mcphost.tui.forms.text_boxes import JsonBox, LineBox, LinesBox, NeedsLines
 
 Box = LineBox | LinesBox | JsonBox | YesNo | OneOf | SeveralOf | RowsBox
@@ -109,13 +110,15 @@ class FieldRow(Widget):
 
         row: FieldRow
 
-    def __init__(self, field: FormField, entry: Any, columns: Columns) -> None:
+    def __init__(self, field: FormField, entry: Any, columns: Columns, *, suggests: bool = False) -> None:
+        """``suggests``: values are suggested for a line of text."""
         super().__init__()
         self.field = field
         self.columns = columns
         self.problem = ""
         self.touched = False
-        self.box = box_for(field, entry)
+        suggests = suggests and box_type(field, entry) is LineBox and not field.secret_looking
+        self.box: Box = SuggestingBox(field, entry) if suggests else box_for(field, entry)
         self._last_entry = self.box.entry
         self._height = 0
         self._place_box()
@@ -168,11 +171,15 @@ class FieldRow(Widget):
             self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        height = self._above + self._box_height(width) + len(list(self._below(width)))
+        height = self.rows_at(width)
         if height != self._height and self.is_mounted:
             self.call_after_refresh(self._show_focused)  # the focused row moves with this one
         self._height = height
         return height
+
+    def rows_at(self, width: int) -> int:
+        """The rows it takes at this width."""
+        return self._above + self._box_height(width) + len(list(self._below(width)))
 
     def render(self) -> Content:
         width = max(self.size.width, 8)
@@ -206,6 +213,18 @@ class FieldRow(Widget):
             self._last_entry = entry
             self.touched = True
             self.post_message(self.Edited(self))
+
+    @on(SuggestingBox.Updated)
+    def suggestions_updated(self, event: SuggestingBox.Updated) -> None:
+        event.stop()
+        self._redraw()
+
+    def on_click(self, event: events.Click) -> None:
+        """Take the suggestion that was clicked."""
+        if isinstance(self.box, SuggestingBox):
+            chosen = self.box.suggestions.at_line(event.y - self._above - self._box_height(self.size.width))
+            if chosen is not None:
+                self.box.accept(chosen)
 
     @on(NeedsLines)
     def needs_lines(self, event: NeedsLines) -> None:
@@ -264,6 +283,9 @@ class FieldRow(Widget):
 
     def _below(self, width: int) -> Iterator[Content]:
         room = max(width - self._left, 8)
+        if isinstance(self.box, SuggestingBox):
+            for line in self.box.suggestions.lines(room):
+                yield Content.assemble(" " * self._left, line)
         for line in self._description_lines(room):
             yield Content.assemble(" " * self._left, line)
         if self.problem:

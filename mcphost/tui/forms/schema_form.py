@@ -45,11 +45,14 @@ from mcphost.protocol.forms.form import (
     renumbered,
     row_of,
 )
+from mcphost.protocol.models.prompts import Completion
 from mcphost.tui.forms.draft import Entries, first_object, from_object, path_at, place_within, to_object
 from mcphost.tui.forms.field_row import Columns, FieldRow, GroupTitle
 from mcphost.tui.forms.pickers import RowsBox
 from mcphost.tui.forms.raw_json import RawArea, RawEditor, read_object
+from mcphost.tui.forms.suggestions import SuggestingBox
 from mcphost.tui.forms.text_boxes import JsonBox, StepAway, dump
+from mcphost.tui.kit.form_frame import NeedsRows
 from mcphost.tui.kit.json_text import json_spans, json_text
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.kit.text_view import TextView
@@ -123,6 +126,9 @@ class FormState:
     raw_shown: bool
     raw_before: Mapping[str, Any] = field(default_factory=dict)
 
+
+RAW_ROWS: Final = 8
+"""Rows of the raw editor besides its text: what it says, what is wrong, and some to type into."""
 
 SETTLED: Final = 0.05
 """Seconds after a change in which the rows may still move."""
@@ -227,11 +233,22 @@ class SchemaForm(Vertical):
         form: SchemaForm
         valid: bool
 
-    def __init__(self, *, submit_label: str = "run", id: str | None = None) -> None:
+    @dataclass
+    class SuggestionsRequested(Message):
+        """The field ``name`` has another ``value``; ``others`` holds the values of the other fields."""
+
+        form: SchemaForm
+        name: str
+        value: str
+        others: Mapping[str, Any]
+
+    def __init__(self, *, submit_label: str = "run", suggests: bool = False, id: str | None = None) -> None:
+        """``suggests``: the form asks for suggestions for its lines of text."""
         super().__init__(id=id)
-        self._submit_label = submit_label
+        self._submit_label, self._suggests = submit_label, suggests
         self._form = Form()
         self._schema: Any = {}
+        self._source: Any = {}
         self._rows: dict[Path, FieldRow] = {}
         self._titles: dict[Path, GroupTitle] = {}
         self._kept: Entries = {}
@@ -247,6 +264,7 @@ class SchemaForm(Vertical):
         self._status_lines: list[str] = []
         self._last: Widget | None = None
         self._columns = Columns(12, 0)
+        self._tallest = 0
         self._loading = asyncio.Lock()
 
     def compose(self) -> ComposeResult:
@@ -257,11 +275,15 @@ class SchemaForm(Vertical):
         yield Static(id="status", markup=False)
         yield FormKeys()
 
-    async def load(self, schema: Any, arguments: Mapping[str, Any] | None = None) -> None:
-        """Replace the form, and fill it with ``arguments``, or without them with the schema's defaults."""
+    async def load(self, schema: Any, arguments: Mapping[str, Any] | None = None, *, source: Any = None) -> None:
+        """Replace the form, and fill it with ``arguments``, or without them with the schema's defaults. ``source`` is
+        what the server wrote instead of a schema.
+        """
         form, self._schema = read_form(schema), schema
+        self._source = schema if source is None else source
         self._form = form
         self._base, self._was_submitted, self._last = arguments, False, None
+        self._tallest = 0
         self._schema_problems = self._parent_problems = ()
         self._show_status([])
         self.remove_class("-schema")
@@ -293,6 +315,29 @@ class SchemaForm(Vertical):
         arguments, errors = self._collect()
         return None if errors else arguments
 
+    def values_so_far(self) -> dict[str, Any] | None:
+        """Return the arguments without what is invalid; None while the raw JSON is no object."""
+        return read_object(self._raw.text)[0] if self.raw_shown else self._collect()[0]
+
+    def rows_for(self, width: int) -> int:
+        """The rows that show all fields and the keys; enough for a screen where there are many. They only grow, until
+        another form is loaded or the columns change: a field shows more while it is focused.
+        """
+        if self.raw_shown:
+            return self._raw.text.count("\n") + RAW_ROWS
+        needed = 1
+        for part in self.query_one("#fields").children:
+            needed += (
+                part.rows_at(width)
+                if isinstance(part, FieldRow)
+                else part.get_content_height(self.size, self.app.size, width)
+            )
+            if needed > self.app.size.height:
+                break
+        status = self.query_one("#status", Static)
+        self._tallest = max(self._tallest, needed + (len(self._status_lines) if status.display else 0))
+        return self._tallest
+
     def state(self) -> FormState:
         return FormState(self._entries(), self._base, self._raw.text, self.raw_shown, self._raw_before)
 
@@ -305,9 +350,20 @@ class SchemaForm(Vertical):
         self._show_errors()
 
     def focus_first(self) -> None:
-        first = next(iter(self._rows.values()), None)
+        first = self.first_row(list(self._rows.values()))
         target = self._raw.area if self.raw_shown else first.box if first else self.query_one(NoFields)
         target.focus()
+
+    def first_row(self, rows: Sequence[FieldRow]) -> FieldRow | None:
+        """The row to begin with."""
+        return next(iter(rows), None)
+
+    def focus_again(self) -> None:
+        """Focus the field that had the focus last."""
+        if self.raw_shown or self._last is None or not self._last.is_attached:
+            self.focus_first()
+        else:
+            self._last.focus()
 
     def submit(self) -> None:
         """Post `Submitted` if the arguments fit the schema, else focus the first field that is wrong."""
@@ -352,11 +408,17 @@ class SchemaForm(Vertical):
 
     def on_mount(self) -> None:
         self._show_raw(self.raw_shown)
+        self.watch(self.query_one("#fields"), "virtual_size", self._tell_rows, init=False)
+
+    def _tell_rows(self) -> None:
+        before = self._tallest
+        if self.rows_for(self.size.width) != before:
+            self.post_message(NeedsRows())
 
     def on_resize(self, event: events.Resize) -> None:
         columns = Columns.fit([row.field for row in self._rows.values()], self._room)
         if columns != self._columns:
-            self._columns = columns
+            self._columns, self._tallest = columns, 0
             for row in self._rows.values():
                 row.fit(columns)
 
@@ -371,6 +433,19 @@ class SchemaForm(Vertical):
     async def key_line_pressed(self, event: FormKeys.Pressed) -> None:
         event.stop()
         await self.run_action(event.action)
+
+    @on(SuggestingBox.Requested)
+    def suggestions_requested(self, event: SuggestingBox.Requested) -> None:
+        event.stop()
+        name = event.box.field.name
+        others = {each: value for each, value in self._collect()[0].items() if each != name}
+        self.post_message(self.SuggestionsRequested(self, name, event.value, others))
+
+    def suggest(self, name: str, value: str, found: Completion) -> None:
+        """Show the suggestions for ``value`` of the field ``name``."""
+        row = self._rows.get((name,))
+        if row is not None and isinstance(row.box, SuggestingBox):
+            row.box.suggest(value, found)
 
     @on(StepAway)
     def step_away(self, event: StepAway) -> None:
@@ -461,9 +536,9 @@ class SchemaForm(Vertical):
 
     def action_schema(self) -> None:
         """Show the schema beside the fields where there is room, else over them."""
-        text = json_text(self._schema)
+        text = json_text(self._source)
         if self.app.size.width < WIDE and not self.has_class("-schema"):
-            self.app.push_screen(ReaderScreen("schema", text, is_json=True))
+            self.app.push_screen(ReaderScreen(self._source_label, text, is_json=True))
             return
         self.query_one("#beside > TextView", TextView).load(show(text).split("\n"))
         self.toggle_class("-schema")
@@ -534,7 +609,7 @@ class SchemaForm(Vertical):
         """The row of a field: the one that was there, if it can show the entry."""
         entry, row = entries.get(field.path, ABSENT), self._rows.get(field.path)
         if row is None or not row.is_attached or not row.draws(field, entry):
-            return FieldRow(field, entry, self._columns)
+            return FieldRow(field, entry, self._columns, suggests=self._suggests)
         row.become(field, entry)
         return row
 
@@ -559,14 +634,15 @@ class SchemaForm(Vertical):
         else:
             self.app.bell()
         self._show_errors()
-        if self.raw_shown or self._last is None or not self._last.is_attached:
-            self.focus_first()
-        else:
-            self._last.focus()
+        self.focus_again()
 
     @property
     def _raw(self) -> RawEditor:
         return self.query_one(RawEditor)
+
+    @property
+    def _source_label(self) -> str:
+        return "schema" if self._source is self._schema else "definition"
 
     @property
     def _room(self) -> int:
@@ -615,7 +691,7 @@ class SchemaForm(Vertical):
             keys.append(("ctrl+j", "fields", "fields") if self.raw_shown else ("ctrl+j", "raw JSON", "raw"))
         if self.check_action("skeleton", ()):
             keys.insert(0, ("ctrl+s", "skeleton", "skeleton"))
-        keys.insert(0, ("f6", "schema", "schema"))
+        keys.insert(0, ("f6", self._source_label, "schema"))
         if in_row:
             keys = [("ctrl+d", "delete", "remove_row"), ("alt+↑↓", "move", "move_row(1)"), *keys]
         if self.check_action("add_row", ()):
@@ -641,16 +717,13 @@ class SchemaForm(Vertical):
 
     async def _validate(self) -> None:
         """Find the problems that only the whole schema knows of, for what is typed so far."""
-        schema, arguments = self._schema, self._typed_so_far()
+        schema, arguments = self._schema, self.values_so_far()
         if arguments is None:
             return
         result = await validate(schema, arguments)
-        if self._schema is schema and self._typed_so_far() == arguments:
+        if self._schema is schema and self.values_so_far() == arguments:
             self._schema_problems = [(each.path, each.message) for each in result.problems]
             self._show_errors()
-
-    def _typed_so_far(self) -> dict[str, Any] | None:
-        return read_object(self._raw.text)[0] if self.raw_shown else self._collect()[0]
 
     def _show_errors(self) -> dict[Path, str]:
         """Show the errors of fields that were edited, or of all after a submit; return those of the form's checks."""

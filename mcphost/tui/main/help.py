@@ -31,7 +31,7 @@ TITLES = {
     "PartList": "Blocks",
     "SearchArea": "Search",
     "RowList": "In a list",
-    "CompletedInput": "Suggestions",
+    "SuggestingBox": "Field",
     "ArgumentForm": "Form",
     "FrameText": "Text",
     "FormElicitationScreen": "Form question",

@@ -30,12 +30,12 @@ class OffersController:
     async def choose_prompt(self, offered: CatalogPrompt) -> None:
         """Ask for a prompt's arguments; without any, get it."""
         self._main.query_one(TabbedContent).active = "prompts"
-        (await self._main.prompts_pane()).choose(offered)
+        await (await self._main.prompts_pane()).choose(offered)
 
     async def choose_template(self, offered: CatalogTemplate) -> None:
         """Open a template's form."""
         self._main.query_one(TabbedContent).active = "resources"
-        (await self._main.resources_pane()).choose(offered)
+        await (await self._main.resources_pane()).choose(offered)
 
     async def _open(self, server: str, uri: str, size: int | None, back: Callable[[], None] | None) -> None:
         pane = await self._main.resources_pane()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
-from typing import ClassVar, Final, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Literal, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -21,9 +21,13 @@ from mcphost.errors import McphostError
 from mcphost.host.catalog import CatalogPrompt, CatalogResource, CatalogTemplate
 from mcphost.host.host import Host
 from mcphost.protocol.models.prompts import CompletionRef
-from mcphost.tui.forms.argument_form import ArgumentForm, TextField
+from mcphost.tui.kit.form_frame import FormFrame
 from mcphost.tui.offers.list import FilteredOffers
 from mcphost.tui.results.reading import PaneReading, ReadingView
+
+if TYPE_CHECKING:
+    from mcphost.tui.forms.schema_form import FormState, SchemaForm
+    from mcphost.tui.offers.arguments import ArgumentForm, TextArgument
 
 Step = Literal["list", "form", "reading"]
 
@@ -34,18 +38,15 @@ Answer = TypeVar("Answer")
 Offered = TypeVar("Offered", bound=CatalogResource | CatalogTemplate | CatalogPrompt)
 
 
-class OfferForm(Vertical):
+class OfferForm(FormFrame):
     """The description of an offer, the form of its arguments, and a preview of what they make."""
 
     DEFAULT_CSS = """
     OfferForm {
-        border: round $border-blurred; border-title-color: $foreground-muted;
-        height: auto; max-height: 60%; display: none;
+        display: none;
         &.-loaded { display: block; }
-        &:focus-within { border: round $border; }
         & > .about { height: auto; max-height: 6; padding: 0 1; }
-        & > ArgumentForm { height: auto; max-height: 1fr; }
-        & > .made { height: auto; max-height: 4; padding: 0 1; margin: 1 0 0 0; }
+        & > .made { height: auto; max-height: 4; padding: 0 1; }
     }
     """
 
@@ -57,20 +58,25 @@ class OfferForm(Vertical):
         self._preview = Static("", classes="made", markup=False)
 
     def compose(self) -> ComposeResult:
-        self.border_subtitle = f"ctrl+r {self._submit_label} · esc back"
         yield self._about
         yield self._preview
 
-    async def load(self, title: str, about: Content, fields: Sequence[TextField], values: Mapping[str, str]) -> None:
+    async def load(
+        self, title: str, about: Content, definition: Any, arguments: Iterable[TextArgument]
+    ) -> ArgumentForm:
+        """Show the empty form, made on first use: importing it takes longer than all the rest."""
+        from mcphost.tui.offers.arguments import ArgumentForm, schema_of
+
         self.border_title = Content(title)
         self._about.update(about)
         self._about.display = bool(about.plain)
         self.show_preview(Content(""))
-        if self.form is not None:
-            await self.form.remove()
-        self.form = ArgumentForm(fields, values)
-        await self.mount(self.form, after=self._about)
+        if self.form is None:
+            self.form = ArgumentForm(self._submit_label)
+            await self.mount(self.form, after=self._about)
+        await self.form.load(schema_of(arguments), source=definition)
         self.add_class("-loaded")
+        return self.form
 
     def unload(self) -> None:
         """Hide the form."""
@@ -100,6 +106,7 @@ class OfferPane(Container, Generic[Offered]):
         &.-single.-list > FilteredOffers { display: block; }
         &.-single.-list > .bench { display: none; }
         &.-single.-form ReadingView { display: none; }
+        &.-form OfferForm { max-height: 66%; }
         &.-single.-form OfferForm { height: 1fr; max-height: 100%; }
         &.-single.-reading OfferForm { display: none; }
     }
@@ -113,7 +120,7 @@ class OfferPane(Container, Generic[Offered]):
         self.list, self.view, self.form = offers, view, OfferForm(submit_label)
         self.offered: Offered | None = None
         """The offer whose form is open."""
-        self._typed: dict[object, Mapping[str, str]] = {}
+        self._typed: dict[object, FormState] = {}
         self._step: Step = "list"
         self._ways_back: list[Callable[[], None]] = []
 
@@ -126,8 +133,8 @@ class OfferPane(Container, Generic[Offered]):
     # For subclasses.
 
     @abstractmethod
-    def choose(self, offered: Offered) -> None:
-        """The user chose this offer."""
+    async def choose(self, offered: Offered) -> None:
+        """The user chose this offer; ends when its form takes keys."""
 
     @abstractmethod
     def submit(self, offered: Offered, values: Mapping[str, str]) -> None:
@@ -157,15 +164,18 @@ class OfferPane(Container, Generic[Offered]):
         self.go("list")
         self.list.rows.focus()
 
-    async def open_form(self, offered: Offered, title: str, about: Content, fields: Sequence[TextField]) -> None:
-        """Open the form with what was typed before."""
+    async def open_form(
+        self, offered: Offered, title: str, about: Content, definition: Any, arguments: Iterable[TextArgument]
+    ) -> None:
+        """Open the form with what was typed before; ``definition`` is what the server wrote."""
         self._keep_typed()
-        await self.form.load(title, about, fields, self._typed.get(offered.key, {}))
+        form = await self.form.load(title, about, definition, arguments)
+        if offered.key in self._typed:
+            await form.restore(self._typed[offered.key])
         self.offered = offered
         self._update_preview()
         self.go("form")
-        if self.form.form is not None:
-            self.form.form.focus_first()
+        form.focus_first()
 
     def close_form(self) -> None:
         """Close the form; this offer needs none."""
@@ -239,7 +249,7 @@ class OfferPane(Container, Generic[Offered]):
             self._ways_back.pop()()
         elif self._step == "reading" and self.offered is not None and self.form.form is not None:
             self.go("form")
-            self.form.form.focus_first()
+            self.form.form.focus_again()
         else:
             self.focus_list()
 
@@ -250,36 +260,32 @@ class OfferPane(Container, Generic[Offered]):
             self.add_class(f"-{step}")
 
     @on(FilteredOffers.Chosen)
-    def _chosen(self, event: FilteredOffers.Chosen) -> None:
+    async def _chosen(self, event: FilteredOffers.Chosen) -> None:
         event.stop()
         if self.list.item is not None:
             self._ways_back.clear()
-            self.choose(self.list.item)
+            await self.choose(self.list.item)
 
-    @on(ArgumentForm.Changed)
-    def _changed(self, event: ArgumentForm.Changed) -> None:
+    def on_schema_form_changed(self, event: SchemaForm.Changed) -> None:
         event.stop()
         self._update_preview()
 
-    @on(ArgumentForm.Submitted)
-    def _submitted(self, event: ArgumentForm.Submitted) -> None:
+    def on_schema_form_submitted(self, event: SchemaForm.Submitted) -> None:
         event.stop()
         if self.offered is not None:
-            self.submit(self.offered, event.values)
+            self.submit(self.offered, event.arguments)
 
-    @on(ArgumentForm.SuggestionsRequested)
-    def _suggestions_requested(self, event: ArgumentForm.SuggestionsRequested) -> None:
+    def on_schema_form_suggestions_requested(self, event: SchemaForm.SuggestionsRequested) -> None:
         event.stop()
-        form = self.form.form
-        if self.offered is not None and form is not None and self.host.completion.offered(self.offered.server):
-            _: Worker[None] = self.run_worker(partial(self._suggest, self.offered, form, event), group="suggest")
+        if self.offered is not None and self.host.completion.offered(self.offered.server):
+            _: Worker[None] = self.run_worker(partial(self._suggest, self.offered, event), group="suggest")
 
-    async def _suggest(self, offered: Offered, form: ArgumentForm, event: ArgumentForm.SuggestionsRequested) -> None:
+    async def _suggest(self, offered: Offered, event: SchemaForm.SuggestionsRequested) -> None:
         found = await self.host.completion.suggest(
-            offered.server, self.completion_ref(offered), event.name, event.value, event.context
+            offered.server, self.completion_ref(offered), event.name, event.value, event.others
         )
-        if found is not None:
-            form.suggest(event.name, event.value, found)
+        if found is not None and self.offered == offered:
+            event.form.suggest(event.name, event.value, found)
 
     def _focus_reading(self) -> None:
         if self._step == "reading":
@@ -287,12 +293,12 @@ class OfferPane(Container, Generic[Offered]):
 
     def _update_preview(self) -> None:
         if self.offered is not None and self.form.form is not None:
-            self.form.show_preview(self.preview(self.offered, self.form.form.values))
+            self.form.show_preview(self.preview(self.offered, self.form.form.values_so_far() or {}))
 
     def _keep_typed(self) -> None:
         if self.offered is None or self.form.form is None:
             return
         self._typed.pop(self.offered.key, None)
-        self._typed[self.offered.key] = self.form.form.values
+        self._typed[self.offered.key] = self.form.form.state()
         while len(self._typed) > KEPT_FORMS:
             del self._typed[next(iter(self._typed))]

@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from textual.content import Content
-from textual.worker import Worker
 
 from mcphost.errors import ServerError
 from mcphost.host.catalog import CatalogPrompt
 from mcphost.host.host import Host
 from mcphost.protocol.display import hidden_count, show, show_line
 from mcphost.protocol.models.prompts import CompletionRef, Prompt, PromptRef
-from mcphost.tui.forms.argument_form import TextField
 from mcphost.tui.kit.ranking import SearchText
 from mcphost.tui.kit.rows import Cell, columns
 from mcphost.tui.offers.list import FilteredOffers
@@ -64,10 +62,10 @@ class PromptsPane(OfferPane[CatalogPrompt]):
     def show_prompts(self, prompts: Sequence[CatalogPrompt], server: str | None) -> None:
         self.prompts.show_offers(prompts, server)
 
-    def choose(self, offered: CatalogPrompt) -> None:
+    async def choose(self, offered: CatalogPrompt) -> None:
         """Ask for the arguments; without any, get the prompt."""
         if offered.prompt.arguments:
-            _: Worker[None] = self.run_worker(partial(self._open_form, offered), exclusive=True, group="form")
+            await self._open_form(offered)
         else:
             self.close_form()
             self.submit(offered, {})
@@ -91,7 +89,7 @@ class PromptsPane(OfferPane[CatalogPrompt]):
         if form is None:
             return
         words = f"{show_line(error.message, 200)} ({error.code} · {code_label(error.code)})"
-        form.complain(f"{server} refused: {words}")
+        form.set_errors([("", f"{server} refused: {words}")])
         if self.step == "reading":
             self.go("form")
             form.focus_again()
@@ -100,11 +98,15 @@ class PromptsPane(OfferPane[CatalogPrompt]):
         return PromptRef(offered.prompt.name)
 
     async def _open_form(self, offered: CatalogPrompt) -> None:
+        from mcphost.tui.offers.arguments import TextArgument
+
         prompt = offered.prompt
-        fields = [
-            TextField(each.name, each.label, each.description or "", each.required) for each in prompt.arguments or ()
+        arguments = [
+            TextArgument(each.name, each.title or "", each.description or "", each.required)
+            for each in prompt.arguments or ()
         ]
-        await self.open_form(offered, f"{offered.server} › {show_line(prompt.name, 60)}", _about(prompt), fields)
+        title = f"{offered.server} › {show_line(prompt.name, 60)}"
+        await self.open_form(offered, title, _about(prompt), prompt.definition(), arguments)
 
 
 def _about(prompt: Prompt) -> Content:

@@ -11,7 +11,6 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.worker import Worker
 
 from mcphost.errors import Declined, McphostError
 from mcphost.host.catalog import CatalogResource, CatalogTemplate
@@ -20,7 +19,6 @@ from mcphost.host.host import Host
 from mcphost.protocol.display import show, show_line, size_text
 from mcphost.protocol.models.prompts import CompletionRef, TemplateRef
 from mcphost.protocol.models.resources import ReadResourceResult, Resource, ResourceTemplate
-from mcphost.tui.forms.argument_form import TextField
 from mcphost.tui.kit.export import copy_text
 from mcphost.tui.kit.ranking import SearchText
 from mcphost.tui.kit.rows import Cell, columns
@@ -204,10 +202,10 @@ class ResourcesPane(OfferPane[AnyResource]):
         self.close_form()
         self._read(server, uri, size)
 
-    def choose(self, offered: AnyResource) -> None:
+    async def choose(self, offered: AnyResource) -> None:
         """Read a resource, or ask for the variables of a template."""
         if isinstance(offered, CatalogTemplate):
-            _: Worker[None] = self.run_worker(partial(self._open_form, offered), exclusive=True, group="form")
+            await self._open_form(offered)
         else:
             self.open_resource(*offered.key)
 
@@ -326,10 +324,16 @@ class ResourcesPane(OfferPane[AnyResource]):
             self.view.show_notes(*self.notes())
 
     async def _open_form(self, offered: CatalogTemplate) -> None:
+        from mcphost.tui.offers.arguments import TextArgument
+
         template = offered.template
         about = Content.assemble((show(template.description or "", limit=2_000), "$foreground-muted"))
         title = f"{offered.server} › {show_line(template.label, 60)}"
-        await self.open_form(offered, title, about, _fields(offered))
+        arguments = [
+            TextArgument(each.name, description=_hint(each.many), required=not each.optional)
+            for each in offered.pattern.variables
+        ]
+        await self.open_form(offered, title, about, template.definition(), arguments)
 
 
 def _described(offered: AnyResource) -> Resource | ResourceTemplate:
@@ -348,11 +352,6 @@ def _unlisted(server: str, uri: str) -> CatalogResource:
 def _size(described: Resource | ResourceTemplate) -> str:
     size = described.size if isinstance(described, Resource) else None
     return "" if size is None else size_text(size)
-
-
-def _fields(offered: CatalogTemplate) -> list[TextField]:
-    variables = offered.pattern.variables
-    return [TextField(each.name, each.name, _hint(each.many), not each.optional) for each in variables]
 
 
 def _hint(many: bool) -> str:

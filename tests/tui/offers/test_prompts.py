@@ -59,7 +59,7 @@ async def test_a_required_argument_is_asked_for_and_an_optional_one_left_out(tmp
         await stage.press("enter")
         await stage.shows("language *")
         await stage.press("ctrl+r")
-        await stage.shows("▲ required: language")
+        await stage.shows("▲ is required")
         await stage.write("c")
         await stage.press("ctrl+r")
         await stage.shows("Messages · offers › review", "[('language', 'c')]")

@@ -17,10 +17,11 @@ from mcphost.config import Config
 from mcphost.errors import RequestTimeout
 from mcphost.protocol.models.prompts import Completion
 from mcphost.protocol.models.resources import ReadResourceResult
-from mcphost.tui.forms.argument_form import ArgumentForm, TextField
+from mcphost.tui.forms.schema_form import SchemaForm
+from mcphost.tui.forms.suggestions import SuggestingBox
 from mcphost.tui.kit.export import SaveScreen
-from mcphost.tui.kit.inputs import CompletedInput
 from mcphost.tui.kit.reader import ReaderScreen
+from mcphost.tui.offers.arguments import ArgumentForm, TextArgument, schema_of
 from mcphost.tui.offers.resources import ResourcesPane
 from mcphost.tui.results.reading import PaneReading, ReadingView
 from tests.tui.stage import NARROW, WIDE, Stage, on_stage, server, servers
@@ -158,7 +159,7 @@ async def test_a_variable_that_must_not_be_empty_is_asked_for_first(tmp_path: Pa
         await stage.press("enter")
         await stage.shows("folder *")
         await stage.press("ctrl+r")
-        await stage.shows("▲ required: folder, name")
+        await stage.shows("▸ folder *", "▲ is required", "▲ 2 invalid fields")
         assert not seen(record, "resources/read")
 
 
@@ -234,8 +235,8 @@ class Alone(App[None]):
     def compose(self) -> ComposeResult:
         yield self.make()
 
-    def on_argument_form_suggestions_requested(self, event: ArgumentForm.SuggestionsRequested) -> None:
-        self.requested.append((event.value, event.context))
+    def on_schema_form_suggestions_requested(self, event: SchemaForm.SuggestionsRequested) -> None:
+        self.requested.append((event.value, event.others))
 
 
 def text_of(app: App[None]) -> str:
@@ -291,13 +292,15 @@ async def test_several_contents_come_in_order_none_is_said_and_a_failure_has_its
 
 @pytest.mark.requirement("COMP-07", "COMP-08")
 async def test_suggestions_for_an_older_text_and_values_nobody_could_type_are_not_shown() -> None:
-    app = Alone(lambda: ArgumentForm([TextField("one", "One"), TextField("two", "two", required=True)], {"one": "1"}))
+    app = Alone(lambda: ArgumentForm("read"))
     async with app.run_test(size=(60, 20)) as pilot:
         form = app.query_one(ArgumentForm)
+        await form.load(schema_of([TextArgument("one", "One"), TextArgument("two", required=True)]), {"one": "1"})
         form.focus_first()
-        await shows(pilot, "two *")
-        two = form.query(CompletedInput).last()
-        assert two.input.has_focus
+        await pilot.press("down")
+        await shows(pilot, "▸ two *")
+        two = form.query(SuggestingBox).last()
+        assert two.has_focus
         await pilot.press("a", "b")
         two.suggest("a", Completion(("stale",)))
         two.suggest("ab", Completion(("ab\x1b[31m", "ab\ncd", *(f"ab{number:03}" for number in range(120))), 5_000))
@@ -307,13 +310,25 @@ async def test_suggestions_for_an_older_text_and_values_nobody_could_type_are_no
         await pilot.press(*["down"] * 99)
         await shows(pilot, "▸ ab098")
         await pilot.press("enter")
-        assert two.value == "ab098"
-        assert not two.suggestions.is_open
+        assert two.entry == "ab098"
+        assert not two.suggestions.values
         await pilot.press("backspace")
         two.suggest("ab09", Completion(("ab09", "ab090")))
         assert not two.check_action("close", ())  # none is chosen: esc leaves the form
         await pilot.press("down", "escape")
-        assert two.value == "ab09"
-        assert not two.suggestions.is_open
+        assert two.entry == "ab09"
+        assert not two.suggestions.values
         two.suggest("ab09", Completion(()))
         await shows(pilot, "▸ two *", "nothing is suggested that fits")
+        two.suggest("ab09", Completion(("ab091", "ab092")))
+        await shows(pilot, "ab092")
+        line = next(row for row, text in enumerate(text_of(app).split("\n")) if "ab092" in text)
+        await pilot.click(offset=(20, line))
+        assert two.entry == "ab092"
+
+
+async def test_keys_typed_while_a_template_opens_its_form_reach_the_form() -> None:
+    async with on_stage(size=NARROW) as stage:
+        await go(stage, "ship")
+        await stage.pilot.press("enter", *"tug")  # no wait in between
+        await stage.until(lambda _: pane(stage).form.form is not None and "▏tug" in stage.text)

@@ -1,0 +1,49 @@
+"""The frame around a form that stands above what it makes: as tall as its parts, as far as the pane lets it."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from textual import on
+from textual.containers import Vertical
+from textual.geometry import Size
+from textual.message import Message
+
+
+@runtime_checkable
+class TellsRows(Protocol):
+    """A part of the frame that takes what room it gets, and tells how much it needs."""
+
+    def rows_for(self, width: int) -> int:
+        """The rows that show all of it at this width."""
+
+
+class NeedsRows(Message):
+    """A part of the frame needs another number of rows."""
+
+
+class FormFrame(Vertical):
+    DEFAULT_CSS = """
+    FormFrame {
+        border: round $border-blurred; border-title-color: $foreground-muted;
+        height: auto; min-height: 9; max-height: 50%;
+        &:focus-within { border: round $border; }
+    }
+    """
+
+    # Textual gives a container whose parts share its height all the room there is, whatever it needs.
+    _has_relative_children_height = False
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return sum(
+            part.rows_for(width)
+            if isinstance(part, TellsRows)
+            else part.get_content_height(container, viewport, width - part.gutter.width) + part.gutter.height
+            for part in self.children
+            if part.display
+        )
+
+    @on(NeedsRows)
+    def fit(self, event: NeedsRows) -> None:
+        event.stop()
+        self.refresh(layout=True)
