@@ -22,6 +22,7 @@ from mcphost.tui.chat.side import REVIEW_WORDS
 from mcphost.tui.kit.framed import ListScreen
 from mcphost.tui.kit.json_text import json_text
 from mcphost.tui.kit.modal import KEYS
+from mcphost.tui.kit.ranking import Search, SearchText
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
 
@@ -66,12 +67,18 @@ class ChatToolsScreen(ListScreen[ToolRow, None]):
 
     def __init__(self, chat: Chat, catalog: Catalog, servers: Sequence[str]) -> None:
         title = "What the model may use, and about the tokens it takes"
-        keys = "space on or off · d definition · i instructions · esc back"
-        super().__init__(title, keys, RowList[ToolRow](_row, empty="No server is configured."))
+        keys = "space on/off · / filter · d definition · i instructions · esc back"
+        super().__init__(title, keys, "No server is configured.")
         self._chat, self._catalog, self._servers = chat, catalog, servers
 
+    def row(self, item: ToolRow, width: int) -> Content:
+        return _row(item, width, self.list.search)
+
+    def search_text(self, item: ToolRow) -> SearchText:
+        return SearchText(item.tool or item.server, item.server, more=item.words)
+
     def refresh_rows(self) -> None:
-        self.rows.set_items(self._read(), keep=lambda row: (row.server, row.tool))
+        self.list.show_items(self._read(), keep=lambda row: (row.server, row.tool))
         self.show_details()
 
     @on(RowList.Selected)
@@ -168,15 +175,18 @@ def _details(row: ToolRow | None, selection: ToolSelection, chat: Chat) -> Itera
     )
 
 
-def _row(row: ToolRow, width: int) -> Content:
+def _row(row: ToolRow, width: int, search: Search) -> Content:
     mark, style = ("●", "$text-success") if row.on else ("◌", "$foreground-muted")
     if row.problem:
         mark, style = "✖", "$text-error"
     cost = "" if row.cost is None else f"{row.cost:,}"
     if row.tool is None:
-        name = Cell(f"{mark} {row.server}", f"bold {style}", 12, width // 3)
+        name = Cell(search.mark(f"{mark} {row.server}"), f"bold {style}", 12, width // 3)
         words = Cell(row.words, "$foreground-muted")
     else:
-        name = Cell(f"  {mark} {show_line(row.tool, 80)}", style, 12, width // 2)
-        words = Cell(f"left out: {show_line(row.problem, 120)}" if row.problem else row.words, "$foreground-muted")
+        about = f"left out: {show_line(row.problem, 120)}" if row.problem else row.words
+        if search.words:  # the row of its server may be filtered out
+            about = f"{row.server} · {about}"
+        name = Cell(search.mark(f"  {mark} {show_line(row.tool, 80)}"), style, 12, width // 2)
+        words = Cell(search.mark(about), "$foreground-muted")
     return columns(width, [name, words, Cell(cost, "", 6, 8, "right")])

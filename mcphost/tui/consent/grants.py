@@ -13,6 +13,7 @@ from mcphost.host.consent.approvals import Approval
 from mcphost.protocol.display import show_line
 from mcphost.tui.kit.framed import ListScreen
 from mcphost.tui.kit.modal import KEYS
+from mcphost.tui.kit.ranking import Search, SearchText
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
 EMPTY = "Nothing is allowed without asking.\nWhat you allow “until mcphost exits” or “always” is listed here."
@@ -41,9 +42,14 @@ class GrantsScreen(ListScreen[Approval, None]):
     def __init__(
         self, grants: Callable[[], Sequence[Approval]], revoke: Callable[[str, str, Mapping[str, str]], None]
     ) -> None:
-        rows = RowList[Approval](_row, empty=EMPTY)
-        super().__init__("Allowed without asking", "x revoke · esc back", rows)
+        super().__init__("Allowed without asking", "x revoke · / filter · esc back", EMPTY)
         self._grants, self._revoke = grants, revoke
+
+    def row(self, item: Approval, width: int) -> Content:
+        return _row(item, width, self.list.search)
+
+    def search_text(self, item: Approval) -> SearchText:
+        return SearchText(item.tool, item.server, more=item.words)
 
     def action_revoke(self) -> None:
         grant = self.rows.item
@@ -67,7 +73,7 @@ class GrantsScreen(ListScreen[Approval, None]):
         def key(grant: Approval) -> object:
             return grant.server, grant.tool, *grant.when.items()
 
-        self.rows.set_items(list(self._grants()), keep=key)
+        self.list.show_items(self._grants(), keep=key)
         self.show_details()
 
 
@@ -75,13 +81,13 @@ def _words(grant: Approval) -> str:
     return f"{grant.server} › {show_line(grant.tool, 200)}: {grant.words}, {grant.lifetime.words}"
 
 
-def _row(grant: Approval, width: int) -> Content:
+def _row(grant: Approval, width: int, search: Search) -> Content:
     return columns(
         width,
         [
-            Cell(grant.server, "bold", 6, 16),
-            Cell(show_line(grant.tool, 60), "", 10, 24),
-            Cell(grant.words.removeprefix("where "), "" if grant.when else "$foreground-muted", 20),
+            Cell(search.mark(grant.server), "bold", 6, 16),
+            Cell(search.mark(show_line(grant.tool, 60)), "", 10, 24),
+            Cell(search.mark(grant.words.removeprefix("where ")), "" if grant.when else "$foreground-muted", 20),
             Cell(grant.lifetime.words, "", 19, 19),
             Cell(f"{grant.since:%-d %b %Y %H:%M}", "$foreground-muted", 0, 18, "right"),
         ],

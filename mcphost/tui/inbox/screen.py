@@ -20,6 +20,7 @@ from mcphost.tui.inbox.question_kinds import kind_of, words_of
 from mcphost.tui.kit.framed import ListScreen
 from mcphost.tui.kit.messages import MuteToggled, QuestionsDeclined
 from mcphost.tui.kit.modal import KEYS
+from mcphost.tui.kit.ranking import Search, SearchText
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
 
@@ -124,20 +125,26 @@ class InboxScreen(ListScreen[InboxRow, InboxRow | None]):
     DEFAULT_CSS = """
     InboxScreen {
         & > .frame { width: 96%; max-width: 140; height: 70%; }
-        Static { max-height: 4; }
+        .details { max-height: 4; }
     }
     """
 
     def __init__(self, read: Callable[[], Iterable[InboxRow]]) -> None:
-        super().__init__("Inbox · waiting for you", "", RowList[InboxRow](_row, empty=EMPTY))
+        super().__init__("Inbox · waiting for you", "", EMPTY)
         self._read = read
+
+    def row(self, item: InboxRow, width: int) -> Content:
+        return _row(item, width, self.list.search)
+
+    def search_text(self, item: InboxRow) -> SearchText:
+        return SearchText(item.server, item.words, more=item.cause)
 
     def on_mount(self) -> None:
         self.set_interval(1.0, self.refresh_rows)
 
     def refresh_rows(self) -> None:
         """Update the rows and their times."""
-        self.rows.set_items(self._read(), keep=lambda row: row.key)
+        self.list.show_items(self._read(), keep=lambda row: row.key)
         self.show_details()
 
     @on(RowList.Selected)
@@ -165,7 +172,7 @@ class InboxScreen(ListScreen[InboxRow, InboxRow | None]):
     def action_decline_all(self) -> None:
         chosen = self.rows.item
         if chosen is not None:
-            same = (row for row in self.rows.items if (row.kind, row.server) == (chosen.kind, chosen.server))
+            same = (row for row in self.list.all if (row.kind, row.server) == (chosen.kind, chosen.server))
             self.post_message(QuestionsDeclined(tuple(row.number for row in same)))
 
     def action_mute(self) -> None:
@@ -196,16 +203,16 @@ def _keys(row: InboxRow | None) -> str:
     return f"enter open · n decline · x cancel · N decline all{mute} · esc back"
 
 
-def _row(row: InboxRow, width: int) -> Content:
+def _row(row: InboxRow, width: int, search: Search) -> Content:
     wide = width >= NARROW
-    why = Cell(row.cause, "$foreground-muted", 0, 44 if wide else 0)
+    why = Cell(search.mark(row.cause), "$foreground-muted", 0, 44 if wide else 0)
     limit = Cell(row.limit, "$foreground-muted", 0, 14 if wide else 0)
     return columns(
         width,
         [
             Cell(row.mark, "$text-warning", 1, 1),
-            Cell(show_line(row.server, 40), "bold", 6, 16 if wide else 10),
-            Cell(row.words, "", 12),
+            Cell(search.mark(show_line(row.server, 40)), "bold", 6, 16 if wide else 10),
+            Cell(search.mark(row.words), "", 12),
             why,
             limit,
             Cell(row.limit if row.limited and not wide else row.age, "$foreground-muted", 8, 14, "right"),

@@ -16,7 +16,9 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from mcphost.tui.error_boundary import ErrorBoundary
+from mcphost.tui.kit.filtered_rows import FilteredRows
 from mcphost.tui.kit.modal import KEYS
+from mcphost.tui.kit.ranking import SearchText
 from mcphost.tui.kit.rows import RowList
 
 Item = TypeVar("Item")
@@ -91,18 +93,28 @@ class ListScreen(FramedScreen[Result], Generic[Item, Result]):
 
     DEFAULT_CSS = """
     ListScreen {
-        Static { height: auto; max-height: 5; padding: 0 1; border-top: solid $border-blurred; }
+        .details { height: auto; max-height: 5; padding: 0 1; border-top: solid $border-blurred; }
     }
     """
 
-    def __init__(self, title: str, keys: str, rows: RowList[Item]) -> None:
+    def __init__(self, title: str, keys: str, empty: str) -> None:
         super().__init__()
-        self._title, self._keys, self.rows = title, keys, rows
-        self.details = Static(markup=False)
+        self._title, self._keys = title, keys
+        self.list = FilteredRows[Item](self.row, self.search_text, empty=empty)
+        self.rows = self.list.rows
+        self.details = Static(markup=False, classes="details")
+
+    @abstractmethod
+    def row(self, item: Item, width: int) -> Content:
+        """Draw an item, with the matches of the filter marked."""
+
+    @abstractmethod
+    def search_text(self, item: Item) -> SearchText:
+        """The text that the filter searches."""
 
     def compose(self) -> ComposeResult:
         with self.framed(self._title, self._keys):
-            yield self.rows
+            yield self.list
             yield self.details
 
     def on_mount(self) -> None:

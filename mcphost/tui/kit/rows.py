@@ -219,7 +219,7 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
     def action_open(self) -> None:
         self._moved = True
         if self._cursor is not None:
-            self.post_message(self.Selected(self, self._items[self._cursor]))
+            self.post_message(self.Selected(self, self._items[self._cursor]).set_sender(self))
 
     def on_click(self, event: events.Click) -> None:
         """Select on one click, open on two."""

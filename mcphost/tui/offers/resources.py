@@ -152,7 +152,7 @@ class ResourceList(FilteredOffers[AnyResource]):
 
     def action_sort(self) -> None:
         self.order = self.order.next
-        self.sort_again()
+        self.list_matches()
 
     def defined(self, offered: AnyResource) -> Resource | ResourceTemplate:
         return _described(offered)

@@ -9,14 +9,15 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 
 from mcphost.host.connections.connection import Connection, ServerState
 from mcphost.host.tool_calls.tasks import keeps_tasks
+from mcphost.tui.kit.filtered_rows import FilteredRows
 from mcphost.tui.kit.marks import SERVER_MARKS
 from mcphost.tui.kit.messages import LogLevelRequested, SignInRequested
+from mcphost.tui.kit.ranking import Search, SearchText
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
 FOLDED = 8
@@ -34,7 +35,7 @@ class ServerRow:
     signing_in: bool = False
 
 
-class ServersPane(Vertical):
+class ServersPane(FilteredRows[ServerRow]):
     HELP = (
         "The configured servers. ● ready  ◐ starting  ↻ retrying  ▲ needs sign-in  ✖ failed  ◌ off.\n"
         "Opening one shows its card."
@@ -68,12 +69,16 @@ class ServersPane(Vertical):
         server: str | None
 
     def __init__(self) -> None:
-        super().__init__()
-        self.rows = RowList[ServerRow](_row, empty="No servers configured.")
+        super().__init__(
+            lambda row, width: _row(row, width, self.search),
+            _search_text,
+            empty="No servers configured.",
+            examples="name",
+        )
 
     def compose(self) -> ComposeResult:
         self.border_title = "Servers"
-        yield self.rows
+        yield from super().compose()
 
     def show_servers(self, servers: Sequence[Connection], now: float, signing_in: Collection[str] = ()) -> None:
         """``now`` is a monotonic time; ``signing_in`` names the servers with a sign-in in progress."""
@@ -82,7 +87,7 @@ class ServersPane(Vertical):
             left = max(0.0, each.retry_at - now) if each.retry_at else 0.0
             rows.append(ServerRow(each, len(each.tools), left, each.name in signing_in))
         could = self.check_action("sign_in", ())
-        self.rows.set_items(rows, keep=_name)
+        self.show_items(rows, keep=_name)
         if self.check_action("sign_in", ()) != could:
             self.refresh_bindings()
 
@@ -94,17 +99,17 @@ class ServersPane(Vertical):
 
     @property
     def keeping_tasks(self) -> bool:
-        return any(row.connection is not None and keeps_tasks(row.connection) for row in self.rows.items)
+        return any(row.connection is not None and keeps_tasks(row.connection) for row in self.all)
 
     def choose(self, server: str) -> None:
-        """Select this server."""
+        """Select this server, if the filter does not hide it."""
         names = [_name(row) for row in self.rows.items]
         if server in names:
             self.rows.highlighted = names.index(server)
 
     def choose_one(self) -> None:
         """Where none is selected, select the one that failed, or the only one."""
-        servers = [row.connection for row in self.rows.items if row.connection is not None]
+        servers = [row.connection for row in self.all if row.connection is not None]
         failed = [each for each in servers if each.state is ServerState.FAILED]
         if self.chosen is None and (failed or len(servers) == 1):
             self.choose((failed or servers)[0].name)
@@ -124,7 +129,9 @@ class ServersPane(Vertical):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only a server that needs a sign-in uses this key."""
         row = self.rows.item
-        return action != "sign_in" or (row is not None and _wants_sign_in(row))
+        if action == "sign_in":
+            return row is not None and _wants_sign_in(row)
+        return super().check_action(action, parameters)
 
     def action_sign_in(self) -> None:
         """Sign in, or show the sign-in that runs."""
@@ -163,7 +170,11 @@ def _name(row: ServerRow) -> str | None:
     return row.connection.name if row.connection else None
 
 
-def _row(row: ServerRow, width: int) -> Content:
+def _search_text(row: ServerRow) -> SearchText:
+    return SearchText(row.connection.name, row.connection.state.value) if row.connection else SearchText("all servers")
+
+
+def _row(row: ServerRow, width: int, search: Search) -> Content:
     if width < FOLDED:
         mark, style = SERVER_MARKS[row.connection.state] if row.connection else ("∑", "$foreground-muted")
         return Content.styled(mark, style)
@@ -176,7 +187,7 @@ def _row(row: ServerRow, width: int) -> Content:
     if row.signing_in or row.connection.state is ServerState.NEEDS_SIGN_IN:
         remark = next(each for each in (_SIGNING_IN if row.signing_in else _NEEDED) if len(each) < width - 8)
     last = Cell(remark, "$foreground-muted", len(remark), len(remark), "right")
-    return columns(width, [Cell(mark, style, 1, 1), Cell(row.connection.name, "", 6), last])
+    return columns(width, [Cell(mark, style, 1, 1), Cell(search.mark(row.connection.name), "", 6), last])
 
 
 _NEEDED, _SIGNING_IN = ("S sign in", "sign in", ""), ("signing in", "signing", "")

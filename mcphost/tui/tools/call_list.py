@@ -12,21 +12,22 @@ from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.protocol.display import duration_text, show_line
+from mcphost.tui.kit.filtered_rows import FilteredRows
 from mcphost.tui.kit.marks import CALL_MARKS
 from mcphost.tui.kit.messages import CallChosen, CancelRequested
+from mcphost.tui.kit.ranking import Search, SearchText
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
 HOW_TO: Final = "Choose a tool (t), fill in its form and run it.\nThe calls of this run are listed here."
 EMPTY: Final = f"No calls yet.\n{HOW_TO}"
 
 
-class CallList(Vertical):
+class CallList(FilteredRows[ToolCall]):
     HELP = "The calls of this run to the chosen server, or to all, newest first. Opening one shows its result."
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -49,13 +50,12 @@ class CallList(Vertical):
         number: int
 
     def __init__(self) -> None:
-        super().__init__()
-        self.rows = RowList[ToolCall](self._row, empty=EMPTY)
+        super().__init__(self._row, search_text, empty=EMPTY, examples="words of a tool, a server or an argument")
         self._widths = (0, 0)
 
     def compose(self) -> ComposeResult:
         self.border_title = "Calls"
-        yield self.rows
+        yield from super().compose()
 
     def show_calls(self, calls: Iterable[ToolCall], server: str | None) -> None:
         """Show the calls to this server (None: to all); ``calls`` are oldest first.
@@ -63,22 +63,17 @@ class CallList(Vertical):
         The cursor stays on the newest call, until the user moves it to another one.
         """
         shown = [call for call in calls if server in (None, call.request.server)]
-        at_newest = not self.rows.highlighted
+        at_newest = not self.rows.highlighted and not self.filtered
         servers = {call.request.server for call in shown}
         self._widths = _widest(servers, 14) if server is None else 0, _widest({call.request.tool for call in shown}, 32)
-        self.rows.empty = EMPTY if server is None else f"No calls to {server} yet.\n{HOW_TO}"
-        self.rows.set_items(reversed(shown), keep=lambda call: call.number)
+        self.say_when_empty(EMPTY if server is None else f"No calls to {server} yet.\n{HOW_TO}")
+        self.show_items(reversed(shown), keep=lambda call: call.number)
         if at_newest:
             self.rows.highlighted = 0
         self.border_title = Content(f"Calls · {server or 'all servers'}{f' · {len(shown):,}' if shown else ''}")
 
     def _row(self, call: ToolCall, width: int) -> Content:
-        return _row(call, width, self._widths)
-
-    @property
-    def item(self) -> ToolCall | None:
-        """The selected call."""
-        return self.rows.item
+        return _row(call, width, self._widths, self.search)
 
     @on(RowList.Selected)
     def _selected(self, event: RowList.Selected[ToolCall]) -> None:
@@ -98,18 +93,33 @@ def _widest(names: Iterable[str], most: int) -> int:
     return min(most, max((cell_len(show_line(name, most)) for name in names), default=0))
 
 
-def _row(call: ToolCall, width: int, names: tuple[int, int]) -> Content:
+def search_text(call: ToolCall) -> SearchText:
+    """The tool, the server, the number and the state; then the arguments."""
+    request = call.request
+    return SearchText(request.tool, request.server, str(call.number), _state(call), more=_arguments(call))
+
+
+def _arguments(call: ToolCall) -> str:
+    return show_line(json.dumps(dict(call.arguments), ensure_ascii=False), 200)
+
+
+def _row(call: ToolCall, width: int, names: tuple[int, int], search: Search) -> Content:
     """``names`` are the widths of the columns of servers and tools; 0: no such column."""
     (mark, style), (server, tool) = CALL_MARKS[call.shown_state], names
     cells = [
         Cell(mark, style, 1, 1),
         Cell(str(call.number), "$foreground-muted", 3, 4, "right"),
         Cell(f"{datetime.fromtimestamp(call.time):%H:%M:%S}", "$foreground-muted", 8, 8),
-        Cell(call.request.server if server else "", "$foreground-muted", min(server, 4), min(server, width // 6)),
-        Cell(show_line(call.request.tool, 60), "bold", 8, min(tool, width // 3) if width >= 70 else None),
+        Cell(
+            search.mark(call.request.server if server else ""),
+            "$foreground-muted",
+            min(server, 4),
+            min(server, width // 6),
+        ),
+        Cell(search.mark(show_line(call.request.tool, 60)), "bold", 8, min(tool, width // 3) if width >= 70 else None),
     ]
     if width >= 70:
-        cells.append(Cell(show_line(json.dumps(dict(call.arguments), ensure_ascii=False), 200), "$foreground-muted"))
+        cells.append(Cell(search.mark(_arguments(call)), "$foreground-muted"))
     return columns(
         width,
         [

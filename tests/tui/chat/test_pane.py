@@ -371,6 +371,13 @@ async def test_tools_are_switched_in_two_keys_and_the_screen_tells_what_the_mode
         await stage.press("space")
         await stage.shows("◌ a ")
         shown = {(row.server, row.tool) for row in screen.rows.items if row.tool and row.on and row.server != "a"}
+        await stage.press("slash")
+        await stage.write("echo")
+        await stage.shows("/ echo", "● echo", "b · Says back")
+        assert screen.rows.item is not None
+        assert screen.rows.item.tool == "echo"
+        await stage.press("escape")
+        assert len(screen.rows.items) == len(rows)
         await stage.press("escape")
         await stage.say("hi")
         await stage.rest()

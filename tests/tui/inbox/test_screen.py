@@ -58,6 +58,24 @@ async def test_n_declines_one_and_shift_n_all_of_a_server_while_the_list_follows
         await stage.gone()
 
 
+async def test_a_filter_lists_some_questions_and_declining_all_takes_those_that_it_hides() -> None:
+    async with on_stage(servers(one=server("echo.py"), two=server("echo.py"))) as stage:
+        await stage.ready()
+        await stage.press("f2")
+        await stage.at(InboxScreen)
+        asked = (("fail", "one"), ("environment", "one"), ("fail", "two"))
+        calls = [stage.call(tool, {}, name) for tool, name in asked]
+        await stage.until(lambda app: len(app.approver.open) == 3)
+        await stage.press("slash")
+        await stage.write("fail")
+        await stage.shows("/ fail", "2 of 3")
+        await stage.press("down", "N")
+        await stage.until(lambda app: [call.state.ended for call in calls] == [True, True, False])
+        await stage.press("escape")
+        await stage.shows("two")
+        await stage.at(InboxScreen)
+
+
 async def test_what_a_server_asks_for_no_call_waits_in_the_inbox_and_is_named_in_the_top_bar() -> None:
     async with question_stage(size=NARROW) as stage:
         asking = stage.app.run_worker(stage.app.approver.ask(RootsQuestion("a")))

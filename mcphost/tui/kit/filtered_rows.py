@@ -1,0 +1,145 @@
+"""A list with a filter; the best match is on top, and selected while the user types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar, Final, Generic, TypeVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+
+from mcphost.tui.kit.inputs import FilterLine
+from mcphost.tui.kit.ranking import Search, SearchText
+from mcphost.tui.kit.rows import RowList
+
+Item = TypeVar("Item")
+
+NO_MATCH: Final = "No match. esc clears the filter."
+
+
+class FilteredRows(Vertical, Generic[Item]):
+    """``row`` draws an item, with the matches of `search` marked; ``text`` is what the filter searches of it.
+
+    Opening an item posts the list's ``Selected``. With ``from_top`` the cursor stays on the first row until something
+    moves it.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "filter", "filter", id="list.filter", tooltip="Type words; enter opens the best match"),
+        Binding("escape", "clear", "clear", id="list.clear", show=False, tooltip="Clear the filter"),
+    ]
+
+    DEFAULT_CSS = """
+    FilteredRows { height: 1fr; }
+    """
+
+    def __init__(
+        self,
+        row: Callable[[Item, int], Content],
+        text: Callable[[Item], SearchText],
+        *,
+        empty: str,
+        examples: str = "",
+        from_top: bool = False,
+    ) -> None:
+        super().__init__()
+        self._text, self._empty, self._from_top = text, empty, from_top
+        self._keep: Callable[[Item], object] = lambda item: item
+        self.all: Sequence[Item] = ()
+        """The items before the filter."""
+        self._texts: list[SearchText] | None = None  # prepared by the first filter
+        self._typed_search = Search()
+        self.search = self._typed_search
+        """The current filter; where nothing has its words, the one that looks for their letters."""
+        self.filter_line = FilterLine(Search, examples)
+        self.rows = RowList[Item](row, empty=empty)
+
+    def compose(self) -> ComposeResult:
+        yield self.filter_line
+        yield self.rows
+
+    @property
+    def item(self) -> Item | None:
+        """The selected item."""
+        return self.rows.item
+
+    @property
+    def filtered(self) -> bool:
+        """Are only the matches of a filter listed?"""
+        return bool(self._typed_search.words)
+
+    def show_items(self, items: Iterable[Item], keep: Callable[[Item], object] | None = None) -> None:
+        """Replace the items. The cursor stays on the item with the same ``keep(item)``."""
+        self.all, self._texts = list(items), None
+        self._keep = keep or self._keep
+        self.list_matches()
+
+    def say_when_empty(self, text: str) -> None:
+        """Replace the text of an empty list."""
+        if text != self._empty:
+            self._empty = text
+            self.list_matches()
+
+    def sort(self, items: Sequence[Item]) -> Sequence[Item]:
+        """Subclasses may return another order."""
+        return items
+
+    def list_matches(self, *, to_best: bool = False) -> None:
+        """List the matching items. The cursor stays on its row, or goes to the best match (``to_best``)."""
+        self.search, matching = self._typed_search, self.all
+        if self.filtered:
+            self._texts = self._prepared()
+            matching = self.search.best_first(self.all, self._texts)
+            if not matching:
+                self.search = self.search.by_letters
+                matching = self.search.best_first(self.all, self._texts)
+        self.rows.empty = NO_MATCH if self.filtered and self.all else self._empty
+        listed = self.sort(matching)
+        self.rows.set_items(listed, keep=self._keep, from_top=self._from_top)
+        if to_best and matching:
+            self.rows.highlighted = listed.index(matching[0])
+        self.filter_line.show_count(len(matching), len(self.all))
+
+    def _prepared(self) -> list[SearchText]:
+        return [self._text(each) for each in self.all] if self._texts is None else self._texts
+
+    @on(FilterLine.Typed)
+    def _typed(self, event: FilterLine.Typed) -> None:
+        event.stop()
+        if event.text == self.filter_line.input.value:  # else a later one is on its way
+            self._typed_search = Search(event.text)
+            self.list_matches(to_best=self.filtered)
+
+    @on(FilterLine.Entered)
+    def _entered(self, event: FilterLine.Entered) -> None:
+        event.stop()
+        if not self.filtered:
+            self.action_clear()
+        elif self.item is not None:
+            self.rows.focus()
+            self.rows.action_open()
+
+    @on(FilterLine.Left)
+    def _left(self, event: FilterLine.Left) -> None:
+        event.stop()
+        if self.filtered:
+            self.rows.focus()
+        else:
+            self.action_clear()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "clear" or self.filter_line.is_open
+
+    def action_filter(self) -> None:
+        self.filter_line.open()
+        self.refresh_bindings()
+        self._texts = self._prepared()  # now, so that the first letter is as fast as the others
+
+    def action_clear(self) -> None:
+        if self.filter_line.is_open:
+            self.filter_line.close()
+            self.rows.focus()
+            self.refresh_bindings()

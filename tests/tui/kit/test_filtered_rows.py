@@ -1,0 +1,104 @@
+"""A list with a filter: what is listed, where the cursor goes, and which keys lead in and out."""
+
+from __future__ import annotations
+
+import pytest
+from textual import on
+from textual.app import App, ComposeResult
+from textual.containers import Container
+from textual.content import Content
+
+from mcphost.tui.kit.filtered_rows import NO_MATCH, FilteredRows
+from mcphost.tui.kit.ranking import SearchText
+from mcphost.tui.kit.rows import RowList
+from tests.tui.stage import NARROW, WIDE, echo, on_stage
+
+NAMES = ["list files", "read", "read many", "files"]
+
+
+class Listing(App[None]):
+    """The list in a container, which records what is chosen and where the cursor is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.list = FilteredRows[str](lambda name, width: self.list.search.mark(name), SearchText, empty="Nothing.")
+        self.chosen, self.at = list[str](), list[str | None]()
+
+    def compose(self) -> ComposeResult:
+        with Container():
+            yield self.list
+
+    def on_mount(self) -> None:
+        self.list.show_items(NAMES)
+        self.list.rows.focus()
+
+    @on(RowList.Selected)
+    def _selected(self, event: RowList.Selected[str]) -> None:
+        self.chosen.append(event.item)
+
+    @on(RowList.Highlighted)
+    def _highlighted(self, event: RowList.Highlighted[str]) -> None:
+        self.at.append(event.item)
+
+
+async def test_the_best_match_is_on_top_and_selected_and_enter_opens_it_beyond_the_parent() -> None:
+    app = Listing()
+    async with app.run_test() as pilot:
+        await pilot.press("slash", *"files")
+        assert list(app.list.rows.items) == ["files", "list files"]
+        assert app.list.item == "files"
+        assert app.at[-1] == "files"
+        await pilot.press("enter")
+        assert app.chosen == ["files"]
+        assert app.list.rows.has_focus
+        await pilot.press("escape")
+        assert list(app.list.rows.items) == NAMES
+        assert app.list.item == "files"
+
+
+async def test_new_items_pass_the_filter_too_and_the_cursor_stays_on_its_item() -> None:
+    app = Listing()
+    async with app.run_test() as pilot:
+        await pilot.press("slash", *"read", "down", "down")
+        assert app.list.item == "read many"
+        app.list.show_items(["read first", *NAMES])
+        assert list(app.list.rows.items) == ["read", "read first", "read many"]
+        assert app.list.item == "read many"
+        app.list.show_items(["files"])
+        assert app.list.rows.empty == NO_MATCH
+        await pilot.press("slash", "escape")
+        assert list(app.list.rows.items) == ["files"]
+
+
+async def test_letters_in_their_order_find_what_no_word_finds() -> None:
+    app = Listing()
+    async with app.run_test() as pilot:
+        await pilot.press("slash", *"rdmny")
+        assert list(app.list.rows.items) == ["read many"]
+        drawn = app.list.rows.render_line(0)
+        assert "read many" in drawn.text
+        assert isinstance(app.list.search.mark("read many"), Content)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
+async def test_servers_and_calls_are_filtered_by_the_same_keys(size: tuple[int, int]) -> None:
+    async with on_stage(echo(), size=size) as stage:
+        await stage.ready()
+        for text in ("one", "two"):
+            call = stage.call("echo", {"text": text})
+            await stage.call_dialog()
+            await stage.press("y")
+            await stage.ended(call)
+        await stage.press("h", "slash")
+        await stage.write("two")
+        await stage.shows("/ two", "1 of 2")
+        await stage.press("enter")
+        await stage.shows("Result · echo › echo", "two")
+        await stage.press("s", "slash")
+        await stage.write("ech")
+        await stage.shows("/ ech", "1 of 2")
+        assert stage.app.main.servers.chosen == "echo"
+        await stage.press("escape")
+        await stage.shows("all servers")
+        assert stage.app.main.servers.chosen == "echo"
