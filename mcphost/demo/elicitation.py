@@ -48,7 +48,7 @@ SIMPLE = ("name", "email", "arrived", "steps", "seasick")
 _tickets = count(1)
 
 
-@tool("Sign the guest book (asks you with a form)", slow=True)
+@tool("Sign the guest book", slow=True)
 def sign_guest_book(call: DemoCall) -> Json:
     """Asks you, through your host, to fill in a form, and writes what you answer into the guest book."""
     words: Json = {"message": "Who climbed up to us today?", "requestedSchema": _form(call)}
@@ -58,7 +58,7 @@ def sign_guest_book(call: DemoCall) -> Json:
     return text(f"The guest book says: {json.dumps(answer.get('content'), ensure_ascii=False)}")
 
 
-@tool("Get a ticket stamped (asks you to visit a page)", slow=True)
+@tool("Get a ticket stamped", slow=True)
 def stamp_ticket(call: DemoCall) -> Json:
     """Asks you, through your host, to visit a page on this machine; your ticket is stamped once you have been there."""
     if not call.offers("elicitation", "url"):
@@ -82,7 +82,7 @@ def stamp_ticket(call: DemoCall) -> Json:
             office.shutdown()
 
 
-@tool("Look at your charts (asks for your folders)", hints=READS, slow=True)
+@tool("Look at your charts", hints=READS, slow=True)
 def look_at_charts(call: DemoCall) -> Json:
     """Asks your host which folders this server may know of, and says what it was told. It opens none of them."""
     answer = call.ask("roots", "roots/list")

@@ -18,7 +18,7 @@ WINDOW: Json = {
 
 
 @tool(
-    "Have a verse written (asks a language model)",
+    "Have a verse written",
     {"about": {"type": "string", "maxLength": 200, "default": "the fog", "title": "What it is about"}},
     hints={"readOnlyHint": True, "openWorldHint": True},
     slow=True,

@@ -97,10 +97,11 @@ class McphostApp(App[None]):
     HELP = "ctrl+p finds every action. No tool call is sent before you have seen it, unless a rule of yours allows it."
     ENABLE_COMMAND_PALETTE = True
     CSS = """
-    ToastRack { dock: top; align: right top; margin: 1 0 0 0; }
+    ToastRack { dock: top; align: right top; margin: 0; }
+    Toast { width: auto; max-width: 75%; margin: 0; padding: 0 1; }
     VerticalScroll { scrollbar-size-vertical: 1; }
     """
-    """Toasts are at the top, since dialogs with their answers are at the bottom."""
+    """Toasts cover the top bar first: results are below it, and dialogs with their answers at the bottom."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "keys", "keys", id="app.keys", tooltip="The keys that work here, and what this is"),

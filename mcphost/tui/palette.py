@@ -10,8 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from heapq import merge
-from itertools import islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from textual.app import App, SystemCommand
@@ -61,6 +60,12 @@ MOVES: Final = "rows."
 """How the ids of bindings begin that only move the cursor."""
 
 
+ORDER: Final = (
+    "tool", "resource", "template", "prompt", "server", "conversation", "here", "action", "setting", "call",
+)  # fmt: skip
+"""The kinds of entries: what one may look for, before what one did with it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """Something that can be found. All texts are safe to show."""
@@ -70,6 +75,11 @@ class Entry:
     act: Callable[[], object]
     about: str = ""
     key: str = ""
+
+    @property
+    def order(self) -> int:
+        """The place of its kind among entries that match equally well."""
+        return ORDER.index(self.kind.partition(" ")[0])
 
     def row(self, search: Search, width: int) -> Content:
         """One line with the matches marked."""
@@ -314,6 +324,7 @@ class EntryProvider(Provider):
         if self._on_main:
             found.append((await self._palette.offers()).best(search, MOST))
         letters = search.by_letters
-        for number, (_, entry, only_letters) in enumerate(islice(merge(*found, key=lambda hit: hit[0]), MOST)):
+        best_first = sorted(chain(*found), key=lambda hit: (hit[0], hit[1].order))
+        for number, (_, entry, only_letters) in enumerate(best_first[:MOST]):
             row = entry.row(letters if only_letters else search, width)
             yield Hit(1 - number / (2 * MOST), row, entry.act, entry.title)

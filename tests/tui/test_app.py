@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from textual.content import Content
 from textual.events import Key
+from textual.widgets._toast import Toast
 
 from mcphost.errors import NotDone
 from mcphost.tui.error_boundary import FailureCounter, place, sentence
@@ -123,3 +124,12 @@ async def test_every_tab_has_a_whole_word_on_sixty_columns() -> None:
         await stage.shows("Tools Res. Pro. Chat Calls Srv. Traf.")
         await stage.pilot.resize_terminal(100, 30)
         await stage.shows("Resources", "Server  Traffic")
+
+
+async def test_a_short_notification_covers_the_top_bar_and_nothing_of_a_result() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        stage.app.notify("Copied 106 characters.")
+        await stage.until(lambda app: app.screen.query(Toast) and app.screen.query_one(Toast).size.height)
+        assert stage.app.screen.query_one(Toast).region.bottom == stage.app.main.top_line.region.bottom
+        assert "Copied 106 characters." in stage.text.splitlines()[0]

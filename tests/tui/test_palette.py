@@ -62,6 +62,19 @@ async def test_a_call_is_found_and_its_result_opened() -> None:
         await stage.shows("something said before")
 
 
+async def test_of_equally_good_matches_tools_come_first_then_servers_and_past_calls_last() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        call = stage.call("echo", {"text": "x"})
+        await stage.call_dialog()
+        await stage.press("y")
+        await stage.ended(call)
+        await find(stage, "echo")
+        await stage.until(lambda _: len(hits(stage)) > 2 and hits(stage)[0].endswith("tool · echo"))
+        assert hits(stage)[1].startswith("echo It is ready")
+        assert "call 1 · echo" in hits(stage)[2]
+
+
 async def test_before_anything_is_typed_it_lists_what_works_here_then_servers_then_actions_with_their_keys() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()

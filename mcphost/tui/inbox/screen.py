@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
+from rich.cells import cell_len
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -132,9 +133,10 @@ class InboxScreen(ListScreen[InboxRow, InboxRow | None]):
     def __init__(self, read: Callable[[], Iterable[InboxRow]]) -> None:
         super().__init__("Inbox · waiting for you", "", EMPTY)
         self._read = read
+        self._widths = widths_of([])
 
     def row(self, item: InboxRow, width: int) -> Content:
-        return _row(item, width, self.list.search)
+        return inbox_row(item, width, self._widths, self.list.search)
 
     def search_text(self, item: InboxRow) -> SearchText:
         return SearchText(item.server, item.words, more=item.cause)
@@ -144,7 +146,9 @@ class InboxScreen(ListScreen[InboxRow, InboxRow | None]):
 
     def refresh_rows(self) -> None:
         """Update the rows and their times."""
-        self.list.show_items(self._read(), keep=lambda row: row.key)
+        rows = list(self._read())
+        self._widths = widths_of(rows)
+        self.list.show_items(rows, keep=lambda row: row.key)
         self.show_details()
 
     @on(RowList.Selected)
@@ -203,18 +207,39 @@ def _keys(row: InboxRow | None) -> str:
     return f"enter open · n decline · x cancel · N decline all{mute} · esc back"
 
 
-def _row(row: InboxRow, width: int, search: Search) -> Content:
+class ColumnWidths(NamedTuple):
+    """The widest texts of the columns."""
+
+    server: int
+    words: int
+    cause: int
+    limit: int
+    age: int
+
+
+def widths_of(rows: Sequence[InboxRow]) -> ColumnWidths:
+    """The widths that the columns of these rows need."""
+    texts = ((show_line(row.server, 40), row.words, row.cause, row.limit, row.age) for row in rows)
+    return ColumnWidths(*(max(map(cell_len, column)) for column in zip(*texts, strict=True))) if rows else NO_WIDTHS
+
+
+NO_WIDTHS: Final = ColumnWidths(0, 0, 0, 0, 0)
+
+
+def inbox_row(row: InboxRow, width: int, widest: ColumnWidths, search: Search) -> Content:
+    """A row; ``widest`` are the widths of its columns in all rows."""
     wide = width >= NARROW
-    why = Cell(search.mark(row.cause), "$foreground-muted", 0, 44 if wide else 0)
-    limit = Cell(row.limit, "$foreground-muted", 0, 14 if wide else 0)
+    why = Cell(search.mark(row.cause), "$foreground-muted", 0, min(60, widest.cause + 3) if wide else 0)
+    limit = Cell(row.limit, "$foreground-muted", 0, min(16, widest.limit + 3) if wide else 0)
+    age = row.limit if row.limited and not wide else row.age
     return columns(
         width,
         [
             Cell(row.mark, "$text-warning", 1, 1),
-            Cell(search.mark(show_line(row.server, 40)), "bold", 6, 16 if wide else 10),
-            Cell(search.mark(row.words), "", 12),
+            Cell(search.mark(show_line(row.server, 40)), "bold", 6, min(widest.server, 16 if wide else 10)),
+            Cell(search.mark(row.words), "", max(12, min(widest.words, width * 2 // 5))),
             why,
             limit,
-            Cell(row.limit if row.limited and not wide else row.age, "$foreground-muted", 8, 14, "right"),
+            Cell(age, "$foreground-muted", 8, max(8, min(14, widest.age if wide else 14)), "right"),
         ],
     )

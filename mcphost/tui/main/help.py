@@ -88,7 +88,7 @@ def _section(node: DOMNode, seen: set[str], active: Mapping[str, str]) -> Iterat
     ours = [each for each in own if isinstance(each, Binding) and not each.system]
     known = [each for each in ours if _action(each) not in seen and not _is_hidden(node, each, ours)]
     bindings = [each for each in known if any(active.get(key, each.action) == each.action for key in _keys(each))]
-    if len(bindings) < len(known):
+    if any(each not in bindings for each in known if each in _bindings_beside_help(classes)):
         text = None  # it mentions keys that do something else here
     if not bindings and not isinstance(text, str):
         return
@@ -101,6 +101,11 @@ def _section(node: DOMNode, seen: set[str], active: Mapping[str, str]) -> Iterat
         about = f"  {binding.tooltip}" if binding.tooltip else ""
         yield Fact(f"  {keys}", Content.assemble(binding.description, (about, "$foreground-muted")))
     yield Fact("", Content(""), wide=True)
+
+
+def _bindings_beside_help(classes: Sequence[type]) -> Sequence[object]:
+    """The bindings of the class whose help text is shown: those that it mentions."""
+    return next((each.__dict__.get("BINDINGS", ()) for each in classes if "HELP" in each.__dict__), ())
 
 
 def _is_hidden(node: DOMNode, binding: Binding, others: Sequence[Binding]) -> bool:

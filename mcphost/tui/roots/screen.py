@@ -37,8 +37,8 @@ from mcphost.tui.kit.modal import LATER, AnswerOption
 from mcphost.tui.roots.facts import root_facts
 from mcphost.tui.roots.tree import FolderEntry, FolderTree, offered, short, top_above
 
-WIDE: Final = 120
-"""Columns from which the shared folders are shown beside the tree."""
+WIDE: Final = 150
+"""Columns from which the shared folders are shown beside the tree: there both have room for a path."""
 
 DRAFT: Final = "folders"
 """The key of the marks that are kept with the question."""
@@ -112,7 +112,7 @@ class RootsScreen(ServerQuestionScreen):
         self._staged: dict[str | None, set[Path]] = {}
         question = self.question
         self.picker = FolderTree(top_above(here), offered(here, suggested), ())
-        self._shared_facts, self._path = FactsTable(labels=12), Input(placeholder="path of a folder", compact=True)
+        self._shared_facts, self._path = FactsTable(labels=15), Input(placeholder="path of a folder", compact=True)
         self._problem = "" if question is None else question.problem
 
     @property

@@ -13,7 +13,7 @@ from enum import Enum
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Literal
 
 from textual import events
 from textual.binding import Binding, BindingType
@@ -243,7 +243,7 @@ class FolderTree(RowList[FolderRow]):
         entry: FolderEntry
 
     def __init__(self, top: Path, first: Mapping[Path, str], marked: Iterable[Path]) -> None:
-        super().__init__(_row)
+        super().__init__(folder_row)
         self.folders = FolderRows(top, first, marked=set(marked))
         self._target: Path | None = None
 
@@ -355,7 +355,8 @@ def short(path: Path) -> str:
     return show_line(str(Path("~") / path.relative_to(home) if inside else path), 1000)
 
 
-def _row(row: FolderRow, width: int) -> Content:
+def folder_row(row: FolderRow, width: int) -> Content:
+    """A row of the tree; of a full path that is too long the end is shown."""
     indent = "  " * row.depth
     if row.entry is None:
         return columns(width, [Cell(f"{indent}  {row.remark}", "$foreground-muted")])
@@ -365,6 +366,14 @@ def _row(row: FolderRow, width: int) -> Content:
         name = f"{name} → {short(entry.real)}"
     opener = "▾ " if row.is_open else "· " if entry.is_link or entry.problem else "▸ "
     style = "$foreground-muted" if entry.problem else ""
-    text = Content.assemble(indent + opener, (row.mark.value, _STYLES.get(row.mark, "")), " ", (name, style))
+    head = Content.assemble(indent + opener, (row.mark.value, _STYLES.get(row.mark, "")))
+    keep: Literal["start", "end"] = "end" if row.full_path and not row.depth else "start"
     remark = "inside a marked one" if row.mark is Mark.WITHIN and not row.remark else row.remark
-    return columns(width, [Cell(text, "", 16), Cell(remark, "$foreground-muted", 0, len(remark) + 1, "right")])
+    return columns(
+        width,
+        [
+            Cell(head, "", head.cell_length, head.cell_length),
+            Cell(name, style, 8, keep=keep),
+            Cell(remark, "$foreground-muted", 0, len(remark) + 1, "right"),
+        ],
+    )

@@ -8,7 +8,8 @@ import pytest
 
 from mcphost.host.consent.questions import RootsQuestion
 from mcphost.host.tool_calls.call import CallState
-from mcphost.tui.inbox.screen import InboxScreen
+from mcphost.tui.inbox.screen import InboxRow, InboxScreen, RowKind, inbox_row, widths_of
+from mcphost.tui.kit.ranking import Search
 from mcphost.tui.roots.screen import RootsScreen
 from tests.host.server_requests.pending import ROOTS
 from tests.tui.elicitation.questions import ask, at, question_stage
@@ -74,6 +75,16 @@ async def test_a_filter_lists_some_questions_and_declining_all_takes_those_that_
         await stage.press("escape")
         await stage.shows("two")
         await stage.at(InboxScreen)
+
+
+@pytest.mark.parametrize("width", [78, 130])
+def test_a_row_of_the_inbox_uses_all_its_room(width: int) -> None:
+    words, why = "open a page: “Come and have your ticket stamped”", "for call 1 · stamp_ticket · asks you"
+    rows = [InboxRow(RowKind.QUESTION, "demo", 1, "?", words, why, "2 min ago", "no time limit")]
+    drawn = inbox_row(rows[0], width, widths_of(rows), Search()).plain
+    assert words in drawn
+    assert "2 min ago" in drawn
+    assert (why in drawn) == (width > 100)
 
 
 async def test_what_a_server_asks_for_no_call_waits_in_the_inbox_and_is_named_in_the_top_bar() -> None:

@@ -14,7 +14,16 @@ from mcphost.tui.kit.facts_table import FactsTable
 from mcphost.tui.kit.modal import AskScreen
 from mcphost.tui.roots import tree as roots_tree
 from mcphost.tui.roots.screen import RootsScreen
-from mcphost.tui.roots.tree import FolderListing, FolderRows, FolderTree, Mark, list_folders
+from mcphost.tui.roots.tree import (
+    FolderEntry,
+    FolderListing,
+    FolderRow,
+    FolderRows,
+    FolderTree,
+    Mark,
+    folder_row,
+    list_folders,
+)
 from mcphost.tui.servers.card import ServerCard
 from tests.host.server_requests.pending import ROOTS
 from tests.tui.elicitation.questions import ask, at, got, question_stage
@@ -301,3 +310,13 @@ async def test_who_comes_back_to_the_terminal_has_the_folders_looked_at(
         await stage.ended(call)
         assert call.outcome is not None
         assert str(call.outcome.raw).count("list_changed") == 2
+
+
+@pytest.mark.parametrize("width", [60, 118])
+def test_of_a_long_path_its_end_is_shown_beside_its_mark(width: int) -> None:
+    path = Path("/a-rather-long-name") / "with-another-long-folder" / "inside-of-it" / "packages" / "frontend"
+    row = FolderRow(FolderEntry(path, path), mark=Mark.SHARED, full_path=True, remark="suggested")
+    drawn = folder_row(row, width).plain
+    assert "[x] " in drawn
+    assert "packages/frontend " in drawn
+    assert (str(path) in drawn) == (width == 118)
