@@ -223,6 +223,8 @@ class McphostApp(App[None]):
         self.questions.typed()
         if key.key not in ALWAYS_ACTIVE and self._too_early(key):
             key.stop()
+            if isinstance(self.screen, Dialog):
+                self.screen.show_too_early(key)
         else:
             await super().on_event(key)
 

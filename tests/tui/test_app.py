@@ -101,7 +101,10 @@ async def test_leaving_and_help_work_at_once_in_a_dialog_that_has_just_appeared(
         stage.app.guard_seconds = 60.0
         stage.call("echo", {"text": "x"})
         await stage.call_dialog()
-        await stage.press("y", "f1")
+        await stage.press("y")
+        await stage.shows("that key came too early: press it again")
+        await stage.shows("asked by you")
+        await stage.press("f1")
         await stage.at(HelpScreen)
         await stage.press("escape")
         await stage.call_dialog()

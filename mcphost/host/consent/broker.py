@@ -42,6 +42,8 @@ class Proposal:
     """What a model that wants it has read from outside; empty: nothing, or no model wants it."""
     provenance: Provenance = NOTHING
     """What of the arguments such a model read elsewhere."""
+    composed: bool = False
+    """Did the user write the arguments just now?"""
     unconfirmed: str = ""
     """Why the tools could not be listed again; empty if they were, or need not be."""
 
@@ -183,6 +185,7 @@ class ConsentBroker:
             rule=decision.rule,
             note=proposal.note,
             provenance=proposal.provenance,
+            composed=proposal.composed,
         )
         return await self._ask(question)
 

@@ -56,6 +56,8 @@ class ToolCallQuestion:
     """What could not be checked beforehand."""
     provenance: Provenance = NOTHING
     """What of the arguments a model that wants it read elsewhere."""
+    composed: bool = False
+    """Did the user write the arguments just now? Then they need not be read again."""
 
     @property
     def about(self) -> str:

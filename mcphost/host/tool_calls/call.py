@@ -70,6 +70,8 @@ class CallRequest:
     """What a model that asks for it has read from outside; what was remembered as allowed is then asked again."""
     provenance: Provenance = NOTHING
     """What of the arguments a model that asks for it read elsewhere."""
+    composed: bool = False
+    """Did the user write the arguments just now?"""
 
 
 class ToolCall:

@@ -109,12 +109,13 @@ class ToolCallService:
         origin: str = "you",
         timeout: float | None = None,
         as_task: bool = False,
+        composed: bool = False,
     ) -> ToolCall:
         """Begin a tool call: checked, asked for, sent, and its result checked. Returns at once.
 
-        ``as_task``: as a task where the tool leaves the choice.
+        ``as_task``: as a task where the tool leaves the choice. ``composed``: the user wrote the arguments just now.
         """
-        return self.begin(CallRequest(server, tool, arguments, origin, timeout, as_task))
+        return self.begin(CallRequest(server, tool, arguments, origin, timeout, as_task, composed=composed))
 
     def begin(self, request: CallRequest) -> ToolCall:
         """Begin the call of a request. Returns at once."""
@@ -276,6 +277,7 @@ class ToolCallService:
             note=note or None,
             outside=request.outside,
             provenance=request.provenance.after(call.arguments) if call.edited else request.provenance,
+            composed=request.composed,
         )
 
     def _still_as_shown(self, shown: Proposal, config: ServerConfig, connection: Connection) -> None:

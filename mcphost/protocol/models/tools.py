@@ -64,6 +64,13 @@ class Tool(Wire):
         """The name for the screen; the wire uses ``name``."""
         return self.title or (self.annotations and self.annotations.title) or self.name
 
+    @property
+    def takes_arguments(self) -> bool:
+        """Is there anything to fill in?"""
+        schema = self.input_schema
+        plain = set(schema) <= {"type", "properties", "$schema", "additionalProperties"}
+        return bool(schema.get("properties")) or not plain
+
     @cached_property
     def refusal(self) -> str:
         """Why mcphost does not call it: one of its schemas refers to another document. Empty: it may be called."""

@@ -12,7 +12,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from mcphost.host.consent.approvals import ANY, Lifetime
+from mcphost.host.consent.approvals import ANY, ApprovalStatus, Lifetime
 from mcphost.host.consent.provenance import Provenance
 from mcphost.host.consent.questions import Answer, ToolCallQuestion
 from mcphost.host.tool_calls.history import CallHistory
@@ -129,7 +129,9 @@ class ToolCallScreen(QuestionDialog):
         return self.question.origin != "you"
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A reason can be told only to a model, and a rule needs text arguments."""
+        """A reason can be told only to a model, a rule needs text arguments, and some tools have nothing to edit."""
+        if action == "edit":
+            return bool(self.arguments) or self.question.tool.takes_arguments
         if action == "rule":
             return any(isinstance(value, str) for value in self.arguments.values())
         return self.by_model if action == "tell" else True
@@ -150,8 +152,8 @@ class ToolCallScreen(QuestionDialog):
         await self.run_action(event.item.action)
 
     def action_allow(self, lifetime: str) -> None:
-        """Allow, once everything was on screen."""
-        if not self._all_seen or not self._offered(lifetime):
+        """Allow, once everything was on screen that has to be read for it."""
+        if self._locked(lifetime) or not self._offered(lifetime):
             self.app.bell()
         else:
             self._allow(Lifetime(lifetime))
@@ -282,6 +284,12 @@ class ToolCallScreen(QuestionDialog):
     def _all_seen(self) -> bool:
         return self.what.reached and self.block.reached and (self._read_in_full or not is_cut(self.arguments))
 
+    def _locked(self, lifetime: str = "") -> bool:
+        """Must more be read first? Not for one call that the user has just written, by a definition that is known."""
+        changed = self.question.approval.kind is ApprovalStatus.CHANGED
+        written = self.question.composed and lifetime == "once" and not changed
+        return not (self._all_seen or written)
+
     @on(ReadToEnd.Reached)
     def _update_hint(self) -> None:
         hint = "" if self._all_seen else self._how_to_see_all()
@@ -296,6 +304,8 @@ class ToolCallScreen(QuestionDialog):
         self.dismiss(Answer(allow=True, lifetime=lifetime, arguments=changed, when=when))
 
     def _how_to_see_all(self) -> str:
+        if not self._locked("once"):
+            return "▼ scroll to the end (space) to enable all answers"
         if not (self.what.reached and self.block.reached):
             return SCROLL_FIRST
         return "▼ too long to show here: read it to the end (v) to enable y"
@@ -304,9 +314,9 @@ class ToolCallScreen(QuestionDialog):
         return lifetime == "once" or "destructive" not in self.question.tool.claims or lifetime == "session"
 
     def _options(self) -> Iterator[AnswerOption]:
-        locked, offered = not self._all_seen, self._offered("always")
+        locked, offered = self._locked(), self._offered("always")
         always = "always allow (until the tool's definition changes)"
-        yield AnswerOption("y", "allow once", "allow('once')", "once", locked)
+        yield AnswerOption("y", "allow once", "allow('once')", "once", self._locked("once"))
         yield AnswerOption("u", "allow until mcphost exits", "allow('session')", "until exit", locked)
         yield AnswerOption(
             "a",
@@ -317,7 +327,8 @@ class ToolCallScreen(QuestionDialog):
         )
         if self.check_action("rule", ()):
             yield AnswerOption("w", "allow calls like this… (rule by arguments)", "rule", "by arguments", locked)
-        yield AnswerOption("e", "edit the arguments", "edit", "edit")
+        if self.check_action("edit", ()):
+            yield AnswerOption("e", "edit the arguments", "edit", "edit")
         yield AnswerOption("n", "don't run", "decline", "don't run")
         if self.by_model:
             yield AnswerOption("t", "don't run, and tell the model why", "tell", "say why")

@@ -25,11 +25,16 @@ from mcphost.tui.kit.rows import Cell, RowList, columns
 
 Result = TypeVar("Result")
 
-LATER: Final = "decide later (inbox, f2)"
+LATER: Final = "decide later (or esc; inbox, f2)"
 """What the key p does in every question."""
 
 SCROLL_FIRST: Final = "▼ scroll to the end (space) to enable y"
 """Why the answers that agree are dimmed."""
+
+TOO_EARLY: Final = "that key came too early: press it again"
+"""What a dialog says when a key came in the moment after it appeared."""
+
+SIGN_SECONDS: Final = 3.0
 
 KEYS: Final = Binding(
     "question_mark,f1", "app.keys", "keys", id="modal.keys", tooltip="The keys that work here", show=False
@@ -42,6 +47,7 @@ class Dialog(ErrorBoundary, ModalScreen[Result]):
 
     HELP: ClassVar[str] = ""
     _shown_at = inf
+    _subtitle: Content | None = None
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,p", "park", "decide later", id="dialog.park", tooltip="Decide later; f2 lists it"),
@@ -113,6 +119,21 @@ class Dialog(ErrorBoundary, ModalScreen[Result]):
         if early and letter and self._shown_at < event.time:
             self._shown_at = event.time
         return early
+
+    def show_too_early(self, key: Key) -> None:
+        """Say for a moment that this key was ignored."""
+        frame = next(iter(self.query(".dialog")), None)
+        if frame is None or not key.is_printable:
+            return
+        if frame.border_subtitle != TOO_EARLY:
+            # The public attribute gives markup, in which a server's name would be parsed again.
+            self._subtitle, frame.border_subtitle = frame._border_subtitle, TOO_EARLY
+            self.set_timer(SIGN_SECONDS, self._restore_subtitle)
+
+    def _restore_subtitle(self) -> None:
+        frame = self.query_one(".dialog")
+        if frame.border_subtitle == TOO_EARLY:
+            frame.border_subtitle = self._subtitle
 
     def _shown(self) -> None:
         self._shown_at = Message().time

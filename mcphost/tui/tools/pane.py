@@ -182,24 +182,24 @@ class ToolsPane(Container):
         offered = self.list.item
         if offered is None:
             return
-        if needs_no_arguments(offered):
+        if not offered.tool.takes_arguments:
             await (await self.bench()).load(offered)
-            await self._run(*offered.key, {})
+            await self._run(*offered.key, {}, composed=True)
         else:
             await self.open_tool(offered)
 
     async def on_schema_form_submitted(self, event: SchemaForm.Submitted) -> None:
         event.stop()
         if self._bench is not None and self._bench.offered is not None:
-            await self._run(*self._bench.offered.key, event.arguments)
+            await self._run(*self._bench.offered.key, event.arguments, composed=self._bench.composed)
 
     async def on_result_view_again_requested(self, event: ResultView.AgainRequested) -> None:
         event.stop()
         request = event.call.request
         await self._run(request.server, request.tool, event.call.arguments)
 
-    async def _run(self, server: str, tool: str, arguments: Mapping[str, Any]) -> None:
-        await self.show_call(self._host.tool_calls.call(server, tool, arguments))
+    async def _run(self, server: str, tool: str, arguments: Mapping[str, Any], *, composed: bool = False) -> None:
+        await self.show_call(self._host.tool_calls.call(server, tool, arguments, composed=composed))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return action != "back" or self._step != "list"
@@ -207,7 +207,7 @@ class ToolsPane(Container):
     def action_back(self) -> None:
         """Go back one step; the call continues, and what was typed stays."""
         bench = self._bench
-        if self._step == "result" and bench and bench.offered and not needs_no_arguments(bench.offered):
+        if self._step == "result" and bench and bench.offered and bench.offered.tool.takes_arguments:
             self._go("form")
             bench.form.focus_first()
         else:
@@ -218,9 +218,3 @@ class ToolsPane(Container):
             self.remove_class(f"-{self._step}")
             self._step = step
             self.add_class(f"-{step}")
-
-
-def needs_no_arguments(offered: CatalogTool) -> bool:
-    """Does the tool take no arguments?"""
-    schema = offered.tool.input_schema
-    return not schema.get("properties") and set(schema) <= {"type", "properties", "$schema", "additionalProperties"}

@@ -73,6 +73,8 @@ class Workbench(Vertical):
         self.tool = ToolForm(welcome)
         self.result = ResultView()
         self._forms: dict[tuple[str, str], FormState] = {}
+        self._filled = set[tuple[str, str]]()
+        """Tools whose form was filled with the arguments of a call, which a model may have written."""
 
     def compose(self) -> ComposeResult:
         yield self.tool
@@ -82,10 +84,17 @@ class Workbench(Vertical):
     def form(self) -> SchemaForm:
         return self.tool.form
 
+    @property
+    def composed(self) -> bool:
+        """Did the user write what the form holds?"""
+        return self.offered is not None and self.offered.key not in self._filled
+
     async def load(self, offered: CatalogTool, arguments: Mapping[str, Any] | None = None) -> None:
         """Show a tool with what was typed before, or with these arguments."""
         self._keep_form()
         self.offered = offered
+        if arguments is not None:
+            self._filled.add(offered.key)
         self.tool.show_about(offered)
         await self.form.load(offered.tool.input_schema, arguments)
         if arguments is None and offered.key in self._forms:

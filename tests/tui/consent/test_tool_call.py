@@ -11,6 +11,7 @@ from textual.events import Key, Paste
 from mcphost.config import ServerConfig
 from mcphost.host.tool_calls.call import CallState
 from mcphost.tui.consent.tool_call import EditArgumentsScreen, ToolCallScreen
+from mcphost.tui.forms.schema_form import SchemaForm
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.kit.rows import RowList
 from tests.conftest import SERVERS
@@ -426,3 +427,37 @@ async def test_a_ping_is_answered_behind_the_dialog() -> None:
             answer = {"jsonrpc": "2.0", "id": "there?", "result": {}}
             await stage.until(lambda _: answer in [visit.message for visit in web.seen("POST")])
             assert call.state is CallState.ASKING
+
+
+@pytest.mark.requirement("TOOLS-14")
+async def test_what_the_user_has_just_written_in_the_form_need_not_be_read_to_its_end_to_run_once() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        await stage.open_tool("echo")
+        await stage.pilot.pause()
+        stage.app.main.tools.query_one(SchemaForm).focus_first()
+        stage.app.post_message(Paste(LONG))
+        await stage.until(lambda _: "rm -rf" in str(stage.app.main.tools.query_one(SchemaForm).values()))
+        await stage.press("ctrl+r")
+        await stage.call_dialog()
+        await stage.shows("scroll to the end (space) to enable all answers")
+        await stage.press("u", "a")
+        await stage.call_dialog()
+        await stage.press("y")
+        assert (await stage.ended()).state is CallState.DONE
+        call = stage.call("echo", {"text": LONG})
+        await stage.call_dialog()
+        await stage.press("y")
+        assert call.state is CallState.ASKING
+        await stage.press("n")
+
+
+async def test_a_tool_without_arguments_has_nothing_to_edit() -> None:
+    async with on_stage(size=NARROW) as stage:
+        await stage.ready()
+        stage.call("tear_out_pages")
+        await stage.call_dialog()
+        assert "edit the arguments" not in stage.text
+        await stage.press("e")
+        assert isinstance(stage.app.screen, ToolCallScreen)
+        await stage.press("n")
