@@ -79,10 +79,10 @@ class ToolsPane(Container):
         layout: horizontal;
         ToolList { width: 40%; height: 100%; }
         Workbench { width: 1fr; height: 100%; }
-        ToolForm { height: 1fr; }
+        ToolForm { height: 1fr; max-height: 100%; }
         ResultView { height: 1fr; &.-empty { display: none; } }
-        &.-form ToolForm { height: 2fr; }
-        &.-result ResultView { height: 2fr; }
+        &.-above ToolForm { height: auto; max-height: 50%; }
+        &.-above.-form ToolForm { max-height: 66%; }
         &.-wide Workbench { layout: horizontal; }
         &.-wide ToolForm { height: 100%; width: 2fr; }
         &.-wide ResultView { height: 100%; width: 3fr; }
@@ -105,6 +105,8 @@ class ToolsPane(Container):
         self._mounting = asyncio.Lock()
         self._step: Step = "list"
         self._preview: Timer | None = None
+        self._called = False
+        """Was the result of a call shown?"""
 
     def compose(self) -> ComposeResult:
         yield self.list
@@ -135,10 +137,17 @@ class ToolsPane(Container):
     def set_single(self, single: bool) -> None:
         """Show one part at a time, or all."""
         self.set_class(single, "-single")
+        self._arrange()
 
     def set_wide(self, wide: bool) -> None:
         """Show the result beside the form, or below it."""
         self.set_class(wide, "-wide")
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Is the form above a result? Then it is as tall as its fields."""
+        beside = self.has_class("-single") or self.has_class("-wide")
+        self.set_class(self._called and not beside, "-above")
 
     def show_tools(self, offered: Sequence[CatalogTool], server: str | None) -> None:
         self.list.show_offers(offered, server)
@@ -147,6 +156,8 @@ class ToolsPane(Container):
         """Show this call, and go there."""
         bench = await self.bench()
         bench.result.show_call(call)
+        self._called = True
+        self._arrange()
         self._go("result")
         bench.result.focus()
 

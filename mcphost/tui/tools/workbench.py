@@ -14,6 +14,7 @@ from mcphost.host.catalog import CatalogTool
 from mcphost.protocol.display import hidden_count, show, show_line
 from mcphost.tui.consent.call_rows import claims_text
 from mcphost.tui.forms.schema_form import FormState, SchemaForm
+from mcphost.tui.kit.form_frame import FormFrame
 from mcphost.tui.results.view import ResultView
 
 NO_TOOL = "Choose a tool and press enter: its description and form appear here."
@@ -24,14 +25,12 @@ KEPT_FORMS = 50
 """Tools whose form is remembered."""
 
 
-class ToolForm(Vertical):
+class ToolForm(FormFrame):
     HELP = "The chosen tool. tab and enter move from field to field, ctrl+r runs it, ctrl+j shows the raw JSON."
 
     DEFAULT_CSS = """
     ToolForm {
-        border: round $border-blurred; border-title-color: $foreground-muted;
-        &:focus-within { border: round $border; }
-        #about { height: auto; max-height: 45%; padding: 0 1; scrollbar-size-vertical: 1; }
+        #about { height: auto; max-height: 50%; padding: 0 1; scrollbar-size-vertical: 1; }
         &.-none #about { max-height: 100%; }
         SchemaForm { height: 1fr; }
     }

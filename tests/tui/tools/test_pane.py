@@ -209,3 +209,20 @@ async def test_the_tool_beside_the_list_is_the_best_match_of_what_is_typed() -> 
         await stage.press("ctrl+u")
         await stage.write("fail")
         await stage.shows("echo › fail")
+
+
+@pytest.mark.parametrize("size", [(120, 36), (120, 28), (160, 50)])
+async def test_above_a_result_the_form_shows_the_focused_field_and_its_keys_and_leaves_the_rest(
+    size: tuple[int, int],
+) -> None:
+    async with on_stage(size=size) as stage:
+        await stage.ready()
+        await stage.open_tool("read_logbook")
+        await stage.call_dialog()
+        await stage.press("y")
+        await stage.ended()
+        await stage.open_tool("flash_lamp")
+        await stage.shows("▸ message", "▏1", "ctrl+r run", "Result · demo › read_logb", "Somebody")
+        await stage.press("escape")
+        await stage.open_tool("keep_logbook")
+        await stage.shows("▸ Keeper", "ctrl+r run", "Result · demo › read_logb", "Somebody")
