@@ -130,7 +130,7 @@ async def _form(question: FormQuestion) -> Answer:
     if question.wants_secret:
         say("  Its message seems to ask for a secret. No server may ask for one in a form.")
     if question.problem:
-        say(f"  What you answered was not sent, since it does not fit: {show_line(question.problem, 1000)}")
+        say(f"  Your answer was not sent because it is invalid: {show_line(question.problem, 1000)}")
     say(f"  Enter takes what stands in brackets; {DECLINE} declines, {CANCEL} leaves it unanswered.")
     entries = fill(form)
     try:

@@ -116,7 +116,7 @@ def test_what_a_file_says_is_sent_only_where_it_fits(mcphost: Mcphost, tmp_path:
     (tmp_path / "a.json").write_text('[{"kind": "form", "content": {"age": -1}}]')
     told = mcphost(*words(FORM), "--answers", "a.json")
     assert json.loads(told.out) == [{"result": CANCELLED}]
-    assert "what answer 1 of a.json says does not fit (age:" in told.err
+    assert "what answer 1 of a.json would send is invalid (age:" in told.err
 
 
 @pytest.mark.requirement("ELIC-24")

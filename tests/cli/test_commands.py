@@ -69,7 +69,7 @@ def test_an_argument_that_a_tool_does_not_take_is_answered_with_those_it_takes(m
     demo = f"stdio:{shlex.join([sys.executable, '-P', '-m', 'mcphost.demo'])}"
     said = mcphost("call", demo, "feed_gulls", "fsh=2", "--yes")
     assert (said.code, said.out) == (2, "")
-    assert said.err == 'mcphost: arguments: has an unknown key: "fsh"; feed_gulls: takes fish\n'
+    assert said.err == 'mcphost: arguments: unknown key "fsh"; feed_gulls: takes fish\n'
 
 
 @pytest.mark.hostile("S06")
@@ -101,7 +101,7 @@ def test_fifty_megabytes_are_no_result(mcphost: Mcphost) -> None:
 @pytest.mark.parametrize(
     ("server", "code", "err"),
     [
-        ("stdio:no-such-program-here", 3, "stdio: no-such-program-here is not installed"),
+        ("stdio:no-such-program-here", 3, "stdio: no-such-program-here was not found in PATH"),
         ("stdio:sh -c 'echo the reason >&2; exit 7'", 3, "exited with code 7; it said: the reason"),
         ("stdio:sh -c 'echo me: error: no >&2; echo bye >&2; exit 2'", 3, "exited with code 2; it said: me: error: no"),
         (
@@ -233,7 +233,7 @@ def test_a_program_that_is_not_found_does_not_pour_out_the_whole_path(
 ) -> None:
     monkeypatch.setenv("PATH", os.pathsep.join(f"/folder/number/{number}" for number in range(40)))
     said = mcphost("check", "stdio:no-such-program-here")
-    assert "no-such-program-here is not installed, or in none of the 40 folders of PATH; correct command" in said.out
+    assert "no-such-program-here was not found in PATH (40 folders searched); install it" in said.out
     assert "/folder/number" not in said.out
 
 

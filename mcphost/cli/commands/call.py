@@ -319,7 +319,7 @@ def _validation_remarks(running: ToolCall) -> Sequence[str]:
         return ()
     notes = (f"structured content: {verdict.note}",) if verdict.note else ()
     mismatches = (f"{problem.path or 'structured content'}: {problem.message}" for problem in verdict.problems)
-    return (*notes, *(f"does not fit the output schema: {text}" for text in mismatches))
+    return (*notes, *(f"does not match the output schema: {text}" for text in mismatches))
 
 
 def _show_progress(event: Event, running: ToolCall, status: StatusLine) -> None:

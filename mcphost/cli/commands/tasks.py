@@ -51,7 +51,7 @@ async def show(host: Host, server: str, broken: BrokenServers, *, as_json: bool)
             text = json_text({"server": server, "tasks": [task.definition() for task in listing.items]})
         else:
             text = table([HEADING, *map(_row, listing.items)]) if listing.items else ""
-            remarks += [] if listing.items else [f"{server} keeps no tasks now"]
+            remarks += [] if listing.items else [f"{server} has no tasks"]
         return Outcome(text, remarks=tuple(remarks))
 
     return await when_ready(host, server, broken, work)

@@ -163,7 +163,7 @@ def _doubts(call: ToolCall) -> Iterator[str]:
     problems = () if call.validity is None else call.validity.problems
     for problem in problems[:3]:
         place = problem.path or "structured content"
-        yield f"(This does not fit what the tool declares to answer: {show_line(f'{place}: {problem.message}')})"
+        yield f"(This does not match the tool's output schema: {show_line(f'{place}: {problem.message}')})"
 
 
 def _bounded(texts: Sequence[str], limit: int) -> tuple[list[str], int]:

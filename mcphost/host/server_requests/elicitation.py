@@ -152,10 +152,10 @@ class ElicitationService:
             problem = await _problem(wanted.schema, content)
             if not problem:
                 return {"action": "accept", "content": dict(content)}
-            self._logs.warn(request.server, f"the answer to its form was not sent, since it does not fit: {problem}")
+            self._logs.warn(request.server, f"the answer to its form was not sent because it is invalid: {problem}")
             if answer.by != "user":  # whoever answers by rule would answer the same again
-                unanswered = f"the form of {request.server} was left unanswered: what {answer.by} says does not fit"
-                self._bus.alarm(f"{unanswered} ({problem})")
+                cancelled = f"the form of {request.server} was cancelled: what {answer.by} would send is invalid"
+                self._bus.alarm(f"{cancelled} ({problem})")
                 return CANCEL
         return CANCEL
 

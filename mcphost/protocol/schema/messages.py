@@ -114,7 +114,7 @@ def _branches(kind: Any) -> str:
 
 def _unknown_keys(keys: Sequence[str]) -> str:
     names = ", ".join(json.dumps(name, ensure_ascii=False) for name in keys[:_SHOWN_CHOICES])
-    return f"has unknown keys: {names}" if len(keys) > 1 else f"has an unknown key: {names}"
+    return f"unknown keys {names}" if len(keys) > 1 else f"unknown key {names}"
 
 
 _SENTENCES: dict[str, Callable[[Any], str]] = {

@@ -225,6 +225,6 @@ def exit_text(code: int) -> str:
 
 def _not_found(program: str, path: str) -> str:
     if os.sep in program:
-        return f"{program} does not exist or may not be run; correct command"
-    folders = f"the {len(path.split(os.pathsep))} folders of PATH"
-    return f"{program} is not installed, or in none of {folders}; correct command, or set env.PATH"
+        return f"{program} does not exist or is not executable"
+    searched = f"{len(path.split(os.pathsep))} folders searched"
+    return f"{program} was not found in PATH ({searched}); install it, or give its full path"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from itertools import islice
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ from mcphost.host.consent.argument_rules import in_words
 from mcphost.host.consent.definition_diff import Difference
 from mcphost.host.consent.provenance import NOTHING, Provenance, UntrustedSpan
 from mcphost.host.consent.questions import ToolCallQuestion
-from mcphost.protocol.display import hidden_count, hidden_in, show, show_line, show_name, size_text
+from mcphost.protocol.display import age_text, hidden_count, hidden_in, show, show_line, show_name, size_text
 from mcphost.protocol.models.tools import Tool
 from mcphost.tui.kit.facts_table import Fact, fact
 from mcphost.tui.kit.json_text import json_spans, json_text
@@ -231,11 +232,19 @@ def _history(approval: ToolApproval) -> tuple[str, str]:
     """Since when the tool is allowed, and the style to say it in."""
     if approval.kind is ApprovalStatus.NEW or approval.since is None:
         return "not allowed before", ""
-    since = f"since you allowed it on {approval.since:%-d %b %Y}"
+    since = f"since you allowed it {when_text(approval.since)}"
     if approval.kind is ApprovalStatus.CHANGED:
         return f"CHANGED {since}", "bold $text-error"
     lapsed = "; that was for good, but too long ago (policy.remember_days)" if approval.lapsed else ""
     return f"definition unchanged {since}{lapsed}", ""
+
+
+def when_text(moment: datetime) -> str:
+    """``a moment ago``, ``5 min ago``; a date from a day on."""
+    seconds = (datetime.now(moment.tzinfo) - moment).total_seconds()
+    if not 0 <= seconds < 86_400:
+        return f"on {moment:%-d %b %Y}"
+    return "a moment ago" if seconds < 60 else age_text(seconds)
 
 
 def _difference(difference: Difference) -> Iterator[Fact]:

@@ -201,7 +201,7 @@ def _of_exchange(sign_in: SignIn, exchange: RecordedExchange) -> tuple[str, str]
     if status >= 500 or status == 429:
         return whose, "It is in trouble: try again later."
     if 200 <= status < 300:
-        return whose, "What it answered does not fit: the step shows it. Tell whoever runs it."
+        return whose, "Its answer is invalid: the step shows it. Tell the people who run it."
     return whose, "It refused what was asked: the step shows why. Tell whoever runs it, or check [servers.…oauth]."
 
 

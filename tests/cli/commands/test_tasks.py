@@ -81,7 +81,7 @@ def test_what_a_server_did_not_declare_is_not_asked_of_it(
 def test_both_at_once_is_a_mistake_and_no_tasks_are_none(mcphost: Mcphost) -> None:
     assert mcphost("tasks", "x", "--cancel", "1", "--result", "1").code == 2
     none = mcphost("tasks", errands())
-    assert (none.code, none.out, none.err) == (0, "", "mcphost: stdio keeps no tasks now\n")
+    assert (none.code, none.out, none.err) == (0, "", "mcphost: stdio has no tasks\n")
 
 
 @pytest.mark.hostile("T01")

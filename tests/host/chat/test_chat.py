@@ -338,7 +338,7 @@ async def test_what_does_not_fit_the_tools_own_schema_is_told_so() -> None:
         await host.servers.ready()
         await host.say("go")
         ((said, _),) = host.model.results()
-    assert "does not fit what the tool declares" in said
+    assert "does not match the tool's output schema" in said
 
 
 # What was read from outside.

@@ -266,11 +266,11 @@ async def test_a_server_runs_in_its_folder_and_by_its_absolute_name(tmp_path: Pa
 @pytest.mark.parametrize(
     ("program", "more", "says"),
     [
-        ("no-such-program-here", {}, "no-such-program-here is not installed, or in none of the"),
-        ("./missing", {}, "./missing does not exist or may not be run"),
-        ("./plain.txt", {}, "does not exist or may not be run"),
+        ("no-such-program-here", {}, "no-such-program-here was not found in PATH ("),
+        ("./missing", {}, "./missing does not exist or is not executable"),
+        ("./plain.txt", {}, "does not exist or is not executable"),
         ("./no-interpreter", {}, "could not be started: "),
-        ("planted", {}, "planted is not installed"),
+        ("planted", {}, "planted was not found in PATH"),
         ("sh", {"cwd": Path("nowhere")}, "the folder nowhere does not exist; correct cwd"),
         ("sh", {"args": ("a\0b",)}, "could not be started: embedded null byte"),
         ("sh", {"env": {"A=B": "c"}}, "could not be started: illegal environment variable name"),

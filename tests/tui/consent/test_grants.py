@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from mcphost.host.tool_calls.call import CallState
+from mcphost.tui.consent.call_rows import when_text
 from mcphost.tui.consent.grants import GrantsScreen
 from tests.tui.stage import NARROW, Stage, echo, on_stage
 
@@ -64,3 +66,10 @@ async def test_always_outlives_a_restart_until_exit_does_not_and_another_command
         await stage.shows("CHANGED since you allowed it", "command", "--name other")
         await stage.press("n")
         assert (await stage.ended(call)).state is CallState.DECLINED
+
+
+@pytest.mark.parametrize(
+    ("ago", "words"), [(3, "a moment ago"), (60 * 5, "5 min ago"), (3600 * 7, "7 h ago"), (86_400 * 3, "on ")]
+)
+def test_what_was_allowed_today_is_told_by_its_age_and_not_by_a_date(ago: int, words: str) -> None:
+    assert when_text(datetime.now().astimezone() - timedelta(seconds=ago)).startswith(words)

@@ -193,7 +193,7 @@ async def test_a_changed_definition_is_asked_about_again_with_its_difference() -
         call = stage.call("flash_lamp", flash)
         dialog = await stage.call_dialog()
         assert highlighted(dialog) == "n"
-        assert "CHANGED since you allowed it" in stage.text
+        assert "CHANGED since you allowed it a moment ago" in stage.text
         for line in ("description", "- Flashes", "The fourth-order lens is in.", "times.maximum", "- 3", "+ 6"):
             assert line in stage.flat
         await stage.press("n")

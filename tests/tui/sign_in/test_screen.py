@@ -371,7 +371,7 @@ FAILURES: list[tuple[ScriptedPort, list[str]]] = [
     ),
     (
         ScriptedPort(steps=[ODD], plans=[], link=None, exchange=None, end=SignInFailed("no JSON")),
-        ["the MCP server's, at mcp.linear.example", "What it answered does not fit", "✖ 1 Who protects"],
+        ["the MCP server's, at mcp.linear.example", "Its answer is invalid", "✖ 1 Who protects"],
     ),
     (
         ScriptedPort(steps=[*DISCOVERY[:2], DOWN], plans=[], link=None, exchange=None, end=SignInFailed("HTTP 503")),
