@@ -124,7 +124,7 @@ def _keys(sampling: Sampling, state: SamplingScreenState) -> Iterator[tuple[str,
         yield "e", "edit" if state.on_request or state.sendable else "write the answer"
     if state.step is not SamplingStep.BETWEEN:
         yield "n", "decline"
-        yield "t", "decline, say why"
+        yield "t", "say why"
     if asking or reviewing:
         yield "p", "later"
     else:
