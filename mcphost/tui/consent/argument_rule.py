@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from rich.cells import cell_len
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -30,21 +31,25 @@ ANYTHING = "any value"
 
 
 class PatternRow(Vertical):
-    """The pattern of an ``argument`` whose value is ``text``. Left empty, the argument may be anything."""
+    """The pattern of an ``argument`` whose value is ``text``, drawn like a field of a form. Left empty, the argument
+    may be anything.
+    """
 
     DEFAULT_CSS = """
     PatternRow {
         height: auto;
         & > Horizontal { height: 1; }
-        .name { width: 22; padding-right: 1; }
-        Input { width: 1fr; background: $panel; }
-        .note { height: auto; padding-left: 22; color: $foreground-muted; }
+        .edge { width: 1; color: $foreground-muted; }
+        &:focus-within .edge { color: $text-accent; }
+        Input { width: 1fr; padding: 0; background: $panel; }
+        .note { height: auto; color: $foreground-muted; }
     }
     """
 
-    def __init__(self, argument: str, text: str) -> None:
+    def __init__(self, argument: str, text: str, label: int) -> None:
+        """``label`` is the width of the label in cells."""
         super().__init__()
-        self.argument, self._text = argument, text
+        self.argument, self._text, self._width = argument, text, label
         self._last_pattern = suggested(text)
         self.input = Input(
             self._last_pattern,
@@ -53,11 +58,13 @@ class PatternRow(Vertical):
             select_on_focus=False,
             max_length=PATTERN_CHARACTERS + 1,
         )
-        self._label, self._note = Static(classes="name", markup=False), Static(classes="note", markup=False)
+        self._label, self._note = Static(markup=False), Static(classes="note", markup=False)
+        self._label.styles.width, self._note.styles.padding = label, (0, 0, 0, label + 1)
 
     def compose(self) -> ComposeResult:
         with Horizontal():
             yield self._label
+            yield Static("▏", classes="edge", markup=False)
             yield self.input
         yield self._note
 
@@ -76,10 +83,18 @@ class PatternRow(Vertical):
         wrong = wrong_with(self.pattern)
         return wrong or ("" if fits({"text": self.pattern}, {"text": self._text}) else "does not match this call")
 
+    def on_descendant_focus(self) -> None:
+        self.show_check()
+
+    def on_descendant_blur(self) -> None:
+        self.show_check()
+
     def show_check(self) -> None:
-        """Show the box, and whether the pattern matches."""
-        box = "[x]" if self.pattern else "[ ]"
-        self._label.update(Content.assemble((f"{box} ", "bold"), show_line(self.argument, 17)))
+        """Show the label, and whether the pattern matches."""
+        focused = self.input.has_focus
+        mark = ("▸ ", "bold $text-accent") if focused else "  "
+        name = Content.styled(show_line(self.argument, 80), "bold" if focused else "")
+        self._label.update(Content.assemble(mark, name).truncate(self._width - 1, ellipsis=True))
         note = self._check_result()
         self._note.update(note)
         self._note.display = bool(note)
@@ -99,11 +114,14 @@ class PatternRow(Vertical):
         if not self.pattern:
             return Content("")
         if problem := self.problem:
-            return Content.styled(f"✖ {problem}", "$text-error")
+            return Content.styled(f"▲ {problem}", "bold $text-error")
         open_ends = left_open(self.pattern)
         more = f" · ▲ anything may stand {open_ends}" if open_ends else ""
         return Content.assemble("✓ matches this call", (more, "$text-warning"))
 
+
+LABEL = 32
+"""Cells of the longest label."""
 
 INTRODUCTION = "Later calls whose arguments match all of these patterns run without asking. No pattern: any value."
 NO_PATTERN = "a rule needs at least one pattern"
@@ -170,7 +188,9 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         super().__init__(classes="-careful" if question.careful else None)
         self._question, self._find, self._always = question, past, always
         self._past: CallHistory | None = None
-        self.patterns = [PatternRow(name, text) for name, text in arguments.items() if isinstance(text, str)]
+        texts = {name: text for name, text in arguments.items() if isinstance(text, str)}
+        label = min(max((cell_len(show_line(name, 80)) for name in texts), default=0) + 4, LABEL)
+        self.patterns = [PatternRow(name, text, label) for name, text in texts.items()]
         self.trials = RowList[RuleTrial](_row, empty="")
         self.answers = AnswerOptions()
         self._sum, self._hint = Static(classes="sum", markup=False), Static(classes="hint", markup=False)

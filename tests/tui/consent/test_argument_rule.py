@@ -128,6 +128,7 @@ async def test_only_texts_have_patterns_and_what_has_none_may_be_anything() -> N
         await stage.ready()
         call = await make(stage, {"count": 1, "level": "info", "logger": "x.y"}, "log")
         assert patterns(stage) == ["^info$", r"^x\.y$"]
+        await stage.shows("▸ level   ▏^info$", "  logger  ▏^x")  # as in a form
         await stage.press("ctrl+t")
         assert patterns(stage) == ["", r"^x\.y$"]
         await stage.press("ctrl+t", "enter", "ctrl+t")
