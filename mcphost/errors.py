@@ -7,11 +7,13 @@
     ├── PeerError                the server broke the rules
     │   ├── MessageTooLarge      a message over the limit, or too complex to read in time
     │   ├── VersionRefused       it speaks a revision we do not, or one below the configured minimum
+    │   ├── NoSharedRevision     it and mcphost have no revision in common that the configuration allows
     │   ├── InvalidResult        an answer of the wrong shape
     │   └── InvalidSampling      it asks for a model's answer in a way that the rules do not allow
     ├── TransportError           the wire
     │   ├── SpawnFailed          the program could not be started
     │   ├── ConnectionLost       it was there and is gone, or cannot be reached; carries exit code and last of stderr
+    │   │   └── ProbeFailed      its program did not bear the question for its revisions; start it again without
     │   ├── HttpStatusError      an HTTP answer that holds no message: its status, content type and first characters
     │   ├── SessionExpired       the server no longer knows the session: a new one must be opened
     │   └── AuthorizationRequired  the server wants a sign-in first, or more than this one allows
@@ -29,9 +31,11 @@
     │   ├── TaskStopped          the server stopped the task that was to bring the answer
     │   ├── RequestTimeout       no answer within the limit
     │   ├── ListingFailed        what the server offers is not known: it could not be listed
-    │   └── CapabilityMissing    never sent: the server did not offer this
+    │   ├── CapabilityMissing    never sent: the server did not offer this
+    │   └── MethodRemoved        never sent: the negotiated revision no longer has this method
     └── NotDone                  we decided against it
         ├── Declined             policy or the user said no
+        ├── InputNotGiven        the server needs input for its answer, and did not get it
         ├── InvalidArguments     the arguments do not fit the tool's schema
         ├── ServerNotReady       the server is not connected
         └── UnknownName          no such server, tool or other thing
@@ -106,6 +110,10 @@ class VersionRefused(PeerError):
         super().__init__(f"the server wants protocol version {received!r}, {reason}; mcphost offered {offered}")
 
 
+class NoSharedRevision(PeerError):
+    """There is no revision that the server, mcphost and the configuration all allow."""
+
+
 class InvalidResult(PeerError):
     """The answer to a request has the wrong shape."""
 
@@ -136,6 +144,13 @@ class ConnectionLost(TransportError):
     ) -> None:
         self.exit_code, self.stderr_tail, self.lasting = exit_code, tuple(stderr_tail), lasting
         super().__init__(message)
+
+
+class ProbeFailed(ConnectionLost):
+    """The server's program exited, or stopped answering, when it was asked for its revisions with ``server/discover``.
+
+    Servers from before that request may do so: the next process is to be opened with ``initialize`` only.
+    """
 
 
 class HttpStatusError(TransportError):
@@ -279,8 +294,29 @@ class CapabilityMissing(RequestError):
         super().__init__(f"the server does not offer {capability}, which {method} needs")
 
 
+class MethodRemoved(RequestError):
+    """The revision of the session no longer has ``method``; nothing was sent."""
+
+    lasting = True
+
+    def __init__(self, method: str, version: str) -> None:
+        self.method, self.version = method, version
+        super().__init__(f"protocol version {version} has no {method}")
+
+
 class NotDone(McphostError):
     """mcphost did not do it."""
+
+
+class InputNotGiven(NotDone):
+    """A server answered ``input_required``, and one of its inputs was not given: the request was abandoned.
+
+    ``method`` is the method of that input, such as ``sampling/createMessage``; ``reason`` is a clause.
+    """
+
+    def __init__(self, method: str, reason: str) -> None:
+        self.method, self.reason = method, reason
+        super().__init__(f"the server needs an answer to {method} to go on, and did not get it: {reason}")
 
 
 class Declined(NotDone):

@@ -14,28 +14,34 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.deadlines import Deadline, Deadlines
-from mcphost.client.handshake import Declare, Identity, shake_hands
 from mcphost.client.notifications import NotificationObserver, Notifications
+from mcphost.client.opening import Declare, Identity, SessionOpening, probe_failed
 from mcphost.client.paging import ListedItems, ListLimits, read_list
 from mcphost.client.requests import Item, ProgressCallback, Requests, RequestTimeouts, Session
+from mcphost.client.rounds import RoundLimits, answer_rounds
 from mcphost.client.server_requests import InputHandler, NothingOffered, OnlyDeclared, ServerRequestQueue
 from mcphost.client.tasks import Tasks
 from mcphost.errors import (
+    CapabilityMissing,
     ConnectionLost,
+    InvalidResult,
     McphostError,
     RequestTimeout,
     ServerError,
     ServerNotReady,
     SessionExpired,
 )
-from mcphost.protocol.lifecycle.revisions import REVISIONS, Revision
-from mcphost.protocol.lifecycle.session import SessionRules
+from mcphost.protocol.lifecycle.negotiation import Agreed, Era, negotiate
+from mcphost.protocol.lifecycle.results import Complete, InputRequired, TaskStarted
+from mcphost.protocol.lifecycle.revisions import HANDSHAKE_REVISIONS, Revision
+from mcphost.protocol.lifecycle.session import ClientMetadata, HandshakeRules, ModernRules, SessionRules
 from mcphost.protocol.limits import PENDING_SERVER_REQUESTS
 from mcphost.protocol.models.initialization import InitializeResult
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.models.tools import CallToolResult, Tool
-from mcphost.protocol.wire.jsonrpc import Malformed, Notification, Request, RequestId, Response
+from mcphost.protocol.wire.headers import InvalidAnnotation, ParameterHeader, read_annotations
+from mcphost.protocol.wire.jsonrpc import Malformed, Notification, Request, RequestId, Response, encode
 from mcphost.transports.base import Transport
 
 if TYPE_CHECKING:  # imported at their first use: few runs need all of them
@@ -67,19 +73,22 @@ class Client:
         *,
         capabilities: Mapping[str, Any] | Declare | None = None,
         handler: InputHandler | None = None,
-        minimum: Revision = REVISIONS[0],
+        era: Era = "legacy",
+        minimum: Revision = HANDSHAKE_REVISIONS[0],
         timeouts: RequestTimeouts | None = None,
         list_limits: ListLimits | None = None,
+        round_limits: RoundLimits | None = None,
         pending_inputs: int = PENDING_SERVER_REQUESTS,
     ) -> None:
         self._transport = transport
         self._observer = observer
         self._identity = identity
         self._capabilities = capabilities or {}
-        self._minimum = minimum
+        self._era, self._minimum = era, minimum
         self.timeouts = timeouts or RequestTimeouts()
         """For requests that name none of their own."""
         self._list_limits = list_limits or ListLimits()
+        self._round_limits = round_limits or RoundLimits()
         self._declared = OnlyDeclared(handler or NothingOffered())
         self._server_requests = ServerRequestQueue(
             self._declared, transport.send, self._note, pending_inputs, self._pause_deadlines
@@ -89,6 +98,8 @@ class Client:
         self._deadlines = Deadlines()
         self._listening: asyncio.Task[None] | None = None
         self._rules: SessionRules | None = None
+        self._answers_requests = False
+        """May the server send requests? Not while it is asked for its revisions, and never in a modern one."""
         self.session: Session | None = None
         self.tasks = Tasks(self)
         self._notifications = Notifications(observer, self._server_requests, self.tasks, self._note)
@@ -123,23 +134,28 @@ class Client:
         return self.session
 
     async def connect(self, seconds: float) -> Session:
-        """Open the transport and initialize the session within ``seconds``.
+        """Open the transport and the session within ``seconds``.
 
-        Raises SpawnFailed, ConnectionLost, RequestTimeout, VersionRefused, InvalidResult or ServerError. Call
-        ``aclose`` even then.
+        Raises SpawnFailed, ConnectionLost, ProbeFailed, RequestTimeout, VersionRefused, NoSharedRevision, InvalidResult
+        or ServerError. Call ``aclose`` even then.
         """
+        opening = SessionOpening(
+            self._transport, self._ids, self._identity, self._declare, seconds, self._handshake_begins
+        )
         try:
             async with asyncio.timeout(seconds):
                 await self._transport.open(self)
                 for model in (InitializeResult, Tool):  # in the meantime the server program starts, which takes longer
                     model.model_rebuild()
-                session = await self._open_session()
+                session = await self._open_session(opening)
         except TimeoutError:
+            if opening.probe_unanswered:
+                raise probe_failed("answered nothing after it was asked for its protocol versions") from None
             raise RequestTimeout("initialize", seconds) from None
-        self._rules = SessionRules(session.revision, session.server.capabilities)
         self.session = session
         self._notifications.offered = session.server.capabilities
-        self._listening = asyncio.create_task(self._listen(), name="listen to the server")
+        if not session.revision.modern:
+            self._listening = asyncio.create_task(self._listen(), name="listen to the server")
         return session
 
     async def request(
@@ -150,26 +166,73 @@ class Client:
         timeouts: RequestTimeouts | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> Mapping[str, Any]:
-        """Send a request and return its result object.
+        """Send a request, give the input that its answer needs, and return the result object.
 
-        Raises ServerError, RequestTimeout, CapabilityMissing, InvalidResult or ConnectionLost. Cancelling the await
-        notifies the server that the request is cancelled.
+        Raises ServerError, RequestTimeout, CapabilityMissing, MethodRemoved, InvalidArguments, InputNotGiven,
+        InvalidResult or ConnectionLost. Cancelling the await cancels the request at the server.
         """
-        if self._rules is None:
+        read = await self.exchange(method, params, timeouts=timeouts, on_progress=on_progress)
+        if isinstance(read, TaskStarted):
+            raise InvalidResult(f"the server answered {method} with a task, which nobody follows here")
+        return read.result
+
+    async def exchange(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        timeouts: RequestTimeouts | None = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> Complete | TaskStarted:
+        """As `request`, for methods that a task may answer. ``timeouts.hard`` bounds all rounds together."""
+        rules, limits = self._rules, timeouts or self.timeouts
+        if rules is None:
             raise ServerNotReady("the session is not open")
-        request = self._rules.request(next(self._ids), method, params, progress=on_progress is not None)
-        return await self._requests.send(request, self._rules, timeouts or self.timeouts, on_progress)
+        clock = asyncio.get_running_loop().time
+        left = limits.hard
+
+        async def send(given: Mapping[str, Any] | None) -> Complete | InputRequired | TaskStarted:
+            nonlocal left
+            request = rules.request(next(self._ids), method, given, progress=on_progress is not None)
+            began = clock()
+            result = await self._requests.send(request, rules, RequestTimeouts(limits.idle, left), on_progress)
+            left -= clock() - began
+            return rules.read(method, result)
+
+        read = await send(params)
+        if isinstance(read, InputRequired):
+            return await answer_rounds(send, self._declared, params or {}, read, self._round_limits)
+        return read
 
     async def ping(self, seconds: float = 10.0) -> None:
-        """Ping the server; an error response counts as success. Raises RequestTimeout or ConnectionLost."""
+        """Ask for a sign of life; an error response is one. Raises RequestTimeout or ConnectionLost."""
+        method = "server/discover" if self.open_session.revision.modern else "ping"
         try:
-            await self.request("ping", timeouts=RequestTimeouts(seconds, seconds))
+            await self.request(method, timeouts=RequestTimeouts(seconds, seconds))
         except ServerError:
             return
 
     async def list_tools(self) -> ListedItems[Tool]:
-        """List all tools, page by page. Raises as `request` does if the first page fails."""
-        return await self.read_list("tools/list", "tools", Tool.read)
+        """List all tools, page by page. Raises as `request` does if the first page fails.
+
+        A modern server over HTTP loses the tools whose ``x-mcp-header`` annotations break the rules.
+        """
+        rules = self._rules
+        if not isinstance(rules, ModernRules) or not rules.own_stream:
+            return await self.read_list("tools/list", "tools", Tool.read)
+        headers: dict[str, tuple[ParameterHeader, ...]] = {}
+
+        def read(item: object) -> Tool:
+            tool = Tool.read(item)
+            try:
+                headers[tool.name] = read_annotations(tool.input_schema)
+            except InvalidAnnotation as invalid:
+                raise InvalidResult(f"{invalid}, so that it cannot be called over HTTP") from None
+            return tool
+
+        listed = await self.read_list("tools/list", "tools", read)
+        rules.parameter_headers = {name: found for name, found in headers.items() if found}
+        return listed
 
     async def call_tool(
         self,
@@ -188,7 +251,15 @@ class Client:
         return CallToolResult.read(result)
 
     async def set_log_level(self, level: LogLevel) -> None:
-        """Request log messages of ``level`` and above. Raises as `request` does."""
+        """Request log messages of ``level`` and above. Raises as `request` does.
+
+        A modern server is sent nothing now: each later request names the level.
+        """
+        if isinstance(self._rules, ModernRules):
+            if "logging" not in self._rules.capabilities:
+                raise CapabilityMissing("logging", "logging")
+            self._rules.client.log_level = level.wire
+            return
         await self.request("logging/setLevel", {"level": level.wire})
 
     async def notify_roots_changed(self) -> None:
@@ -239,12 +310,12 @@ class Client:
 
     def message(self, message: Request | Notification) -> None:
         if isinstance(message, Request):
-            self._server_requests.take(message)
+            self._take_request(message)
         else:
             self._notifications.take(message.method, message.params or {})
 
     def malformed(self, problem: Malformed) -> None:
-        if problem.asks is not None:
+        if problem.asks is not None and self._answers_requests:
             self._server_requests.refuse(problem.asks, problem.code, problem.reason)
         self._observer.malformed(problem)
 
@@ -262,15 +333,41 @@ class Client:
         self._server_requests.stop()
         self._observer.lost(reason)
 
-    async def _open_session(self) -> Session:
+    async def _open_session(self, opening: SessionOpening) -> Session:
         clock = asyncio.get_running_loop().time
         began = clock()
-        agreed = await shake_hands(self._ask, self._identity, self._declare, self._minimum)
-        session = Session(agreed.revision, InitializeResult.read(agreed.result), clock() - began)
+        era: Era = "legacy" if self._transport.handshake_only else self._era
+        agreed = await opening.negotiate(negotiate(era=era, minimum=self._minimum))
+        if agreed.revision.modern:
+            return self._begin_without_handshake(agreed, clock() - began)
+        server = InitializeResult.read(agreed.result)
         self._transport.agreed(agreed.revision)
         self._server_requests.initialized = True  # the server may send requests as soon as it receives the next message
         await self._transport.send(Notification("notifications/initialized"))
-        return session
+        self._rules = HandshakeRules(agreed.revision, server.capabilities)
+        return Session(agreed.revision, server, clock() - began, agreed.evidence)
+
+    def _begin_without_handshake(self, agreed: Agreed, seconds: float) -> Session:
+        revision, result = agreed.revision, agreed.result
+        self._answers_requests = False
+        server = InitializeResult.from_discovery(revision.version, result)
+        self._transport.agreed(revision)
+        metadata = ClientMetadata(self._identity.as_object(), lambda: self._declare(revision))
+        self._rules = ModernRules(revision, metadata, self._transport.own_stream, server.capabilities)
+        versions = tuple(version for version in result["supportedVersions"] if isinstance(version, str))
+        return Session(revision, server, seconds, agreed.evidence, versions)
+
+    def _handshake_begins(self) -> None:
+        self._answers_requests = True
+
+    def _take_request(self, request: Request) -> None:
+        if self._answers_requests:
+            self._server_requests.take(request)
+        elif self.session is not None:
+            reason = f"protocol version {self.session.revision.version} lets no server send requests"
+            self._observer.malformed(Malformed(reason, encode(request)))
+        else:
+            self._note(f"ignored {request.method}, which came before the session was open")
 
     def _declare(self, offer: Revision) -> Mapping[str, Any]:
         # The capabilities declared last apply, whichever revision is negotiated.
@@ -304,9 +401,6 @@ class Client:
         except McphostError:
             return False
         return True
-
-    async def _ask(self, method: str, params: Mapping[str, Any]) -> Response:
-        return await self._transport.request(Request(next(self._ids), method, params), {})
 
     def _note(self, text: str) -> None:
         self._observer.noted(text if len(text) <= NOTE_LENGTH else f"{text[:NOTE_LENGTH]} ...")

@@ -34,12 +34,17 @@ class RequestTimeouts:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """The result of the handshake."""
+    """What opening the session showed."""
 
     revision: Revision
     server: InitializeResult
+    """What the server says of itself, in whichever form its revision has for that."""
     seconds: float
-    """The duration of the handshake."""
+    """How long the opening took."""
+    evidence: str = ""
+    """How the server answered ``server/discover``, as a clause; empty if it was not asked."""
+    versions: tuple[str, ...] = ()
+    """All protocol versions that it listed; empty if it listed none."""
 
 
 def result_of(response: Response, method: str) -> Mapping[str, Any]:
@@ -75,12 +80,13 @@ class Requests:
         self, request: Request, rules: SessionRules, timeouts: RequestTimeouts, report: ProgressCallback | None
     ) -> Mapping[str, Any]:
         """Return the result object. Raises as `mcphost.client.client.Client.request` does."""
+        headers = rules.headers(request)
         limit = Deadline(self._deadlines, timeouts.idle, timeouts.hard, pausable=request.method in MAY_ASK)
         try:
             with limit:
                 if report is not None:
                     self._pending[request.id] = limit, report
-                response = await self._transport.request(request, {})
+                response = await self._transport.request(request, headers)
         except (ConnectionLost, SessionExpired) as gone:
             self._lost(gone)  # a transport without a permanent connection notices its end by a failed request
             raise

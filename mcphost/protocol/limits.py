@@ -33,6 +33,18 @@ LIST_SECONDS: Final = 30.0
 PENDING_SERVER_REQUESTS: Final = 32
 """Requests of a server waiting for an answer; the next are refused, since nobody answers that many."""
 
+INPUT_ROUNDS: Final = 25
+"""Rounds of input for one answer of a modern server: more questions than a person answers for one call."""
+
+INPUTS_IN_A_ROUND: Final = 16
+"""Inputs that a modern server may need at once; they are put one after the other."""
+
+STATE_ROUNDS: Final = 10
+"""Retries in a row that a modern server may want without needing any input."""
+
+REQUEST_STATE_BYTES: Final = 4_000_000
+"""State that a modern server has carried through a round: it travels twice with each."""
+
 REQUEST_SECONDS: Final = 60.0
 """For a request without answer or progress."""
 

@@ -75,12 +75,16 @@ class Transport(Protocol):
 
     own_stream: bool
     """Does each request have its own response stream?"""
+    handshake_only: bool
+    """Is this the transport of 2024-11-05, whose servers all begin with ``initialize``?"""
 
     async def open(self, inbound: Inbound) -> None:
         """Connect. Raises SpawnFailed or ConnectionLost."""
 
     async def request(self, request: Request, headers: Mapping[str, str]) -> Response:
         """Send, and return the response. Cancelling the await abandons the request.
+
+        ``headers`` are those that a modern revision demands, empty in a session with a handshake; only HTTP sends them.
 
         Raises ConnectionLost, InvalidResult for an invalid response, or another TransportError.
         """

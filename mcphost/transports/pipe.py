@@ -36,6 +36,7 @@ class Pipe(ABC):
     """The pending table and the reading side of a `Transport` whose responses come back on one shared channel."""
 
     own_stream = False
+    handshake_only = False
 
     def __init__(self, limits: TransportLimits, tap: Tap | None = None) -> None:
         self.limits = limits

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcphost.client.client import Client, Identity, RequestTimeouts
-from mcphost.protocol.lifecycle.revisions import REVISIONS, Revision
+from mcphost.protocol.lifecycle.revisions import HANDSHAKE_REVISIONS, Revision
 from tests.client.scripted import Answer, Notes, ScriptedTransport
 
 BRIEF = RequestTimeouts(idle=0.05, hard=0.5)
@@ -27,7 +27,7 @@ Connect = Callable[..., Awaitable[Line]]
 Draw = Callable[..., Line]
 
 
-@pytest.fixture(params=REVISIONS, ids=lambda revision: revision.version)
+@pytest.fixture(params=HANDSHAKE_REVISIONS, ids=lambda revision: revision.version)
 def revision(request: pytest.FixtureRequest) -> Revision:
     given: Revision = request.param
     return given

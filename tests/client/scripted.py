@@ -22,6 +22,7 @@ class ScriptedTransport:
     """Answers each method as ``script`` says, and records all that was sent, in order."""
 
     own_stream = False
+    handshake_only = False
 
     def __init__(self, script: Mapping[str, Answer]) -> None:
         self.script = dict(script)

@@ -7,7 +7,7 @@ import pytest
 
 from mcphost.client.paging import ListedItems, ListLimits, read_list
 from mcphost.errors import ConnectionLost, InvalidResult, McphostError, RequestTimeout, ServerError
-from mcphost.protocol.lifecycle.revisions import NEWEST_REVISION
+from mcphost.protocol.lifecycle.revisions import NEWEST_HANDSHAKE
 from mcphost.protocol.models.tools import Tool
 from tests.client.conftest import Connect, Draw, hello
 
@@ -157,7 +157,7 @@ async def test_a_cursor_does_not_outlive_a_list_that_broke_off(draw: Draw, failu
     """Neither in the same session nor in the next."""
     for _ in range(2):
         pages = [page("a", nextCursor="p2"), failure, page("c")]
-        line = draw({"initialize": hello(NEWEST_REVISION), "tools/list": pages})
+        line = draw({"initialize": hello(NEWEST_HANDSHAKE), "tools/list": pages})
         await line.client.connect(5)
         broken, whole = await line.client.list_tools(), await line.client.list_tools()
         assert broken.notice

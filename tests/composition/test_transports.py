@@ -19,7 +19,7 @@ from mcphost.composition import lookup
 from mcphost.config import Config, GivenServer, ServerConfig, Values, parse
 from mcphost.errors import ConfigError, SpawnFailed, UnresolvedReference
 from mcphost.host.consent.questions import DeclineAll
-from mcphost.protocol.lifecycle.revisions import REVISIONS, Revision
+from mcphost.protocol.lifecycle.revisions import HANDSHAKE_REVISIONS, Revision
 from mcphost.transports.base import TransportLimits
 from mcphost.transports.http.detection import DetectedTransport
 from mcphost.transports.http.sse_2024 import SseTransport
@@ -221,13 +221,13 @@ HEADERS = {"authorization": "Bearer token-of-mine", "x-api-key": "key-of-mine", 
 
 
 @pytest.mark.requirement("AUTH-25", "AUTH-17")
-@pytest.mark.parametrize("revision", REVISIONS, ids=lambda revision: revision.version)
+@pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS, ids=lambda revision: revision.version)
 @pytest.mark.parametrize("given", list(HEADERS))
 async def test_a_configured_header_goes_along_with_every_request_and_nobody_signs_in(
     revision: Revision, given: str
 ) -> None:
     """A server that wants its own key in a header is served on each revision, over each transport it may have."""
-    old, header = revision is REVISIONS[0], {given: HEADERS[given]}
+    old, header = revision is HANDSHAKE_REVISIONS[0], {given: HEADERS[given]}
     echo = Echo(old=old, protocol=revision.version)
 
     def serve(talk: Talk) -> None:

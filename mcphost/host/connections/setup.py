@@ -12,7 +12,7 @@ from mcphost.client.server_requests import InputHandler
 from mcphost.config import Limits, ServerConfig
 from mcphost.errors import CapabilityMissing, ConfigError, McphostError
 from mcphost.protocol.lifecycle.capabilities import ClientCapabilities
-from mcphost.protocol.lifecycle.revisions import REVISIONS, Revision
+from mcphost.protocol.lifecycle.revisions import HANDSHAKE_REVISIONS, Revision
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.transports.base import ProcessReport, Transport
 
@@ -50,10 +50,10 @@ def default_timeouts(config: ServerConfig) -> RequestTimeouts:
 
 def _oldest_accepted(minimum_version: str) -> Revision:
     """The oldest revision that is not older than this; versions are dates."""
-    for revision in REVISIONS:
+    for revision in HANDSHAKE_REVISIONS:
         if revision.version >= minimum_version:
             return revision
-    newest = REVISIONS[-1].version
+    newest = HANDSHAKE_REVISIONS[-1].version
     raise ConfigError(f'minimum_version = "{minimum_version}" is newer than all that is spoken here, up to {newest}')
 
 

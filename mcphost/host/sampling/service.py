@@ -30,7 +30,7 @@ from mcphost.host.sampling.request import Sampling, SamplingEdit, SamplingReply,
 from mcphost.host.sampling.stream import ask_model
 from mcphost.host.server_requests.pending import MOST_PENDING, MUTED, Ending, PendingRequests, ServerRequest
 from mcphost.host.tool_calls.registry import CallRegistry
-from mcphost.protocol.lifecycle.revisions import NEWEST_REVISION
+from mcphost.protocol.lifecycle.revisions import NEWEST_HANDSHAKE
 from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.sampling import CreateMessageRequest, CreateMessageResult, check
 from mcphost.protocol.wire.jsonrpc import ErrorCode
@@ -109,7 +109,7 @@ class SamplingService:
         """Return the result to send. Raises InputRefused; cancelled when the server takes the request back."""
         policy = sampling_policy(self._config(), server_request.server)
         self._admit(server_request, policy)
-        version = self._version(server_request.server) or NEWEST_REVISION.version
+        version = self._version(server_request.server) or NEWEST_HANDSHAKE.version
         request = self._read(server_request, version)
         if policy.verdict is PolicyVerdict.ASK:
             self._pending.admit(server_request.server, paced=True)  # by sampling.per_minute

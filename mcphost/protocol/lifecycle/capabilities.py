@@ -26,8 +26,9 @@ class ClientCapabilities:
     """The declared capability; None: no sampling."""
 
     def under(self, revision: Revision) -> dict[str, Any]:
-        """The ``capabilities`` of an ``initialize`` request that offers this revision."""
-        declared: dict[str, Any] = {"roots": {"listChanged": True}} if self.roots else {}
+        """The ``capabilities`` to declare in this revision."""
+        changes_announced = {} if revision.modern else {"listChanged": True}
+        declared: dict[str, Any] = {"roots": changes_announced} if self.roots else {}
         if self.sampling is not None:
             declared["sampling"] = dict(self.sampling)
         modes = [mode for mode in revision.elicitation if mode in self.elicitation]

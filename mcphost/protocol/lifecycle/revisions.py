@@ -25,6 +25,8 @@ class Revision:
     """May a tool be called as a task of the core protocol?"""
     elicitation: tuple[str, ...] = ()
     """The elicitation modes."""
+    modern: bool = False
+    """Does each request carry its own metadata, instead of a handshake at the start?"""
 
 
 V2024_11_05: Final = Revision("2024-11-05")
@@ -32,10 +34,19 @@ V2025_03_26: Final = Revision("2025-03-26", batches=True)
 V2025_06_18: Final = Revision("2025-06-18", completion_context=True, elicitation=("form",))
 V2025_11_25: Final = Revision("2025-11-25", completion_context=True, tasks=True, elicitation=("form", "url"))
 
-REVISIONS: Final = (V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25)
+V2026_07_28: Final = Revision("2026-07-28", completion_context=True, elicitation=("form", "url"), modern=True)
+
+HANDSHAKE_REVISIONS: Final = (V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25)
+"""The revisions whose sessions begin with ``initialize``, oldest first."""
+
+MODERN_REVISIONS: Final = (V2026_07_28,)
+"""The revisions without a handshake, oldest first."""
+
+REVISIONS: Final = (*HANDSHAKE_REVISIONS, *MODERN_REVISIONS)
 """The revisions that are spoken, oldest first."""
 
-NEWEST_REVISION: Final = REVISIONS[-1]
+NEWEST_HANDSHAKE: Final = HANDSHAKE_REVISIONS[-1]
+NEWEST_MODERN: Final = MODERN_REVISIONS[-1]
 _BY_VERSION: Final[Mapping[str, Revision]] = {revision.version: revision for revision in REVISIONS}
 
 NEEDED_CAPABILITY: Final[Mapping[str, str]] = {
@@ -57,6 +68,40 @@ NEEDED_CAPABILITY: Final[Mapping[str, str]] = {
 }
 """The server capability that each method requires."""
 
+TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
+
+_MODERN_CAPABILITY: Final[Mapping[str, str]] = {
+    "tools/list": "tools",
+    "tools/call": "tools",
+    "resources/list": "resources",
+    "resources/templates/list": "resources",
+    "resources/read": "resources",
+    "prompts/list": "prompts",
+    "prompts/get": "prompts",
+    "completion/complete": "completions",
+}
+"""The server capability that each method without a handshake requires."""
+
+_MODERN_EXTENSION: Final[Mapping[str, str]] = {
+    "tasks/get": TASKS_EXTENSION,
+    "tasks/update": TASKS_EXTENSION,
+    "tasks/cancel": TASKS_EXTENSION,
+}
+"""The extension that each method without a handshake requires."""
+
+REMOVED_METHODS: Final = frozenset(
+    {
+        "initialize",
+        "ping",
+        "logging/setLevel",
+        "resources/subscribe",
+        "resources/unsubscribe",
+        "tasks/result",
+        "tasks/list",
+    }
+)
+"""Requests of the handshake revisions that the modern ones no longer have."""
+
 ASKS_FOR: Final[Mapping[str, str]] = {
     "roots/list": "roots",
     "sampling/createMessage": "sampling",
@@ -65,7 +110,10 @@ ASKS_FOR: Final[Mapping[str, str]] = {
 """The client capability that each server request requires."""
 
 MAY_ASK: Final = frozenset({"tools/call", "tasks/result", "prompts/get", "resources/read"})
-"""Requests that may make the server send requests of its own before it answers."""
+"""Requests that may make the server ask for input before it answers."""
+
+MAY_NEED_INPUT: Final = frozenset({"tools/call", "prompts/get", "resources/read"})
+"""Requests that a modern server may answer with ``input_required``."""
 
 TASK_CALLS: Final = "tasks.requests.tools.call"
 """The server capability for calling tools as tasks."""
@@ -84,8 +132,16 @@ def find_revision(version: object) -> Revision | None:
 
 def missing_capability(method: str, capabilities: Mapping[str, Any], revision: Revision) -> str | None:
     """The capability that ``method`` requires and the server lacks; None if it may be sent."""
-    needed = NEEDED_CAPABILITY.get(method)
+    if revision.modern and (extension := _MODERN_EXTENSION.get(method)) is not None:
+        return None if has_extension(extension, capabilities) else extension
+    needed = (_MODERN_CAPABILITY if revision.modern else NEEDED_CAPABILITY).get(method)
     return None if needed is None or offers(needed, capabilities, revision) else needed
+
+
+def has_extension(extension: str, capabilities: Mapping[str, Any]) -> bool:
+    """Do these capabilities, of either side, declare the extension?"""
+    declared = capabilities.get("extensions")
+    return isinstance(declared, dict) and isinstance(declared.get(extension), dict)
 
 
 def offers(capability: str, capabilities: Mapping[str, Any], revision: Revision) -> bool:

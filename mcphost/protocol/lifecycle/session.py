@@ -1,24 +1,70 @@
-"""Writes requests and their cancellations as the session's revision and capabilities demand.
+"""Writes requests, headers and cancellations, and reads results, as the session's revision demands.
 
-Specification: basic/lifecycle, basic/utilities/cancellation and progress.
+`HandshakeRules` are those of the revisions that begin with ``initialize``; `ModernRules` those of the later ones, in
+which each request carries the metadata that the handshake used to exchange.
+
+Specification: basic/lifecycle, basic/utilities/cancellation and progress; 2026-07-28 basic/index (``_meta``),
+basic/transports.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, Protocol
 
-from mcphost.errors import CapabilityMissing
-from mcphost.protocol.lifecycle.revisions import Revision, missing_capability
+from mcphost.errors import CapabilityMissing, MethodRemoved
+from mcphost.protocol.lifecycle.results import Complete, InputRequired, TaskStarted, read_result
+from mcphost.protocol.lifecycle.revisions import REMOVED_METHODS, Revision, missing_capability
+from mcphost.protocol.wire.headers import ParameterHeader, encode_header_value, parameter_headers_of
 from mcphost.protocol.wire.jsonrpc import Notification, Request, RequestId
 
 UNCANCELLABLE = frozenset({"initialize"})
 
+META_PREFIX: Final = "io.modelcontextprotocol/"
+
+_NAMED_BY: Final[Mapping[str, str]] = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "taskId",
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
+}
+"""The param that the header ``Mcp-Name`` repeats."""
+
+
+class SessionRules(Protocol):
+    """The rules of one session."""
+
+    @property
+    def revision(self) -> Revision: ...
+
+    def request(
+        self, request_id: RequestId, method: str, params: Mapping[str, Any] | None, *, progress: bool
+    ) -> Request:
+        """The request to send; with ``progress``, its id is also its progress token.
+
+        Raises CapabilityMissing if the server does not offer what the method needs, MethodRemoved if the revision
+        does not have the method.
+        """
+
+    def headers(self, request: Request) -> Mapping[str, str]:
+        """The HTTP headers that the revision demands of this request, besides those of every message.
+
+        Raises InvalidArguments if an argument that a header repeats has no spelling in one.
+        """
+
+    def read(self, method: str, result: Mapping[str, Any]) -> Complete | InputRequired | TaskStarted:
+        """What the result object of ``method`` is. Raises InvalidResult."""
+
+    def cancellation(self, request: Request, reason: str) -> Notification | None:
+        """The cancellation of a request that is no longer awaited; None if none may be sent."""
+
 
 @dataclass(frozen=True, slots=True)
-class SessionRules:
-    """The rules of one session: its revision, and the server's capabilities."""
+class HandshakeRules:
+    """The rules of a session that began with ``initialize``; ``capabilities`` are the server's."""
 
     revision: Revision
     capabilities: Mapping[str, Any]
@@ -28,20 +74,90 @@ class SessionRules:
     def request(
         self, request_id: RequestId, method: str, params: Mapping[str, Any] | None, *, progress: bool
     ) -> Request:
-        """The request to send; with ``progress``, its id is also its progress token.
-
-        Raises CapabilityMissing if the server does not offer what the method needs.
-        """
         if method not in self._lacking:
             self._lacking[method] = missing_capability(method, self.capabilities, self.revision)
         if (lacking := self._lacking[method]) is not None:
             raise CapabilityMissing(method, lacking)
         return Request(request_id, method, with_progress_token(params, request_id) if progress else params)
 
+    def headers(self, request: Request) -> Mapping[str, str]:
+        return _NO_HEADERS
+
+    def read(self, method: str, result: Mapping[str, Any]) -> Complete:
+        return Complete(result)
+
     def cancellation(self, request: Request, reason: str) -> Notification | None:
-        """The cancellation of a request that is no longer awaited; None if none may be sent."""
         if request.method in UNCANCELLABLE:
             return None
+        return Notification("notifications/cancelled", {"requestId": request.id, "reason": reason})
+
+
+_NO_HEADERS: Final[Mapping[str, str]] = {}
+
+
+@dataclass(slots=True)
+class ClientMetadata:
+    """What each modern request says of the client."""
+
+    identity: Mapping[str, Any]
+    """The ``clientInfo``."""
+    declare: Callable[[], Mapping[str, Any]]
+    """Returns the capabilities, asked anew for each request: what is declared must be what will be answered."""
+    log_level: str | None = None
+    """The least level of log messages that requests ask for; None: they ask for none."""
+
+
+@dataclass(slots=True)
+class ModernRules:
+    """The rules of a session without a handshake; ``capabilities`` are the server's."""
+
+    revision: Revision
+    client: ClientMetadata
+    own_stream: bool = False
+    """Does each request have its own response stream?"""
+    capabilities: Mapping[str, Any] = field(default_factory=dict)
+    parameter_headers: dict[str, tuple[ParameterHeader, ...]] = field(default_factory=dict)
+    """By tool, of those that were listed; without an entry, no argument is repeated in a header."""
+
+    def request(
+        self, request_id: RequestId, method: str, params: Mapping[str, Any] | None, *, progress: bool
+    ) -> Request:
+        if method in REMOVED_METHODS:
+            raise MethodRemoved(method, self.revision.version)
+        if (lacking := missing_capability(method, self.capabilities, self.revision)) is not None:
+            raise CapabilityMissing(method, lacking)
+        return self.stamped(Request(request_id, method, params), progress=progress)
+
+    def stamped(self, request: Request, *, progress: bool = False) -> Request:
+        """The request with its metadata. What the caller put in place of a reserved key is replaced."""
+        params = with_progress_token(request.params, request.id) if progress else dict(request.params or {})
+        client = self.client
+        meta = {key: value for key, value in params.get("_meta", {}).items() if not key.startswith(META_PREFIX)}
+        meta[f"{META_PREFIX}protocolVersion"] = self.revision.version
+        meta[f"{META_PREFIX}clientInfo"] = client.identity
+        meta[f"{META_PREFIX}clientCapabilities"] = client.declare()
+        if client.log_level is not None and "logging" in self.capabilities:
+            meta[f"{META_PREFIX}logLevel"] = client.log_level
+        params["_meta"] = meta
+        return Request(request.id, request.method, params)
+
+    def headers(self, request: Request) -> Mapping[str, str]:
+        params = request.params or {}
+        headers = {"MCP-Protocol-Version": self.revision.version, "Mcp-Method": request.method}
+        named = params.get(_NAMED_BY.get(request.method, ""))
+        if isinstance(named, str):
+            headers["Mcp-Name"] = encode_header_value(named)
+            if request.method == "tools/call" and named in self.parameter_headers:
+                arguments = params.get("arguments") or {}
+                headers |= parameter_headers_of(self.parameter_headers[named], arguments)
+        return headers
+
+    def read(self, method: str, result: Mapping[str, Any]) -> Complete | InputRequired | TaskStarted:
+        return read_result(method, result, self.client.declare())
+
+    def cancellation(self, request: Request, reason: str) -> Notification | None:
+        if self.own_stream:
+            return None  # closing the stream of the response is the cancellation
         return Notification("notifications/cancelled", {"requestId": request.id, "reason": reason})
 
 

@@ -1,4 +1,4 @@
-"""Finds out which of the two HTTP transports a URL speaks, by its first response.
+"""Finds out which of the two HTTP transports a URL speaks, by its first responses.
 
 Specification: basic/transports, backwards compatibility.
 """
@@ -53,9 +53,17 @@ class DetectedTransport:
             await self._transport.open(inbound)
 
     async def request(self, request: Request, headers: Mapping[str, str]) -> Response:
-        """See `Transport.request`. The first request decides; if both transports fail, raises the newer one's error."""
+        """See `Transport.request`. The first result, or the refusal of ``initialize``, decides.
+
+        If both transports fail, raises the newer one's error.
+        """
         if self.found is not None:
             return await self._transport.request(request, headers)
+        if request.method != "initialize":  # an old server refuses what it does not know, and is asked again
+            response = await self._transport.request(request, headers)
+            if response.error is None:
+                self._decide("http")
+            return response
         try:
             response = await self._transport.request(request, headers)
         except HttpStatusError as error:
@@ -110,6 +118,7 @@ class DetectedTransport:
     def _use(self, transport: Transport) -> None:
         self._transport = transport
         self.own_stream = transport.own_stream
+        self.handshake_only = transport.handshake_only
 
     def _decide(self, kind: Kind) -> None:
         self.found = kind

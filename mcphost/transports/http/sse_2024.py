@@ -32,6 +32,8 @@ ENDPOINT_SECONDS: Final = 10.0
 class SseTransport(Pipe):
     """A `Transport` over the HTTP transport of 2024-11-05."""
 
+    handshake_only = True
+
     def __init__(
         self,
         url: str,

@@ -2,7 +2,8 @@
 
 A broken stream is resumed, but nothing is ever sent twice, and no new session is opened: the caller decides that.
 
-Specification: basic/transports, Streamable HTTP, of 2025-03-26 to 2025-11-25.
+Specification: basic/transports, Streamable HTTP, of 2025-03-26 to 2026-07-28. Since 2026-07-28 there are no sessions,
+and no stream is resumed: a broken one is a lost request.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ class HttpTransport:
     """A `Transport` over Streamable HTTP. It never calls ``inbound.closed``: only requests fail."""
 
     own_stream = True
+    handshake_only = False
 
     def __init__(
         self,
@@ -87,12 +89,12 @@ class HttpTransport:
         tags = self._endpoint.tags() if self._agreed else {}
         response = await self._endpoint.exchange("POST", {**headers, **POST, **tags}, encode(request))
         if response.status_code == 200 and responses.media_type(response) == responses.EVENTS:
-            await self._answer_from_stream(response, answer)
+            await self._answer_from_stream(request, response, answer, resumes=not headers)
             return answer.response()
         async with aclosing(response):
             if not response.is_success:
                 return await self._endpoint.refusal(response, request)
-            await self._answer_from_body(response, answer)
+            await self._answer_from_body(request, response, answer)
         return answer.response()
 
     async def send(self, message: Notification | Response) -> None:
@@ -136,25 +138,27 @@ class HttpTransport:
 
     # Responses.
 
-    def _begin_session(self, response: httpx.Response) -> None:
-        if not self._agreed:
+    def _begin_session(self, request: Request, response: httpx.Response) -> None:
+        if request.method == "initialize" and not self._agreed:
             self._endpoint.start_session(response)
 
-    async def _answer_from_body(self, response: httpx.Response, answer: ResponsePicker) -> None:
+    async def _answer_from_body(self, request: Request, response: httpx.Response, answer: ResponsePicker) -> None:
         if response.status_code != 200 or responses.media_type(response) != responses.JSON:
             reason = "the server took the request and will not answer it" if response.status_code != 200 else ""
             raise await self._endpoint.unexpected(response, reason=reason)
-        self._begin_session(response)
+        self._begin_session(request, response)
         try:
             body = await responses.read_body(response, self.limits.message_bytes)
         except FAILURES as error:
             raise self._endpoint.lost(error) from None
         answer.take_body(await self._incoming.messages(body))
 
-    async def _answer_from_stream(self, response: httpx.Response, answer: ResponsePicker) -> None:
+    async def _answer_from_stream(
+        self, request: Request, response: httpx.Response, answer: ResponsePicker, *, resumes: bool
+    ) -> None:
         stream = ResumableStream(self._incoming, answer.take)
         try:
-            self._begin_session(response)
+            self._begin_session(request, response)
         except InvalidResult:
             await response.aclose()
             raise
@@ -162,7 +166,7 @@ class HttpTransport:
             broken = await self._read(response, stream, answer)
             if answer.done:
                 return
-            if not stream.last_id:
+            if not (resumes and stream.last_id):
                 raise broken or ConnectionLost("the server ended the answer's stream before the answer")
             response = await self._resumed(stream)
 

@@ -15,7 +15,7 @@ import pytest
 from mcp.types.methods import validate_client_notification, validate_client_request
 
 from mcphost.host.tool_calls.call import CallState
-from mcphost.protocol.lifecycle.revisions import REVISIONS, V2025_06_18, V2025_11_25, Revision
+from mcphost.protocol.lifecycle.revisions import HANDSHAKE_REVISIONS, V2025_06_18, V2025_11_25, Revision
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.models.prompts import PromptRef
 from tests.conftest import Until
@@ -98,7 +98,7 @@ def check(message: Frame, version: str) -> None:
 @pytest.mark.requirement("MSG-01", "MSG-02", "MSG-03", "MSG-05", "MSG-08", "MSG-09", "MSG-11", "BATCH-02", "BATCH-03")
 @pytest.mark.requirement("META-02", "META-03", "META-04", "LIFE-01", "LIFE-02", "LIFE-05", "LIFE-08", "LIFE-12")
 @pytest.mark.requirement("LIFE-13", "LIFE-22", "CAP-01", "PROG-01", "PROG-02", "PROG-07", "ERR-07", "TRANS-STDIO-03")
-@pytest.mark.parametrize("revision", REVISIONS, ids=lambda revision: revision.version)
+@pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS, ids=lambda revision: revision.version)
 async def test_every_message_of_a_session_is_one_of_its_revision(
     host: HostOf, tmp_path: Path, until: Until, revision: Revision
 ) -> None:

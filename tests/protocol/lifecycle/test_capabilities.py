@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from mcphost.protocol.lifecycle.capabilities import ClientCapabilities, modes_of
-from mcphost.protocol.lifecycle.revisions import REVISIONS
+from mcphost.protocol.lifecycle.revisions import HANDSHAKE_REVISIONS
 
 BOTH = frozenset({"form", "url"})
 ROOTS = {"listChanged": True}
@@ -23,7 +23,7 @@ ROOTS = {"listChanged": True}
     ],
 )
 def test_each_revision_has_its_own_words(declared: ClientCapabilities, said: list[dict[str, Any]]) -> None:
-    assert [declared.under(revision) for revision in REVISIONS] == said
+    assert [declared.under(revision) for revision in HANDSHAKE_REVISIONS] == said
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from mcphost.errors import InvalidResult, ServerError, VersionRefused
-from mcphost.protocol.lifecycle.negotiation import Agreed, Outcome, negotiate
-from mcphost.protocol.lifecycle.revisions import REVISIONS, V2024_11_05, V2025_06_18, Revision
+from mcphost.protocol.lifecycle.negotiation import Agreed, Attempt, InitializeAttempt, Outcome, negotiate
+from mcphost.protocol.lifecycle.revisions import HANDSHAKE_REVISIONS, V2024_11_05, V2025_06_18, Revision
 
-NEWEST = REVISIONS[-1].version
+NEWEST = HANDSHAKE_REVISIONS[-1].version
 
 
 def said(version: object, **more: Any) -> dict[str, Any]:
@@ -20,20 +20,25 @@ def unsupported(data: Any, code: int = -32602) -> ServerError:
     return ServerError(code, "Unsupported protocol version", data, method="initialize")
 
 
+def offered(attempt: Attempt) -> str:
+    assert isinstance(attempt, InitializeAttempt)
+    return attempt.offer.version
+
+
 def settle(outcomes: Sequence[Outcome], minimum: Revision = V2024_11_05) -> tuple[list[str], Agreed]:
     """The versions offered, one for each outcome, and the agreement."""
     negotiation = negotiate(minimum=minimum)
-    offers = [next(negotiation).offer.version]
+    offers = [offered(next(negotiation))]
     for outcome in outcomes:
         try:
-            offers += [negotiation.send(outcome).offer.version]
+            offers += [offered(negotiation.send(outcome))]
         except StopIteration as end:
             return offers, end.value
     raise AssertionError("still negotiating")
 
 
 @pytest.mark.requirement("LIFE-03", "LIFE-04", "LIFE-05", "LIFE-07")
-@pytest.mark.parametrize("revision", REVISIONS, ids=lambda revision: revision.version)
+@pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS, ids=lambda revision: revision.version)
 def test_any_known_version_the_server_names_is_agreed(revision: Revision) -> None:
     result = said(revision.version)
     assert settle([result]) == ([NEWEST], Agreed(revision, result))

@@ -6,9 +6,9 @@ import pytest
 
 from mcphost.protocol.lifecycle.revisions import (
     ASKS_FOR,
+    HANDSHAKE_REVISIONS,
     NEEDED_CAPABILITY,
-    NEWEST_REVISION,
-    REVISIONS,
+    NEWEST_HANDSHAKE,
     V2024_11_05,
     V2025_03_26,
     Revision,
@@ -20,10 +20,10 @@ from mcphost.protocol.lifecycle.revisions import (
 @pytest.mark.requirement("LIFE-03", "LIFE-04", "BATCH-04")
 def test_the_handshake_revisions_are_these_four_and_one_of_them_has_batches() -> None:
     versions = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
-    assert [revision.version for revision in REVISIONS] == versions
-    assert [revision for revision in REVISIONS if revision.batches] == [V2025_03_26]
-    assert NEWEST_REVISION.version == "2025-11-25"
-    assert [find_revision(version) for version in versions] == list(REVISIONS)
+    assert [revision.version for revision in HANDSHAKE_REVISIONS] == versions
+    assert [revision for revision in HANDSHAKE_REVISIONS if revision.batches] == [V2025_03_26]
+    assert NEWEST_HANDSHAKE.version == "2025-11-25"
+    assert [find_revision(version) for version in versions] == list(HANDSHAKE_REVISIONS)
 
 
 @pytest.mark.requirement("LIFE-28")
@@ -35,7 +35,7 @@ def test_a_version_that_is_only_like_one_is_unknown(version: object) -> None:
 
 
 @pytest.mark.requirement("CAP-02", "CAP-03", "CAP-04", "CAP-05")
-@pytest.mark.parametrize("revision", REVISIONS, ids=lambda revision: revision.version)
+@pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS, ids=lambda revision: revision.version)
 @pytest.mark.parametrize(
     ("method", "capabilities", "missing"),
     [

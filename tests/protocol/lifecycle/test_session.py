@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from mcphost.errors import CapabilityMissing
-from mcphost.protocol.lifecycle.revisions import REVISIONS, Revision
-from mcphost.protocol.lifecycle.session import SessionRules
+from mcphost.protocol.lifecycle.revisions import HANDSHAKE_REVISIONS, Revision
+from mcphost.protocol.lifecycle.session import HandshakeRules
 from mcphost.protocol.wire.jsonrpc import Notification, Request
 
-pytestmark = pytest.mark.parametrize("revision", REVISIONS, ids=lambda revision: revision.version)
+pytestmark = pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS, ids=lambda revision: revision.version)
 
 
 @pytest.mark.requirement("PROG-02")
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.parametrize("revision", REVISIONS, ids=lambda revision:
 def test_the_progress_token_is_the_id_and_stands_in_meta(
     revision: Revision, params: dict[str, Any] | None, stamped: dict[str, Any]
 ) -> None:
-    rules = SessionRules(revision, {"tools": {}})
+    rules = HandshakeRules(revision, {"tools": {}})
     assert rules.request(7, "tools/call", params, progress=True) == Request(7, "tools/call", stamped)
     assert rules.request(7, "tools/call", params, progress=False) == Request(7, "tools/call", params)
 
@@ -32,12 +32,12 @@ def test_the_progress_token_is_the_id_and_stands_in_meta(
 @pytest.mark.requirement("CAP-04", "LIFE-14")
 def test_what_the_server_does_not_offer_is_never_written(revision: Revision) -> None:
     with pytest.raises(CapabilityMissing, match=r"does not offer tools, which tools/call needs"):
-        SessionRules(revision, {}).request(1, "tools/call", {}, progress=False)
+        HandshakeRules(revision, {}).request(1, "tools/call", {}, progress=False)
 
 
 @pytest.mark.requirement("CANC-02", "CANC-03")
 def test_a_cancel_names_the_request_and_initialize_is_never_cancelled(revision: Revision) -> None:
-    rules = SessionRules(revision, {})
+    rules = HandshakeRules(revision, {})
     for request_id in (10, "10"):
         notice = rules.cancellation(Request(request_id, "tools/call"), "enough")
         assert notice == Notification("notifications/cancelled", {"requestId": request_id, "reason": "enough"})

@@ -9,7 +9,7 @@ import pytest
 
 from mcphost.errors import InvalidResult
 from mcphost.protocol.lifecycle.revisions import (
-    REVISIONS,
+    HANDSHAKE_REVISIONS,
     TASK_CALLS,
     V2025_06_18,
     V2025_11_25,
@@ -227,8 +227,8 @@ def test_tasks_need_their_capability_in_the_one_revision_that_has_them(
 ) -> None:
     assert offers(TASK_CALLS, capabilities, V2025_11_25) is may_call
     assert (missing_capability("tasks/cancel", capabilities, V2025_11_25) is None) is may_cancel
-    for older in REVISIONS[:-1]:
+    for older in HANDSHAKE_REVISIONS[:-1]:
         assert not offers(TASK_CALLS, capabilities, older)
         assert missing_capability("tasks/get", capabilities, older) == "tasks"
     assert V2025_06_18.completion_context
-    assert [revision.completion_context for revision in REVISIONS] == [False, False, True, True]
+    assert [revision.completion_context for revision in HANDSHAKE_REVISIONS] == [False, False, True, True]

@@ -17,14 +17,14 @@ from mcphost.errors import (
     MessageTooLarge,
     SessionExpired,
 )
-from mcphost.protocol.lifecycle.revisions import REVISIONS, V2025_03_26, V2025_06_18, Revision
+from mcphost.protocol.lifecycle.revisions import HANDSHAKE_REVISIONS, V2025_03_26, V2025_06_18, Revision
 from mcphost.protocol.wire.jsonrpc import Notification, Request, Response
 from mcphost.transports.base import TransportLimits
 from mcphost.transports.http.streamable import HttpTransport
 from tests.conftest import LoopWatchdog, Until
 from tests.transports.http.http_connection import HELLO, PROMPT, Echo, Talk, answer, connected, spoiling
 
-HTTP_REVISIONS = REVISIONS[1:]
+HTTP_REVISIONS = HANDSHAKE_REVISIONS[1:]
 JSON = "application/json"
 
 # Headers and sessions

@@ -15,7 +15,7 @@ from mcphost.errors import (
     ServerNotReady,
     VersionRefused,
 )
-from mcphost.protocol.lifecycle.revisions import NEWEST_REVISION, Revision
+from mcphost.protocol.lifecycle.revisions import NEWEST_HANDSHAKE, Revision
 from mcphost.protocol.wire.jsonrpc import ErrorCode, ErrorObject, Notification, Request
 from tests.client.conftest import Connect, Draw, hello
 from tests.client.scripted import NEVER, Answer
@@ -56,15 +56,15 @@ BAD_HANDSHAKES: list[tuple[dict[str, Answer], type[Exception]]] = [
     ({"initialize": {"protocolVersion": "1999-01-01"}}, VersionRefused),
     ({"initialize": {"protocolVersion": 3}}, InvalidResult),
     ({"initialize": {}}, InvalidResult),
-    ({"initialize": {"protocolVersion": NEWEST_REVISION.version, "capabilities": ["tools"]}}, InvalidResult),
-    ({"initialize": {"protocolVersion": NEWEST_REVISION.version, "serverInfo": "me"}}, InvalidResult),
+    ({"initialize": {"protocolVersion": NEWEST_HANDSHAKE.version, "capabilities": ["tools"]}}, InvalidResult),
+    ({"initialize": {"protocolVersion": NEWEST_HANDSHAKE.version, "serverInfo": "me"}}, InvalidResult),
     ({"initialize": ConnectionLost("gone")}, ConnectionLost),
     ({"initialize": NEVER}, RequestTimeout),
 ]
 BAD_NOTICES: list[tuple[dict[str, Answer], type[Exception]]] = [
-    ({"initialize": hello(NEWEST_REVISION), "notifications/initialized": ConnectionLost("gone")}, ConnectionLost),
-    ({"initialize": hello(NEWEST_REVISION), "notifications/initialized": HttpStatusError(500)}, HttpStatusError),
-    ({"initialize": hello(NEWEST_REVISION), "notifications/initialized": NEVER}, RequestTimeout),
+    ({"initialize": hello(NEWEST_HANDSHAKE), "notifications/initialized": ConnectionLost("gone")}, ConnectionLost),
+    ({"initialize": hello(NEWEST_HANDSHAKE), "notifications/initialized": HttpStatusError(500)}, HttpStatusError),
+    ({"initialize": hello(NEWEST_HANDSHAKE), "notifications/initialized": NEVER}, RequestTimeout),
 ]
 
 
@@ -116,7 +116,7 @@ async def test_before_the_session_is_open_only_ping_and_log_pass(draw: Draw, unt
     assert (roots["id"], roots["error"]["code"]) == ("b", ErrorCode.INVALID_REQUEST)
     assert line.notes.all("logged") == [{"level": "info", "data": "early"}]
     assert line.notes.all("changed") == []
-    answer.set_result(hello(NEWEST_REVISION))
+    answer.set_result(hello(NEWEST_HANDSHAKE))
     await connecting
     assert line.server.methods().count("notifications/initialized") == 1
 
@@ -136,7 +136,7 @@ async def test_what_the_server_says_of_itself_is_kept(draw: Draw) -> None:
     capabilities = {"zzz": {"a": 1}, "experimental": {"foo": {}}}
     server = {"name": "n", "version": "2", "title": "T", "description": "D", "websiteUrl": "https://x.invalid"}
     more = {"instructions": "Be kind.", "_meta": {"io.modelcontextprotocol/x": [None]}, "x-future": {}}
-    result = hello(NEWEST_REVISION, serverInfo=server, **more) | {"capabilities": capabilities}
+    result = hello(NEWEST_HANDSHAKE, serverInfo=server, **more) | {"capabilities": capabilities}
     session = await draw({"initialize": result}).client.connect(5)
     about = session.server.server_info
     assert (about.title, about.description, about.website_url) == ("T", "D", "https://x.invalid")
