@@ -115,7 +115,7 @@ class SessionOpening:
 
 def probe_failed(what: str, lost: ConnectionLost | None = None) -> ProbeFailed:
     """The failure of a process that the probe was too much for; ``what`` it did, as a clause."""
-    message = f"the server {what} (server/discover); it is started again without"
+    message = f"the server {what} (server/discover)"
     if lost is None:
         return ProbeFailed(message)
     return ProbeFailed(message, exit_code=lost.exit_code, stderr_tail=lost.stderr_tail)

@@ -106,9 +106,6 @@ class SamplingConfig(ConfigTable):
 
 
 _PROGRAM_KEYS = ("args", "env", "env_vars", "cwd")
-NOT_SPOKEN = (
-    'protocol = "modern" is not spoken yet (2026-07-28 and later, without the handshake); write "auto" or "legacy"'
-)
 _ADDRESS_KEYS = ("http_headers", "env_http_headers", "bearer_token_env_var", "oauth")
 
 
@@ -173,8 +170,8 @@ class ServerConfig(ConfigTable):
     transport: Literal["auto", "stdio", "http", "sse"] = "auto"
     """The wire; auto: stdio for a command, for a URL Streamable HTTP and then the older SSE."""
     protocol: Literal["auto", "legacy", "modern"] = "auto"
-    """How a session begins: with the initialize handshake (legacy) or without (modern, refused: it is not spoken yet);
-    auto: whatever is spoken here and there, which is legacy."""
+    """The protocol revisions: those with the initialize handshake (legacy), those without, from 2026-07-28 on (modern),
+    or whichever the server speaks (auto: it is asked)."""
     minimum_version: Revision | None = None
     """The oldest protocol revision accepted; an older offer ends the connection."""
     required_capabilities: Distinct[Filled] = ()
@@ -253,8 +250,8 @@ class ServerConfig(ConfigTable):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.protocol == "modern":
-            raise misplaced("protocol", NOT_SPOKEN)
+        if self.protocol == "modern" and self.transport == "sse":
+            raise misplaced("protocol", 'protocol = "modern" does not go with transport = "sse", which is older')
         if self.tool_timeout_sec > self.tool_timeout_max_sec:
             raise misplaced(
                 "tool_timeout_sec", "tool_timeout_sec is above tool_timeout_max_sec; raise that one as well"

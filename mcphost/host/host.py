@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from datetime import date
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
@@ -20,6 +21,7 @@ from mcphost.host.background import BackgroundTasks
 from mcphost.host.catalog import Catalog
 from mcphost.host.chat.service import ChatService
 from mcphost.host.connections.connection import Connection, ConnectionContext
+from mcphost.host.connections.eras import EraVerdicts
 from mcphost.host.connections.process_usage import ProcessUsage
 from mcphost.host.connections.servers import Servers
 from mcphost.host.connections.state import same_for_connection
@@ -142,10 +144,12 @@ class Host:
             given.store,
             mask,
         )
+        self._eras = EraVerdicts(given.store, date.today, self.logs.warn)
         self._connection_context = ConnectionContext(
             config=self._config,
             open_transport=given.open_transport,
             identity=Identity(given.version),
+            eras=self._eras,
             servers=self.servers,
             catalog=self.catalog,
             calls=self._calls,
@@ -200,6 +204,7 @@ class Host:
 
     async def __aenter__(self) -> Self:
         self.consent.approvals = await self._approvals.approvals()
+        await self._eras.load()
         await self.roots.load(self._dependencies.roots)
         await self.chats.load()
         self._record_traffic()

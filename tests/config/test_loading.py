@@ -65,9 +65,9 @@ MISTAKES = [
     ('[servers.a]\ncommand = "x"\nstart = "lasy"', 3, 'must be one of "eager", "lazy", "manual"; did you mean "lazy"?'),
     ('[servers.a]\ncommand = "x"\ntransport = "http"', 3, "does not go with a command"),
     (
-        '[servers.a]\ncommand = "x"\nprotocol = "modern"',
-        3,
-        "is not spoken yet (2026-07-28 and later, without the handsh",
+        '[servers.a]\nurl = "https://h"\ntransport = "sse"\nprotocol = "modern"',
+        4,
+        'does not go with transport = "sse"',
     ),
     ('[servers.a]\ncommand = "x"\nminimum_version = "2025"', 3, "not a protocol revision"),
     ('[servers.a]\ncommand = "  "', 2, "is empty"),

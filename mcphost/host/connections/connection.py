@@ -18,9 +18,10 @@ from typing import Any, Final
 from mcphost.client.client import Client, Identity, Session
 from mcphost.client.paging import Rejected
 from mcphost.config import Config
-from mcphost.errors import AuthorizationRequired, McphostError, ServerNotReady
+from mcphost.errors import AuthorizationRequired, McphostError, PeerError, ProbeFailed, ServerError, ServerNotReady
 from mcphost.host.cancellation import first_of, to_the_end
 from mcphost.host.catalog import Catalog, CatalogKind
+from mcphost.host.connections.eras import EraVerdicts, HandshakeVerdict, era_of
 from mcphost.host.connections.keepalive import Keepalive, RoundTrip
 from mcphost.host.connections.listings import Listings
 from mcphost.host.connections.observer import ConnectionObserver, ProtocolViolations
@@ -58,6 +59,10 @@ _LISTED: Final[Mapping[CatalogKind, Callable[[str], Event]]] = {
 }
 
 
+PROBE_FAILED: Final = "did not bear to be asked for its protocol versions"
+"""The verdict on a server whose program exited at ``server/discover``, or answered nothing after it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectionContext:
     """What all connections of a host share: the current configuration, and the services they use."""
@@ -66,6 +71,7 @@ class ConnectionContext:
     open_transport: Callable[[Config, str], Awaitable[Transport]]
     """Opens the transport of a server, its references resolved. Raises ConfigError."""
     identity: Identity
+    eras: EraVerdicts
     servers: Servers
     catalog: Catalog
     calls: CallRegistry
@@ -109,6 +115,8 @@ class Connection:
         self.ready_at: float | None = None
         self.started_at: float | None = None
         self.session: Session | None = None
+        self.verdict: HandshakeVerdict | None = None
+        """Why the session was opened with ``initialize``, where that was not tried out this time."""
         self.process = ProcessReport()
         self.last_failure: LastFailure | None = None
         """The last failure; kept after a successful reconnect."""
@@ -283,7 +291,9 @@ class Connection:
     def _new_client(self, transport: Transport) -> Client:
         limits, requests = self._context.config().limits_for(self.name), self._context.server_requests
         answers = requests.handler(self.name), requests.capabilities(self.name)
-        return new_client(transport, self._observer, self._context.identity, self.config, limits, answers)
+        self.verdict = self._context.eras.of(self.config)
+        era = era_of(self.config, self.verdict)
+        return new_client(transport, self._observer, self._context.identity, self.config, limits, answers, era)
 
     async def _serve(self, client: Client, transport: Transport) -> None:
         await first_of(self._wake.wait(), self._get_ready(client), self._disconnect.wait())
@@ -303,7 +313,7 @@ class Connection:
     async def _get_ready(self, client: Client) -> None:
         """Initialize, set the log level and list the tools. Only the handshake must succeed."""
         seconds = self.config.startup_timeout_sec
-        self.session = await client.connect(seconds)
+        self.session = await self._open_session(client, seconds)
         self.refusal = None
         self.keepalive.begin(self.session.seconds)
         check_required(self.session, self.config)
@@ -317,12 +327,28 @@ class Connection:
             reason = f"the server took longer than startup_timeout_sec = {seconds:g}"
             self.listings.tools.failed(reason, timed_out=True)
 
+    async def _open_session(self, client: Client, seconds: float) -> Session:
+        eras = self._context.eras
+        try:
+            session = await client.connect(seconds)
+        except (PeerError, ServerError):
+            await eras.forget(self.config)  # what was remembered may be wrong by now
+            raise
+        if session.revision.modern:
+            await eras.forget(self.config)
+        elif session.evidence:
+            await eras.learn(self.config, session.evidence)
+        return session
+
     async def _disconnect_after(self, transport: Transport | None, failure: McphostError | None) -> None:
         """Enter the next state, then close the connection: a program that does not exit takes seconds."""
         self._update_process(transport)
         self._context.disconnected(self.name)
         failed_at: float | None = None
-        if failure is not None and self._should_run:
+        if isinstance(failure, ProbeFailed) and self._should_run and self.config.protocol == "auto":
+            await self._context.eras.learn(self.config, PROBE_FAILED)
+            self._enter(ServerState.STARTING, f"{failure}; starting it again without")
+        elif failure is not None and self._should_run:
             failed_at = time.monotonic()
             self._plan_retry(failure)
         elif self._should_run:

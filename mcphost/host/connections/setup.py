@@ -12,7 +12,8 @@ from mcphost.client.server_requests import InputHandler
 from mcphost.config import Limits, ServerConfig
 from mcphost.errors import CapabilityMissing, ConfigError, McphostError
 from mcphost.protocol.lifecycle.capabilities import ClientCapabilities
-from mcphost.protocol.lifecycle.revisions import HANDSHAKE_REVISIONS, Revision
+from mcphost.protocol.lifecycle.negotiation import Era
+from mcphost.protocol.lifecycle.revisions import REVISIONS, Revision
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.transports.base import ProcessReport, Transport
 
@@ -24,6 +25,7 @@ def new_client(
     config: ServerConfig,
     limits: Limits,
     answers: tuple[InputHandler, ClientCapabilities],
+    era: Era,
 ) -> Client:
     """A client for one connection, not yet open; ``answers`` is who answers what the server asks, and what it may.
 
@@ -36,6 +38,7 @@ def new_client(
         identity,
         capabilities=declared.under,
         handler=handler,
+        era=era,
         minimum=_oldest_accepted(config.minimum_version or ""),
         timeouts=default_timeouts(config),
         list_limits=ListLimits(limits.list_pages, limits.list_items, limits.list_seconds),
@@ -50,10 +53,10 @@ def default_timeouts(config: ServerConfig) -> RequestTimeouts:
 
 def _oldest_accepted(minimum_version: str) -> Revision:
     """The oldest revision that is not older than this; versions are dates."""
-    for revision in HANDSHAKE_REVISIONS:
+    for revision in REVISIONS:
         if revision.version >= minimum_version:
             return revision
-    newest = HANDSHAKE_REVISIONS[-1].version
+    newest = REVISIONS[-1].version
     raise ConfigError(f'minimum_version = "{minimum_version}" is newer than all that is spoken here, up to {newest}')
 
 

@@ -44,7 +44,8 @@ def starts(record: Path) -> int:
 
 @pytest.mark.requirement("LIFE-01", "LIFE-08", "LIFE-20", "HOST-01", "TOOLS-01")
 async def test_a_server_that_starts_is_ready_with_session_process_and_tools(host: HostOf, tmp_path: Path) -> None:
-    async with host(a=echo("--page", 2, "--record", tmp_path / "wire"), policy=ALLOW) as running:
+    entry = echo("--page", 2, "--record", tmp_path / "wire", protocol="legacy")
+    async with host(a=entry, policy=ALLOW) as running:
         await running.servers.ready()
         connection = running.servers["a"]
         assert (connection.state, connection.reason, connection.retry_at) == (READY, "", None)
@@ -72,7 +73,9 @@ async def test_a_server_that_starts_is_ready_with_session_process_and_tools(host
             echo("--protocol", "2025-03-26", minimum_version="2025-04-01"),
             "below this server's minimum_version 2025-06-18",
         ),
-        (echo(minimum_version="2026-07-28"), "newer than all that is spoken here, up to 2025-11-25"),
+        (echo(minimum_version="2026-07-29"), "newer than all that is spoken here, up to 2026-07-28"),
+        (echo(minimum_version="2026-07-28"), "minimum_version 2026-07-28 forbids the handshake of older versions"),
+        (echo(protocol="modern"), 'protocol = "modern" forbids the handshake of older versions'),
         (
             echo(required_capabilities=["prompts"]),
             "the server does not offer prompts, which required_capabilities needs",
@@ -93,13 +96,16 @@ async def test_what_trying_again_cannot_mend_fails_with_words(host: HostOf, entr
     assert words in str(call.error)
 
 
-@pytest.mark.parametrize("protocol", ["auto", "legacy"])
-async def test_a_server_is_shaken_hands_with_whichever_spoken_era_is_wanted(
-    host: HostOf, tmp_path: Path, protocol: str
+@pytest.mark.parametrize(
+    ("protocol", "begins"), [("auto", ["server/discover", "initialize"]), ("legacy", ["initialize"])]
+)
+async def test_a_server_with_a_handshake_is_probed_unless_the_configuration_says_what_it_speaks(
+    host: HostOf, tmp_path: Path, protocol: str, begins: list[str]
 ) -> None:
     async with host(a=echo("--record", tmp_path / "wire", protocol=protocol)) as running:
         await running.servers.ready()
-    assert received(tmp_path / "wire")[0] == "initialize"
+        assert running.servers["a"].ready
+    assert received(tmp_path / "wire")[: len(begins)] == begins
 
 
 @pytest.mark.hostile("S06")
@@ -124,7 +130,7 @@ async def test_a_crash_loop_ends_in_words_until_somebody_tries_again(
 
 @pytest.mark.requirement("LIFE-15", "CANC-02")
 async def test_a_server_that_hangs_in_initialize_is_tried_again_later(host: HostOf, tmp_path: Path) -> None:
-    server = hostile("initialize-silent", "--record", tmp_path / "wire", startup_timeout_sec=1.5)
+    server = hostile("initialize-silent", "--record", tmp_path / "wire", startup_timeout_sec=1.5, protocol="legacy")
     async with host(a=server) as running:
         await running.servers.ready()
         connection = running.servers["a"]

@@ -105,7 +105,10 @@ async def test_every_message_of_a_session_is_one_of_its_revision(
     def options(name: str) -> tuple[object, ...]:
         return ("--protocol", revision.version, "--record", tmp_path / name)
 
-    servers = {"a": serve("--page", 2, *options("a")), "b": hostile("server-requests", *options("b"))}
+    servers = {
+        "a": serve("--page", 2, *options("a"), protocol="legacy"),
+        "b": hostile("server-requests", *options("b"), protocol="legacy"),
+    }
     async with host(**servers, policy={"default": "allow"}) as running:
         await do_everything(running, revision, until)
     for name in servers:

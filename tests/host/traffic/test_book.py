@@ -456,7 +456,7 @@ def watched(host: HostOf) -> Callable[..., RecordingHost]:
 
 
 async def test_a_call_is_found_with_all_its_frames(watched: HostOf) -> None:
-    async with watched(a=echo()) as running:
+    async with watched(a=echo(protocol="legacy")) as running:
         await running.servers.ready()
         for _ in range(2):
             call = await running.run("a", "echo", {"text": "hello"})
