@@ -25,6 +25,7 @@ from mcphost.errors import (
     ConfigError,
     Declined,
     HttpStatusError,
+    InputNotGiven,
     InvalidArguments,
     ListingFailed,
     McphostError,
@@ -69,6 +70,7 @@ class Exit(IntEnum):
     NOT_CONNECTED = 3
     """No connection, a lost one, or a server that violates the protocol."""
     DECLINED = 4
+    """The call was declined, or an input that its answer needs."""
     TIMED_OUT = 5
 
 
@@ -81,7 +83,7 @@ class Signalled(Exception):
 
 
 _EXITS: Final = (
-    (Declined, Exit.DECLINED),
+    ((Declined, InputNotGiven), Exit.DECLINED),
     (RequestTimeout, Exit.TIMED_OUT),
     ((ServerError, TaskStopped), Exit.TOOL_FAILED),
     ((UsageError, ConfigError, UnknownName, InvalidArguments, CapabilityMissing), Exit.USAGE),
@@ -97,6 +99,7 @@ def exit_for(error: McphostError) -> Exit:
 
 KINDS: Final[tuple[tuple[type[McphostError], str], ...]] = (
     (Declined, "declined"),
+    (InputNotGiven, "input_not_given"),
     (RequestTimeout, "timed_out"),
     (ServerError, "server_error"),
     (TaskStopped, "task_stopped"),

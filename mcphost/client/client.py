@@ -18,7 +18,7 @@ from mcphost.client.notifications import NotificationObserver, Notifications
 from mcphost.client.opening import Declare, Identity, SessionOpening, probe_failed
 from mcphost.client.paging import ListedItems, ListLimits, read_list
 from mcphost.client.requests import Item, ProgressCallback, Requests, RequestTimeouts, Session
-from mcphost.client.rounds import RoundLimits, answer_rounds
+from mcphost.client.rounds import InputRound, RoundCallback, RoundLimits, answer_rounds
 from mcphost.client.server_requests import InputHandler, NothingOffered, OnlyDeclared, ServerRequestQueue
 from mcphost.client.tasks import Tasks
 from mcphost.errors import (
@@ -165,13 +165,14 @@ class Client:
         *,
         timeouts: RequestTimeouts | None = None,
         on_progress: ProgressCallback | None = None,
+        on_round: RoundCallback | None = None,
     ) -> Mapping[str, Any]:
         """Send a request, give the input that its answer needs, and return the result object.
 
         Raises ServerError, RequestTimeout, CapabilityMissing, MethodRemoved, InvalidArguments, InputNotGiven,
         InvalidResult or ConnectionLost. Cancelling the await cancels the request at the server.
         """
-        read = await self.exchange(method, params, timeouts=timeouts, on_progress=on_progress)
+        read = await self.exchange(method, params, timeouts=timeouts, on_progress=on_progress, on_round=on_round)
         if isinstance(read, TaskStarted):
             raise InvalidResult(f"the server answered {method} with a task, which nobody follows here")
         return read.result
@@ -183,6 +184,7 @@ class Client:
         *,
         timeouts: RequestTimeouts | None = None,
         on_progress: ProgressCallback | None = None,
+        on_round: RoundCallback | None = None,
     ) -> Complete | TaskStarted:
         """As `request`, for methods that a task may answer. ``timeouts.hard`` bounds all rounds together."""
         rules, limits = self._rules, timeouts or self.timeouts
@@ -201,7 +203,8 @@ class Client:
 
         read = await send(params)
         if isinstance(read, InputRequired):
-            return await answer_rounds(send, self._declared, params or {}, read, self._round_limits)
+            report = on_round or _ignore
+            return await answer_rounds(send, self._declared, method, params or {}, read, self._round_limits, report)
         return read
 
     async def ping(self, seconds: float = 10.0) -> None:
@@ -241,13 +244,14 @@ class Client:
         *,
         timeouts: RequestTimeouts | None = None,
         on_progress: ProgressCallback | None = None,
+        on_round: RoundCallback | None = None,
     ) -> CallToolResult:
         """Call a tool. Raises as `request` does; a failure that the tool reports is a result."""
         params: dict[str, Any] = {"name": name}
         if arguments is not None:
             params["arguments"] = arguments
         report = on_progress or _ignore
-        result = await self.request("tools/call", params, timeouts=timeouts, on_progress=report)
+        result = await self.request("tools/call", params, timeouts=timeouts, on_progress=report, on_round=on_round)
         return CallToolResult.read(result)
 
     async def set_log_level(self, level: LogLevel) -> None:
@@ -406,5 +410,5 @@ class Client:
         self._observer.noted(text if len(text) <= NOTE_LENGTH else f"{text[:NOTE_LENGTH]} ...")
 
 
-def _ignore(_: Progress) -> None:
+def _ignore(_: Progress | InputRound) -> None:
     return

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mcphost.client.server_requests import InputHandler, InputRefused, InputRequest
+from mcphost.client.server_requests import InputHandler, InputPurpose, InputRefused, InputRequest
 from mcphost.errors import InputNotGiven, InvalidResult
 from mcphost.protocol.display import size_text
 from mcphost.protocol.lifecycle.results import Complete, InputRequired, ServerInput, TaskStarted
@@ -29,6 +29,19 @@ Send = Callable[[Mapping[str, Any]], Awaitable[Result]]
 
 
 @dataclass(frozen=True, slots=True)
+class InputRound:
+    """One round: its number, from 1, and what the server needed."""
+
+    number: int
+    needed: InputRequired
+    answered: bool = False
+
+
+RoundCallback = Callable[[InputRound], None]
+"""Called when a round begins, and with ``answered`` before its answers are sent; may raise to abandon the request."""
+
+
+@dataclass(frozen=True, slots=True)
 class RoundLimits:
     """What a server may need for one answer."""
 
@@ -41,18 +54,28 @@ class RoundLimits:
 
 
 async def answer_rounds(
-    send: Send, handler: InputHandler, params: Mapping[str, Any], first: InputRequired, limits: RoundLimits
+    send: Send,
+    handler: InputHandler,
+    method: str,
+    params: Mapping[str, Any],
+    first: InputRequired,
+    limits: RoundLimits,
+    report: RoundCallback,
 ) -> Complete | TaskStarted:
-    """Give what the server needs until it answers the request with these ``params``.
+    """Give what the server needs until it answers the request of this ``method`` and ``params``.
 
-    Raises InputNotGiven if an input is refused, InvalidResult if a limit is exceeded, and what ``send`` raises.
+    Raises InputNotGiven if an input is refused, InvalidResult if a limit is exceeded, and what ``send`` and ``report``
+    raise.
     """
     needed, number, idle = first, 0, 0
+    name = params.get("uri" if method == "resources/read" else "name", "")
     while True:
         number += 1
         idle = 0 if needed.inputs else idle + 1
         _check(needed, number, idle, limits)
-        answers = await answer_inputs(needed.inputs, handler)
+        report(InputRound(number, needed))
+        answers = await answer_inputs(needed.inputs, handler, InputPurpose(method, str(name), number))
+        report(InputRound(number, needed, answered=True))
         if not answers:
             await asyncio.sleep(min(FIRST_PAUSE * 2 ** (idle - 1), LONGEST_PAUSE))
         result = await send(retry_params(params, answers, needed.state))
@@ -61,12 +84,14 @@ async def answer_rounds(
         needed = result
 
 
-async def answer_inputs(inputs: Mapping[str, ServerInput], handler: InputHandler) -> dict[str, Mapping[str, Any]]:
+async def answer_inputs(
+    inputs: Mapping[str, ServerInput], handler: InputHandler, purpose: InputPurpose
+) -> dict[str, Mapping[str, Any]]:
     """The answers to these inputs, put one after the other. Raises InputNotGiven for the first that is refused."""
     answers: dict[str, Mapping[str, Any]] = {}
     for key, needed in inputs.items():
         try:
-            answers[key] = await handler.answer(InputRequest(needed.method, needed.params))
+            answers[key] = await handler.answer(InputRequest(needed.method, needed.params, purpose))
         except InputRefused as refused:
             raise InputNotGiven(needed.method, str(refused)) from None
     return answers

@@ -28,11 +28,23 @@ LEAVE_SECONDS: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
+class InputPurpose:
+    """The request of ours that a modern server cannot answer without an input, and in which round of it."""
+
+    method: str
+    name: str
+    """Of the tool or prompt, or the URI of the resource."""
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
 class InputRequest:
-    """A request of the server, with unvalidated params."""
+    """What the server asks for, with unvalidated params."""
 
     method: str
     params: Mapping[str, Any]
+    purpose: InputPurpose | None = None
+    """Why a modern server asks; None for a request of an older one, which says nothing of that."""
 
 
 class InputRefused(McphostError):

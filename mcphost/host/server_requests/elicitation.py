@@ -1,6 +1,6 @@
 """Answers elicitation: has a form filled in or a URL visited, and sends only what fits the server's schema.
 
-Specification: client/elicitation (2025-06-18, 2025-11-25).
+Specification: client/elicitation (2025-06-18 and later).
 """
 
 from __future__ import annotations
@@ -63,14 +63,25 @@ class ElicitationService:
         from mcphost.protocol.models.elicitation import FormElicitation, read_elicitation
 
         try:
-            wanted = read_elicitation(request.params)
+            wanted = read_elicitation(request.params, has_id=request.purpose is None)
         except InvalidResult as error:
             self._logs.warn(request.server, f"refused what the server wants you to fill in or visit: {error}")
             raise InputRefused(ErrorCode.INVALID_PARAMS, str(error), quiet=True) from None
         if isinstance(wanted, FormElicitation):
             return await self._form(request, wanted)
         page = await self.visit(request, wanted)
-        return page if isinstance(page, dict) else {"action": "accept"}
+        if not isinstance(page, UrlElicitation):
+            return page
+        if request.purpose is not None and not await self._visited(page):
+            raise InputRefused(ErrorCode.INTERNAL_ERROR, "you gave up the page that it asked you to visit", quiet=True)
+        return {"action": "accept"}
+
+    async def _visited(self, page: UrlElicitation) -> bool:
+        """Wait until the user goes on or gives up: a modern server does not say when it is done with a page."""
+        try:
+            return await page.ended()
+        finally:
+            page.give_up()
 
     async def visit(
         self, request: ServerRequest, wanted: UrlElicitationRequest, until: float | None = None

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
-from mcphost.client.server_requests import InputRefused
+from mcphost.client.server_requests import InputPurpose, InputRefused
 from mcphost.errors import Declined
 from mcphost.host.audit import AuditWriter
 from mcphost.host.consent.questions import Answer, Approver, FormQuestion, RootsQuestion, SamplingQuestion, UrlQuestion
@@ -57,6 +57,8 @@ class ServerRequest:
     call: ToolCall | None = None
     certain: bool = False
     """Is the call certain? The request came on its response stream, or no other call runs on that server."""
+    purpose: InputPurpose | None = None
+    """Why a modern server asks; None for a request of an older one."""
 
     @property
     def number(self) -> int | None:
@@ -153,6 +155,11 @@ class PendingRequests:
         if more := self._refused.pop(server, 0):
             self._logs.warn(server, f"{more} of its questions were refused; it is listened to again")
 
+    async def pace(self, server: str) -> None:
+        """Wait until the server may ask: a modern one, whose questions belong to a request of ours, is not refused."""
+        while (wait := self._wait(server)) > 0:  # noqa: ASYNC110 - the time is what it waits for
+            await asyncio.sleep(wait)
+
     def mute(self, server: str) -> None:
         """Decline everything this server asks until mcphost exits, what is open too. Raises UnknownName."""
         _ = self._servers[server]
@@ -242,12 +249,16 @@ class PendingRequests:
         return {"event": "question", "kind": kind, "server": question.server, "call": question.call, **decision}
 
     def _count(self, server: str) -> None:
+        if self._wait(server) > 0:
+            self._refuse(server, f"that is more than {PER_MINUTE} questions in a minute")
+        self._times[server].append(time.monotonic())
+
+    def _wait(self, server: str) -> float:
+        """The seconds until the server may ask again."""
         now, times = time.monotonic(), self._times[server]
         while times and now - times[0] >= 60:
             times.popleft()
-        if len(times) >= PER_MINUTE:
-            self._refuse(server, f"that is more than {PER_MINUTE} questions in a minute")
-        times.append(now)
+        return 60 - (now - times[0]) if len(times) >= PER_MINUTE else 0.0
 
     def _refuse(self, server: str, why: str) -> NoReturn:
         if not self._refused.get(server):

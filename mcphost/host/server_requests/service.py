@@ -81,7 +81,10 @@ class ServerRequestHandler:
         """Return the result to send. Raises InputRefused; cancelled when the server withdraws the request."""
         call, certain = self._call()
         service = self._service.answering(request.method)
-        return await service.answer(ServerRequest(self._server, request.params, call, certain))
+        if request.purpose is not None:
+            call, certain = (call if certain else None), True
+            await self._service.pending.pace(self._server)
+        return await service.answer(ServerRequest(self._server, request.params, call, certain, request.purpose))
 
     def leave(self) -> None:
         """Cancel the pending questions: the connection is about to be closed."""

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
-from mcphost.errors import Declined, McphostError, RequestTimeout
+from mcphost.errors import Declined, InputNotGiven, McphostError, RequestTimeout
 from mcphost.host.consent.provenance import NOTHING, Provenance
 from mcphost.host.tool_calls.validation import ValidationResult
 
 if TYPE_CHECKING:
+    from mcphost.client.rounds import InputRound
     from mcphost.protocol.models.progress import Progress
     from mcphost.protocol.models.tasks import Task
     from mcphost.protocol.models.tools import CallToolResult
@@ -90,6 +91,8 @@ class ToolCall:
         """How its task stands; None where the call is answered directly."""
         self.interrupted = False
         """Did the session end while its task goes on? It is taken up again in the next one."""
+        self.rounds: list[InputRound] = []
+        """What a modern server needed before it could answer, oldest first."""
         self.questions = 0
         """Questions that its server asks for it and that wait for an answer."""
         self.stopping = False
@@ -207,7 +210,7 @@ class ToolCall:
 
 
 def _state_of(error: McphostError) -> CallState:
-    if isinstance(error, Declined):
+    if isinstance(error, Declined | InputNotGiven):
         return CallState.DECLINED
     if isinstance(error, RequestTimeout):
         return CallState.TIMED_OUT

@@ -16,6 +16,7 @@ from mcphost.client.tasks import new_token
 from mcphost.errors import (
     CapabilityMissing,
     ConnectionLost,
+    InputNotGiven,
     McphostError,
     RequestTimeout,
     ServerError,
@@ -23,14 +24,19 @@ from mcphost.errors import (
     SessionExpired,
 )
 from mcphost.host.audit import AuditWriter
+from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.connection import Connection
 from mcphost.host.events import CallChanged, EventBus
 from mcphost.host.tool_calls.call import ToolCall
+from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 if TYPE_CHECKING:
+    from mcphost.client.rounds import InputRound
     from mcphost.protocol.models.progress import Progress
     from mcphost.protocol.models.tasks import Task
     from mcphost.protocol.models.tools import CallToolResult, Tool
+
+CHANGED: Final = "the tool's definition changed in the meantime; look at it, and run it again"
 
 LOST: Final = (ConnectionLost, SessionExpired, ServerNotReady)
 """The session is gone; a task may still be there."""
@@ -71,9 +77,7 @@ class CallSending:
     async def _begin(self, client: Client, tool: Tool) -> CallToolResult:
         call = self._call
         if not client.tasks.applies_to(tool, preferred=call.request.as_task):
-            return await client.call_tool(
-                tool.name, call.arguments, timeouts=self._timeouts, on_progress=self._progressed
-            )
+            return await self._call_directly(client, tool)
         try:
             return await client.tasks.call_tool(
                 tool.name,
@@ -85,6 +89,40 @@ class CallSending:
             )
         except LOST as lost:
             return await self._again(lost)
+
+    async def _call_directly(self, client: Client, tool: Tool) -> CallToolResult:
+        def report(current: InputRound) -> None:
+            if not current.answered:
+                self._call.rounds.append(current)
+                self._bus.publish(CallChanged(self._call.number))
+            elif not self._is_as_shown(tool):
+                needed = next((each.method for each in current.needed.inputs.values()), "tools/call")
+                raise InputNotGiven(needed, CHANGED)
+
+        async def attempt() -> CallToolResult:
+            return await client.call_tool(
+                tool.name,
+                self._call.arguments,
+                timeouts=self._timeouts,
+                on_progress=self._progressed,
+                on_round=report,
+            )
+
+        try:
+            return await attempt()
+        except ServerError as error:
+            if error.code != ErrorCode.HEADER_MISMATCH:
+                raise
+            # The server refused before it did anything: its list tells which headers it wants now.
+            await self._connection.relist(CatalogKind.TOOLS)
+            if not self._is_as_shown(tool):
+                raise
+            return await attempt()
+
+    def _is_as_shown(self, tool: Tool) -> bool:
+        """Is the tool still what was allowed?"""
+        now = (each for each in self._connection.tools if each.name == tool.name)
+        return any(each is tool or each.canonical == tool.canonical for each in now)
 
     async def collect(self, client: Client, task_id: str) -> CallToolResult:
         """Wait for a task that was begun before. Raises as the client does."""

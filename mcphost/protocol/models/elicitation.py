@@ -50,17 +50,20 @@ class FormElicitation:
 
 @dataclass(frozen=True, slots=True)
 class UrlElicitationRequest:
-    """A page to visit. ``elicitation`` is the server's opaque id."""
+    """A page to visit. ``elicitation`` is the server's opaque id; empty since 2026-07-28."""
 
     message: str
     address: PageAddress
     elicitation: str
 
 
-def read_elicitation(params: Mapping[str, Any]) -> FormElicitation | UrlElicitationRequest:
-    """Parse the params of an elicitation; the default mode is a form. Raises InvalidResult, worded for the server."""
+def read_elicitation(params: Mapping[str, Any], *, has_id: bool = True) -> FormElicitation | UrlElicitationRequest:
+    """Parse the params of an elicitation; the default mode is a form. Raises InvalidResult, worded for the server.
+
+    ``has_id``: does its revision identify pages to visit?
+    """
     if params.get("mode", "form") == "url":
-        return _read_url(params)
+        return _read_url(params, has_id=has_id)
     return FormElicitation(_message(params), _schema(params.get("requestedSchema")))
 
 
@@ -76,7 +79,9 @@ def read_required(data: Any) -> list[UrlElicitationRequest]:
     return [_read_url(each) for each in listed]
 
 
-def _read_url(params: Mapping[str, Any]) -> UrlElicitationRequest:
+def _read_url(params: Mapping[str, Any], *, has_id: bool = True) -> UrlElicitationRequest:
+    if not has_id:
+        return UrlElicitationRequest(_message(params), read_address(params.get("url")), "")
     elicitation = params.get("elicitationId")
     if not isinstance(elicitation, str) or not elicitation or len(elicitation) > ID_CHARACTERS:
         raise InvalidResult(f"elicitationId must be text of 1 to {ID_CHARACTERS} characters")

@@ -12,6 +12,7 @@ from mcphost.errors import (
     ConnectionLost,
     Declined,
     HttpStatusError,
+    InputNotGiven,
     InvalidArguments,
     InvalidResult,
     McphostError,
@@ -145,6 +146,16 @@ def _declined(error: Declined, server: str) -> Failure:
     )
 
 
+def _input_not_given(error: InputNotGiven, server: str) -> Failure:
+    return Failure(
+        "◌",
+        f"Not finished: {server} did not get what it asked for ({show_line(error.method, 60)})",
+        "Nothing more was sent to it. Run it again to be asked again.",
+        "calm",
+        (Quote("why", error.reason),),
+    )
+
+
 def _arguments(error: InvalidArguments, server: str) -> Failure:
     lines = (f"{path or 'arguments'}: {problem}" for path, problem in error.problems)
     many = len(error.problems)
@@ -201,6 +212,7 @@ _EXPLANATIONS: Final[tuple[tuple[_Kinds, Callable[..., Failure]], ...]] = (
     (ServerError, _server_error),
     (RequestTimeout, _timeout),
     (Declined, _declined),
+    (InputNotGiven, _input_not_given),
     (InvalidArguments, _arguments),
     (ConnectionLost, _lost),
     (MessageTooLarge, _plain("The answer is too large", "Request less, or raise this server's limit in [limits].")),
