@@ -20,6 +20,7 @@ from mcphost.client.paging import ListedItems, ListLimits, read_list
 from mcphost.client.requests import Item, ProgressCallback, Requests, RequestTimeouts, Session
 from mcphost.client.rounds import InputRound, RoundCallback, RoundLimits, answer_rounds
 from mcphost.client.server_requests import InputHandler, NothingOffered, OnlyDeclared, ServerRequestQueue
+from mcphost.client.subscriptions import SubscriptionListener
 from mcphost.client.tasks import Tasks
 from mcphost.errors import (
     CapabilityMissing,
@@ -101,6 +102,8 @@ class Client:
         self._answers_requests = False
         """May the server send requests? Not while it is asked for its revisions, and never in a modern one."""
         self.session: Session | None = None
+        self.listener: SubscriptionListener | None = None
+        """Listens for changes in a modern session; None in one with a handshake."""
         self.tasks = Tasks(self)
         self._notifications = Notifications(observer, self._server_requests, self.tasks, self._note)
         self._requests = Requests(transport, self._deadlines, self._notifications.pending, self.closed, self._note)
@@ -154,8 +157,11 @@ class Client:
             raise RequestTimeout("initialize", seconds) from None
         self.session = session
         self._notifications.offered = session.server.capabilities
-        if not session.revision.modern:
+        if self.listener is None:
             self._listening = asyncio.create_task(self._listen(), name="listen to the server")
+        else:
+            self._listening = asyncio.create_task(self.listener.run(), name="listen for changes")
+            await self.listener.first_acknowledgement()
         return session
 
     async def request(
@@ -357,7 +363,9 @@ class Client:
         server = InitializeResult.from_discovery(revision.version, result)
         self._transport.agreed(revision)
         metadata = ClientMetadata(self._identity.as_object(), lambda: self._declare(revision))
-        self._rules = ModernRules(revision, metadata, self._transport.own_stream, server.capabilities)
+        rules = self._rules = ModernRules(revision, metadata, self._transport.own_stream, server.capabilities)
+        self.listener = SubscriptionListener(self._transport, rules, self._ids, self._observer, self._note)
+        self._notifications.listener = self.listener
         versions = tuple(version for version in result["supportedVersions"] if isinstance(version, str))
         return Session(revision, server, seconds, agreed.evidence, versions)
 

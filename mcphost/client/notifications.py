@@ -15,6 +15,7 @@ from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.wire.jsonrpc import Malformed, RequestId
 
 if TYPE_CHECKING:
+    from mcphost.client.subscriptions import SubscriptionListener
     from mcphost.protocol.models.tasks import Task
 
 
@@ -32,6 +33,9 @@ class NotificationObserver(Protocol):
 
     def elicitation_completed(self, elicitation: str) -> None:
         """A URL elicitation is complete, by an id that may be unknown."""
+
+    def listening_changed(self) -> None:
+        """How it stands with announcements of changes is different now."""
 
     def task_changed(self, task: Task) -> None:
         """The server sent the status of a task."""
@@ -63,6 +67,8 @@ class Notifications:
         self.offered: Container[str] = ()
         """The server's capabilities; empty before initialization."""
         self.pending: PendingProgress = {}
+        self.listener: SubscriptionListener | None = None
+        """Whose subscriptions announcements must belong to; None in a session with a handshake."""
         self.token_observers: dict[RequestId, ProgressCallback] = {}
         """By progress token, for tokens that outlive their request."""
 
@@ -73,15 +79,17 @@ class Notifications:
             case "notifications/progress":
                 self._progressed(params)
             case "notifications/cancelled":
-                self._server_requests.cancel(params.get("requestId"), params.get("reason"))
+                self._cancelled(params)
+            case "notifications/subscriptions/acknowledged" if self.listener is not None:
+                self.listener.acknowledged(params)
             case (
                 "notifications/tools/list_changed"
                 | "notifications/prompts/list_changed"
                 | "notifications/resources/list_changed"
             ):
-                self._list_changed(method.split("/")[1])
+                self._list_changed(method.split("/")[1], params)
             case "notifications/resources/updated":
-                self._updated(params.get("uri"))
+                self._updated(params)
             case "notifications/elicitation/complete":
                 self._elicitation_completed(params.get("elicitationId"))
             case "notifications/tasks/status":
@@ -89,13 +97,31 @@ class Notifications:
             case _:
                 self._note(f"ignored a notification mcphost does not know: {method}")
 
-    def _list_changed(self, kind: str) -> None:
+    def _cancelled(self, params: Mapping[str, Any]) -> None:
+        if self.listener is not None:
+            self.listener.ended_by_server(params.get("requestId"))
+        else:
+            self._server_requests.cancel(params.get("requestId"), params.get("reason"))
+
+    def _is_stray(self, params: Mapping[str, Any]) -> bool:
+        """Does an announcement of a modern server belong to no subscription?"""
+        if self.listener is None or self.listener.belongs(params):
+            return False
+        self._note("ignored an announcement that belongs to no subscription")
+        return True
+
+    def _list_changed(self, kind: str, params: Mapping[str, Any]) -> None:
+        if self._is_stray(params):
+            return
         if kind in self.offered:
             self._observer.list_changed(kind)
         else:
             self._note(f"ignored a change of {kind}, which the server does not offer")
 
-    def _updated(self, uri: object) -> None:
+    def _updated(self, params: Mapping[str, Any]) -> None:
+        if self._is_stray(params):
+            return
+        uri = params.get("uri")
         if isinstance(uri, str):
             self._observer.resource_updated(uri)
         else:

@@ -45,10 +45,16 @@ class Resources:
 
     async def subscribe(self, uri: str) -> None:
         """Subscribe to changes (`NotificationObserver.resource_updated`)."""
-        await self._client.request("resources/subscribe", {"uri": uri})
+        if self._client.listener is None:
+            await self._client.request("resources/subscribe", {"uri": uri})
+        else:
+            await self._client.listener.watch(uri)
 
     async def unsubscribe(self, uri: str) -> None:
-        await self._client.request("resources/unsubscribe", {"uri": uri})
+        if self._client.listener is None:
+            await self._client.request("resources/unsubscribe", {"uri": uri})
+        else:
+            self._client.listener.unwatch(uri)
 
 
 def _named(error: ServerError) -> str | None:

@@ -122,6 +122,9 @@ class Notes:
     def elicitation_completed(self, elicitation: str) -> None:
         self.heard.append(("completed", elicitation))
 
+    def listening_changed(self) -> None:
+        self.heard.append(("listening", None))
+
     def task_changed(self, task: Task) -> None:
         self.heard.append(("task", task))
 

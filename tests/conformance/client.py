@@ -76,6 +76,9 @@ class Heard:
     def elicitation_completed(self, elicitation: str) -> None:
         say(f"completed: {elicitation!r}")
 
+    def listening_changed(self) -> None:
+        say("listening changed")
+
     def task_changed(self, task: Task) -> None:
         say(f"task: {task}")
 

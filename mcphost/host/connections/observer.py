@@ -59,6 +59,10 @@ class ConnectionObserver:
         """Pass on that a resource changed."""
         self._connection.subscriptions.updated(uri)
 
+    def listening_changed(self) -> None:
+        """Show how it stands with announcements."""
+        self._connection.publish_change()
+
     def elicitation_completed(self, elicitation: str) -> None:
         """Pass on that a page is done with."""
         self._elicitation.completed(self._server, elicitation)
