@@ -84,15 +84,20 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(peer: Peer, transport: str, port: int | None = None) -> Iterator[dict[str, Any]]:
-    """The configuration entry of a server; one that listens does so until the block ends."""
+def running(
+    peer: Peer, transport: str, port: int | None = None, *, protocol: str = "legacy"
+) -> Iterator[dict[str, Any]]:
+    """The configuration entry of a server; one that listens does so until the block ends.
+
+    ``protocol``: many of them speak revisions with and without a handshake.
+    """
     if transport == "stdio":
         command, *args = peer(transport, 0)
-        yield {"command": command, "args": args, "startup_timeout_sec": START_SECONDS}
+        yield {"command": command, "args": args, "startup_timeout_sec": START_SECONDS, "protocol": protocol}
         return
     port = port or free_port()
     with listening(peer(transport, port), port):
-        yield {"url": f"http://127.0.0.1:{port}{PATHS[transport]}"}
+        yield {"url": f"http://127.0.0.1:{port}{PATHS[transport]}", "protocol": protocol}
 
 
 @contextmanager

@@ -229,7 +229,7 @@ async def test_a_server_without_tls_is_not_tried_twice_and_the_whole_url_is_neve
             (plain, plain.url.replace("http", "https"), "no TLS with 127.0.0.1"),
             (odd, odd.url, "did not answer in HTTP"),
         ):
-            async with hosted(f"{url}?k=s3cret") as host:
+            async with hosted(f"{url}?k=s3cret", protocol="legacy") as host:
                 assert (host.servers["a"].state, host.servers["a"].restarts) == (FAILED, 1)
                 assert says in host.servers["a"].reason
                 assert "s3cret" not in host.servers["a"].reason
