@@ -87,13 +87,22 @@ async def answer_rounds(
 async def answer_inputs(
     inputs: Mapping[str, ServerInput], handler: InputHandler, purpose: InputPurpose
 ) -> dict[str, Mapping[str, Any]]:
-    """The answers to these inputs, put one after the other. Raises InputNotGiven for the first that is refused."""
+    """The answers to these inputs, put one after the other once all of them can be answered.
+
+    Raises InputNotGiven for the first that is refused.
+    """
+    requests = {key: InputRequest(needed.method, needed.params, purpose) for key, needed in inputs.items()}
     answers: dict[str, Mapping[str, Any]] = {}
-    for key, needed in inputs.items():
-        try:
-            answers[key] = await handler.answer(InputRequest(needed.method, needed.params, purpose))
-        except InputRefused as refused:
-            raise InputNotGiven(needed.method, str(refused)) from None
+    method = ""
+    try:
+        for request in requests.values():
+            method = request.method
+            handler.check(request)
+        for key, request in requests.items():
+            method = request.method
+            answers[key] = await handler.answer(request)
+    except InputRefused as refused:
+        raise InputNotGiven(method, str(refused)) from None
     return answers
 
 

@@ -61,6 +61,9 @@ class InputRefused(McphostError):
 class InputHandler(Protocol):
     """Answers server requests."""
 
+    def check(self, request: InputRequest) -> None:
+        """Raise InputRefused if the request cannot be answered, whatever anybody says to it."""
+
     async def answer(self, request: InputRequest) -> Mapping[str, Any]:
         """Return the result. Raises InputRefused; is cancelled when the server cancels its request."""
 
@@ -70,6 +73,9 @@ class InputHandler(Protocol):
 
 class NothingOffered:
     """The handler of a client that declared no capability: refuses every request."""
+
+    def check(self, request: InputRequest) -> None:
+        raise InputRefused(ErrorCode.METHOD_NOT_FOUND, "mcphost did not offer this to the server")
 
     async def answer(self, request: InputRequest) -> Mapping[str, Any]:
         raise InputRefused(ErrorCode.METHOD_NOT_FOUND, "mcphost did not offer this to the server")
@@ -85,14 +91,21 @@ class OnlyDeclared:
         self._handler = handler
         self.capabilities: Mapping[str, Any] = {}
 
+    def check(self, request: InputRequest) -> None:
+        self._check_declared(request)
+        self._handler.check(request)
+
     async def answer(self, request: InputRequest) -> Mapping[str, Any]:
+        self._check_declared(request)
+        return await self._handler.answer(request)
+
+    def _check_declared(self, request: InputRequest) -> None:
         if ASKS_FOR.get(request.method) not in self.capabilities:
-            return await NothingOffered().answer(request)
+            NothingOffered().check(request)
         mode = request.params.get("mode", FORM)
         known = isinstance(mode, str) and mode in modes_of(self.capabilities)
         if request.method == "elicitation/create" and not known:
             raise InputRefused(ErrorCode.INVALID_PARAMS, "mcphost did not offer to elicit in this mode")
-        return await self._handler.answer(request)
 
     def leave(self) -> None:
         self._handler.leave()

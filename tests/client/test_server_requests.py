@@ -40,6 +40,9 @@ class ScriptedHandler:
     def leave(self) -> None:
         self.left = True
 
+    def check(self, request: InputRequest) -> None:
+        return
+
     async def answer(self, request: InputRequest) -> Mapping[str, Any]:
         self.asked.append(request)
         answer = self.script[request.method.split("/")[0]]

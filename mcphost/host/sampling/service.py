@@ -105,12 +105,16 @@ class SamplingService:
         tools: dict[str, Any] = {"tools": {}} if self._tools[server] else {}
         return {**tools, "context": {}} if settings.sampling.context != "none" else tools
 
+    def check_readable(self, server_request: ServerRequest) -> None:
+        """Raise InputRefused if the request cannot be read."""
+        self._read(server_request)
+
     async def answer(self, server_request: ServerRequest) -> Mapping[str, Any]:
         """Return the result to send. Raises InputRefused; cancelled when the server takes the request back."""
         policy = sampling_policy(self._config(), server_request.server)
         self._admit(server_request, policy)
-        version = self._version(server_request.server) or NEWEST_HANDSHAKE.version
-        request = self._read(server_request, version)
+        version = self._version(server_request.server)
+        request = self._read(server_request)
         if policy.verdict is PolicyVerdict.ASK:
             self._pending.admit(server_request.server, paced=True)  # by sampling.per_minute
         sampling = self._begin(server_request, request, policy)
@@ -158,7 +162,8 @@ class SamplingService:
         if paused:
             self._turn_away(server_request, paused, "the budget for this server is used up")
 
-    def _read(self, server_request: ServerRequest, version: str) -> CreateMessageRequest:
+    def _read(self, server_request: ServerRequest) -> CreateMessageRequest:
+        version = self._version(server_request.server)
         try:
             bounded(server_request.params)
             request = CreateMessageRequest.read(server_request.params)
@@ -324,11 +329,11 @@ class SamplingService:
             self._bus.alarm(f"{server} gets no more answers of language models: {paused}")
         self._bus.publish(ServerChanged(server))
 
-    def _version(self, server: str) -> str | None:
-        """The revision this server speaks; None while that is not known."""
+    def _version(self, server: str) -> str:
+        """The revision this server speaks, the newest with server requests while that is not known."""
         connection = self._servers.get(server)
         session = None if connection is None else connection.session
-        return None if session is None else session.revision.version
+        return NEWEST_HANDSHAKE.version if session is None else session.revision.version
 
     def _texts_before(self, server: str) -> str:
         """What this server answered to the last calls, the newest first; of no other server anything."""

@@ -58,15 +58,24 @@ class ElicitationService:
         settings = self._config().servers.get(server)
         return frozenset() if settings is None else self._answers & frozenset(settings.capabilities.elicitation)
 
-    async def answer(self, request: ServerRequest) -> Mapping[str, Any]:
-        """Return the result to send. Raises InputRefused; cancelled when the server takes the request back."""
-        from mcphost.protocol.models.elicitation import FormElicitation, read_elicitation
+    def check_readable(self, request: ServerRequest) -> None:
+        """Raise InputRefused if the request cannot be read."""
+        self._read(request)
+
+    def _read(self, request: ServerRequest) -> FormElicitation | UrlElicitationRequest:
+        from mcphost.protocol.models.elicitation import read_elicitation
 
         try:
-            wanted = read_elicitation(request.params, has_id=request.purpose is None)
+            return read_elicitation(request.params, has_id=request.purpose is None)
         except InvalidResult as error:
             self._logs.warn(request.server, f"refused what the server wants you to fill in or visit: {error}")
             raise InputRefused(ErrorCode.INVALID_PARAMS, str(error), quiet=True) from None
+
+    async def answer(self, request: ServerRequest) -> Mapping[str, Any]:
+        """Return the result to send. Raises InputRefused; cancelled when the server takes the request back."""
+        from mcphost.protocol.models.elicitation import FormElicitation
+
+        wanted = self._read(request)
         if isinstance(wanted, FormElicitation):
             return await self._form(request, wanted)
         page = await self.visit(request, wanted)

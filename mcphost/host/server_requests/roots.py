@@ -301,6 +301,9 @@ class RootsService:
         for path in more:
             await self.share(None, path)
 
+    def check_readable(self, request: ServerRequest) -> None:
+        """Raise InputRefused if the request cannot be read; it has no params of its own."""
+
     async def answer(self, request: ServerRequest) -> Mapping[str, Any]:
         """Return the result to send. Raises InputRefused; cancelled when the server takes the request back."""
         server = request.server

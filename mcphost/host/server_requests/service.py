@@ -77,6 +77,11 @@ class ServerRequestHandler:
     def __init__(self, server: str, service: ServerRequestService) -> None:
         self._server, self._service = server, service
 
+    def check(self, request: InputRequest) -> None:
+        """Raise InputRefused if the request cannot be read."""
+        read = ServerRequest(self._server, request.params, purpose=request.purpose)
+        self._service.answering(request.method).check_readable(read)
+
     async def answer(self, request: InputRequest) -> Mapping[str, Any]:
         """Return the result to send. Raises InputRefused; cancelled when the server withdraws the request."""
         call, certain = self._call()

@@ -1,0 +1,218 @@
+"""Which era a connection speaks: every rule of the opening, and that no order of outcomes leads anywhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
+
+import pytest
+
+from mcphost.errors import (
+    AuthorizationRequired,
+    ConnectionLost,
+    HttpStatusError,
+    InvalidResult,
+    McphostError,
+    NoSharedRevision,
+    RequestTimeout,
+    ServerError,
+    VersionRefused,
+)
+from mcphost.protocol.lifecycle.negotiation import Agreed, DiscoverAttempt, Era, InitializeAttempt, Outcome, negotiate
+from mcphost.protocol.lifecycle.revisions import V2024_11_05, V2025_06_18, V2025_11_25, V2026_07_28, Revision
+
+MODERN: dict[str, Any] = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}}
+GREETING = {"protocolVersion": "2025-11-25", "capabilities": {}}
+SILENCE = RequestTimeout("server/discover", 1.0)
+
+
+def refused(code: int, data: Any = None) -> ServerError:
+    return ServerError(code, "no", data)
+
+
+def unsupported(*versions: str) -> ServerError:
+    return refused(-32022, {"supported": list(versions), "requested": "2026-07-28"})
+
+
+def steps(
+    outcomes: Sequence[Outcome], era: Era = "auto", minimum: Revision = V2024_11_05
+) -> tuple[list[str], Agreed | McphostError | None]:
+    """The attempts, and what came of them; None if another outcome is wanted."""
+    negotiation, made, left = negotiate(era=era, minimum=minimum), list[str](), iter(outcomes)
+    try:
+        attempt = next(negotiation)
+        while True:
+            made.append(named(attempt))
+            outcome = next(left, None)
+            if outcome is None:
+                return made, None
+            attempt = negotiation.send(outcome)
+    except StopIteration as end:
+        return made, end.value
+    except McphostError as error:
+        return made, error
+
+
+def named(attempt: DiscoverAttempt | InitializeAttempt) -> str:
+    if isinstance(attempt, DiscoverAttempt):
+        return f"discover {attempt.revision.version}"
+    return f"initialize {attempt.offer.version}"
+
+
+DISCOVER, INITIALIZE = "discover 2026-07-28", "initialize 2025-11-25"
+
+
+@pytest.mark.requirement("MOD-08", "MOD-24")
+def test_a_server_that_answers_the_probe_is_spoken_to_without_a_handshake() -> None:
+    made, agreed = steps([MODERN])
+    assert made == [DISCOVER]
+    assert isinstance(agreed, Agreed)
+    assert (agreed.revision, agreed.result) == (V2026_07_28, MODERN)
+
+
+LEGACY: list[Outcome] = [
+    refused(-32601),
+    refused(-32600),
+    refused(-32000),
+    refused(-32602),
+    refused(1),
+    HttpStatusError(400),
+    HttpStatusError(404),
+    HttpStatusError(405),
+    HttpStatusError(403),
+    HttpStatusError(418),
+    HttpStatusError(200, "text/html"),
+    AuthorizationRequired("", status=401),
+    InvalidResult("what came is no message"),
+    SILENCE,
+    {},
+    {"capabilities": {}},
+    {"supportedVersions": "2026-07-28"},
+]
+"""What servers from before the probe, or anything else behind an address, answer it with."""
+
+
+@pytest.mark.requirement("MOD-09", "MOD-11", "MOD-12")
+@pytest.mark.parametrize("outcome", LEGACY, ids=str)
+def test_any_other_answer_to_the_probe_leads_to_the_handshake(outcome: Outcome) -> None:
+    made, agreed = steps([outcome, GREETING])
+    assert made == [DISCOVER, INITIALIZE]
+    assert isinstance(agreed, Agreed)
+    assert agreed.revision is V2025_11_25
+    assert agreed.evidence.startswith("asked in 2026-07-28, ")
+
+
+@pytest.mark.requirement("MOD-32")
+@pytest.mark.parametrize("outcome", LEGACY, ids=str)
+def test_where_only_the_modern_era_is_wanted_no_handshake_follows(outcome: Outcome) -> None:
+    for era, minimum in (("modern", V2024_11_05), ("auto", V2026_07_28)):
+        made, end = steps([outcome], era, minimum)  # type: ignore[arg-type]
+        assert made == [DISCOVER]
+        assert isinstance(end, NoSharedRevision)
+
+
+OUTAGES: list[McphostError] = [
+    ConnectionLost("gone"),
+    HttpStatusError(408),
+    HttpStatusError(425),
+    HttpStatusError(429),
+    HttpStatusError(503),
+    HttpStatusError(302),
+    AuthorizationRequired('Bearer resource_metadata="https://h"', status=401),
+    AuthorizationRequired('Bearer error="insufficient_scope"', status=403),
+    refused(-32020),
+    refused(-32021),
+]
+
+
+@pytest.mark.requirement("MOD-09", "MOD-10", "MOD-32")
+@pytest.mark.parametrize("outcome", OUTAGES, ids=str)
+def test_an_outage_a_sign_in_and_a_modern_error_are_no_verdict(outcome: McphostError) -> None:
+    assert steps([outcome]) == ([DISCOVER], outcome)
+
+
+@pytest.mark.requirement("MOD-10", "MOD-13", "MOD-24")
+@pytest.mark.parametrize(
+    ("listed", "then", "end"),
+    [
+        (["2025-06-18", "2024-11-05"], ["initialize 2025-06-18"], None),
+        (["2026-07-28", "2025-11-25"], ["initialize 2025-11-25"], None),  # it lists what it refused
+        (["2099-01-01"], [], NoSharedRevision),
+        ([], [], NoSharedRevision),
+        (["2026-07-28"], [], NoSharedRevision),
+    ],
+)
+def test_a_server_that_refuses_the_version_is_asked_in_another_or_not_at_all(
+    listed: list[str], then: list[str], end: type[Exception] | None
+) -> None:
+    made, ended = steps([unsupported(*listed)])
+    assert made == [DISCOVER, *then]
+    assert ended is None if end is None else isinstance(ended, end)
+
+
+@pytest.mark.requirement("MOD-10", "MOD-24")
+def test_a_server_that_lists_only_older_versions_is_greeted_in_the_newest_of_them() -> None:
+    older = {"supportedVersions": ["2025-03-26", "2025-06-18"]}
+    made, agreed = steps([older, {"protocolVersion": "2025-06-18"}])
+    assert made == [DISCOVER, "initialize 2025-06-18"]
+    assert isinstance(agreed, Agreed)
+    assert agreed.revision is V2025_06_18
+
+
+@pytest.mark.requirement("MOD-27")
+def test_a_handshake_that_names_the_modern_revision_leads_to_one_more_probe() -> None:
+    for answer in (unsupported("2026-07-28"), {"protocolVersion": "2026-07-28"}):
+        made, agreed = steps([SILENCE, answer, MODERN])
+        assert made == [DISCOVER, INITIALIZE, DISCOVER]
+        assert isinstance(agreed, Agreed)
+        assert agreed.revision is V2026_07_28
+        made, end = steps([SILENCE, answer, refused(-32601)])
+        assert made == [DISCOVER, INITIALIZE, DISCOVER]
+        assert isinstance(end, ServerError | VersionRefused)
+
+
+def test_in_the_legacy_era_nothing_modern_is_agreed_on() -> None:
+    for answer in (unsupported("2026-07-28"), {"protocolVersion": "2026-07-28"}):
+        made, end = steps([answer], "legacy")
+        assert made == [INITIALIZE]
+        assert isinstance(end, ServerError | VersionRefused)
+
+
+EVERYTHING: list[Outcome] = [
+    MODERN,
+    {},
+    GREETING,
+    {"protocolVersion": "2026-07-28"},
+    {"supportedVersions": ["2025-11-25"]},
+    refused(-32601),
+    unsupported("2026-07-28"),
+    unsupported("2025-06-18"),
+    unsupported(),
+    refused(-32602, {"supported": ["2025-03-26"]}),
+    refused(-32020),
+    HttpStatusError(404),
+    HttpStatusError(500),
+    SILENCE,
+    ConnectionLost("gone"),
+]
+
+
+def runs(era: Era) -> Iterator[tuple[tuple[Outcome, ...], list[str], Agreed | McphostError | None]]:
+    for outcomes in product(EVERYTHING, repeat=4):
+        yield outcomes, *steps(outcomes, era)
+
+
+@pytest.mark.requirement("MOD-10", "MOD-22", "MOD-24", "MOD-32")
+@pytest.mark.parametrize("era", ["auto", "legacy", "modern"])
+def test_whatever_comes_the_opening_ends_and_keeps_its_rules(era: Era) -> None:
+    for outcomes, made, end in runs(era):
+        assert end is not None, (outcomes, made)
+        assert len(made) <= 4
+        assert len(set(made)) == len(made) or made.count(DISCOVER) == 2
+        if era == "legacy":
+            assert not any(attempt.startswith("discover") for attempt in made)
+        if era == "modern":
+            assert not any(attempt.startswith("initialize") for attempt in made)
+        if isinstance(end, Agreed) and end.revision.modern:
+            assert made[-1].startswith("discover")
