@@ -11,7 +11,7 @@ compatibility).
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from mcphost.errors import (
@@ -79,6 +79,8 @@ class _SpeaksHandshake:
 
     offer: Revision
     evidence: str
+    refusal: AuthorizationRequired | None = None
+    """The answer to the probe, where it may have been meant for an unknown method or for whoever asked."""
 
 
 def negotiate(*, era: Era = "legacy", minimum: Revision = HANDSHAKE_REVISIONS[0]) -> Negotiation:
@@ -91,7 +93,12 @@ def negotiate(*, era: Era = "legacy", minimum: Revision = HANDSHAKE_REVISIONS[0]
     found = yield from _discover(NEWEST_MODERN, era, minimum)
     if isinstance(found, Agreed):
         return found
-    agreed = yield from _initialize(found.offer, minimum, era)
+    try:
+        agreed = yield from _initialize(found.offer, minimum, era)
+    except (ServerError, HttpStatusError):
+        if found.refusal is not None:
+            raise found.refusal from None
+        raise
     return Agreed(agreed.revision, agreed.result, agreed.evidence or found.evidence)
 
 
@@ -121,7 +128,8 @@ def _read_probe(outcome: Outcome, revision: Revision, era: Era, minimum: Revisio
     why_not = _no_verdict(outcome)
     if why_not is not None:
         raise why_not
-    return _fallback(f"{_asked_in(revision)}, {_answer_in_words(outcome)}", NEWEST_HANDSHAKE, era, minimum)
+    found = _fallback(f"{_asked_in(revision)}, {_answer_in_words(outcome)}", NEWEST_HANDSHAKE, era, minimum)
+    return replace(found, refusal=outcome) if isinstance(outcome, AuthorizationRequired) else found
 
 
 def _read_discovery(
@@ -147,8 +155,8 @@ def _no_verdict(outcome: McphostError) -> McphostError | None:
     if isinstance(outcome, HttpStatusError):
         return outcome if outcome.status in PASSING or outcome.status // 100 == 3 else None
     if isinstance(outcome, AuthorizationRequired):
-        # Some servers answer an unknown method so; without a challenge there is no way to sign in that is told apart.
-        return outcome if outcome.www_authenticate else None
+        # Servers that allow each method apart forbid one that they do not know; some do so without any challenge.
+        return outcome if outcome.status == 401 and outcome.www_authenticate else None
     return None if isinstance(outcome, InvalidResult | RequestTimeout) else outcome
 
 

@@ -84,6 +84,7 @@ LEGACY: list[Outcome] = [
     HttpStatusError(418),
     HttpStatusError(200, "text/html"),
     AuthorizationRequired("", status=401),
+    AuthorizationRequired('Bearer error="insufficient_scope"', status=403),
     InvalidResult("what came is no message"),
     SILENCE,
     {},
@@ -120,7 +121,6 @@ OUTAGES: list[McphostError] = [
     HttpStatusError(503),
     HttpStatusError(302),
     AuthorizationRequired('Bearer resource_metadata="https://h"', status=401),
-    AuthorizationRequired('Bearer error="insufficient_scope"', status=403),
     refused(-32020),
     refused(-32021),
 ]
@@ -130,6 +130,13 @@ OUTAGES: list[McphostError] = [
 @pytest.mark.parametrize("outcome", OUTAGES, ids=str)
 def test_an_outage_a_sign_in_and_a_modern_error_are_no_verdict(outcome: McphostError) -> None:
     assert steps([outcome]) == ([DISCOVER], outcome)
+
+
+@pytest.mark.parametrize("refusal", [AuthorizationRequired(""), AuthorizationRequired("Bearer x", status=403)])
+def test_a_server_that_forbids_the_probe_and_knows_no_handshake_wants_a_sign_in(refusal: AuthorizationRequired) -> None:
+    assert steps([refusal, refused(-32601)]) == ([DISCOVER, INITIALIZE], refusal)
+    again = AuthorizationRequired("Bearer y")
+    assert steps([refusal, again]) == ([DISCOVER, INITIALIZE], again)
 
 
 @pytest.mark.requirement("MOD-10", "MOD-13", "MOD-24")
