@@ -76,7 +76,10 @@ class ChangeFilter:
         return ChangeFilter(self.lists - other.lists, self.resources - other.resources, self.tasks - other.tasks)
 
     def __str__(self) -> str:
-        return ", ".join((*(f"changes of {kind}" for kind in sorted(self.lists)), *sorted(self.resources | self.tasks)))
+        lists = f"the lists of {' and '.join(sorted(self.lists))}" if self.lists else ""
+        return ", ".join(
+            filter(None, (lists, *sorted(self.resources), *(f"task {each}" for each in sorted(self.tasks))))
+        )
 
     def as_object(self) -> dict[str, Any]:
         wanted: dict[str, Any] = {f"{kind}ListChanged": True for kind in LIST_KINDS if kind in self.lists}
@@ -149,7 +152,9 @@ class SubscriptionListener:
         self._interrupted = False
         self.state = ListenState.OPENING if self._lists else ListenState.OFF
         self.honoured = ChangeFilter()
-        """What the server said that it announces."""
+        """The changes that the server said it announces."""
+        self.missing = ChangeFilter()
+        """Those of what it was asked for that it did not promise."""
         self.reason = ""
         """Why the state is LOST or REFUSED."""
         self.strays = 0
@@ -261,10 +266,10 @@ class SubscriptionListener:
         self._current = new
         await self._end(current)
         self.honoured = new.acknowledged.result() if new.acknowledged.done() else ChangeFilter()
-        missing = new.filter - self.honoured
-        if missing:
+        self.missing = new.filter - self.honoured
+        if self.missing:
             said = "does not announce" if new.acknowledged.done() else "did not say that it announces"
-            self._note(f"the server {said} {missing}")
+            self._note(f"the server {said} changes of {self.missing}")
         self._refusals = 0
         self._enter(ListenState.LISTENING)
         if self._interrupted:
@@ -339,7 +344,7 @@ class SubscriptionListener:
     def _enter(self, state: ListenState, reason: str = "") -> None:
         self.state, self.reason = state, reason
         if state is not ListenState.LISTENING:
-            self.honoured = ChangeFilter()
+            self.honoured = self.missing = ChangeFilter()
         self._moved.set()
         self._moved = asyncio.Event()
         self._observer.listening_changed()

@@ -105,6 +105,9 @@ class SamplingConfig(ConfigTable):
     """What is added where the server asks for context: nothing, or what it answered itself before."""
 
 
+PROTOCOL_HEADERS = frozenset({"mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id", "last-event-id"})
+"""Headers, besides ``Mcp-Param-*``, that a server refuses twice; in small letters."""
+
 _PROGRAM_KEYS = ("args", "env", "env_vars", "cwd")
 _ADDRESS_KEYS = ("http_headers", "env_http_headers", "bearer_token_env_var", "oauth")
 
@@ -260,6 +263,10 @@ class ServerConfig(ConfigTable):
         headers = [name.lower() for name in (*self.http_headers, *self.env_http_headers)] + bearer
         if double := first_double(headers):
             raise misplaced("http_headers", f"the header {double} is set twice; keep one")
+        for key in ("http_headers", "env_http_headers"):
+            for name in getattr(self, key):
+                if name.lower() in PROTOCOL_HEADERS or name.lower().startswith("mcp-param-"):
+                    raise misplaced(key, f"the header {name} is the protocol's own, and mcphost sends it; remove it")
         return self
 
 

@@ -84,6 +84,8 @@ MISTAKES = [
     ('[servers.a]\nurl = "https://h"\nhttp_headers = { A = "1\\r\\nX: s3cret" }', 3, "line break"),
     ('[servers.a]\nurl = "https://h"\nhttp_headers = { A = "é${V}" }', 3, "a character beyond ASCII"),
     ('[servers.a]\nurl = "https://h"\nhttp_headers.A = "1"\nenv_http_headers.a = "V"', 3, "the header a is set twice"),
+    ('[servers.a]\nurl = "https://h"\nhttp_headers.mcp-METHOD = "x"', 3, "the header mcp-METHOD is the protocol's own"),
+    ('[servers.a]\nurl = "https://h"\nenv_http_headers.Mcp-Param-X = "V"', 3, "is the protocol's own"),
     ('[servers.a]\nurl = "https://h"\noauth.registration = "static"', 3, "needs a client_id"),
     ('[servers.a]\nurl = "https://h"\noauth.registration = "cimd"', 3, "needs a client_metadata_url"),
     (

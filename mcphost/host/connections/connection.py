@@ -29,7 +29,7 @@ from mcphost.host.connections.reconnection import Backoff, Disconnect, LastFailu
 from mcphost.host.connections.servers import Servers
 from mcphost.host.connections.setup import ask_for_level, check_required, default_timeouts, masked, new_client
 from mcphost.host.connections.state import LISTING_FIELDS, LIVE_FIELDS, LOG_LEVELS, ServerState
-from mcphost.host.connections.subscriptions import Subscriptions
+from mcphost.host.connections.subscriptions import ListeningReport, Subscriptions, listening_report
 from mcphost.host.consent.broker import ConsentBroker
 from mcphost.host.events import (
     Event,
@@ -166,6 +166,19 @@ class Connection:
             why = f": {self.reason}" if self.reason else ""
             raise ServerNotReady(f"{self.name} is {self.state.value}{why}")
         return self._client
+
+    @property
+    def listening(self) -> ListeningReport | None:
+        """How a modern server announces changes; None for others, and while there is no connection."""
+        listener = None if self._client is None else self._client.listener
+        return None if listener is None else listening_report(listener)
+
+    @property
+    def declared(self) -> Mapping[str, Any]:
+        """The client capabilities that this session declares; empty before it is open."""
+        if self.session is None:
+            return {}
+        return self._context.server_requests.capabilities(self.name).under(self.session.revision)
 
     def start(self) -> None:
         """Connect now, even if a retry is pending. Does nothing if the server is ready or starting."""

@@ -25,7 +25,7 @@ Note = Callable[[LogLevel, str], None]
 
 @dataclass(frozen=True, slots=True)
 class RoundTrip:
-    """How long the server took to answer, in ``seconds``, and what: ``initialize`` or ``ping``."""
+    """How long the server took to answer, in ``seconds``, and what: the opening or a ping."""
 
     seconds: float
     request: str
@@ -45,8 +45,8 @@ class Keepalive:
         self._now, self._busy, self._note, self._measured = now, busy, note, measured
 
     def begin(self, seconds: float) -> None:
-        """The handshake took this long."""
-        self.last = RoundTrip(seconds, "initialize")
+        """Opening the session took this long."""
+        self.last = RoundTrip(seconds, "opening")
 
     async def ping(self, client: Client, seconds: float = PING_SECONDS) -> RoundTrip:
         """Ask once. Raises RequestTimeout, ConnectionLost, or PeerError for an answer that is none."""

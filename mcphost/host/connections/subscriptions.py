@@ -12,6 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from mcphost.client.client import Client, RequestTimeouts
+from mcphost.client.subscriptions import ListenState, SubscriptionListener
 from mcphost.errors import McphostError
 from mcphost.host.internal_error import without_secrets
 from mcphost.protocol.models.logging import LogLevel
@@ -26,6 +27,25 @@ REREAD_PAUSE: Final = 1.0
 """Seconds between two readings, however often a server announces updates."""
 
 REREAD_TIMEOUTS: Final = RequestTimeouts(20.0, 20.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ListeningReport:
+    """How a modern server announces changes, in words; ``troubled``: it does not, although it should."""
+
+    words: str
+    troubled: bool
+
+
+def listening_report(listener: SubscriptionListener) -> ListeningReport:
+    """Describe the stream of a server's announcements."""
+    words = f"{listener.state.value}{f': {listener.reason}' if listener.reason else ''}"
+    if listener.honoured:
+        words = f"changes of {listener.honoured}"
+    missing = f" · not of {listener.missing}" if listener.missing else ""
+    strays = f" · {listener.strays} announcements of no subscription were dropped" if listener.strays else ""
+    troubled = bool(listener.missing) or listener.state in (ListenState.LOST, ListenState.REFUSED)
+    return ListeningReport(f"{words}{missing}{strays}", troubled)
 
 
 class SubscriptionState(Enum):

@@ -411,9 +411,39 @@ def _session(connection: Connection) -> Iterator[Fact]:
     server = connection.session.server
     yield fact("server name", _identity(server.server_info))
     yield fact("revision", connection.session.revision.version)
+    if found := opening_words(connection):
+        yield fact("found out", found)
     yield fact("capabilities", capability_words(server.capabilities))
+    if (listening := connection.listening) is not None:
+        warns = "$text-warning" if listening.troubled else ""
+        yield fact("announces", show_line(listening.words, 400), warns)
+    if deprecated := deprecated_features(connection):
+        yield fact("deprecated", f"{', '.join(deprecated)}: a later revision will no longer have them")
     if connection.level is not None:
         yield fact("log level", connection.level.wire)
+
+
+def opening_words(connection: Connection) -> str:
+    """How it was found out which revision the server speaks; empty where nobody asked it."""
+    session, verdict = connection.session, connection.verdict
+    if session is None:
+        return ""
+    if session.evidence:
+        others = [version for version in session.versions if version != session.revision.version]
+        also = f"; it also speaks {', '.join(show_line(version, 20) for version in others[:8])}" if others else ""
+        return f"{session.evidence}{also}"
+    if verdict is None or connection.config.protocol != "auto":
+        return ""
+    return f"{verdict.evidence}, on {verdict.day:%-d %b %Y}; asked again after a week"
+
+
+def deprecated_features(connection: Connection) -> list[str]:
+    """The features in use with this server that its revision deprecates."""
+    session = connection.session
+    if session is None or not session.revision.modern:
+        return []
+    used = [feature for feature in ("roots", "sampling") if feature in connection.declared]
+    return [*used, *(["logging"] if "logging" in session.server.capabilities else [])]
 
 
 _DETAILS: Final = {"listChanged": "list changes", "subscribe": "subscriptions", "requests": ""}

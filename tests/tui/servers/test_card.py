@@ -66,7 +66,7 @@ async def test_the_servers_title_stands_before_its_name() -> None:
         await stage.shows("server name   Puffin Stack Lighthouse lighthouse 1.0.0")
 
 
-@pytest.mark.parametrize(("interval", "first"), [(0.0, "(initialize) · P pings"), (0.02, "(ping) · every 20 ms")])
+@pytest.mark.parametrize(("interval", "first"), [(0.0, "(opening) · P pings"), (0.02, "(ping) · every 20 ms")])
 async def test_the_round_trip_is_that_of_the_latest_ping_or_of_the_handshake(interval: float, first: str) -> None:
     async with on_stage(echo(ping_interval_sec=interval), size=NARROW) as stage:
         await stage.ready()
@@ -99,7 +99,7 @@ async def test_a_ping_without_an_answer_is_said() -> None:
         await open_card(stage)
         await stage.shows("round trip")
         await stage.press("P")
-        await stage.shows("hostile: the server's answer is invalid", "(initialize) · P pings")
+        await stage.shows("hostile: the server's answer is invalid", "(opening) · P pings")
 
 
 async def test_what_is_known_of_a_failure_is_said_as_a_thing_to_do() -> None:
