@@ -22,6 +22,7 @@ EXAMPLES: Final = {
 """,
     "demo": """\
   mcphost demo
+  mcphost demo --era modern                       the same server, by the protocol of 2026-07-28
   mcphost --config own.toml demo                  with the [ui] settings of own.toml
 """,
     "check": """\
@@ -327,7 +328,13 @@ def _parser() -> Parser:
             add_traffic(made, default=argparse.SUPPRESS)
         return made
 
-    command("demo", "screen.run_screen", demo=True)
+    demo = command("demo", "screen.run_screen", demo=True)
+    demo.add_argument(
+        "--era",
+        choices=("legacy", "modern"),
+        default="legacy",
+        help="the protocol: with the initialize handshake (legacy, the default) or without (modern, 2026-07-28)",
+    )
     add_servers(command("check", "servers.run_check", several="servers"))
     listing = command("list", "catalog.run_list", several="servers")
     kinds = ["tools", "resources", "templates", "prompts"]

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from mcphost import __version__
 from mcphost.composition.detected_transports import DetectedTransports
@@ -170,11 +170,14 @@ class StateFiles:
         return self._folder / f"{name}.toml"
 
 
-def demo_config() -> Config:
-    """A configuration with the built-in demo server and the demo's script in place of a language model."""
+def demo_config(era: Literal["legacy", "modern"] = "legacy") -> Config:
+    """A configuration with the built-in demo server and the demo's script in place of a language model.
+
+    The server speaks revisions of both eras; ``era`` says in which it is spoken to.
+    """
     from mcphost.providers.demo_script import NAME  # late: only the demo needs it
 
     # -P keeps the working directory, which may be anybody's project, off the import path.
-    demo = ServerConfig.model_construct(command=sys.executable, args=("-P", "-m", "mcphost.demo"))
+    demo = ServerConfig.model_construct(command=sys.executable, args=("-P", "-m", "mcphost.demo"), protocol=era)
     script = ModelConfig.model_construct(provider="demo", model=NAME)
     return Config.model_construct(servers={"demo": demo}, models={"demo-script": script})

@@ -1,21 +1,38 @@
-"""What each revision with the initialize handshake can carry, so that an old client is never sent a newer shape."""
+"""What each revision can carry, so that an old client is never sent a newer shape, nor a new one an older."""
 
 from __future__ import annotations
 
 from mcphost.demo.tool import Json
 
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+"""Those with the initialize handshake."""
+
 NEWEST = REVISIONS[-1]
+MODERN = "2026-07-28"
+"""The one without."""
+
 BATCHES = "2025-03-26"
 """The one revision in which a line may hold an array of messages."""
 
 TASKS = "2025-11-25"
 """The revision in which a call may be answered later."""
 
+REMOVED = {
+    "tool": ("execution",),
+    "method": (
+        "initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "tasks/get",
+        "tasks/list", "tasks/cancel", "tasks/result",
+    ),
+}  # fmt: skip
+"""What the revision without a handshake no longer has."""
+
 SINCE: dict[str, dict[str, str]] = {
     "tool": {"annotations": "2025-03-26", "title": "2025-06-18", "outputSchema": "2025-06-18", "execution": TASKS},
     "capabilities": {"completions": "2025-03-26", "tasks": TASKS},
-    "method": {"tasks/get": TASKS, "tasks/list": TASKS, "tasks/cancel": TASKS, "tasks/result": TASKS},
+    "method": {
+        **dict.fromkeys(("server/discover", "subscriptions/listen"), MODERN),
+        **dict.fromkeys(("tasks/get", "tasks/list", "tasks/cancel", "tasks/result"), TASKS),
+    },
     "resource": {"title": "2025-06-18"},
     "prompt": {"title": "2025-06-18"},
     "identity": {"title": "2025-06-18", "description": "2025-11-25"},
@@ -32,6 +49,8 @@ def agreed(asked: object) -> str:
 
 def has(what: str, name: str, revision: str) -> bool:
     """Does the revision know this method, or member of something?"""
+    if revision == MODERN and name in REMOVED.get(what, ()):
+        return False
     return SINCE.get(what, {}).get(name, "") <= revision
 
 

@@ -1,4 +1,4 @@
-"""The demo server: JSON-RPC over stdio, revisions 2024-11-05 to 2025-11-25; slow calls run in threads."""
+"""The demo server: JSON-RPC over stdio, every revision from 2024-11-05 on; slow calls run in threads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import IO, Any, NoReturn, TypeVar
 from mcphost.demo import elicitation, lighthouse, progress, results, state_changes
 from mcphost.demo import sampling as demo_sampling
 from mcphost.demo.catalog import DemoCatalog, NotFoundError
-from mcphost.demo.revisions import BATCHES, NEWEST, agreed, has, trimmed, trimmed_result
+from mcphost.demo.modern import Announcements, CallOutbox, WaitingCalls, discovery, finished, is_modern
+from mcphost.demo.revisions import BATCHES, MODERN, NEWEST, agreed, has, trimmed, trimmed_result
 from mcphost.demo.server_requests import RefusedError, ServerRequests
 from mcphost.demo.tasks import DemoTask, DemoTasks
 from mcphost.demo.tool import (
@@ -69,6 +70,10 @@ class Server:
         self._room = DemoCatalog(self._station, lambda: self._revision)
         self._errands = DemoTasks(self.notify)
         self._methods["tasks/result"] = self._errand_result
+        self._announcements = Announcements(self.notify)
+        self._waiting = WaitingCalls()
+        self._methods["server/discover"] = lambda params, request_id: discovery()
+        self._methods["subscriptions/listen"] = self._listen
         told = self._room.methods | self._errands.methods
         self._methods |= {name: _explained(read) for name, read in told.items()}
 
@@ -150,6 +155,8 @@ class Server:
         return None if result is None else {"jsonrpc": "2.0", "id": request_id, "result": result}
 
     def _result(self, request_id: str | int, method: Any, params: Any) -> Json | None:
+        if not self._revision and is_modern(params):
+            self._revision = MODERN
         handler = self._methods.get(method) if isinstance(method, str) else None
         if handler is None or not has("method", method, self._revision or NEWEST):
             raise RpcError(-32601, f"The lighthouse knows no method {method}.")
@@ -157,13 +164,18 @@ class Server:
             raise RpcError(-32602, "params is an object.")
         if not self._revision and method not in ("initialize", "ping"):
             raise RpcError(-32600, "Say initialize first.")
-        return handler(params, request_id)
+        result = handler(params, request_id)
+        return finished(method, result) if result is not None and self._revision == MODERN else result
+
+    def _listen(self, params: Json, request_id: str | int) -> None:
+        self._announcements.listen(request_id, params)
 
     def _notified(self, method: Any, params: Any) -> None:
         if method == "notifications/initialized":
             self.log("info", "Good evening. The lamp is lit and the kettle is on.", "keeper")
         elif method == "notifications/cancelled" and isinstance(params, dict):
             request_id = params.get("requestId")
+            self._announcements.end(request_id)
             if isinstance(request_id, str | int) and (call := self._running.get(request_id)):
                 call.cancel()
 
@@ -209,6 +221,8 @@ class Server:
             raise RpcError(-32602, "arguments is an object.")
         if wrong := list(complaints(tool.inputs, given)):
             return text("The keeper cannot read this: " + "; ".join(wrong), isError=True)
+        if self._revision == MODERN:
+            return self._call_in_rounds(tool, with_defaults(tool.inputs, given), params, request_id)
         call = DemoCall(with_defaults(tool.inputs, given), self._station, self, _token(params))
         if has("tool", "execution", self._revision) and ("task" in params or tool.errand):
             return self._send_on_errand(tool, call, params)
@@ -217,6 +231,36 @@ class Server:
         self._running[request_id] = call
         threading.Thread(target=self._run_slowly, args=(tool, call, request_id), daemon=True).start()
         return None
+
+    def _call_in_rounds(self, tool: DemoTool, given: Json, params: Json, request_id: str | int) -> Json | None:
+        """Begin a call, or go on with one that waited for this attempt."""
+        outbox = _explained_once(lambda: self._waiting.resume(params))
+        if outbox is None:
+            outbox = CallOutbox(params, self.notify, self._announcements)
+            call = DemoCall(given, self._station, outbox, _token(params))
+            if not tool.slow:
+                return self._run(tool, call)
+            self._running[request_id] = call
+            threading.Thread(target=self._run_in_rounds, args=(tool, call, outbox), daemon=True).start()
+        threading.Thread(target=self._send_outcome, args=(outbox, request_id), daemon=True).start()
+        return None
+
+    def _run_in_rounds(self, tool: DemoTool, call: DemoCall, outbox: CallOutbox) -> None:
+        answer = self._answer("", lambda: self._run(tool, call))
+        outbox.outcomes.put(answer and {key: answer[key] for key in ("result", "error") if key in answer})
+
+    def _send_outcome(self, outbox: CallOutbox, request_id: str | int) -> None:
+        try:
+            outcome = self._waiting.outcome(outbox)
+        except CallCancelledError:
+            return
+        finally:
+            self._running.pop(request_id, None)
+        if "error" in outcome:
+            self._send({"jsonrpc": "2.0", "id": request_id, **outcome})
+        else:
+            result = finished("tools/call", outcome.get("result", outcome))
+            self._send({"jsonrpc": "2.0", "id": request_id, "result": result})
 
     def _send_on_errand(self, tool: DemoTool, call: DemoCall, params: Json) -> Json:
         if not tool.errand or "task" not in params:

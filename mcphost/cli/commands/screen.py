@@ -63,9 +63,9 @@ def _starting_point(options: Namespace) -> tuple[Config, StartInfo]:
     how_to = HOW_TO.format(file=own, then="and start mcphost again")
     if options.demo:
         if options.config is None:
-            return demo_config(), StartInfo(None, True, (), state, how_to)
+            return demo_config(options.era), StartInfo(None, True, (), state, how_to)
         settings = settings_for_screen(find(options.config, os.environ), os.environ)
-        config = demo_config().model_copy(update={"ui": settings.loaded.config.ui})
+        config = demo_config(options.era).model_copy(update={"ui": settings.loaded.config.ui})
         return config, StartInfo(None, True, settings.problems, state, how_to)
     settings = settings_for_screen(find(options.config, os.environ), os.environ)
     if settings.path is None:
