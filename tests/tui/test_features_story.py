@@ -93,7 +93,7 @@ async def test_a_template_is_filled_in_from_suggestions_and_read() -> None:
         await stage.press("enter")
         await stage.shows("Contents · demo › lighthouse://sh", '"kind": "freighter"')
         await stage.press("escape")
-        await stage.shows("▸ kind *", "freighter", "Northern Patience")
+        await stage.shows("kind *", "freighter", "▸ name *", "Northern Patience")
         await stage.press("escape")
         await stage.shows("Resources · ")
 
@@ -107,7 +107,7 @@ async def test_a_prompt_is_filled_in_and_its_messages_read() -> None:
         await stage.press("enter")
         await stage.shows("▸ Watch *", "middle")
         await stage.press("ctrl+r")
-        await stage.shows("▲ required: watch")
+        await stage.shows("▲ is required", "▲ 1 invalid field")
         await stage.press("down", "down", "enter", "enter")
         await stage.shows("▸ Tone", "sleepless")
         await stage.press("ctrl+r")

@@ -360,6 +360,7 @@ class Connection:
         failed_at: float | None = None
         if isinstance(failure, ProbeFailed) and self._should_run and self.config.protocol == "auto":
             await self._context.eras.learn(self.config, PROBE_FAILED)
+            self._observer.forget_violations()
             self._enter(ServerState.STARTING, f"{failure}; starting it again without")
         elif failure is not None and self._should_run:
             failed_at = time.monotonic()

@@ -71,6 +71,10 @@ class ConnectionObserver:
         """Keep what is told of a task; whoever waits for it was told by the client."""
         self.note(LogLevel.DEBUG, f"task {task.task_id[:QUOTED]} is {task.words[:QUOTED]}")
 
+    def forget_violations(self) -> None:
+        """The program is started again, and will say the same once more."""
+        self.violations = ProtocolViolations()
+
     def malformed(self, problem: Malformed) -> None:
         """Count what was no message, and quote it."""
         found = self.violations

@@ -320,7 +320,7 @@ async def test_the_latest_round_trip_is_that_of_the_handshake_until_a_ping_is_an
         connection = running.servers["a"]
         first = connection.keepalive.last
         assert first is not None
-        assert (first.request, first.seconds >= (0 if mode else 0.02)) == ("initialize", True)
+        assert (first.request, first.seconds >= (0 if mode else 0.02)) == ("opening", True)
         running.events.clear()
         if mode:
             with pytest.raises(InvalidResult):
