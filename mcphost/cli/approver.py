@@ -39,23 +39,36 @@ class YesApprover:
 
 
 class TerminalApprover:
-    """Asks at the terminal for a whole line, so that a stray key is no answer."""
+    """Asks at the terminal for a whole line, so that a stray key is no answer.
+
+    ``times``: the run makes the same call so often, which is asked about once for each server.
+    """
+
+    def __init__(self, times: int = 1) -> None:
+        self._times = times
+        self._allowed: set[tuple[str, str, str]] = set()
 
     async def ask(self, question: Question) -> Answer:
         """Show everything that would be sent, and read y or N."""
         if not isinstance(question, ToolCallQuestion):
             return Answer(allow=False, reason="this cannot be asked on a terminal", by="policy")
+        asked = question.server, question.tool.canonical, json.dumps(question.arguments, sort_keys=True)
+        if self._times > 1 and asked in self._allowed:
+            return Answer(allow=True)
         say(*question_lines(question))
-        prompt = f"Run {show_name(question.tool.name)} on {question.server}? [y/N] "
-        return Answer(allow=await confirmed(prompt))
+        often = f" {self._times} times" if self._times > 1 else ""
+        allowed = await confirmed(f"Run {show_name(question.tool.name)} on {question.server}{often}? [y/N] ")
+        if allowed:
+            self._allowed.add(asked)
+        return Answer(allow=allowed)
 
 
-def approver_for(server: str, tool: str, *, yes: bool, configured: bool) -> Approver:
+def approver_for(server: str, tool: str, *, yes: bool, configured: bool, times: int = 1) -> Approver:
     """The approver of this run. ``configured``: the server has an entry in which a rule can be written."""
     if yes:
         return YesApprover()
     if has_terminal():
-        return TerminalApprover()
+        return TerminalApprover(times)
     # A rule for a server of the command line would hold for every program given in this way: they share one name.
     name, entry = (server, "set") if configured else ("NAME", "give the server an entry, [servers.NAME], and set")
     rule = f'[servers.{name}.tools.{json.dumps(tool)}] approval = "allow"'

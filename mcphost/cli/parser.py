@@ -29,6 +29,12 @@ EXAMPLES: Final = {
   mcphost check
   mcphost check git https://docs.example.com/mcp
   mcphost check --json | jq -r 'select(.state != "ready").server'
+  mcphost check git --era both                    does it speak both eras?
+""",
+    "compare": """\
+  mcphost compare time                            one server in both eras
+  mcphost compare time get_current_time timezone=UTC --times 20 --yes
+  mcphost compare 'stdio:uvx server@1' 'stdio:uvx server@2' --json
 """,
     "list": """\
   mcphost list tools
@@ -89,6 +95,8 @@ Exit codes: 0 done, 1 the tool reports a failure, 2 usage or configuration,
 ABOUT: Final = {
     "demo": "Open the screen with the built-in demo server.",
     "check": "Connect to servers and report the state of each.",
+    "compare": "Compare one server in both eras, or two servers.\n"
+    "It shows what they offer, what they answer to the same call, and how fast.",
     "list": "List what servers offer.",
     "call": "Call a tool and print its result.\nYou are asked first, unless --yes or a rule allows the call.",
     "chat": "Send a message to a language model, which may use the servers' tools.\nYou are asked before each call.",
@@ -111,6 +119,26 @@ prompts), and its items are the protocol's own objects.
 With --json, one object a line for each server: server, state (ready, failed or
 needs sign-in), reason, protocolVersion, serverInfo, capabilities, tools (how
 many), seconds and signIn.
+
+With --era each server is opened twice: as revisions up to 2025-11-25 demand it
+(legacy, with initialize) and as 2026-07-28 does (modern, with server/discover).
+With --json, the objects are: server, speaks (a list), and under legacy and
+modern each: speaks, protocolVersion and answer (how that was found out).
+
+Exit codes with --era: 0 every server speaks the era asked for (without a
+value: at least one), 1 one does not, 2 usage or configuration, 3 one speaks
+neither, or could not be reached.
+""",
+    "compare": """\
+The first WORD is a server if it is a URL, 'stdio:COMMAND LINE' or a configured
+name, and --era is not given. Calls need your consent, as with call. What varies
+from call to call on one side (--times 2 or more) does not count as different.
+
+With --json, one object: same, sides, capabilities, instructions, tools,
+resources, resourceTemplates, prompts and answers.
+
+Exit codes: 0 the same, 1 they differ, 2 usage or configuration, 3 a side could
+not be opened, 4 declined. Times, bytes and messages do not count.
 """,
     "chat": """\
 With --json, one object a line for each event, by its type: text, tool_use,
@@ -143,6 +171,32 @@ def add_servers(parser: Parser) -> None:
     about = f"{SERVER_HELP}; without any: all that are configured"
     parser.add_argument("servers", nargs="*", default=[], metavar="SERVER", help=about)
     add_json(parser, "print one JSON object a line for each server")
+
+
+def add_check(parser: Parser) -> None:
+    """The words of ``check``."""
+    add_servers(parser)
+    about = "say which eras the servers speak; with legacy, modern or both, fail unless they do"
+    parser.add_argument("--era", nargs="?", const="any", metavar="ERA", help=about)
+
+
+ERA_CHOICES: Final = ("legacy", "modern", "both")
+
+
+def add_compare(parser: Parser) -> None:
+    """The words of ``compare``."""
+    parser.add_argument("server", metavar="SERVER", help=SERVER_HELP)
+    about = "another server (else SERVER is opened in both eras), then a TOOL to call on both and its KEY=VALUE"
+    parser.add_argument("words", nargs="*", default=[], metavar="WORD", help=about)
+    about = "the two eras, and their order; default: legacy,modern"
+    parser.add_argument("--era", type=_eras, metavar="ERA,ERA", help=about)
+    parser.add_argument("--args", metavar="JSON", help="all arguments as one object, or - to read it from stdin")
+    parser.add_argument("--times", type=_count, default=1, metavar="N", help="call N times (default: 1)")
+    parser.add_argument("--yes", action="store_true", help="allow the calls; what policy denies stays denied")
+    about = "give up after S seconds without an answer or progress"
+    parser.add_argument("--timeout", type=_seconds, metavar="S", help=about)
+    add_json(parser, "print the comparison as one object")
+    add_answers(parser)
 
 
 def add_json(parser: Parser, about: str) -> None:
@@ -274,6 +328,13 @@ def _port(text: str) -> int:
     return int(text)
 
 
+def _eras(text: str) -> tuple[str, ...]:
+    eras = tuple(text.split(","))
+    if sorted(eras) != ["legacy", "modern"]:
+        raise argparse.ArgumentTypeError("is neither legacy,modern nor modern,legacy")
+    return eras
+
+
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and 1 <= int(text) <= 1000):
         raise argparse.ArgumentTypeError("is no number from 1 to 1000")
@@ -335,7 +396,8 @@ def _parser() -> Parser:
         default="legacy",
         help="the protocol: with the initialize handshake (legacy, the default) or without (modern, 2026-07-28)",
     )
-    add_servers(command("check", "servers.run_check", several="servers"))
+    add_check(command("check", "servers.run_check", several="servers"))
+    add_compare(command("compare", "compare.run_compare", several="words"))
     listing = command("list", "catalog.run_list", several="servers")
     kinds = ["tools", "resources", "templates", "prompts"]
     listing.add_argument(

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from mcphost.composition.detected_transports import DetectedTransports
 from mcphost.composition.lookup import resolve_in_thread
-from mcphost.config import Config, GivenServer, ResolvedServer, Values
+from mcphost.config import ComparedServer, Config, GivenServer, ResolvedServer, Values
 from mcphost.config.state import named_lock
 from mcphost.errors import SignInFailed
 
@@ -108,7 +108,10 @@ def item_name(config: Config, server: ResolvedServer) -> str:
 
     The URL's query may hold a secret, and is left out.
     """
-    if not isinstance(config.servers[server.name], GivenServer) or server.url is None:
+    entry = config.servers[server.name]
+    if isinstance(entry, ComparedServer) and entry.entry:
+        return entry.entry
+    if not isinstance(entry, GivenServer) or server.url is None:
         return server.name
     parts = urlsplit(server.url)
     return f"{parts.scheme}://{parts.netloc.lower()}{parts.path.rstrip('/')}"

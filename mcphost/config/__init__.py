@@ -20,6 +20,7 @@ from mcphost.config.resolved import (
 )
 from mcphost.config.servers import (
     CapabilitiesConfig,
+    ComparedServer,
     GivenServer,
     OAuthConfig,
     RootConfig,
@@ -36,6 +37,7 @@ __all__ = [
     "CapabilitiesConfig",
     "Changes",
     "ChatConfig",
+    "ComparedServer",
     "Config",
     "ConfigErrors",
     "ConfigLocation",

@@ -274,6 +274,13 @@ class GivenServer(ServerConfig):
     """A server given on the command line, which no file names."""
 
 
+class ComparedServer(GivenServer):
+    """A copy of a server for the time of a comparison."""
+
+    entry: str = ""
+    """The entry that it is a copy of, whose sign-in it uses; empty: a server given on the command line."""
+
+
 def _either(both: bool) -> None:
     if both:
         raise misplaced("url", "has both command and url; keep the one that this server is")

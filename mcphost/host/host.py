@@ -45,6 +45,7 @@ from mcphost.host.tool_calls.tasks import TaskService
 from mcphost.host.traffic.book import TrafficBook, TrafficBudget
 
 if TYPE_CHECKING:  # imported when they are first used: most runs need none of them
+    from mcphost.host.comparison.observation import ComparisonService
     from mcphost.host.models import ModelCatalog
     from mcphost.host.sampling.service import SamplingService
     from mcphost.host.traffic.file import TrafficFile
@@ -194,6 +195,13 @@ class Host:
             self._dependencies.mask,
             asks=SAMPLING in self._dependencies.answers,
         )
+
+    @cached_property
+    def comparison(self) -> ComparisonService:
+        """Observes two servers to compare them."""
+        from mcphost.host.comparison.observation import ComparisonService
+
+        return ComparisonService(self.servers, self.tool_calls, self.traffic)
 
     @cached_property
     def resender(self) -> Resender:

@@ -24,7 +24,11 @@ from mcphost.protocol.display import duration_text, show_line
 
 
 def run_check(options: Namespace) -> int:
-    """Connect to servers and report each result."""
+    """Connect to servers and report each result, or with ``--era`` which eras they speak."""
+    if options.era is not None:
+        from mcphost.cli.commands.eras import run_check_eras  # late: it is another command in all but name
+
+        return run_check_eras(options)
     chosen = select_servers(options)
     return run_without_calls(
         options, chosen, lambda host: check(host, chosen.names, chosen.broken, as_json=options.json)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcphost.config import ChatConfig, Config
+from mcphost.config import ChatConfig, ComparedServer, Config
 from mcphost.host.background import BackgroundTasks
 from mcphost.host.catalog import Catalog, CatalogTool
 from mcphost.host.chat.preferences import ChatPreferences, ChatSettings
@@ -48,8 +48,10 @@ class ChatDependencies:
         return self.config().chat
 
     def tools(self) -> Sequence[CatalogTool]:
-        """What all servers offer now."""
-        return [each for each in self.catalog.tools() if each.server in self.servers]
+        """What all servers offer now, without those that are only compared."""
+        servers = self.servers
+        compared = {name for name, each in servers.items() if isinstance(each.config, ComparedServer)}
+        return [each for each in self.catalog.tools() if each.server in servers and each.server not in compared]
 
     def instructions(self, server: str) -> str:
         """A server's instructions; may be empty."""

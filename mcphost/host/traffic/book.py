@@ -190,6 +190,11 @@ class TrafficBook:
                 return False
         return True
 
+    @property
+    def newest(self) -> int:
+        """The number of the newest message that is kept; 0 without any."""
+        return max((share.messages[-1].number for share in self._shares.values() if share.messages), default=0)
+
     def since(self, number: int) -> list[TrafficMessage]:
         """The kept messages after this number, oldest first, parsed and paired."""
         self.pair()

@@ -1,0 +1,289 @@
+"""What differs between two sides, as a value, as JSON and as rows for a table. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mcphost.host.catalog import CatalogKind
+from mcphost.host.comparison.observation import CallObservation, Exchange, SideObservation
+from mcphost.host.consent.definition_diff import Difference, differences
+from mcphost.protocol.display import duration_text, size_text
+
+ENVELOPE: Final = frozenset({"_meta", "resultType", "ttlMs", "cacheScope"})
+"""Members of a result that say how it is sent, which differs by revision."""
+
+NOTHING: Final = "-"
+
+PERCENTILES: Final = (50, 95, 100)
+
+
+@dataclass(frozen=True, slots=True)
+class KindComparison:
+    """How the items of one kind stand to each other, by name."""
+
+    kind: CatalogKind
+    only_first: tuple[str, ...]
+    only_second: tuple[str, ...]
+    changed: Mapping[str, tuple[Difference, ...]]
+    same: int
+
+    @property
+    def differs(self) -> bool:
+        return bool(self.only_first or self.only_second or self.changed)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerComparison:
+    """How the first answers stand to each other.
+
+    ``varying`` are the fields in which one side's answers to the same call differ among themselves, which says nothing
+    about the sides.
+    """
+
+    changed: tuple[Difference, ...]
+    varying: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the report. ``heading``: a title above others; ``differs``: it counts as a difference."""
+
+    label: str
+    first: str = ""
+    second: str = ""
+    differs: bool = False
+    heading: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two sides as they were observed, and what differs between them."""
+
+    first: SideObservation
+    second: SideObservation
+    capabilities: tuple[Difference, ...]
+    instructions: tuple[Difference, ...]
+    kinds: tuple[KindComparison, ...]
+    answers: AnswerComparison | None
+    """None without calls."""
+
+    @property
+    def complete(self) -> bool:
+        """Were both sides open?"""
+        return not (self.first.failure or self.second.failure)
+
+    @property
+    def same(self) -> bool:
+        """Is nothing different that matters? Revisions, times and bytes do not count."""
+        different = self.capabilities or self.instructions or any(kind.differs for kind in self.kinds)
+        return self.complete and not different and not (self.answers and self.answers.changed)
+
+
+def compare_sides(first: SideObservation, second: SideObservation) -> Comparison:
+    """Compare what was observed of two sides."""
+    if first.failure or second.failure:
+        return Comparison(first, second, (), (), (), None)
+    return Comparison(
+        first,
+        second,
+        tuple(differences(first.capabilities, second.capabilities)),
+        tuple(differences({"instructions": first.instructions}, {"instructions": second.instructions})),
+        tuple(_kind(kind, first.offered.get(kind, {}), second.offered.get(kind, {})) for kind in CatalogKind),
+        _answers(first.calls, second.calls) if first.calls and second.calls else None,
+    )
+
+
+def _kind(
+    kind: CatalogKind, first: Mapping[str, Mapping[str, Any]], second: Mapping[str, Mapping[str, Any]]
+) -> KindComparison:
+    both = [name for name in first if name in second]
+    changed = {name: tuple(differences(first[name], second[name])) for name in both}
+    return KindComparison(
+        kind,
+        tuple(name for name in first if name not in second),
+        tuple(name for name in second if name not in first),
+        {name: found for name, found in changed.items() if found},
+        sum(not found for found in changed.values()),
+    )
+
+
+def _answers(first: Sequence[CallObservation], second: Sequence[CallObservation]) -> AnswerComparison:
+    varying = {each.field for calls in (first, second) for call in calls[1:] for each in _between(calls[0], call)}
+    changed = tuple(each for each in _between(first[0], second[0]) if each.field not in varying)
+    return AnswerComparison(changed, tuple(sorted(varying)))
+
+
+def _between(one: CallObservation, other: CallObservation) -> list[Difference]:
+    return differences(answer_of(one), answer_of(other))
+
+
+def answer_of(call: CallObservation) -> dict[str, Any]:
+    """The answer without its envelope; an error by its sentence."""
+    if call.error is not None:
+        return {"error": str(call.error)}
+    return {name: value for name, value in (call.result or {}).items() if name not in ENVELOPE}
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The value that ``percent`` of all do not exceed (nearest rank)."""
+    ranked = sorted(values)
+    return ranked[max(0, math.ceil(len(ranked) * percent / 100) - 1)]
+
+
+# As JSON.
+
+
+def as_object(comparison: Comparison) -> dict[str, Any]:
+    """The whole comparison for ``--json``."""
+    first, second = comparison.first, comparison.second
+    labels = first.side.label, second.side.label
+    answers = comparison.answers
+    return {
+        "same": comparison.same,
+        "sides": [_side_object(first), _side_object(second)],
+        "capabilities": [_difference_object(each, labels) for each in comparison.capabilities],
+        "instructions": [_difference_object(each, labels) for each in comparison.instructions],
+        **{_member(kind.kind): _kind_object(kind, labels) for kind in comparison.kinds},
+        "answers": None
+        if answers is None
+        else {
+            "differ": [_difference_object(each, labels) for each in answers.changed],
+            "varying": list(answers.varying),
+        },
+    }
+
+
+def _member(kind: CatalogKind) -> str:
+    return "resourceTemplates" if kind is CatalogKind.TEMPLATES else kind.value
+
+
+def _side_object(seen: SideObservation) -> dict[str, Any]:
+    return {
+        "label": seen.side.label,
+        "server": seen.side.server,
+        "runs": seen.identity,
+        "failure": seen.failure or None,
+        "protocolVersion": seen.revision or None,
+        "foundOut": seen.evidence or None,
+        "serverInfo": seen.server_info,
+        "capabilities": seen.capabilities,
+        "openingSeconds": round(seen.seconds, 6),
+        "opening": _exchange_object(seen.opening),
+        "calls": [_call_object(call) for call in seen.calls],
+        "seconds": {f"p{percent}": round(_percentile_of(seen, percent), 6) for percent in PERCENTILES}
+        if seen.calls
+        else None,
+    }
+
+
+def _call_object(call: CallObservation) -> dict[str, Any]:
+    error = None if call.error is None else str(call.error)
+    return {"result": call.result, "error": error, "seconds": round(call.seconds, 6), **_exchange_object(call.exchange)}
+
+
+def _exchange_object(passed: Exchange) -> dict[str, Any]:
+    return {
+        "messages": passed.messages,
+        "bytesSent": passed.sent,
+        "bytesReceived": passed.received,
+        "questions": dict(passed.questions),
+    }
+
+
+def _kind_object(kind: KindComparison, labels: tuple[str, str]) -> dict[str, Any]:
+    return {
+        "only": {labels[0]: list(kind.only_first), labels[1]: list(kind.only_second)},
+        "differ": {name: [_difference_object(each, labels) for each in found] for name, found in kind.changed.items()},
+        "same": kind.same,
+    }
+
+
+def _difference_object(each: Difference, labels: tuple[str, str]) -> dict[str, Any]:
+    return {"field": each.field, labels[0]: each.before, labels[1]: each.after}
+
+
+# As rows.
+
+
+def rows_of(comparison: Comparison) -> Iterator[Row]:
+    """The report as rows: label, first side, second side. Texts are as received, not safe to show."""
+    first, second = comparison.first, comparison.second
+    yield Row("Session", heading=True)
+    if first.identity != second.identity:
+        yield Row("runs", first.identity, second.identity)
+    yield Row("revision", first.revision or NOTHING, second.revision or NOTHING)
+    yield Row("server", _identity(first), _identity(second))
+    if first.evidence or second.evidence:
+        yield Row("server/discover", first.evidence or "not asked", second.evidence or "not asked")
+    if not comparison.complete:
+        yield Row("not open", first.failure or NOTHING, second.failure or NOTHING, differs=True)
+        return
+    yield Row("opened in", duration_text(first.seconds), duration_text(second.seconds))
+    yield Row("opened and listed with", _words_for(first.opening), _words_for(second.opening))
+    yield from (Row("instructions", each.before or "", each.after or "", True) for each in comparison.instructions)
+    yield Row("Capabilities" if comparison.capabilities else "Capabilities: the same", heading=True)
+    yield from _difference_rows(comparison.capabilities)
+    for kind in comparison.kinds:
+        yield from _kind_rows(kind, first, second)
+    if comparison.answers is not None:
+        yield from _answer_rows(comparison.answers, first, second)
+
+
+def _identity(seen: SideObservation) -> str:
+    info = seen.server_info or {}
+    return " ".join(str(info[name]) for name in ("name", "version") if info.get(name)) or NOTHING
+
+
+def _kind_rows(kind: KindComparison, first: SideObservation, second: SideObservation) -> Iterator[Row]:
+    counts = [len(seen.offered.get(kind.kind, {})) for seen in (first, second)]
+    if not any(counts):
+        return
+    name = kind.kind.value.capitalize()
+    yield Row(name if kind.differs else f"{name}: the same", str(counts[0]), str(counts[1]), heading=True)
+    yield from (Row(item, "yes", NOTHING, differs=True) for item in kind.only_first)
+    yield from (Row(item, NOTHING, "yes", differs=True) for item in kind.only_second)
+    for item, found in kind.changed.items():
+        yield from _difference_rows(found, f"{item} · ")
+
+
+def _answer_rows(answers: AnswerComparison, first: SideObservation, second: SideObservation) -> Iterator[Row]:
+    counts = str(len(first.calls)), str(len(second.calls))
+    yield Row("Calls" if answers.changed else "Calls: the same answers", *counts, heading=True)
+    yield from _difference_rows(answers.changed)
+    if answers.varying:
+        yield Row("differs from call to call", ", ".join(answers.varying), "")
+    for percent in PERCENTILES:
+        label = "slowest" if percent == 100 else "median" if percent == 50 else f"{percent} % within"
+        times = [duration_text(_percentile_of(seen, percent)) for seen in (first, second)]
+        yield Row(label, times[0], times[1])
+    yield Row("per call", *_both(lambda seen: _words_for(seen.calls[0].exchange), first, second))
+    yield Row("questions asked", *_both(_questions, first, second))
+
+
+def _percentile_of(seen: SideObservation, percent: int) -> float:
+    return percentile([call.seconds for call in seen.calls], percent)
+
+
+def _both(words: Callable[[SideObservation], str], first: SideObservation, second: SideObservation) -> tuple[str, str]:
+    return words(first), words(second)
+
+
+def _questions(seen: SideObservation) -> str:
+    found = Counter[str]()
+    for call in seen.calls:
+        found.update(call.exchange.questions)
+    return ", ".join(f"{count} × {method}" for method, count in found.items()) or "none"
+
+
+def _words_for(passed: Exchange) -> str:
+    return f"{passed.messages} messages, {size_text(passed.sent)} out, {size_text(passed.received)} in"
+
+
+def _difference_rows(found: Iterable[Difference], prefix: str = "") -> Iterator[Row]:
+    for each in found:
+        before, after = (NOTHING if text is None else text for text in (each.before, each.after))
+        yield Row(f"{prefix}{each.field}", before, after, differs=True)

@@ -1,0 +1,118 @@
+"""``mcphost compare`` and ``mcphost check --era``, against servers of the official SDK and our own."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Mcphost, echo, entry
+
+SDK = Path(__file__).parents[2] / "servers" / "sdk.py"
+ROUNDS = SDK.with_name("sdk_rounds.py")
+
+
+def sdk(script: Path = SDK) -> str:
+    """The SERVER argument for a server that speaks both eras."""
+    return f"stdio:{shlex.join([sys.executable, str(script), 'stdio'])}"
+
+
+@pytest.mark.slow
+def test_one_server_is_compared_with_itself_in_both_eras(mcphost: Mcphost) -> None:
+    said = mcphost("compare", sdk(), "weather", "city=Rome", "--times", "3", "--yes")
+    assert said.code == 1, said.err  # it announces other list changes in each era
+    assert "2025-11-25" in said.out
+    assert "asked in 2026-07-28, answered" in said.out
+    assert "Tools: the same" in said.out
+    assert "Calls: the same answers" in said.out
+    assert "median" in said.out
+
+
+@pytest.mark.slow
+def test_the_comparison_as_json_has_both_sides_their_calls_and_questions(mcphost: Mcphost) -> None:
+    said = mcphost("compare", sdk(ROUNDS), "plan_trip", "days=1", "--yes", "--accept", "form", "--json")
+    found = json.loads(said.out)
+    legacy, modern = found["sides"]
+    assert (legacy["label"], modern["label"]) == ("legacy", "modern")
+    assert modern["calls"][0]["questions"] == {"elicitation/create": 1, "roots/list": 1}
+    assert modern["calls"][0]["messages"] == 4
+    assert modern["calls"][0]["bytesSent"] > 0
+    assert legacy["calls"][0]["error"]
+    assert found["same"] is False
+
+
+def test_two_servers_differ_by_what_they_offer(mcphost: Mcphost, tmp_path: Path) -> None:
+    config = tmp_path / "own.toml"
+    config.write_text(entry("one") + entry("two"), encoding="utf-8")
+    said = mcphost("--config", str(config), "compare", "one", "one")
+    assert said.code == 2
+    assert "the same server" in said.err
+    config.write_text(entry("one") + entry("two"), encoding="utf-8")
+    said = mcphost("--config", str(config), "compare", "one", "two", "--json")
+    assert said.code == 0, said.err
+    assert [side["server"] for side in json.loads(said.out)["sides"]] == ["one", "two"]
+
+
+def test_nothing_is_called_without_consent(mcphost: Mcphost, tmp_path: Path) -> None:
+    config = tmp_path / "own.toml"
+    deny = '[policy]\ndeny = ["one:*"]\n'
+    config.write_text(entry("one") + entry("two") + deny, encoding="utf-8")
+    said = mcphost("--config", str(config), "compare", "one", "two", "echo", "text=hi")
+    assert (said.code, said.out) == (4, "")
+    said = mcphost("--config", str(config), "compare", "one", "two", "echo", "text=hi", "--yes")
+    assert (said.code, said.out) == (4, "")
+    assert "policy.deny" in said.err
+
+
+def test_a_server_of_one_era_is_reported_with_what_the_probe_answered(mcphost: Mcphost) -> None:
+    said = mcphost("compare", echo())
+    assert said.code == 3
+    assert "answered -32601" in said.out
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--times", "3"], "name a tool"),
+        (["--era", "legacy,legacy"], "neither"),
+        (["stdio:other", "--era", "legacy,modern"], "leave it out"),
+    ],
+)
+def test_what_makes_no_comparison_is_a_usage_error(mcphost: Mcphost, words: list[str], reason: str) -> None:
+    said = mcphost("compare", echo(), *words)
+    assert said.code == 2
+    assert reason in said.err
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [([], 0), (["legacy"], 0), (["modern"], 1), (["both"], 1)],
+    ids=["any", "legacy", "modern", "both"],
+)
+def test_check_says_which_eras_a_server_speaks_and_ends_accordingly(
+    mcphost: Mcphost, asked: list[str], code: int
+) -> None:
+    said = mcphost("check", echo(), "--json", "--era", *asked)
+    assert said.code == code, said.err
+    found = json.loads(said.out)
+    assert found["speaks"] == ["legacy"]
+    assert found["legacy"] == {"speaks": True, "protocolVersion": "2025-11-25", "answer": "agreed on 2025-11-25"}
+    assert found["modern"]["answer"] == "asked in 2026-07-28, answered -32601"
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("MOD-31")
+def test_check_says_how_it_was_found_out_that_a_server_speaks_both_eras(mcphost: Mcphost) -> None:
+    said = mcphost("check", "--era", "both", sdk())
+    assert said.code == 0, said.err
+    assert "legacy and modern" in said.out
+    assert "asked in 2026-07-28, answered" in said.out
+
+
+def test_a_server_that_does_not_start_speaks_neither(mcphost: Mcphost) -> None:
+    said = mcphost("check", "--era", "stdio:no-such-program-here")
+    assert said.code == 3
+    assert "neither" in said.out
