@@ -27,6 +27,7 @@
     ├── SignInFailed             signing in did not work: says what was wrong, and at which party
     ├── RequestError             one request, not the connection
     │   ├── ServerError          the server answered with a JSON-RPC error: code, message and data as they came
+    │   │   ├── RequestRefused   it found fault with the headers or declared capabilities: says what was sent
     │   │   └── ResourceMissing  it has no resource of this URI
     │   ├── TaskStopped          the server stopped the task that was to bring the answer
     │   ├── RequestTimeout       no answer within the limit
@@ -45,12 +46,16 @@ A message never holds a secret: it may be shown, logged and copied.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 PASSING: Final = frozenset({408, 425, 429, *range(500, 600)})
 """HTTP statuses that say nothing of the next try: too slow, too early, too often, or the server is in trouble."""
+
+DETAILS: Final = 500
+"""Characters of an error's data that its sentence quotes."""
 
 NO_USE: Final = frozenset({-32600, -32601, -32602})
 """JSON-RPC error codes that say something of what was sent, which will be the same the next time."""
@@ -248,6 +253,16 @@ class ServerError(RequestError):
         self.code, self.message, self.data, self.method = code, message, data, method
         self.lasting = code in NO_USE
         super().__init__(f"{message} ({code})")
+
+
+class RequestRefused(ServerError):
+    """The server found fault with how the request was sent; ``sent`` says what that was."""
+
+    def __init__(self, error: ServerError, sent: str) -> None:
+        super().__init__(error.code, error.message, error.data, method=error.method)
+        self.sent = sent
+        details = "" if error.data is None else f", with {json.dumps(error.data, ensure_ascii=False)[:DETAILS]}"
+        self.args = (f"{self.args[0]}{details}; mcphost sent {sent}",)
 
 
 class ResourceMissing(ServerError):

@@ -17,6 +17,7 @@ from mcphost.client.deadlines import Deadline, Deadlines
 from mcphost.client.notifications import NotificationObserver, Notifications
 from mcphost.client.opening import Declare, Identity, SessionOpening, probe_failed
 from mcphost.client.paging import ListedItems, ListLimits, read_list
+from mcphost.client.refused_requests import with_what_was_sent
 from mcphost.client.requests import Item, ProgressCallback, Requests, RequestTimeouts, Session
 from mcphost.client.rounds import InputRound, RoundCallback, RoundLimits, answer_rounds
 from mcphost.client.server_requests import InputHandler, NothingOffered, OnlyDeclared, ServerRequestQueue
@@ -203,7 +204,10 @@ class Client:
             nonlocal left
             request = rules.request(next(self._ids), method, given, progress=on_progress is not None)
             began = clock()
-            result = await self._requests.send(request, rules, RequestTimeouts(limits.idle, left), on_progress)
+            try:
+                result = await self._requests.send(request, rules, RequestTimeouts(limits.idle, left), on_progress)
+            except ServerError as error:
+                raise with_what_was_sent(error, request, rules) from None
             left -= clock() - began
             return rules.read(method, result)
 

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from mcphost.errors import AuthorizationRequired, ConnectionLost, McphostError, ServerError
+from mcphost.errors import AuthorizationRequired, ConnectionLost, McphostError, RequestRefused, ServerError
 from mcphost.redaction import masked_value
 
 _log = logging.getLogger(__name__)
@@ -43,4 +43,6 @@ def without_secrets(error: McphostError, mask: Callable[[str], str]) -> McphostE
     if isinstance(error, ServerError):
         error.message = mask(error.message)
         error.data = masked_value(error.data, mask)
+    if isinstance(error, RequestRefused):
+        error.sent = mask(error.sent)
     return error

@@ -6,6 +6,7 @@ Taking a message costs a few microseconds; it is parsed when the traffic is show
 
 from __future__ import annotations
 
+import json
 import time
 from bisect import bisect_left, bisect_right
 from collections import deque
@@ -21,7 +22,8 @@ from mcphost.config.files import read_regular
 from mcphost.errors import NotDone
 from mcphost.host.tool_calls.current import current_call
 from mcphost.host.traffic.message import Abandoned, MessagePairing, TrafficMessage, is_answer, is_cancellation, pretty
-from mcphost.redaction import Mask, redacted
+from mcphost.protocol.lifecycle.mirrors import Mirror, mirrors_of
+from mcphost.redaction import MASK, Mask, redacted
 
 START: Final = 64 << 10
 """Bytes kept of a message that is too large to be kept whole."""
@@ -43,6 +45,9 @@ class TrafficBudget:
     messages: int = 20_000
     bytes: int = 16_000_000
 
+
+MIRRORED: Final = 256 << 10
+"""Bytes of a request up to which its values are compared with its headers."""
 
 EVERYTHING: Final = TrafficBudget(200_000, 256 << 20)
 """The budget of all servers together; the server with most loses its oldest messages first."""
@@ -163,6 +168,8 @@ class TrafficBook:
         message = TrafficMessage(number, now, at, share.server, connection, sent, note, data, size, call)
         if not sent and not note:
             message.during = current_call.get() or self.running_call(share.server)
+        if sent and not note:
+            message.head = _head_before(share, connection)
         if connection <= share.ended:
             message.abandoned = Abandoned.LOST
         self._keep(share, message)
@@ -213,6 +220,18 @@ class TrafficBook:
         """The response to a request; the request of other messages. None if it is missing or no longer kept."""
         self.pair()
         return None if message.partner is None else self._find(message.partner)
+
+    def mirrors(self, message: TrafficMessage) -> list[Mirror]:
+        """The headers of a modern request beside the values of its body, without secrets; empty for anything else."""
+        head = None if message.head is None else self._find(message.head)
+        if head is None or message.cut or len(message.data) > MIRRORED:
+            return []
+        headers = dict(_header_lines(self.raw(head)))
+        try:
+            body = json.loads(self.raw(message))
+        except (ValueError, RecursionError):
+            return []
+        return mirrors_of(headers, body, hidden=MASK) if isinstance(body, dict) else []
 
     def evicted(self, server: str) -> int:
         """Number of messages of this server that were dropped for newer ones."""
@@ -333,6 +352,20 @@ class TrafficBook:
             request.abandoned = Abandoned.CANCELLED
 
 
+def _header_lines(head: str) -> Iterator[tuple[str, str]]:
+    for line in head.split("\n")[1:]:
+        name, colon, value = line.partition(": ")
+        if colon:
+            yield name, value
+
+
+def _head_before(share: _Share, connection: int) -> int | None:
+    """The number of the HTTP head that the message after it was sent with."""
+    last = share.messages[-1] if share.messages else None
+    with_it = last is not None and last.sent and last.note == "http" and last.connection == connection
+    return last.number if last is not None and with_it else None
+
+
 def read_traffic(path: Path) -> TrafficBook:
     """A read-only book of exported traffic. Blocks on the disk: call it in a thread.
 
@@ -358,6 +391,8 @@ def read_traffic(path: Path) -> TrafficBook:
             record.call,
         )
         message.abandoned = Abandoned.EXPORTED
+        if record.sent and not record.note:
+            message.head = _head_before(share, record.connection)
         book._keep(share, message)
     book.read_only = True
     return book

@@ -25,6 +25,7 @@ from mcphost.config.files import owned_by_us
 from mcphost.errors import ConfigError, NotDone
 from mcphost.host.private_file import PrivateFile
 from mcphost.host.traffic.message import MessageKind, MessagePairing, TrafficMessage, is_answer
+from mcphost.host.traffic.request_state import hide_state
 from mcphost.redaction import Mask, redacted
 
 ROTATE: Final = 256 << 20
@@ -53,7 +54,7 @@ def line_of(message: TrafficMessage, mask: Mask, latency: float | None) -> bytes
         "connection": message.connection,
         "direction": message.direction,
         "kind": message.kind.value,
-        "text": redacted(message.data.decode("utf-8", "replace"), mask),
+        "text": redacted(hide_state(message.data.decode("utf-8", "replace")), mask),
         "size": message.size,
         "method": redacted(message.method, mask) or None,
         "id": redacted(message.id, mask) if isinstance(message.id, str) else message.id,

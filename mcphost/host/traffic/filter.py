@@ -20,7 +20,7 @@ from mcphost.host.filter_terms import (
     one_of,
     split_terms,
 )
-from mcphost.host.traffic.message import Abandoned, MessageKind, TrafficMessage
+from mcphost.host.traffic.message import INPUT_REQUIRED, OPEN, Abandoned, MessageKind, TrafficMessage
 
 Test = Callable[[TrafficMessage], bool]
 
@@ -123,7 +123,7 @@ def _status(sign: str, value: str) -> Test:
     return lambda message: any(map(like, message.status))
 
 
-_STATES: Final = (*(each.value for each in Abandoned), "answered", "ok", "failed", "error")
+_STATES: Final = (*(each.value for each in Abandoned), OPEN, INPUT_REQUIRED, "answered", "ok", "failed", "error")
 
 
 def _call(sign: str, value: str) -> Test:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
+from mcphost.host.traffic.request_state import StateSummary, hide_state, state_summary
 from mcphost.protocol.lifecycle.revisions import ASKS_FOR
 from mcphost.protocol.wire.jsonrpc import Malformed, Message, Notification, Request, RequestId, Response, decode
 
@@ -16,6 +19,16 @@ GLIMPSE: Final = 256 << 10
 
 _ENDS: Final = 4096
 _BATCH: Final = 10_000
+
+
+LISTEN: Final = "subscriptions/listen"
+DISCOVER: Final = "server/discover"
+
+OPEN: Final = "open"
+"""The status of a request whose answer is the end of a stream."""
+
+INPUT_REQUIRED: Final = "input_required"
+"""The status of a result that needs input first, and its ``resultType``."""
 
 
 class MessageKind(Enum):
@@ -60,6 +73,12 @@ class MessageFacts:
     """A tool's result that says that the tool failed."""
     about: RequestId | None = None
     """The request that a progress or cancel notice is about."""
+    needs: tuple[tuple[str, int], ...] = ()
+    """What an ``input_required`` result needs, by method and how often."""
+    state: StateSummary | None = None
+    """The ``requestState`` of an ``input_required`` result, or of the retry that carries it back."""
+    retries: bool = False
+    """A request that gives what an earlier one needed."""
     parts: tuple[MessageFacts, ...] = ()
     """The messages of a batch."""
 
@@ -72,12 +91,14 @@ class TrafficMessage:
     clock. ``note`` is the kind of what is not a message, else empty. ``call`` is the number of the tool call it belongs
     to. Pairing sets ``partner`` (a message's number), ``latency`` (seconds) and ``asked`` (the method of the request).
     ``during`` is the call that ran when the message was received; a server's request counts as part of it.
-    ``abandoned`` says why no answer is expected any more.
+    ``abandoned`` says why no answer is expected any more. ``head`` is the number of the HTTP head that a request was
+    sent with. ``probe``: a request, or its answer, that asks a server which revisions it speaks before a session is
+    open. ``round`` counts the requests, from 1, that a modern server got for one answer.
     """
 
     __slots__ = (
-        "_facts", "abandoned", "asked", "at", "call", "connection", "data", "during", "latency", "note", "number",
-        "partner", "sent", "server", "size", "time",
+        "_facts", "abandoned", "asked", "at", "call", "connection", "data", "during", "head", "latency", "note",
+        "number", "partner", "probe", "round", "sent", "server", "size", "time",
     )  # fmt: skip
 
     def __init__(
@@ -102,6 +123,9 @@ class TrafficMessage:
         self.latency: float | None = None
         self.asked = ""
         self.abandoned = Abandoned.NOT
+        self.head: int | None = None
+        self.probe = False
+        self.round = 1
         self._facts: MessageFacts | None = None
 
     @property
@@ -141,7 +165,12 @@ class TrafficMessage:
         code = () if facts.code is None else (str(facts.code),)
         match facts.kind:
             case MessageKind.REQUEST:
-                return (self.abandoned.value if self.partner is None else "answered",)
+                if self.partner is not None:
+                    return ("answered",)
+                open_stream = facts.method == LISTEN and self.abandoned is Abandoned.NOT
+                return (OPEN if open_stream else self.abandoned.value,)
+            case MessageKind.RESPONSE if facts.needs or facts.state is not None:
+                return (INPUT_REQUIRED,)
             case MessageKind.RESPONSE:
                 return ("failed" if facts.failed else "ok",)
             case MessageKind.ERROR | MessageKind.MALFORMED | MessageKind.STRAY:
@@ -155,8 +184,8 @@ class TrafficMessage:
         self.data = self.data[:size]
 
     def raw(self) -> str:
-        """The text as received; invalid UTF-8 is replaced."""
-        text = self.data.decode("utf-8", "replace")
+        """The text as received, a ``requestState`` only by its size and digest; invalid UTF-8 is replaced."""
+        text = hide_state(self.data.decode("utf-8", "replace"))
         return f"{text}… {self.size - len(self.data)} bytes more" if self.cut else text
 
 
@@ -229,19 +258,41 @@ def _id_at_the_end(data: bytes) -> bytes | None:
 def _facts_of(message: Message | Malformed) -> MessageFacts:
     match message:
         case Request():
-            return MessageFacts(MessageKind.REQUEST, message.method, message.id)
+            return _request_facts(message.method, message.id, message.params or {})
         case Notification():
             return MessageFacts(MessageKind.NOTIFICATION, message.method, about=_about(message))
         case Response(error=None):
-            return MessageFacts(
-                MessageKind.RESPONSE, id=message.id, failed=(message.result or {}).get("isError") is True
-            )
+            return _result_facts(message.id, message.result or {})
         case Response():
             assert message.error is not None
             return MessageFacts(MessageKind.ERROR, id=message.id, code=message.error.code)
         case _:
             return MessageFacts(MessageKind.MALFORMED if message.is_json else MessageKind.STRAY, id=message.answers)
 
+
+def _request_facts(method: str, request_id: RequestId, params: Mapping[str, Any]) -> MessageFacts:
+    state = state_summary(params.get("requestState"))
+    retries = state is not None or isinstance(params.get("inputResponses"), dict)
+    return MessageFacts(MessageKind.REQUEST, method, request_id, state=state, retries=retries)
+
+
+def _result_facts(request_id: RequestId | None, result: Mapping[str, Any]) -> MessageFacts:
+    failed = result.get("isError") is True
+    if result.get("resultType") != INPUT_REQUIRED:
+        return MessageFacts(MessageKind.RESPONSE, id=request_id, failed=failed)
+    asked = result.get("inputRequests")
+    inputs = asked.values() if isinstance(asked, dict) else ()
+    needs = Counter(str(each.get("method")) if isinstance(each, dict) else "?" for each in inputs)
+    return MessageFacts(
+        MessageKind.RESPONSE,
+        id=request_id,
+        needs=tuple(needs.most_common(NEEDS)),
+        state=state_summary(result.get("requestState")),
+    )
+
+
+NEEDS: Final = 10
+"""Kinds of input that are counted; a hostile server invents any number."""
 
 CANCELLED: Final = "notifications/cancelled"
 _ABOUT: Final = {"notifications/progress": "progressToken", CANCELLED: "requestId"}
@@ -264,6 +315,8 @@ class PairedRequest:
     at: float
     method: str
     call: int | None
+    probe: bool = False
+    round: int = 1
 
 
 _Key = tuple[str, int, bool, type, RequestId]
@@ -274,6 +327,10 @@ class MessagePairing:
 
     def __init__(self) -> None:
         self._asked: dict[_Key, PairedRequest] = {}
+        self._opened: dict[str, int] = {}
+        """By server, its newest connection on which anything but a probe was requested."""
+        self._rounds: dict[tuple[str, int, str, str | int], int] = {}
+        """The round of the retry that is awaited: by server, connection and method, and by state or call."""
 
     def add(self, message: TrafficMessage) -> PairedRequest | None:
         """Return the request that this message answers or reports on; remember the message if it is a request."""
@@ -286,12 +343,37 @@ class MessagePairing:
                 self._remember(message, part, part.id)
             else:
                 found = found or self._found(message, part)
+        if found is not None and facts.kind in (MessageKind.RESPONSE, MessageKind.ERROR):
+            message.probe, message.round = found.probe, found.round
+            if facts.needs or facts.state is not None:
+                self._await_retry(message, found)
         return found
+
+    def _await_retry(self, message: TrafficMessage, request: PairedRequest) -> None:
+        if len(self._rounds) >= REMEMBERED:
+            del self._rounds[next(iter(self._rounds))]
+        state = message.facts.state
+        by = state.digest if state is not None else request.call
+        if by is not None:
+            self._rounds[message.server, message.connection, request.method, by] = request.round + 1
+
+    def _place_in_opening(self, message: TrafficMessage, part: MessageFacts) -> None:
+        """Is it a probe? And which round is it?"""
+        if part.method != DISCOVER:
+            self._opened[message.server] = message.connection
+        message.probe = part.method == DISCOVER and self._opened.get(message.server) != message.connection
+        if part.retries:
+            by = part.state.digest if part.state is not None else message.call
+            if by is not None:
+                key = message.server, message.connection, part.method, by
+                message.round = self._rounds.pop(key, message.round)
 
     def _remember(self, message: TrafficMessage, part: MessageFacts, request_id: RequestId) -> None:
         if len(self._asked) >= REMEMBERED:
             del self._asked[next(iter(self._asked))]
-        asked = PairedRequest(message.number, message.at, part.method, message.call)
+        if message.sent:
+            self._place_in_opening(message, part)
+        asked = PairedRequest(message.number, message.at, part.method, message.call, message.probe, message.round)
         self._asked[_key(message, message.sent, request_id)] = asked
 
     def _found(self, message: TrafficMessage, part: MessageFacts) -> PairedRequest | None:

@@ -15,20 +15,25 @@ from mcphost.host.internal_error import internal_error
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.service import ToolCallService
 from mcphost.host.traffic.message import MessageKind, TrafficMessage
+from mcphost.protocol.lifecycle.session import META_PREFIX
 from mcphost.protocol.wire.jsonrpc import Request, decode
 from mcphost.redaction import MASK
 
-ONCE: Final = "initialize"
-"""The method that belongs to the beginning of a session and to no other moment."""
+ONCE: Final = frozenset({"initialize", "server/discover", "subscriptions/listen"})
+"""The methods that belong to the beginning of a session and to no other moment."""
+
+_OF_A_ROUND: Final = ("inputResponses", "requestState")
 
 
 def is_resendable(message: TrafficMessage) -> bool:
     """Is the message a request that may be sent twice in a session?"""
-    return message.sent and message.kind is MessageKind.REQUEST and message.method != ONCE
+    return message.sent and message.kind is MessageKind.REQUEST and message.method not in ONCE
 
 
 def request_in(message: TrafficMessage) -> Request:
-    """The request to send again, without its progress token. Raises NotDone with the reason why there is none."""
+    """The request to send again, without what belonged to that one time: its progress token, the metadata of a modern
+    session, which stamps its own, and the answers of a round. Raises NotDone with the reason why there is none.
+    """
     if not message.sent or message.kind is not MessageKind.REQUEST:
         raise NotDone("only requests that mcphost sent can be sent again")
     if message.cut:
@@ -36,9 +41,9 @@ def request_in(message: TrafficMessage) -> Request:
     if MASK.encode() in message.data:
         raise NotDone(f"a secret was taken out of this request ({MASK}), so that it cannot be sent again")
     (request,) = decode(message.data)
-    if not isinstance(request, Request) or request.method == ONCE:
+    if not isinstance(request, Request) or request.method in ONCE:
         raise NotDone(f"{message.method} cannot be sent again in the same session; restart the server instead")
-    return Request(request.id, request.method, _without_token(request.params))
+    return Request(request.id, request.method, _fresh(request.params))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +64,15 @@ def tool_call_in(request: Request) -> RecordedCall:
     return RecordedCall(tool, arguments, "task" in params)
 
 
-def _without_token(params: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    if params is None or type(params.get("_meta")) is not dict:
-        return params
-    meta = {name: value for name, value in params["_meta"].items() if name != "progressToken"}
-    rest = {name: value for name, value in params.items() if name != "_meta"}
+def _fresh(params: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    if params is None:
+        return None
+    rest = {name: value for name, value in params.items() if name not in ("_meta", *_OF_A_ROUND)}
+    given = params.get("_meta")
+    if type(given) is not dict:
+        return {**rest, "_meta": given} if "_meta" in params else rest
+    names = (name for name in given if name != "progressToken" and not name.startswith(META_PREFIX))
+    meta = {name: given[name] for name in names}
     return {**rest, "_meta": meta} if meta else rest
 
 

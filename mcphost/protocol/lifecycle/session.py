@@ -23,7 +23,7 @@ UNCANCELLABLE = frozenset({"initialize"})
 
 META_PREFIX: Final = "io.modelcontextprotocol/"
 
-_NAMED_BY: Final[Mapping[str, str]] = {
+NAMED_BY: Final[Mapping[str, str]] = {
     "tools/call": "name",
     "prompts/get": "name",
     "resources/read": "uri",
@@ -144,7 +144,7 @@ class ModernRules:
     def headers(self, request: Request) -> Mapping[str, str]:
         params = request.params or {}
         headers = {"MCP-Protocol-Version": self.revision.version, "Mcp-Method": request.method}
-        named = params.get(_NAMED_BY.get(request.method, ""))
+        named = params.get(NAMED_BY.get(request.method, ""))
         if isinstance(named, str):
             headers["Mcp-Name"] = encode_header_value(named)
             if request.method == "tools/call" and named in self.parameter_headers:

@@ -18,6 +18,7 @@ from mcphost.errors import (
     McphostError,
     MessageTooLarge,
     PeerError,
+    RequestRefused,
     RequestTimeout,
     ResourceMissing,
     ServerError,
@@ -117,6 +118,8 @@ def _error_quotes(error: ServerError, server: str) -> Iterator[Quote]:
     if error.data is not None:
         text = error.data if isinstance(error.data, str) else json.dumps(error.data, ensure_ascii=False)
         yield Quote(f"data from {server}", text)
+    if isinstance(error, RequestRefused):
+        yield Quote("mcphost sent", error.sent)
 
 
 def _timeout(error: RequestTimeout, server: str) -> Failure:

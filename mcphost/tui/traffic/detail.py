@@ -16,11 +16,12 @@ from textual.worker import Worker
 
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.host.traffic.message import Abandoned, MessageKind, TrafficMessage
+from mcphost.host.traffic.metadata import metadata_words
 from mcphost.protocol.display import duration_text, show, show_line, size_text
 from mcphost.tui.kit.json_text import LINES, json_lines, json_spans, parse
 from mcphost.tui.kit.search import SearchArea
 from mcphost.tui.kit.text_view import Spans, TextView
-from mcphost.tui.traffic.list import clock, direction, failed, shown_id, title
+from mcphost.tui.traffic.list import clock, direction, failed, needs_words, shown_id, title
 
 AT_ONCE: Final = 100_000
 """Bytes that are laid out at once; longer frames are laid out in a thread."""
@@ -117,11 +118,12 @@ def lay_out(book: TrafficBook, frame: TrafficMessage, raw: bool) -> FrameLayout:
 
 
 def facts_of(book: TrafficBook, frame: TrafficMessage) -> Content:
-    """The facts of a frame in three lines; the last is about its partner."""
+    """The facts of a frame: two lines, those about headers that repeat its body, and one about its partner."""
     mark = ("✖ " if failed(frame) else "", "bold $text-error")
     lines = [
         Content.assemble(mark, (f"{direction(frame)} · {frame.kind.value} · {title(book, frame)}", "bold")),
         Content(" · ".join(word for word in _words(book, frame) if word)),
+        *_mirrors(book, frame),
         *_partner(book, frame),
     ]
     return Content("\n").join(lines)
@@ -134,10 +136,32 @@ def _words(book: TrafficBook, frame: TrafficMessage) -> Iterator[str]:
     yield f"{frame.size:,} bytes"
     yield f"only the first {size_text(len(frame.data))} kept" if frame.cut else ""
     yield NO_ANSWER.get(" ".join(frame.status), " ".join(frame.status))
+    yield needs_words(frame)
     yield "" if frame.latency is None else duration_text(max(0.0, frame.latency))
     yield "" if frame.call is None else f"call {frame.call}"
     yield f"connection {frame.connection}" if frame.connection > 1 else ""
     yield "◆ pinned" if book.is_pinned(frame) else ""
+
+
+REFUSED: Final = frozenset({-32020, -32021})
+"""Errors that find fault with how the request was sent."""
+
+
+def _mirrors(book: TrafficBook, frame: TrafficMessage) -> Iterator[Content]:
+    """The headers of a modern request beside its values; also below an error that finds fault with them."""
+    request: TrafficMessage | None = frame
+    if frame.facts.code in REFUSED:
+        request = book.partner(frame)
+        yield Content.styled("The request, as mcphost sent it:", "$foreground-muted")
+    found = [] if request is None else book.mirrors(request)
+    agreeing = [each for each in found if each.agrees]
+    if agreeing:
+        yield Content.styled(show_line(" · ".join(map(str, agreeing)), 600), "$foreground-muted")
+    for each in found:
+        if not each.agrees:
+            yield Content.styled(f"≠ {show_line(str(each), 300)}", "bold $text-error")
+    if request is not None and (words := metadata_words(book.raw(request) if len(request.data) <= AT_ONCE else "")):
+        yield Content.styled(show_line(f"_meta: {words}", 400), "$foreground-muted")
 
 
 def _partner(book: TrafficBook, frame: TrafficMessage) -> Iterator[Content]:

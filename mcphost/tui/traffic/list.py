@@ -21,7 +21,7 @@ from textual.message import Message
 
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.host.traffic.filter import EXAMPLES, TrafficFilter, parse_traffic_filter
-from mcphost.host.traffic.message import Abandoned, MessageKind, TrafficMessage
+from mcphost.host.traffic.message import INPUT_REQUIRED, Abandoned, MessageKind, TrafficMessage
 from mcphost.protocol.display import duration_text, show_line, size_text
 from mcphost.tui.kit.inputs import FilterLine
 from mcphost.tui.kit.ranking import Search
@@ -279,6 +279,8 @@ def title(book: TrafficBook, frame: TrafficMessage) -> str:
     if facts.kind is MessageKind.HTTP and facts.code is not None:
         return f"http {facts.code}"
     method = _masked(book, frame.method[:1000]) if frame.method else ""
+    if frame.probe:
+        method = f"probe {method}"
     return show_line(method, 100).removeprefix("notifications/") or facts.kind.value
 
 
@@ -297,7 +299,22 @@ def _latency(frame: TrafficMessage) -> str:
     return " ".join(frame.status)
 
 
+def needs_words(frame: TrafficMessage) -> str:
+    """What an ``input_required`` result needs and which round it is, or which round a retry answers; else empty."""
+    facts = frame.facts
+    needs = ", ".join(f"{count} × {show_line(method, 60)}" for method, count in facts.needs)
+    words = [f"needs {needs}"] if needs else ["needs nothing but another try"] if frame.status == NEEDS_INPUT else []
+    if facts.state is not None:
+        words.append(f"requestState {facts.state}")
+    return " · ".join([f"round {frame.round}", *words]) if words or frame.round > 1 else ""
+
+
+NEEDS_INPUT: Final = (INPUT_REQUIRED,)
+
+
 def _preview(book: TrafficBook, frame: TrafficMessage) -> str:
+    if frame.status == NEEDS_INPUT:
+        return needs_words(frame)
     text = book.raw(frame) if len(frame.data) <= PREVIEW_BYTES else _start(book, frame)
     body = None if frame.note else _BODY.search(text, 0, 400)
     if body is None:

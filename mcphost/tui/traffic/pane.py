@@ -251,8 +251,8 @@ class TrafficPane(Container):
         """Say why this cannot be sent again."""
         if self.list.file:
             self.notify("A file's messages cannot be resent.")
-        elif self.frame is not None and self.frame.method == ONCE and self.frame.sent:
-            self.notify(f"{ONCE} opens a session and is sent once; restart the server to send it again.")
+        elif self.frame is not None and self.frame.method in ONCE and self.frame.sent:
+            self.notify(f"{self.frame.method} opens a session and is sent once; restart the server to send it again.")
         else:
             self.notify("Only requests that mcphost sent can be sent again; r goes from a response to its request.")
 

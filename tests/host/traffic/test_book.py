@@ -144,6 +144,119 @@ def test_a_large_message_is_known_by_its_ends(monkeypatch: pytest.MonkeyPatch, l
     assert read_facts(large, whole=True) == read_facts(small, whole=True)
 
 
+# The modern era
+
+
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {"roots": {}},
+    "traceparent": "00-1-2-03",
+}
+STATE = "opaque-state-of-the-server"
+
+
+def head(**headers: str) -> str:
+    lines = (f"{name.replace('_', '-')}: {value}" for name, value in headers.items())
+    return "\n".join(("POST http://example.com/mcp", *lines))
+
+
+def test_the_probe_is_marked_with_its_answer_and_a_later_discover_is_not(book: Book) -> None:
+    book.a.sent(request(1, "server/discover"))
+    book.a.received(answer(1, supportedVersions=["2026-07-28"]))
+    book.a.sent(request(2, "tools/list"))
+    book.a.sent(request(3, "server/discover"))
+    assert [message.probe for message in book.since(0)] == [True, True, False, False]
+    book.tap("a").sent(request(1, "server/discover"))
+    assert book.last.probe
+
+
+def test_a_listen_is_open_and_does_not_wait(book: Book) -> None:
+    book.a.sent(request(1, "subscriptions/listen"))
+    (listen,) = book.since(0)
+    assert listen.status == ("open",)
+    book.disconnected("a")
+    assert listen.status == ("lost",)
+
+
+@pytest.mark.requirement("MRTR-15")
+@pytest.mark.parametrize("spelled", [STATE, 'with "quotes" \\ and ü', "", "\n" * 5000])
+def test_a_request_state_is_shown_and_exported_by_size_and_digest_alone(
+    book: Book, tmp_path: Path, spelled: str
+) -> None:
+    needs = {"a": {"method": "elicitation/create"}, "b": {"method": "roots/list"}, "c": {"method": "roots/list"}}
+    book.a.sent(request(1, name="x"))
+    book.a.received(answer(1, resultType="input_required", inputRequests=needs, requestState=spelled))
+    book.a.sent(request(2, name="x", inputResponses={}, requestState=spelled))
+    book.a.received(answer(2, resultType="input_required", requestState=f"{spelled}2"))
+    book.a.sent(request(3, name="x", requestState=f"{spelled}2"))
+    book.a.received(answer(3, resultType="complete"))
+    file = tmp_path / "traffic.jsonl"
+    file.write_bytes(book.export(book.since(0)))
+    for each in (book, read_traffic(file)):
+        messages = each.since(0)
+        assert [message.round for message in messages] == [1, 1, 2, 2, 3, 3]
+        first = messages[1].facts
+        assert first.needs == (("roots/list", 2), ("elicitation/create", 1))
+        assert first.state is not None
+        assert (first.state.size, first.state) == (len(spelled.encode()), messages[2].facts.state)
+        assert messages[1].status == ("input_required",)
+        shown = "".join((each.raw if raw else each.pretty)(message) for message in messages for raw in (True, False))
+        assert first.state.digest in shown
+        if spelled:
+            assert json.dumps(spelled, ensure_ascii=False)[1:-1] not in shown
+    if spelled:
+        assert json.dumps(spelled)[1:-1] not in file.read_text("utf-8").replace("\\\\", "\\").replace('\\"', '"')
+
+
+def test_a_state_whose_message_was_cut_is_hidden_too(book: Book) -> None:
+    book.set_budget("a", TrafficBudget(100, 400))
+    book.a.received(answer(1, resultType="input_required", requestState=STATE * 50))
+    assert STATE not in book.raw(book.last)
+
+
+@pytest.mark.parametrize(
+    ("headers", "wrong"),
+    [
+        ({"Mcp_Name": "echo"}, []),
+        ({"mcp_name": "=?base64?ZWNobw==?="}, []),
+        ({"Mcp_Name": "Echo"}, ["Mcp-Name: Echo ≠ params.name: echo"]),
+        ({}, ["Mcp-Name: not sent ≠ params.name: echo"]),
+        ({"Mcp_Name": "echo", "Mcp_Param_City": "Rome", "Mcp_Param_Days": "3"}, []),
+        ({"Mcp_Name": "echo", "Mcp_Param_City": "Paris"}, ["Mcp-Param-city: Paris ≠ any argument"]),
+        ({"Mcp_Name": "echo", "Mcp_Param_Token": "•••"}, []),
+    ],
+)
+def test_headers_stand_beside_the_values_that_they_repeat(
+    book: Book, headers: dict[str, str], wrong: list[str]
+) -> None:
+    given = {"MCP_Protocol_Version": "2026-07-28", "Mcp_Method": "tools/call", **headers}
+    book.a.noted("http", head(**given))
+    book.a.sent(request(1, name="echo", arguments={"city": "Rome", "days": 3.0, "sure": True}, _meta=META))
+    mirrors = book.mirrors(book.last)
+    assert [str(mirror) for mirror in mirrors if not mirror.agrees] == wrong
+    assert str(mirrors[0]) == "MCP-Protocol-Version: 2026-07-28 = params._meta protocolVersion"
+
+
+@pytest.mark.parametrize("body", [b"[]", b"5", b"{", b'{"params": 5}', b'{"params": {"_meta": [], "name": {}}}'])
+def test_what_is_no_request_has_no_headers_to_compare(book: Book, body: bytes) -> None:
+    book.a.noted("http", head(Content_Type="application/json"))
+    book.a.sent(body)
+    assert book.mirrors(book.last) == []
+    book.a.sent(request(1, name="echo", _meta=META))
+    assert book.mirrors(book.last) == []  # no head stands before it
+
+
+def test_a_request_is_sent_again_without_what_belonged_to_that_one_time(book: Book) -> None:
+    meta = {**META, "progressToken": 1}
+    book.a.sent(request(1, "prompts/get", name="x", _meta=meta, inputResponses={"a": {}}, requestState=STATE))
+    again = request_in(book.last)
+    assert again.params == {"name": "x", "_meta": {"traceparent": "00-1-2-03"}}
+    for method in ("server/discover", "subscriptions/listen"):
+        book.a.sent(request(2, method))
+        with pytest.raises(NotDone):
+            request_in(book.last)
+
+
 # What belongs together
 
 

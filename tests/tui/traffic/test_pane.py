@@ -383,3 +383,51 @@ async def test_a_listing_is_sent_again_and_answered() -> None:
         await stage.write("tools/list")
         await stage.press("enter", "home", "R")
         await stage.shows("Sent again: tools/list was answered.")
+
+
+META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+
+
+def modern(app: Passing, number: int, method: str, headers: str = "", **params: Any) -> None:
+    """A modern request over HTTP; all on one connection."""
+    share = app.book._share("web")
+    share.connections = share.connections or 1
+    if headers:
+        app.book.take(share, 1, True, "http", f"POST http://x/mcp\n{headers}".encode(), None)
+    request = {"jsonrpc": "2.0", "id": number, "method": method, "params": {**params, "_meta": META}}
+    app.book.take(share, 1, True, "", json.dumps(request).encode(), None)
+
+
+def answered(app: Passing, number: int, **outcome: Any) -> None:
+    message = json.dumps({"jsonrpc": "2.0", "id": number, **outcome}).encode()
+    app.book.take(app.book._share("web"), 1, False, "", message, None)
+
+
+async def test_the_list_marks_the_probe_open_streams_and_what_a_server_needs() -> None:
+    app = Passing()
+    modern(app, 1, "server/discover")
+    modern(app, 2, "subscriptions/listen")
+    modern(app, 3, "tools/call", name="plan")
+    needs = {"a": {"method": "roots/list"}}
+    answered(app, 3, result={"resultType": "input_required", "inputRequests": needs, "requestState": SECRET})
+    async with running(app, (240, 24)):
+        probe, listen, _, needed = app.lines()
+    assert "probe server/d" in probe
+    assert " open " in listen
+    assert "waiting" not in listen
+    assert "round 1 · needs 1 × roots/list · requestState 15 B" in needed
+
+
+@pytest.mark.requirement("MOD-35")
+async def test_a_header_that_disagrees_with_the_body_is_marked_beside_its_value() -> None:
+    app = Passing()
+    headers = "mcp-protocol-version: 2026-07-28\nmcp-method: tools/call\nmcp-name: Plan\x1b"
+    modern(app, 3, "tools/call", headers, name="plan")
+    answered(app, 3, error={"code": -32020, "message": "Mcp-Name and params.name differ"})
+    async with running(app, (140, 40)) as pilot:
+        for key in ("enter", "up"):  # the error, then the request
+            await pilot.press("escape", key, "enter")
+            await pilot.pause()
+            assert "≠ Mcp-Name: Plan␛ ≠ params.name: plan" in app.detail
+            assert "Mcp-Method: tools/call = method" in app.detail
+            assert "_meta: protocolVersion 2026-07-28 · clientCapabilities none" in app.detail

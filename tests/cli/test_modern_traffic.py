@@ -1,0 +1,45 @@
+"""The traffic of calls to a modern server over HTTP, as a run writes it down."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from mcphost.host.traffic.book import read_traffic
+from tests.cli.conftest import Mcphost
+from tests.whole.peers import free_port, listening
+
+ROUNDS = Path(__file__).parents[1] / "servers" / "sdk_rounds.py"
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("HDR-10", "MRTR-15")
+def test_headers_agree_with_the_body_in_each_round_and_no_state_is_written(mcphost: Mcphost, tmp_path: Path) -> None:
+    port, file = free_port(), tmp_path / "traffic.jsonl"
+    answers = tmp_path / "answers.toml"
+    answers.write_text('[[answer]]\nkind = "form"\ncontent = { city = "Rome" }\n[[answer]]\nkind = "roots"\n')
+    with listening([sys.executable, str(ROUNDS), "streamable-http", str(port)], port):
+        url = f"http://127.0.0.1:{port}/mcp"
+        said = mcphost("call", url, "wait_a_while", "--yes", "--traffic", str(file), "--answers", str(answers))
+    assert (said.code, said.out) == (0, "ready\n"), said.err
+    book = read_traffic(file)
+    messages = book.since(0)
+    calls = [message for message in messages if message.method == "tools/call" and message.sent]
+    assert [call.round for call in calls] == [1, 2, 3]
+    assert [message.status for message in messages if message.method == "tools/call" and not message.sent] == [
+        ("input_required",),
+        ("input_required",),
+        ("ok",),
+    ]
+    assert messages[1].probe
+    for message in messages:
+        if message.sent and not message.note:
+            assert book.mirrors(message), message.raw()
+            assert all(mirror.agrees for mirror in book.mirrors(message)), message.raw()
+    assert all(call.facts.state is not None for call in calls[1:])
+    lines = file.read_text("utf-8").splitlines()
+    states = [line.partition("requestState")[2] for line in lines if "requestState" in line]
+    assert len(states) == 4
+    assert all("bytes, sha256" in state[:60] for state in states)
