@@ -127,6 +127,20 @@ class _Listen:
     """Did the server end it with a notification?"""
 
 
+class ReopeningPauses:
+    """How long to wait before a stream is opened again; ``random`` returns numbers from 0 to 1."""
+
+    def __init__(self, random: Callable[[], float] = random.random) -> None:
+        self._random, self._next = random, FIRST_PAUSE
+
+    def after(self, lived: float) -> float:
+        """The pause, in seconds, after a stream that lasted ``lived`` seconds."""
+        if lived >= QUIET:
+            self._next = FIRST_PAUSE
+        pause, self._next = self._next, min(self._next * 2, LONGEST_PAUSE)
+        return pause * (1 + JITTER * (2 * self._random() - 1))
+
+
 class SubscriptionListener:
     """Listens at one server, as long as `run` runs. ``note`` takes a sentence for the log."""
 
@@ -148,7 +162,7 @@ class SubscriptionListener:
         self._changed = asyncio.Event()
         self._moved = asyncio.Event()
         self._refusals = 0
-        self._pause = FIRST_PAUSE
+        self._pauses = ReopeningPauses()
         self._interrupted = False
         self.state = ListenState.OPENING if self._lists else ListenState.OFF
         self.honoured = ChangeFilter()
@@ -329,10 +343,7 @@ class SubscriptionListener:
             graceful = listen.ended or isinstance(outcome, Response)
             how = "the server ended it" if graceful else str(outcome)
             self._enter(ListenState.LOST, how)
-        if asyncio.get_running_loop().time() - listen.began >= QUIET:
-            self._pause = FIRST_PAUSE
-        pause, self._pause = self._pause, min(self._pause * 2, LONGEST_PAUSE)
-        await asyncio.sleep(pause * (1 + JITTER * (2 * random.random() - 1)))
+        await asyncio.sleep(self._pauses.after(asyncio.get_running_loop().time() - listen.began))
         self._changed.set()
 
     def _everything_may_have_changed(self, filter_: ChangeFilter) -> None:

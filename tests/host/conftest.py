@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
@@ -106,6 +107,11 @@ async def open_stdio(config: Config, name: str) -> Transport:
 def script(name: str, *args: object, **entry: Any) -> dict[str, Any]:
     """The configuration entry that runs a script of tests/servers."""
     return {"command": sys.executable, "args": ["-S", "-E", str(SCRIPTS / name), *map(str, args)], **entry}
+
+
+def received(record: Path) -> list[str]:
+    """The methods of the messages that a scripted server recorded, ``answer`` for a response."""
+    return [json.loads(line).get("method", "answer") for line in record.read_text().splitlines() if line[0] == "{"]
 
 
 def echo(*args: object, **entry: Any) -> dict[str, Any]:

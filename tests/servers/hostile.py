@@ -16,12 +16,21 @@ import hostile_batches
 import hostile_life
 import hostile_lists
 import hostile_messages
+import hostile_modern
 import hostile_text
 import hostile_traffic
 from peer import MODES, Peer
 from wire import Wire, options_parser
 
-FAMILIES = (hostile_messages, hostile_batches, hostile_life, hostile_lists, hostile_traffic, hostile_text)
+FAMILIES = (
+    hostile_messages,
+    hostile_batches,
+    hostile_life,
+    hostile_lists,
+    hostile_traffic,
+    hostile_text,
+    hostile_modern,
+)
 
 
 def options() -> argparse.Namespace:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import time
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from mcphost.host.tool_calls.call import CallState
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.transports.base import Transport
 from tests.conftest import Until
-from tests.host.conftest import HostOf, RecordingHost, echo, hostile, open_stdio
+from tests.host.conftest import HostOf, RecordingHost, echo, hostile, open_stdio, received
 
 ALLOW = {"default": "allow"}
 READY, FAILED, STOPPED = ServerState.READY, ServerState.FAILED, ServerState.STOPPED
@@ -32,10 +31,6 @@ async def seen(running: RecordingHost, server: str = "a") -> dict[str, int]:
     assert call.outcome is not None
     counts: dict[str, int] = call.outcome.structured["seen"]
     return counts
-
-
-def received(record: Path) -> list[str]:
-    return [json.loads(line).get("method", "answer") for line in record.read_text().splitlines() if line[0] == "{"]
 
 
 def starts(record: Path) -> int:

@@ -1,0 +1,232 @@
+"""A session without a handshake: what each request says, what is never sent, and what is taken of an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from mcp_types.methods import validate_client_request
+
+from mcphost.client.client import RequestTimeouts
+from mcphost.errors import (
+    CapabilityMissing,
+    ConnectionLost,
+    InvalidResult,
+    MethodRemoved,
+    ProbeFailed,
+    RequestTimeout,
+    ServerError,
+)
+from mcphost.protocol.lifecycle.revisions import V2026_07_28
+from mcphost.protocol.models.logging import LogLevel
+from mcphost.protocol.wire.jsonrpc import ErrorObject, Malformed, Notification, Request
+from tests.client.conftest import Draw, Line
+from tests.client.scripted import NEVER
+from tests.conftest import Until
+
+META = "io.modelcontextprotocol/"
+CAPABILITIES: dict[str, Any] = {
+    "tools": {}, "prompts": {}, "resources": {"subscribe": True}, "completions": {}, "logging": {},
+}  # fmt: skip
+DISCOVERED: dict[str, Any] = {
+    "resultType": "complete",
+    "supportedVersions": ["2025-11-25", "2026-07-28"],
+    "capabilities": CAPABILITIES,
+    "instructions": "Be kind.",
+    "_meta": {f"{META}serverInfo": {"name": "s", "version": "1"}},
+}
+
+
+async def modern(draw: Draw, script: dict[str, Any] | None = None, **more: Any) -> Line:
+    """A line whose session is open without a handshake."""
+    line = draw({"server/discover": DISCOVERED, **(script or {})}, era="auto", **more)
+    await line.client.connect(5)
+    return line
+
+
+@pytest.mark.requirement("MOD-08", "MOD-24", "LIFE-08")
+async def test_a_modern_session_opens_with_one_request(draw: Draw) -> None:
+    line = await modern(draw)
+    session = line.client.session
+    assert session is not None
+    assert (session.revision, line.server.revision) == (V2026_07_28, V2026_07_28)
+    assert (session.server.server_info.name, session.server.instructions) == ("s", "Be kind.")
+    assert session.versions == ("2025-11-25", "2026-07-28")
+    assert line.server.methods() == ["server/discover"]
+
+
+@pytest.mark.requirement("MOD-25", "MOD-26")
+@pytest.mark.parametrize("info", [None, 5, {"name": 5}, {}])
+async def test_a_server_may_say_nothing_of_itself(draw: Draw, info: Any) -> None:
+    bare = {"supportedVersions": ["2026-07-28"], "_meta": {f"{META}serverInfo": info}}
+    line = draw({"server/discover": bare}, era="modern")
+    session = await line.client.connect(5)
+    assert (session.server.server_info.name, session.server.capabilities) == ("", {})
+
+
+EVERYTHING = {
+    "tools/list": {"tools": []},
+    "tools/call": {"content": []},
+    "prompts/list": {"prompts": []},
+    "prompts/get": {"messages": []},
+    "resources/list": {"resources": []},
+    "resources/templates/list": {"resourceTemplates": []},
+    "resources/read": {"contents": []},
+    "completion/complete": {"completion": {"values": []}},
+}
+
+
+@pytest.mark.requirement("MOD-01", "MOD-02", "MOD-23", "MSG-04", "LOG-05")
+async def test_each_request_carries_its_metadata_and_is_one_of_its_revision(draw: Draw) -> None:
+    declared: dict[str, Any] = {"roots": {}, "sampling": {}, "elicitation": {"form": {}}}
+    line = await modern(draw, EVERYTHING, capabilities=declared)
+    client = line.client
+    await client.set_log_level(LogLevel.WARNING)
+    await client.list_tools()
+    await client.call_tool("t", {"a": 1})
+    await client.prompts.list()
+    await client.prompts.get("p", {"a": "b"})
+    await client.resources.list()
+    await client.resources.templates()
+    await client.resources.read("memo://x")
+    await client.request(
+        "completion/complete", {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}}
+    )
+    await client.ping()
+    requests = [message for message in line.server.sent if isinstance(message, Request)]
+    assert len(requests) == len(line.server.sent) == 10
+    assert len({request.id for request in requests}) == 10
+    for request in requests:
+        assert request.params is not None
+        validate_client_request(request.method, "2026-07-28", dict(request.params))
+        meta = request.params["_meta"]
+        assert meta[f"{META}protocolVersion"] == "2026-07-28"
+        assert meta[f"{META}clientInfo"] == {"name": "mcphost", "title": "mcphost", "version": "1.0"}
+        assert meta[f"{META}clientCapabilities"] == declared
+    levels = [request.params["_meta"].get(f"{META}logLevel") for request in requests if request.params]
+    assert levels == [None, *["warning"] * 9]
+
+
+@pytest.mark.requirement("MOD-02")
+async def test_nobody_can_forge_the_metadata_of_a_request(draw: Draw) -> None:
+    line = await modern(draw, EVERYTHING)
+    forged = {f"{META}protocolVersion": "1.0", f"{META}clientInfo": {}, f"{META}subscriptionId": 1, "com.example/x": 1}
+    await line.client.request("tools/call", {"name": "t", "_meta": forged})
+    (call,) = line.server.requests("tools/call")
+    assert call.params is not None
+    assert call.params["_meta"] == {
+        "com.example/x": 1,
+        f"{META}protocolVersion": "2026-07-28",
+        f"{META}clientInfo": {"name": "mcphost", "title": "mcphost", "version": "1.0"},
+        f"{META}clientCapabilities": {},
+    }
+
+
+@pytest.mark.requirement("MOD-04", "PING-04")
+@pytest.mark.parametrize(
+    "method", ["initialize", "ping", "logging/setLevel", "resources/subscribe", "tasks/result", "tasks/list"]
+)
+async def test_a_method_that_the_revision_lost_is_never_sent(draw: Draw, method: str) -> None:
+    line = await modern(draw)
+    with pytest.raises(MethodRemoved, match="2026-07-28 has no"):
+        await line.client.request(method, {})
+    with pytest.raises(CapabilityMissing):
+        await line.client.request("tasks/get", {"taskId": "1"})
+    assert line.server.methods() == ["server/discover"]
+
+
+@pytest.mark.requirement("MOD-05", "MOD-06", "MOD-34", "ROOT-12")
+async def test_nothing_but_requests_is_sent_whatever_the_server_sends(draw: Draw) -> None:
+    line = await modern(draw, capabilities={"roots": {}})
+    line.server.asks(1, "ping")
+    line.server.asks("x", "sampling/createMessage", {})
+    assert line.server.inbound is not None
+    line.server.inbound.malformed(Malformed("no message", b"{}", asks=7))
+    await line.client.notify_roots_changed()
+    await asyncio.sleep(0)
+    assert line.server.methods() == ["server/discover"]
+    assert len(line.notes.all("malformed")) == 3
+
+
+@pytest.mark.requirement("CANC-10", "CANC-11")
+@pytest.mark.parametrize("own_stream", [False, True])
+async def test_a_request_that_nobody_waits_for_is_cancelled_as_its_transport_has_it(
+    draw: Draw, until: Until, own_stream: bool
+) -> None:
+    line = draw({"server/discover": DISCOVERED, "tools/call": NEVER}, era="auto")
+    line.server.own_stream = own_stream
+    await line.client.connect(5)
+    call = asyncio.create_task(line.client.call_tool("t"))
+    await until(lambda: line.server.waiting)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    with pytest.raises(RequestTimeout):
+        await line.client.call_tool("t", timeouts=RequestTimeouts(0.02, 0.02))
+    await line.client.aclose()
+    cancelled = [message for message in line.server.sent if isinstance(message, Notification)]
+    ids = [request.id for request in line.server.requests("tools/call")]
+    assert [message.params and message.params["requestId"] for message in cancelled] == ([] if own_stream else ids)
+    assert line.server.waiting == 0
+
+
+@pytest.mark.requirement("CANC-12")
+async def test_a_modern_server_cancels_no_call(draw: Draw) -> None:
+    answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    line = await modern(draw, {"tools/call": answer})
+    call = asyncio.create_task(line.client.call_tool("t"))
+    await asyncio.sleep(0)
+    (request,) = line.server.requests("tools/call")
+    for given in (request.id, str(request.id), None, {"a": 1}):
+        line.server.says("notifications/cancelled", {"requestId": given})
+    answer.set_result({"content": []})
+    await call
+
+
+@pytest.mark.requirement("ERR-09", "MOD-19", "MOD-10")
+@pytest.mark.parametrize("code", [-32020, -32021])
+async def test_a_modern_error_at_the_opening_is_told_and_leads_to_no_handshake(draw: Draw, code: int) -> None:
+    data: dict[str, Any] = {"requiredCapabilities": {"sampling": {}}}
+    line = draw({"server/discover": ErrorObject(code, "no", data)}, era="auto")
+    with pytest.raises(ServerError) as raised:
+        await line.client.connect(5)
+    assert (raised.value.code, raised.value.data) == (code, data)
+    assert line.server.methods() == ["server/discover"]
+
+
+@pytest.mark.requirement("MOD-28", "MOD-32")
+async def test_a_process_that_ends_at_the_probe_is_told_apart_and_a_lost_address_is_not(draw: Draw) -> None:
+    lost = ConnectionLost("exited", exit_code=3, stderr_tail=["bad method"])
+    line = draw({"server/discover": lost}, era="auto")
+    with pytest.raises(ProbeFailed) as raised:
+        await line.client.connect(5)
+    assert (raised.value.exit_code, raised.value.stderr_tail) == (3, ("bad method",))
+    web = draw({"server/discover": lost}, era="auto")
+    web.server.own_stream = True
+    with pytest.raises(ConnectionLost) as outage:
+        await web.client.connect(5)
+    assert not isinstance(outage.value, ProbeFailed)
+
+
+@pytest.mark.requirement("HDR-06", "HDR-12", "HDR-14")
+async def test_over_http_a_tool_whose_annotations_break_the_rules_is_left_out_with_the_reason(draw: Draw) -> None:
+    def tool(name: str, **annotated: Any) -> dict[str, Any]:
+        return {"name": name, "inputSchema": {"type": "object", "properties": {"a": annotated}}}
+
+    tools = [tool("good", type="string", **{"x-mcp-header": "A"}), tool("bad", type="number", **{"x-mcp-header": "A"})]
+    for own_stream in (True, False):
+        line = draw({"server/discover": DISCOVERED, "tools/list": {"tools": tools}}, era="auto")
+        line.server.own_stream = own_stream
+        await line.client.connect(5)
+        listed = await line.client.list_tools()
+        assert [each.name for each in listed.items] == (["good"] if own_stream else ["good", "bad"])
+        assert [each.name for each in listed.rejected] == (["bad"] if own_stream else [])
+        if own_stream:
+            assert "is no string, integer or boolean" in listed.rejected[0].reason
+
+
+async def test_a_task_that_nobody_asked_for_is_no_answer(draw: Draw) -> None:
+    line = await modern(draw, {"prompts/get": {"resultType": "task", "taskId": "1"}})
+    with pytest.raises(InvalidResult):
+        await line.client.prompts.get("p", {})

@@ -1,0 +1,240 @@
+"""How a host finds out which era each server speaks, what it remembers of that, and that nothing modern harms it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcphost.config import ServerConfig
+from mcphost.errors import InputNotGiven, InvalidResult
+from mcphost.host.connections.connection import PROBE_FAILED, ServerState
+from mcphost.host.connections.eras import EraVerdicts, era_of
+from mcphost.host.tool_calls.call import CallState
+from tests.conftest import Until
+from tests.host.conftest import FileStore, HostOf, echo, hostile, received
+
+ALLOW = {"default": "allow"}
+
+
+@pytest.mark.requirement("MOD-28", "MOD-31")
+async def test_a_server_that_dies_of_the_probe_is_started_again_at_once_and_not_probed_the_next_time(
+    host: HostOf, tmp_path: Path
+) -> None:
+    kept = {"store": FileStore(tmp_path)}
+    entry = hostile("probe-dies", "--record", tmp_path / "wire")
+    async with host(a=entry, dependencies=kept) as running:
+        await running.servers.ready()
+        connection = running.servers["a"]
+        assert (connection.state, connection.restarts, connection.last_failure) == (ServerState.READY, 0, None)
+        assert connection.verdict is not None
+        assert connection.verdict.evidence == PROBE_FAILED
+    assert received(tmp_path / "wire")[:2] == ["server/discover", "initialize"]
+    (tmp_path / "wire").unlink()
+    async with host(a=entry, dependencies=kept) as running:
+        await running.servers.ready()
+        assert running.servers["a"].ready
+    assert received(tmp_path / "wire")[0] == "initialize"
+
+
+@pytest.mark.requirement("MOD-28", "MOD-32")
+async def test_where_only_the_modern_era_is_wanted_a_server_that_dies_of_the_probe_has_failed(host: HostOf) -> None:
+    async with host(a=hostile("probe-dies", protocol="modern")) as running:
+        await running.servers.ready()
+        connection = running.servers["a"]
+        assert connection.state is ServerState.RECONNECTING
+        assert connection.restarts == 1
+        assert "exited when it was asked for its protocol versions" in connection.reason
+
+
+@pytest.mark.requirement("MOD-09", "MOD-29")
+@pytest.mark.parametrize("mode", ["probe-silent", "probe-late"])
+async def test_a_server_that_leaves_the_probe_unanswered_is_greeted_on_the_same_pipe(
+    host: HostOf, tmp_path: Path, mode: str
+) -> None:
+    entry = hostile(mode, "--record", tmp_path / "wire", startup_timeout_sec=6)
+    async with host(a=entry, policy=ALLOW) as running:
+        await running.servers.ready()
+        connection = running.servers["a"]
+        assert connection.session is not None
+        assert connection.session.revision.version == "2025-11-25"
+        assert connection.session.evidence == "asked in 2026-07-28, did not answer"
+        call = await running.run("a", "act")
+        assert call.state is CallState.DONE
+    assert (tmp_path / "wire").read_text().splitlines().count("EOF") == 1
+
+
+@pytest.mark.requirement("MOD-09", "MOD-28")
+async def test_a_server_that_falls_silent_at_the_probe_is_started_again(host: HostOf, tmp_path: Path) -> None:
+    entry = hostile("probe-mute", "--record", tmp_path / "wire", startup_timeout_sec=2)
+    async with host(a=entry) as running:
+        await running.servers.ready()
+        assert running.servers["a"].ready
+        assert running.servers["a"].restarts == 0
+    assert received(tmp_path / "wire")[:3] == ["server/discover", "initialize", "initialize"]
+
+
+@pytest.mark.requirement("MOD-01", "MOD-04", "MOD-05", "MOD-22", "PING-04", "SUB-01")
+async def test_in_a_modern_session_no_message_of_an_older_one_is_sent(
+    host: HostOf, tmp_path: Path, until: Until
+) -> None:
+    entry = hostile("speaks-modern", "--record", tmp_path / "wire", log_level="info", roots=[str(tmp_path)])
+    async with host(a=entry, policy=ALLOW) as running:
+        await running.servers.ready()
+        await running.run("a", "act")
+        await running.servers["a"].ping()
+        await running.roots.share("a", tmp_path)
+        await running.resources.subscribe("a", "memo://x")
+    methods = set(received(tmp_path / "wire"))
+    assert methods <= {
+        "server/discover", "tools/list", "tools/call", "resources/list", "resources/templates/list", "resources/read",
+        "subscriptions/listen", "notifications/cancelled",
+    }  # fmt: skip
+
+
+@pytest.mark.requirement("MOD-05", "MOD-06", "MOD-34")
+async def test_requests_of_a_modern_server_are_counted_and_not_answered(host: HostOf, tmp_path: Path) -> None:
+    async with host(a=hostile("modern-asks", "--record", tmp_path / "wire"), policy=ALLOW) as running:
+        await running.servers.ready()
+        call = await running.run("a", "act")
+        assert call.state is CallState.DONE
+        assert running.servers["a"].violations.malformed == 5
+        report = await running.run("a", "report")
+        assert report.outcome is not None
+        assert report.outcome.raw["structuredContent"]["replies"] == []
+
+
+@pytest.mark.requirement("MRTR-07", "MRTR-08", "MRTR-09", "MRTR-13")
+@pytest.mark.parametrize(
+    ("kind", "error", "says"),
+    [
+        ("endless", InvalidResult, "still needs input after 25 rounds"),
+        ("unknown", InputNotGiven, "mcphost did not offer this to the server"),
+        ("huge", InvalidResult, "requestState is over the limit"),
+        ("nothing", InvalidResult, "asks for nothing and has no requestState"),
+    ],
+)
+async def test_a_modern_server_that_needs_too_much_ends_its_call_and_nothing_else(
+    host: HostOf, tmp_path: Path, kind: str, error: type[Exception], says: str
+) -> None:
+    async with host(a=hostile("modern-needs", "--kind", kind, roots=[str(tmp_path)]), policy=ALLOW) as running:
+        await running.servers.ready()
+        call = await running.run("a", "act")
+        assert isinstance(call.error, error)
+        assert says in str(call.error)
+        assert (await running.run("a", "report")).state is CallState.DONE
+
+
+@pytest.mark.requirement("SUB-03", "SUB-12")
+async def test_announcements_of_no_subscription_change_nothing_and_are_counted(host: HostOf, tmp_path: Path) -> None:
+    async with host(a=hostile("modern-strays", "--record", tmp_path / "wire"), policy=ALLOW) as running:
+        await running.servers.ready()
+        await running.run("a", "act")
+        listening = running.servers["a"].listening
+        assert listening is not None
+        assert "6 announcements of no subscription were dropped" in listening.words
+    assert received(tmp_path / "wire").count("tools/list") == 1
+
+
+@pytest.mark.requirement("SUB-09", "SUB-11")
+async def test_a_server_that_announces_nothing_stays_usable_and_says_so_on_its_card(host: HostOf) -> None:
+    async with host(a=hostile("modern-refuses-to-listen"), policy=ALLOW) as running:
+        await running.servers.ready()
+        listening = running.servers["a"].listening
+        assert listening is not None
+        assert listening.troubled
+        assert "no announcements here" in listening.words
+        assert (await running.run("a", "act")).state is CallState.DONE
+
+
+class Store:
+    """State files in memory."""
+
+    def __init__(self, content: Mapping[str, Any] | None = None) -> None:
+        self.content: Mapping[str, Any] = content or {}
+
+    def read(self, name: str) -> Mapping[str, Any]:
+        return self.content
+
+    def update(self, name: str, change: Any) -> None:
+        self.content = change(self.content)
+
+
+SERVER = ServerConfig(command="x", args=("1",))
+TODAY = date(2026, 11, 23)
+
+
+@pytest.mark.requirement("MOD-14", "MOD-31")
+async def test_a_verdict_holds_for_a_week_and_for_one_entry() -> None:
+    day, store = [TODAY], Store()
+    verdicts = EraVerdicts(store, lambda: day[0], lambda server, text: None)
+    await verdicts.learn(SERVER, "said no")
+    again = EraVerdicts(store, lambda: day[0], lambda server, text: None)
+    await again.load()
+    for kept in (verdicts, again):
+        found = kept.of(SERVER)
+        assert found is not None
+        assert (found.evidence, found.day) == ("said no", TODAY)
+        assert era_of(SERVER, found) == "legacy"
+        assert kept.of(ServerConfig(command="x", args=("2",))) is None
+    day[0] += timedelta(days=7)
+    assert again.of(SERVER) is None
+    day[0] -= timedelta(days=8)
+    assert again.of(SERVER) is None  # the clock went back
+    await again.forget(SERVER)
+    assert store.content == {"handshake": {}}
+
+
+@pytest.mark.requirement("MOD-32")
+def test_a_verdict_changes_nothing_where_the_configuration_says_what_is_wanted() -> None:
+    verdicts = EraVerdicts(None, lambda: TODAY, lambda server, text: None)
+    assert verdicts.of(SERVER) is None
+    for given in ({"protocol": "modern"}, {"minimum_version": "2026-07-28"}):
+        server = ServerConfig.model_validate({"command": "x", **given})
+        assert era_of(server, None) == server.protocol
+
+
+NONSENSE = (
+    "handshake = 5",
+    '[handshake]\na = "x"',
+    "[handshake.a]\nday = 5",
+    '[handshake.a]\nevidence = "x"\nday = "y"',
+)
+
+
+@pytest.mark.parametrize("text", NONSENSE)
+async def test_a_file_that_makes_no_sense_is_begun_anew(text: str) -> None:
+    store = Store(tomllib.loads(text))
+    verdicts = EraVerdicts(store, lambda: TODAY, lambda server, text: None)
+    await verdicts.load()
+    assert verdicts.of(SERVER) is None
+    await verdicts.learn(SERVER, "said no")
+    assert verdicts.of(SERVER) is not None
+
+
+async def test_a_file_that_cannot_be_used_is_a_sentence_in_the_log() -> None:
+    class Broken(Store):
+        def read(self, name: str) -> Mapping[str, Any]:
+            raise OSError("disk gone")
+
+        def update(self, name: str, change: Any) -> None:
+            raise OSError("disk gone")
+
+    said: list[str] = []
+    verdicts = EraVerdicts(Broken(), lambda: TODAY, lambda server, text: said.append(text))
+    await verdicts.load()
+    await verdicts.learn(SERVER, "said no")
+    assert verdicts.of(SERVER) is not None
+    assert len(said) == 2
+
+
+async def test_echo_is_a_server_with_a_handshake(host: HostOf) -> None:
+    async with host(a=echo()) as running:
+        await running.servers.ready()
+        session = running.servers["a"].session
+        assert session is not None
+        assert session.evidence == "asked in 2026-07-28, answered -32601"

@@ -1,0 +1,137 @@
+"""Modes of a server of revision 2026-07-28, and of older ones that do not bear its first request."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from peer import Peer, mode
+from wire import Message
+
+PREFIX = "io.modelcontextprotocol/"
+EXIT_CODE = 3
+
+
+def discovery(**more: Any) -> Message:
+    return {
+        "resultType": "complete",
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": {"tools": {"listChanged": True}, "resources": {"subscribe": True}, "logging": {}},
+        "_meta": {f"{PREFIX}serverInfo": {"name": "modern", "version": "1.0"}},
+        **more,
+    }
+
+
+def modern(peer: Peer, **more: Any) -> None:
+    """Make the peer speak without a handshake."""
+    peer.results["server/discover"] = lambda request: discovery(**more)
+    peer.results["resources/list"] = lambda request: {"resources": []}
+    peer.results["resources/templates/list"] = lambda request: {"resourceTemplates": []}
+    peer.on["subscriptions/listen"] = lambda request: acknowledge(peer, request)
+
+
+def acknowledge(peer: Peer, request: Message) -> None:
+    announce(peer, request["id"], "subscriptions/acknowledged", notifications=request["params"]["notifications"])
+
+
+def announce(peer: Peer, subscription: Any, method: str, **params: Any) -> None:
+    meta = {f"{PREFIX}subscriptionId": subscription}
+    peer.wire.notify(f"notifications/{method}", {**params, "_meta": meta})
+
+
+@mode
+def speaks_modern(peer: Peer) -> None:
+    """Speaks revision 2026-07-28, and keeps its rules."""
+    modern(peer)
+
+
+@mode
+def probe_dies(peer: Peer) -> None:
+    """Exits when it is asked for its protocol versions."""
+    peer.on["server/discover"] = lambda request: os._exit(EXIT_CODE)
+
+
+@mode
+def probe_silent(peer: Peer) -> None:
+    """Leaves server/discover without an answer, and does all else right."""
+    peer.on["server/discover"] = lambda request: None
+
+
+@mode
+def probe_mute(peer: Peer) -> None:
+    """Answers nothing any more once it was asked with server/discover."""
+
+    def mute(request: Message) -> None:
+        peer.on = dict.fromkeys(peer.results, lambda request: None)
+
+    peer.on["server/discover"] = mute
+
+
+@mode
+def probe_late(peer: Peer) -> None:
+    """Answers server/discover after it answered initialize."""
+    asked: list[Message] = []
+    peer.on["server/discover"] = asked.append
+
+    def hello(request: Message) -> None:
+        peer.right(request)
+        for late in asked:
+            peer.wire.reply(late["id"], discovery())
+
+    peer.on["initialize"] = hello
+
+
+@mode
+def modern_asks(peer: Peer) -> None:
+    """Speaks revision 2026-07-28, and sends the requests of older ones before it answers act."""
+    modern(peer)
+
+    def act(request: Message) -> None:
+        for number, method in enumerate(("ping", "roots/list", "sampling/createMessage", "elicitation/create")):
+            peer.wire.send({"jsonrpc": "2.0", "id": f"own-{number}", "method": method, "params": {}})
+        peer.wire.send({"jsonrpc": "2.0", "id": "own-4"})
+        peer.right(request)
+
+    peer.instead(act)
+
+
+@mode
+def modern_needs(peer: Peer) -> None:
+    """--kind endless|unknown|huge|nothing: needs input for act that no server may need, or for ever."""
+    modern(peer)
+    form = {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": {"type": "object"}}}
+    needs: dict[str, Message] = {
+        "endless": {"inputRequests": {"a": {"method": "roots/list"}}, "requestState": "s"},
+        "unknown": {"inputRequests": {"a": form, "b": {"method": "tools/list"}}},
+        "huge": {"requestState": "x" * peer.size(10_000_000)},
+        "nothing": {},
+    }
+    kind = peer.kind("endless")
+    peer.instead(lambda request: peer.wire.reply(request["id"], {"resultType": "input_required", **needs[kind]}))
+
+
+@mode
+def modern_strays(peer: Peer) -> None:
+    """Announces changes for subscriptions that nobody has, before it answers act."""
+    modern(peer)
+    heard: list[Any] = []
+
+    def listen(request: Message) -> None:
+        heard.append(request["id"])
+        acknowledge(peer, request)
+
+    def act(request: Message) -> None:
+        for stray in (str(heard[-1]), float(heard[-1]) + 0.5, heard[-1] + 1, None, [heard[-1]]):
+            announce(peer, stray, "tools/list_changed")
+        peer.wire.notify("notifications/tools/list_changed")
+        peer.right(request)
+
+    peer.on["subscriptions/listen"] = listen
+    peer.instead(act)
+
+
+@mode
+def modern_refuses_to_listen(peer: Peer) -> None:
+    """Speaks revision 2026-07-28, and refuses subscriptions/listen."""
+    modern(peer)
+    peer.on["subscriptions/listen"] = lambda request: peer.wire.refuse(request["id"], -32601, "no announcements here")
