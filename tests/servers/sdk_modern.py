@@ -1,12 +1,13 @@
-"""A server on the official Python SDK that needs input for its answers, in two rounds, as revision 2026-07-28 has it.
+"""A server on the official Python SDK with what is special to revision 2026-07-28: rounds of input, announcements,
+arguments repeated in headers.
 
-python tests/servers/sdk_rounds.py stdio|streamable-http [PORT]
+python tests/servers/sdk_modern.py stdio|streamable-http [PORT]
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import (
@@ -20,8 +21,10 @@ from mcp.types import (
     SamplingMessage,
     TextContent,
 )
+from pydantic import Field
 
-server = MCPServer("rounds", version="1.0")
+server = MCPServer("modern", version="1.0")
+board = ["empty"]
 
 FORM = {
     "type": "object",
@@ -62,6 +65,39 @@ async def wait_a_while(ctx: Context) -> str | InputRequiredResult:
     """Need two more attempts, and no input."""
     left = int(ctx.request_state or "3") - 1
     return "ready" if left == 0 else InputRequiredResult(request_state=str(left))
+
+
+@server.resource("memo://board")
+def memo() -> str:
+    """What stands on the board."""
+    return board[-1]
+
+
+@server.tool()
+async def write(text: str, ctx: Context) -> str:
+    """Write on the board, and say so to who watches it."""
+    board.append(text)
+    await ctx.notify_resource_updated("memo://board")
+    return "written"
+
+
+@server.tool()
+async def learn(ctx: Context) -> str:
+    """Offer one more tool, and say so."""
+
+    def learned() -> str:
+        """A new tool."""
+        return "new"
+
+    server.add_tool(learned)
+    await ctx.notify_tools_changed()
+    return "learned"
+
+
+@server.tool()
+def locate(place: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Place"})]) -> str:
+    """Find a place, whose name stands in a header, too."""
+    return f"{place} is there"
 
 
 if __name__ == "__main__":
