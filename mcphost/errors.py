@@ -30,6 +30,7 @@
     │   │   ├── RequestRefused   it found fault with the headers or declared capabilities: says what was sent
     │   │   └── ResourceMissing  it has no resource of this URI
     │   ├── TaskStopped          the server stopped the task that was to bring the answer
+    │   ├── TaskExpired          the task did not end in the time for which its server keeps it
     │   ├── RequestTimeout       no answer within the limit
     │   ├── ListingFailed        what the server offers is not known: it could not be listed
     │   ├── CapabilityMissing    never sent: the server did not offer this
@@ -280,6 +281,14 @@ class TaskStopped(RequestError):
     def __init__(self, task_id: str, reason: str = "") -> None:
         self.task_id, self.reason = task_id, reason
         super().__init__(f"the server cancelled the task{f': {reason}' if reason else ''}")
+
+
+class TaskExpired(RequestError):
+    """Task ``task_id`` has not ended, and the ``seconds`` for which its server keeps it are over."""
+
+    def __init__(self, task_id: str, seconds: float) -> None:
+        self.task_id, self.seconds = task_id, seconds
+        super().__init__(f"the task did not end in the {seconds:g} s for which the server keeps it")
 
 
 class RequestTimeout(RequestError):

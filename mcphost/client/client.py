@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from itertools import count
@@ -19,8 +19,21 @@ from mcphost.client.opening import Declare, Identity, SessionOpening, probe_fail
 from mcphost.client.paging import ListedItems, ListLimits, read_list
 from mcphost.client.refused_requests import with_what_was_sent
 from mcphost.client.requests import Item, ProgressCallback, Requests, RequestTimeouts, Session
-from mcphost.client.rounds import InputRound, RoundCallback, RoundLimits, answer_rounds
-from mcphost.client.server_requests import InputHandler, NothingOffered, OnlyDeclared, ServerRequestQueue
+from mcphost.client.rounds import (
+    InputRound,
+    RoundCallback,
+    RoundLimits,
+    answer_inputs,
+    answer_rounds,
+    check_round,
+)
+from mcphost.client.server_requests import (
+    InputHandler,
+    InputPurpose,
+    NothingOffered,
+    OnlyDeclared,
+    ServerRequestQueue,
+)
 from mcphost.client.subscriptions import SubscriptionListener
 from mcphost.client.tasks import Tasks
 from mcphost.errors import (
@@ -34,7 +47,7 @@ from mcphost.errors import (
     SessionExpired,
 )
 from mcphost.protocol.lifecycle.negotiation import Agreed, Era, negotiate
-from mcphost.protocol.lifecycle.results import Complete, InputRequired, TaskStarted
+from mcphost.protocol.lifecycle.results import Complete, InputRequired, ServerInput, TaskStarted
 from mcphost.protocol.lifecycle.revisions import HANDSHAKE_REVISIONS, Revision
 from mcphost.protocol.lifecycle.session import ClientMetadata, HandshakeRules, ModernRules, SessionRules
 from mcphost.protocol.limits import PENDING_SERVER_REQUESTS
@@ -311,6 +324,21 @@ class Client:
             yield
         finally:
             del self._notifications.token_observers[token]
+
+    @property
+    def declared(self) -> Mapping[str, Any]:
+        """The client capabilities that were declared last."""
+        return self._declared.capabilities
+
+    def check_round(self, current: InputRound) -> None:
+        """Raise InvalidResult if a task needs more in this round than it may."""
+        check_round(current.needed, current.number, self._round_limits)
+
+    def answer_inputs(
+        self, inputs: Mapping[str, ServerInput], purpose: InputPurpose
+    ) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+        """The answers to what a task needs, by their keys, as they come. Raises InputNotGiven if one is refused."""
+        return answer_inputs(inputs, self._declared, purpose)
 
     def within(self, seconds: float) -> Deadline:
         """A deadline that raises TimeoutError inside its block. Time spent answering the server does not count."""

@@ -92,8 +92,8 @@ class Notifications:
                 self._updated(params)
             case "notifications/elicitation/complete":
                 self._elicitation_completed(params.get("elicitationId"))
-            case "notifications/tasks/status":
-                self._task_changed(params)
+            case "notifications/tasks/status" | "notifications/tasks":
+                self._task_changed(method, params)
             case _:
                 self._note(f"ignored a notification mcphost does not know: {method}")
 
@@ -131,7 +131,12 @@ class Notifications:
         if isinstance(elicitation, str):
             self._observer.elicitation_completed(elicitation)
 
-    def _task_changed(self, params: Mapping[str, Any]) -> None:
+    def _task_changed(self, method: str, params: Mapping[str, Any]) -> None:
+        if method != ("notifications/tasks/status" if self.listener is None else "notifications/tasks"):
+            self._note(f"ignored {method}, which the session's revision does not have")
+            return
+        if self._is_stray(params):
+            return
         task = self._tasks.status_received(params)
         if task is not None:
             self._observer.task_changed(task)

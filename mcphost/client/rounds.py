@@ -9,7 +9,7 @@ Specification: 2026-07-28 basic/patterns/mrtr.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -72,9 +72,10 @@ async def answer_rounds(
     while True:
         number += 1
         idle = 0 if needed.inputs else idle + 1
-        _check(needed, number, idle, limits)
+        check_round(needed, number, limits, idle)
         report(InputRound(number, needed))
-        answers = await answer_inputs(needed.inputs, handler, InputPurpose(method, str(name), number))
+        purpose = InputPurpose(method, str(name), number)
+        answers = {key: answer async for key, answer in answer_inputs(needed.inputs, handler, purpose)}
         report(InputRound(number, needed, answered=True))
         if not answers:
             await asyncio.sleep(min(FIRST_PAUSE * 2 ** (idle - 1), LONGEST_PAUSE))
@@ -86,13 +87,12 @@ async def answer_rounds(
 
 async def answer_inputs(
     inputs: Mapping[str, ServerInput], handler: InputHandler, purpose: InputPurpose
-) -> dict[str, Mapping[str, Any]]:
-    """The answers to these inputs, put one after the other once all of them can be answered.
+) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
+    """The answers to these inputs by their keys, asked for one after the other once all of them can be answered.
 
     Raises InputNotGiven for the first that is refused.
     """
     requests = {key: InputRequest(needed.method, needed.params, purpose) for key, needed in inputs.items()}
-    answers: dict[str, Mapping[str, Any]] = {}
     method = ""
     try:
         for request in requests.values():
@@ -100,10 +100,9 @@ async def answer_inputs(
             handler.check(request)
         for key, request in requests.items():
             method = request.method
-            answers[key] = await handler.answer(request)
+            yield key, await handler.answer(request)
     except InputRefused as refused:
         raise InputNotGiven(method, str(refused)) from None
-    return answers
 
 
 def retry_params(
@@ -118,8 +117,11 @@ def retry_params(
     return retry
 
 
-def _check(needed: InputRequired, number: int, idle: int, limits: RoundLimits) -> None:
-    """Raise InvalidResult, before anything is shown, if the server needs more than it may."""
+def check_round(needed: InputRequired, number: int, limits: RoundLimits, idle: int = 0) -> None:
+    """Raise InvalidResult, before anything is shown, if the server needs more than it may.
+
+    ``number`` counts the rounds, ``idle`` the last of them without any input.
+    """
     if number > limits.rounds:
         raise InvalidResult(f"the server still needs input after {limits.rounds} rounds")
     if idle > limits.state_rounds:

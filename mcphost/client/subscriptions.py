@@ -157,6 +157,8 @@ class SubscriptionListener:
         self._lists = frozenset(kind for kind in LIST_KINDS if _announces_changes(rules.capabilities.get(kind)))
         self._resources: set[str] = set()
         self._tasks: set[str] = set()
+        self._announces_tasks = True
+        """False once the server refused a subscription that named tasks: those are polled in any case."""
         self._open: dict[RequestId, _Listen] = {}
         self._current: _Listen | None = None
         self._changed = asyncio.Event()
@@ -177,7 +179,8 @@ class SubscriptionListener:
     @property
     def wanted(self) -> ChangeFilter:
         """What is to be announced."""
-        return ChangeFilter(self._lists, frozenset(self._resources), frozenset(self._tasks))
+        tasks = self._tasks if self._announces_tasks else ()
+        return ChangeFilter(self._lists, frozenset(self._resources), frozenset(tasks))
 
     # What is wanted.
 
@@ -273,6 +276,12 @@ class SubscriptionListener:
     async def _replace(self, current: _Listen | None, new: _Listen) -> None:
         await asyncio.wait((new.answer, new.acknowledged), timeout=ACKNOWLEDGE_SECONDS, return_when="FIRST_COMPLETED")
         if new.answer.done() and not new.acknowledged.done():
+            if new.filter.tasks and (refusal := await _refusal_of(new)):
+                self._open.pop(new.id, None)
+                self._announces_tasks = False
+                self._note(f"the server does not announce changes of tasks, which are polled: {refusal}")
+                self._changed.set()
+                return
             self._current = None
             await self._end(current)
             await self._ended(new)
@@ -331,8 +340,7 @@ class SubscriptionListener:
         """The server ended a stream, or refused it: wait before the next."""
         self._open.pop(listen.id, None)
         self._interrupted = True
-        (outcome,) = await asyncio.gather(listen.answer, return_exceptions=True)
-        refusal = _refusal(outcome)
+        refusal = await _refusal_of(listen)
         if refusal:
             self._refusals += 1
             self._enter(ListenState.REFUSED, refusal)
@@ -340,6 +348,7 @@ class SubscriptionListener:
                 self._note(f"the server does not announce changes: {refusal}")
                 return
         else:
+            (outcome,) = await asyncio.gather(listen.answer, return_exceptions=True)
             graceful = listen.ended or isinstance(outcome, Response)
             how = "the server ended it" if graceful else str(outcome)
             self._enter(ListenState.LOST, how)
@@ -383,8 +392,9 @@ def _announces_changes(capability: object) -> bool:
     return isinstance(capability, dict) and capability.get("listChanged") is True
 
 
-def _refusal(outcome: Response | BaseException) -> str:
-    """Why the server refused; empty if it did not."""
+async def _refusal_of(listen: _Listen) -> str:
+    """Why the server refused a subscription that ended; empty if it did not."""
+    (outcome,) = await asyncio.gather(listen.answer, return_exceptions=True)
     if isinstance(outcome, Response) and outcome.error is not None:
         return f"{outcome.error.message} ({outcome.error.code})"
     return str(outcome) if isinstance(outcome, ServerError) or getattr(outcome, "lasting", False) else ""

@@ -1,25 +1,39 @@
 """Calls tools as tasks: starts, polls, collects and cancels them.
 
-Tasks are polled; status notifications only speed that up.
+Tasks are polled; status notifications only speed that up. What differs between the eras is in
+`mcphost.client.task_rules`.
 
-Specification: basic/utilities/tasks (2025-11-25 only).
+Specification: basic/utilities/tasks (2025-11-25 only); extensions/tasks (from 2026-07-28 on).
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from mcphost.client.deadlines import Deadline
 from mcphost.client.paging import ListedItems
 from mcphost.client.requests import ProgressCallback, RequestTimeouts
-from mcphost.errors import InvalidResult, McphostError, RequestTimeout, TaskStopped
-from mcphost.protocol.lifecycle.revisions import TASK_CALLS, offers
+from mcphost.client.rounds import InputRound, RoundCallback
+from mcphost.client.task_inputs import TaskInputs
+from mcphost.client.task_rules import CoreTasks, ExtensionTasks, TaskCall, TaskRules
+from mcphost.errors import (
+    InputNotGiven,
+    InvalidResult,
+    McphostError,
+    RequestTimeout,
+    ServerNotReady,
+    TaskExpired,
+    TaskStopped,
+)
 from mcphost.protocol.models.progress import Progress
-from mcphost.protocol.models.tasks import CreateTaskResult, Task
-from mcphost.protocol.models.tools import CallToolResult, TaskSupport, Tool
+from mcphost.protocol.models.tasks import Task
+from mcphost.protocol.models.tools import CallToolResult, Tool
 
 if TYPE_CHECKING:
     from mcphost.client.client import Client
@@ -40,6 +54,18 @@ def new_token() -> str:
     return f"task-{secrets.token_hex(8)}"
 
 
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """How to wait for the end of a task."""
+
+    name: str
+    timeouts: RequestTimeouts
+    since: float | None
+    answered: set[str]
+    report: TaskCallback
+    on_round: RoundCallback
+
+
 class Tasks:
     """The tasks of one server. Every method raises as `mcphost.client.client.Client.request` does."""
 
@@ -48,17 +74,25 @@ class Tasks:
         self._pending: dict[str, _PendingTask] = {}
 
     @property
+    def _rules(self) -> TaskRules:
+        modern = self._client.open_session.revision.modern
+        return ExtensionTasks(self._client) if modern else CoreTasks(self._client)
+
+    @property
     def offered(self) -> bool:
-        """Does the server support tool calls as tasks? Raises ServerNotReady."""
-        session = self._client.open_session
-        return offers(TASK_CALLS, session.server.capabilities, session.revision)
+        """Can tool calls become tasks in this session? Raises ServerNotReady."""
+        return self._rules.offered
+
+    @property
+    def listable(self) -> bool:
+        """Does the protocol let servers list their tasks? Raises ServerNotReady."""
+        return self._rules.asked_for
 
     def applies_to(self, tool: Tool, *, preferred: bool = False) -> bool:
-        """Should this tool be called as a task: because it must, or because it may and that is ``preferred``?"""
-        if not self.offered:
-            return False
-        support = tool.task_support
-        return support is TaskSupport.REQUIRED or (preferred and support is TaskSupport.OPTIONAL)
+        """Should this tool be called here: because it must be a task, because it may and that is ``preferred``, or
+        because the server decides?
+        """
+        return self.offered and self._rules.applies_to(tool, preferred=preferred)
 
     async def call_tool(
         self,
@@ -67,64 +101,77 @@ class Tasks:
         *,
         ttl: int | None = None,
         token: str | None = None,
+        answered: set[str] | None = None,
+        cancels: Callable[[], bool] | None = None,
         timeouts: RequestTimeouts | None = None,
         on_progress: ProgressCallback | None = None,
         on_task: TaskCallback | None = None,
+        on_round: RoundCallback | None = None,
     ) -> CallToolResult:
         """Call a tool as a task with this ``ttl`` in milliseconds (default: ``timeouts.hard``), and wait for its end.
 
-        ``on_task`` is called with every status; ``token`` identifies progress (see `new_token`). Cancelling the await,
-        and ``timeouts.hard``, cancel the task. Raises TaskStopped if the server cancelled it.
+        ``on_task`` is called with every status; ``token`` identifies progress (see `new_token`); ``answered`` gathers
+        the keys of the inputs that were given. Cancelling the await, and ``timeouts.hard``, cancel the task, unless
+        ``cancels`` says no. Raises TaskStopped if the server cancelled it, TaskExpired if it kept it to no end.
         """
-        timeouts, token = timeouts or RequestTimeouts(), token or new_token()
-        params = {"name": name, "task": {"ttl": round(timeouts.hard * 1000) if ttl is None else ttl}}
-        params |= {"_meta": {"progressToken": token}} | ({} if arguments is None else {"arguments": arguments})
+        timeouts, token, rules = timeouts or RequestTimeouts(), token or new_token(), self._rules
+        kept = round(timeouts.hard * 1000) if ttl is None else ttl
+        on_progress, on_round = on_progress or _ignore, on_round or _ignore
+        call = TaskCall(name, arguments, kept, token, timeouts, on_progress, on_round)
         # A task of its own: after an early cancellation its result still tells which task to stop.
-        begun = asyncio.ensure_future(self._begin(params, timeouts))
-        with self._client.progress_observed(token, on_progress or _ignore), self._cancelling(begun):
-            return await self._wait_for_end(begun, timeouts, on_task or _ignore)
+        begun = asyncio.ensure_future(rules.begin(call))
+        if not rules.asked_for:
+            await begun
+        wait = _Wait(name, timeouts, time.time(), set() if answered is None else answered, on_task or _ignore, on_round)
+        with self._client.progress_observed(token, on_progress), self._cancelling(begun, cancels or _always):
+            return await self._wait_for_end(begun, wait)
 
     async def resume(
         self,
         task_id: str,
         *,
-        cancel_on_exit: bool,
+        cancels: Callable[[], bool],
+        name: str = "",
+        since: float | None = None,
         token: str | None = None,
+        answered: set[str] | None = None,
         timeouts: RequestTimeouts | None = None,
         on_progress: ProgressCallback | None = None,
         on_task: TaskCallback | None = None,
+        on_round: RoundCallback | None = None,
     ) -> CallToolResult:
         """Wait for the end of a task that was started earlier, in this session or another one.
 
-        As `call_tool`. Unless ``cancel_on_exit``, the task continues when this wait ends early. If the server does not
-        know the task, ``tasks/get`` raises ServerError.
+        As `call_tool`. ``name`` is its tool's, ``since`` when it was started, in seconds since 1970, if that is known.
+        If the server does not know the task, ``tasks/get`` raises ServerError.
         """
         begun: asyncio.Future[Task | CallToolResult] = asyncio.ensure_future(self.get(task_id))
+        keys = set() if answered is None else answered
+        wait = _Wait(name, timeouts or RequestTimeouts(), since, keys, on_task or _ignore, on_round or _ignore)
         progress = self._client.progress_observed(token or new_token(), on_progress or _ignore)
-        with progress, self._cancelling(begun, always=cancel_on_exit):
-            return await self._wait_for_end(begun, timeouts or RequestTimeouts(), on_task or _ignore)
+        with progress, self._cancelling(begun, cancels):
+            return await self._wait_for_end(begun, wait)
 
     async def get(self, task_id: str) -> Task:
-        return Task.read(await self._client.request("tasks/get", {"taskId": task_id}))
-
-    async def result(self, task_id: str, *, timeouts: RequestTimeouts | None = None) -> CallToolResult:
-        """Wait for the end of a task and return its result."""
-        return CallToolResult.read(await self._client.request("tasks/result", {"taskId": task_id}, timeouts=timeouts))
+        """The status of a task."""
+        return self._rules.read(await self._client.request("tasks/get", {"taskId": task_id}))
 
     async def cancel(self, task_id: str) -> Task:
         """Cancel a task and return its status."""
-        task = Task.read(await self._client.request("tasks/cancel", {"taskId": task_id}))
+        answer = await self._client.request("tasks/cancel", {"taskId": task_id})
+        task = await self._rules.cancelled(task_id, answer)
         self._update(task)
         return task
 
     async def list(self) -> ListedItems[Task]:
-        return await self._client.read_list("tasks/list", "tasks", Task.read)
+        """The tasks that the server lists. Raises MethodRemoved if the session's revision has no such list."""
+        return await self._client.read_list("tasks/list", "tasks", self._rules.read)
 
     def status_received(self, params: Mapping[str, Any]) -> Task | None:
-        """Handle ``notifications/tasks/status``; return the task, None if the params are invalid."""
+        """Handle a notification of a task's status; return the task, None if the params are invalid."""
         try:
-            task = Task.read(params)
-        except InvalidResult:
+            task = self._rules.read(params)
+        except (InvalidResult, ServerNotReady):
             return None
         self._update(task)
         return task
@@ -133,68 +180,81 @@ class Tasks:
         pending = self._pending.get(task.task_id)
         if pending is not None:
             pending.update(task)
-
-    async def _begin(self, params: Mapping[str, Any], timeouts: RequestTimeouts) -> Task | CallToolResult:
-        result = await self._client.request("tools/call", params, timeouts=timeouts)
-        return CreateTaskResult.read(result).task if "task" in result else CallToolResult.read(result)
+            pending.news.set()
 
     @contextmanager
-    def _cancelling(self, begun: asyncio.Future[Task | CallToolResult], *, always: bool = True) -> Iterator[None]:
+    def _cancelling(self, begun: asyncio.Future[Task | CallToolResult], cancels: Callable[[], bool]) -> Iterator[None]:
         """Cancel the task at the server when the wait for it ends early."""
         try:
             yield
-        except (asyncio.CancelledError, RequestTimeout):
-            if always:
+        except (asyncio.CancelledError, RequestTimeout, InputNotGiven):
+            if cancels():
                 self._client.in_background(self._stop(begun))
             else:
                 begun.cancel()
             raise
 
-    async def _wait_for_end(
-        self, begun: asyncio.Future[Task | CallToolResult], timeouts: RequestTimeouts, report: TaskCallback
-    ) -> CallToolResult:
+    async def _wait_for_end(self, begun: asyncio.Future[Task | CallToolResult], wait: _Wait) -> CallToolResult:
+        hard = wait.timeouts.hard
         try:
-            with self._client.within(timeouts.hard):
+            with self._client.within(hard) as limit:
                 first = await asyncio.shield(begun)
-                return first if isinstance(first, CallToolResult) else await self._follow(first, timeouts, report)
+                return first if isinstance(first, CallToolResult) else await self._follow(first, wait, limit)
         except TimeoutError:
-            raise RequestTimeout("tools/call", timeouts.hard, hard=True) from None
+            raise RequestTimeout("tools/call", hard, hard=True) from None
 
-    async def _follow(self, task: Task, timeouts: RequestTimeouts, report: TaskCallback) -> CallToolResult:
-        pending = self._pending[task.task_id] = _PendingTask(report)
+    async def _follow(self, task: Task, wait: _Wait, limit: Deadline) -> CallToolResult:
+        rules, task_id = self._rules, task.task_id
+        pending = self._pending[task_id] = _PendingTask(wait.report)
+        inputs = TaskInputs(self._client, task_id, wait.name, wait.answered, limit, wait.on_round, pending.news.set)
+        self._listen_for(task_id)
         try:
             pending.update(task)
-            while not pending.due.is_set():
-                await self._poll(pending, task.task_id)
+            while not rules.is_due(pending.task):
+                inputs.answer(rules.inputs(pending.task))
+                await self._poll(pending, rules.seconds_left(pending.task, wait.since))
             if pending.task.status == "cancelled":
-                raise TaskStopped(task.task_id, pending.task.status_message or "")
-            # A task that needs input sends its requests on the stream of this request.
-            waiting = RequestTimeouts(timeouts.hard, timeouts.hard) if pending.task.wants_input else timeouts
-            return await self.result(task.task_id, timeouts=waiting)
+                raise TaskStopped(task_id, pending.task.status_message or "")
+            return await rules.result(pending.task, wait.timeouts)
         finally:
-            if self._pending.get(task.task_id) is pending:  # a server may give two calls the same id
-                del self._pending[task.task_id]
+            await inputs.aclose()
+            if self._pending.get(task_id) is pending:  # a server may give two calls the same id
+                del self._pending[task_id]
+                self._stop_listening_for(task_id)
 
-    async def _poll(self, pending: _PendingTask, task_id: str) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(pending.pause):
-                await pending.due.wait()
-        if not pending.due.is_set():
-            pending.update(await self.get(task_id))
+    async def _poll(self, pending: _PendingTask, seconds_left: float) -> None:
+        """Wait for news of the task, and ask for them if none come in time. Raises TaskExpired."""
+        task = pending.task
+        if seconds_left <= 0:
+            raise TaskExpired(task.task_id, (task.ttl or 0) / 1000)
+        pending.news.clear()
+        try:
+            async with asyncio.timeout(min(pending.pause, max(seconds_left, LEAST_POLL_SECONDS))):
+                await pending.news.wait()
+        except TimeoutError:
+            pending.update(await self.get(task.task_id))
+
+    def _listen_for(self, task_id: str) -> None:
+        if self._client.listener is not None:
+            self._client.listener.follow(task_id)
+
+    def _stop_listening_for(self, task_id: str) -> None:
+        if self._client.listener is not None:
+            self._client.listener.unfollow(task_id)
 
     async def _stop(self, begun: asyncio.Future[Task | CallToolResult]) -> None:
         with suppress(McphostError):  # it may have ended, or the connection is gone
             first = await begun
             if isinstance(first, Task):
-                await self.cancel(first.task_id)
+                await self._client.request("tasks/cancel", {"taskId": first.task_id})
 
 
 class _PendingTask:
-    """A task that is waited for; ``due`` is set once its result should be requested."""
+    """A task that is waited for; ``news`` is set when there is reason to look at it."""
 
     def __init__(self, report: TaskCallback) -> None:
         self.task: Task
-        self.due = asyncio.Event()
+        self.news = asyncio.Event()
         self._report = report
 
     @property
@@ -206,10 +266,12 @@ class _PendingTask:
 
     def update(self, task: Task) -> None:
         self.task = task
-        if task.ended or task.wants_input:
-            self.due.set()
         self._report(task)
 
 
-def _ignore(_: Progress | Task) -> None:
+def _always() -> bool:
+    return True
+
+
+def _ignore(_: Progress | Task | InputRound) -> None:
     return

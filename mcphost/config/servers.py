@@ -141,6 +141,8 @@ class CapabilitiesConfig(ConfigTable):
     """Whether it may ask for a language model's answer; takes a configured model as well."""
     elicitation: Distinct[Literal["form", "url"]] = ("form", "url")
     """In which ways it may ask the user something; an empty list is none."""
+    extensions: Distinct[Literal["io.modelcontextprotocol/tasks"]] = ("io.modelcontextprotocol/tasks",)
+    """The extensions of the protocol that it may use, from 2026-07-28 on; an empty list is none."""
 
 
 def _root(value: object) -> object:

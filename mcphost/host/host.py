@@ -41,6 +41,7 @@ from mcphost.host.sign_in.retry import SignInRetry
 from mcphost.host.sign_in.service import SignInService
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.host.tool_calls.service import ToolCallService
+from mcphost.host.tool_calls.started_tasks import StartedTasks
 from mcphost.host.tool_calls.tasks import TaskService
 from mcphost.host.traffic.book import TrafficBook, TrafficBudget
 
@@ -116,6 +117,7 @@ class Host:
             self._background,
             asks=ROOTS in given.answers,
         )
+        self._started_tasks = StartedTasks(given.store, self.logs.warn)
         self.tool_calls = ToolCallService(
             self._calls,
             self.servers,
@@ -127,8 +129,9 @@ class Host:
             self.bus,
             self._background,
             mask,
+            self._started_tasks,
         )
-        self.tasks = TaskService(self.servers, self.tool_calls, self._requests)
+        self.tasks = TaskService(self.servers, self.tool_calls, self._requests, self._started_tasks)
         self.chats = ChatService(
             self._config,
             lambda: self.models,
@@ -213,6 +216,7 @@ class Host:
     async def __aenter__(self) -> Self:
         self.consent.approvals = await self._approvals.approvals()
         await self._eras.load()
+        await self._started_tasks.load()
         await self.roots.load(self._dependencies.roots)
         await self.chats.load()
         self._record_traffic()
@@ -226,7 +230,10 @@ class Host:
     ) -> None:
         self.chats.stop()
         for call in self.tool_calls.running():
-            call.cancel()
+            if self.tasks.outlives(call):
+                call.leave()
+            else:
+                call.cancel()
         self.sign_ins.cancel()
         self.servers.cancel()
         try:

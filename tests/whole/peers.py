@@ -125,11 +125,14 @@ def until_listening(port: int, server: subprocess.Popen[bytes]) -> None:
 
 
 @asynccontextmanager
-async def meeting(entry: Mapping[str, Any]) -> AsyncIterator[RecordingHost]:
-    """A host whose server `e` is of this entry, all of its lists read."""
-    made = dependencies(ScriptedApprover(), Values(os.environ))
+async def meeting(
+    entry: Mapping[str, Any], approver: ScriptedApprover | None = None, **more: Any
+) -> AsyncIterator[RecordingHost]:
+    """A host whose server `e` is of this entry, all of its lists read; ``more`` are dependencies."""
+    made = dependencies(approver or ScriptedApprover(), Values(os.environ))
     config = settings(policy={"default": "allow"}, e=entry)
-    async with RecordingHost(config, open_transport=made.open_transport, traffic=made.traffic) as host:
+    given = {"open_transport": made.open_transport, "traffic": made.traffic, **more}
+    async with RecordingHost(config, approver, **given) as host:
         await host.servers.ready()
         for kind in CatalogKind:
             await host.resources.current("e", kind)

@@ -190,6 +190,9 @@ async def call(host: Host, request: CallRequested, broken: BrokenServers) -> Out
     running = host.tool_calls.call(request.server, tool.name, arguments, timeout=request.timeout)
     try:
         return await outcome_of(host, running, broken, as_json=request.as_json, output=request.output)
+    except asyncio.CancelledError:  # by a signal: nobody waits for this call, or its task, any more
+        running.cancel()
+        raise
     except InvalidArguments as error:
         if all(path for path, _ in error.problems):
             raise

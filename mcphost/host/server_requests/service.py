@@ -52,11 +52,13 @@ class ServerRequestService:
 
     def capabilities(self, server: str) -> ClientCapabilities:
         """The client capabilities to declare: what can be answered here and is enabled for this server."""
-        samples = bool(self._config().models) or self._writes
+        config = self._config()
+        samples, settings = bool(config.models) or self._writes, config.servers.get(server)
         return ClientCapabilities(
             roots=self.roots.declared(server),
             elicitation=self.elicitation.modes(server),
             sampling=self._sampling().declared(server) if samples else None,
+            extensions=frozenset() if settings is None else frozenset(settings.capabilities.extensions),
         )
 
     def answering(self, method: str) -> RootsService | ElicitationService | SamplingService:

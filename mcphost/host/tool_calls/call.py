@@ -97,6 +97,10 @@ class ToolCall:
         """Questions that its server asks for it and that wait for an answer."""
         self.stopping = False
         """Was the server asked to stop its task?"""
+        self.leaving = False
+        """Does its task go on when the wait for it ends?"""
+        self.inputs_given: set[str] = set()
+        """The keys of the inputs that its task was given."""
         self.sign_in: int | None = None
         """The number of the sign-in that it waits for, or waited for last."""
         self.outcome: CallToolResult | None = None
@@ -157,6 +161,11 @@ class ToolCall:
             return
         self.state = CallState.CANCELLING
         self._task.cancel()
+
+    def leave(self) -> None:
+        """Stop waiting for it. Its task, if there is one, goes on and can be collected in another run."""
+        self.leaving = self.task is not None
+        self.cancel()
 
     def waits_for_sign_in(self, number: int) -> None:
         """The server refused it before doing anything; it waits for a sign-in."""

@@ -1,11 +1,12 @@
 """Sends a call that was allowed, directly or as a task, and collects a task in the next session where one is lost.
 
-Specification: server/tools, basic/utilities/tasks.
+Specification: server/tools, basic/utilities/tasks, extensions/tasks.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
@@ -28,6 +29,7 @@ from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.connection import Connection
 from mcphost.host.events import CallChanged, EventBus
 from mcphost.host.tool_calls.call import ToolCall
+from mcphost.protocol.models.tasks import ExtensionTask
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 if TYPE_CHECKING:
@@ -45,7 +47,8 @@ LOST: Final = (ConnectionLost, SessionExpired, ServerNotReady)
 class CallSending:
     """One call on its way over ``connection``; ``timeouts`` is counted from when it was sent.
 
-    ``mask`` takes secrets out of what the server says meanwhile.
+    ``mask`` takes secrets out of what the server says meanwhile. ``started`` is called with a task that only its id
+    leads back to, once it began; ``since`` is when that was, in seconds since 1970, if it began in another run.
     """
 
     def __init__(
@@ -56,9 +59,12 @@ class CallSending:
         audit: AuditWriter,
         bus: EventBus,
         mask: Callable[[str], str],
+        started: Callable[[Task], None],
+        since: float | None,
     ) -> None:
         self._call, self._connection, self._timeouts = call, connection, timeouts
         self._audit, self._bus, self._mask = audit, bus, mask
+        self._started, self._since = started, since
         self._config = connection.config
 
     @cached_property
@@ -71,53 +77,47 @@ class CallSending:
             return await self._begin(client, tool)
         except (asyncio.CancelledError, RequestTimeout):
             if self._call.task is not None:  # whoever stops waiting for a task of their own stops it
-                self._note("cancel")
+                self._note("cancel" if self._cancels() else "left")
             raise
 
     async def _begin(self, client: Client, tool: Tool) -> CallToolResult:
-        call = self._call
-        if not client.tasks.applies_to(tool, preferred=call.request.as_task):
-            return await self._call_directly(client, tool)
         try:
-            return await client.tasks.call_tool(
-                tool.name,
-                call.arguments,
-                token=self._token,
-                timeouts=self._timeouts,
-                on_progress=self._progressed,
-                on_task=self._task_moved,
-            )
-        except LOST as lost:
-            return await self._again(lost)
-
-    async def _call_directly(self, client: Client, tool: Tool) -> CallToolResult:
-        def report(current: InputRound) -> None:
-            if not current.answered:
-                self._call.rounds.append(current)
-                self._bus.publish(CallChanged(self._call.number))
-            elif not self._is_as_shown(tool):
-                needed = next((each.method for each in current.needed.inputs.values()), "tools/call")
-                raise InputNotGiven(needed, CHANGED)
-
-        async def attempt() -> CallToolResult:
-            return await client.call_tool(
-                tool.name,
-                self._call.arguments,
-                timeouts=self._timeouts,
-                on_progress=self._progressed,
-                on_round=report,
-            )
-
-        try:
-            return await attempt()
+            return await self._send(client, tool)
         except ServerError as error:
-            if error.code != ErrorCode.HEADER_MISMATCH:
+            if error.code != ErrorCode.HEADER_MISMATCH or self._call.task is not None:
                 raise
             # The server refused before it did anything: its list tells which headers it wants now.
             await self._connection.relist(CatalogKind.TOOLS)
             if not self._is_as_shown(tool):
                 raise
-            return await attempt()
+            return await self._send(client, tool)
+        except LOST as lost:
+            return await self._again(lost)
+
+    async def _send(self, client: Client, tool: Tool) -> CallToolResult:
+        call = self._call
+
+        def report(current: InputRound) -> None:
+            self._round_came(current)
+            if current.answered and not self._is_as_shown(tool):
+                needed = next((each.method for each in current.needed.inputs.values()), "tools/call")
+                raise InputNotGiven(needed, CHANGED)
+
+        if not client.tasks.applies_to(tool, preferred=call.request.as_task):
+            return await client.call_tool(
+                tool.name, call.arguments, timeouts=self._timeouts, on_progress=self._progressed, on_round=report
+            )
+        return await client.tasks.call_tool(
+            tool.name,
+            call.arguments,
+            token=self._token,
+            answered=call.inputs_given,
+            cancels=self._cancels,
+            timeouts=self._timeouts,
+            on_progress=self._progressed,
+            on_task=self._task_moved,
+            on_round=report,
+        )
 
     def _is_as_shown(self, tool: Tool) -> bool:
         """Is the tool still what was allowed?"""
@@ -148,12 +148,20 @@ class CallSending:
     async def _resume(self, client: Client, task_id: str, timeouts: RequestTimeouts) -> CallToolResult:
         return await client.tasks.resume(
             task_id,
-            cancel_on_exit=self._call.request.task is None,
+            cancels=self._cancels,
+            name=self._call.request.tool,
+            since=self._since,
             token=self._token,
+            answered=self._call.inputs_given,
             timeouts=timeouts,
             on_progress=self._progressed,
             on_task=self._task_moved,
+            on_round=self._round_came,
         )
+
+    def _cancels(self) -> bool:
+        """Is the task cancelled when nobody waits for it any more?"""
+        return self._call.request.task is None and not self._call.leaving
 
     async def _next_session(self, lost: McphostError) -> Client:
         call, connection = self._call, self._connection
@@ -180,8 +188,16 @@ class CallSending:
         self._call.progress = replace(progress, message=self._masked(progress.message))
         self._bus.publish(CallChanged(self._call.number))
 
+    def _round_came(self, current: InputRound) -> None:
+        if not current.answered:
+            self._call.rounds.append(current)
+            self._bus.publish(CallChanged(self._call.number))
+
     def _task_moved(self, task: Task) -> None:
         call = self._call
+        if call.task is None and isinstance(task, ExtensionTask):
+            self._since = self._since or time.time()
+            self._started(task)
         moved = call.task is None or call.task.status != task.status or call.interrupted
         call.task = task.model_copy(update={"status_message": self._masked(task.status_message)})
         call.interrupted = False

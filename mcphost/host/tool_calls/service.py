@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.client import RequestTimeouts
@@ -40,12 +41,14 @@ from mcphost.host.tool_calls.call import NOTHING_SENT, CallRequest, ToolCall
 from mcphost.host.tool_calls.current import current_call
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.host.tool_calls.sending import CallSending
+from mcphost.host.tool_calls.started_tasks import StartedTasks
 from mcphost.host.tool_calls.validation import ValidationResult, validate
 from mcphost.protocol.models.tools import CallToolResult, Tool
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 if TYPE_CHECKING:
     from mcphost.host.tool_calls.history import CallHistory
+    from mcphost.protocol.models.tasks import Task
 
 _log = logging.getLogger(__name__)
 
@@ -79,10 +82,11 @@ class ToolCallService:
         bus: EventBus,
         background: BackgroundTasks,
         mask: Callable[[str], str],
+        started: StartedTasks,
     ) -> None:
         self._registry, self._servers, self._catalog, self._consent = registry, servers, catalog, consent
         self._elicitation, self._sign_in_retry, self._audit = elicitation, sign_in_retry, audit
-        self._bus, self._background, self._mask = bus, background, mask
+        self._bus, self._background, self._mask, self._started = bus, background, mask, started
         self._began = datetime.now().astimezone()
 
     @property
@@ -222,13 +226,23 @@ class ToolCallService:
         current_call.set(call.number)  # this task is the call's own
         self._bus.publish(CallChanged(call.number))
         timeouts = _timeouts(call, connection.config)
-        sending = CallSending(call, connection, timeouts, self._audit, self._bus, self._mask)
+        begun = request.task or (call.task.task_id if call.task is not None else "")
+        known = self._started.find(connection.config, begun)
+        remember = partial(self._remember, call, connection.config)
+        sending = CallSending(
+            call, connection, timeouts, self._audit, self._bus, self._mask, remember, known.began if known else None
+        )
         if tool is not None and call.task is None:
             result = await sending.run(client, tool)
         else:
-            begun = call.task.task_id if call.task is not None else ""
-            result = await sending.collect(client, request.task or begun)
+            result = await sending.collect(client, begun)
         call.answered(result, None if tool is None else await _validity(tool, result))
+
+    def _remember(self, call: ToolCall, server: ServerConfig, task: Task) -> None:
+        """Write down that a call became this task."""
+        if call.request.task is None:
+            work = self._started.add(server, task.task_id, call.request.tool)
+            self._background.start_if_open(work, "remember a task")
 
     async def _may_collect(self, call: ToolCall, connection: Connection, task: str) -> Mapping[str, Any]:
         """Write down that a task's result is asked for: asking is the consent. The arguments it was begun with."""

@@ -1,22 +1,27 @@
 """The tasks that servers keep: lists, collects and cancels them, and finds the calls of this run that began them.
 
-Specification: basic/utilities/tasks (2025-11-25 only).
+Specification: basic/utilities/tasks (2025-11-25 only); extensions/tasks (from 2026-07-28 on).
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mcphost.client.paging import ListedItems
-from mcphost.errors import McphostError
+from mcphost.client.client import Client
+from mcphost.client.paging import ListedItems, Rejected
+from mcphost.config import ServerConfig
+from mcphost.errors import CapabilityMissing, InvalidResult, McphostError, ServerError
 from mcphost.host.audited_requests import AuditedRequests
 from mcphost.host.connections.connection import Connection
 from mcphost.host.connections.servers import Servers
 from mcphost.host.tool_calls.call import CallRequest, ToolCall
 from mcphost.host.tool_calls.service import ToolCallService
-from mcphost.protocol.lifecycle.revisions import offers
+from mcphost.host.tool_calls.started_tasks import StartedTask, StartedTasks
+from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION, offers
+from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 if TYPE_CHECKING:
     from mcphost.protocol.models.tasks import Task
@@ -29,6 +34,8 @@ class KeptTask:
     server: str
     task: Task
     call: ToolCall | None = None
+    started: StartedTask | None = None
+    """What was written down when it was begun; None if nothing was."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -37,52 +44,66 @@ class KeptTask:
 
     @property
     def tool(self) -> str | None:
-        """The tool, if this run began the task: servers do not say."""
-        return None if self.call is None else self.call.request.tool
+        """The tool, if mcphost began the task: servers do not say."""
+        if self.call is not None:
+            return self.call.request.tool
+        return None if self.started is None else self.started.tool
 
 
 def keeps_tasks(connection: Connection) -> bool:
     """Did this server say, in its session, that it has tasks?"""
     session = connection.session
-    return connection.ready and session is not None and offers("tasks", session.server.capabilities, session.revision)
-
-
-def kept_tasks(server: str, told: Iterable[Task] | None, calls: Iterable[ToolCall]) -> list[KeptTask]:
-    """The tasks a server told of, in its order, with their calls; None: those of these calls, as last told."""
-    begun: dict[str, ToolCall] = {}
-    for call in calls:
-        # Who only collects a task is not the one who began it.
-        if call.task is not None and call.request.server == server and call.request.task is None:
-            begun[call.task.task_id] = call
-    if told is None:
-        return [KeptTask(server, call.task, call) for call in begun.values() if call.task is not None]
-    return [KeptTask(server, task, begun.get(task.task_id)) for task in told]
+    if session is None or not connection.ready:
+        return False
+    if session.revision.modern:
+        return connection.client.tasks.offered
+    return offers("tasks", session.server.capabilities, session.revision)
 
 
 class TaskService:
     """The tasks of all servers."""
 
-    def __init__(self, servers: Servers, tool_calls: ToolCallService, requests: AuditedRequests) -> None:
-        self._servers, self._tool_calls, self._requests = servers, tool_calls, requests
+    def __init__(
+        self, servers: Servers, tool_calls: ToolCallService, requests: AuditedRequests, started: StartedTasks
+    ) -> None:
+        self._servers, self._tool_calls, self._requests, self._started = servers, tool_calls, requests, started
 
     async def listed(self, server: str) -> ListedItems[Task]:
-        """List the tasks a server keeps, those of earlier runs included.
+        """The tasks a server keeps, those of earlier runs included: all of them if it lists them, else those that were
+        begun here.
 
         Raises UnknownName, CapabilityMissing where it lists none, or as a request does.
         """
         connection = self._servers[server]
         await self._requests.reach(connection)
-        return await self._requests.repeat(connection, "the list of tasks", lambda: connection.client.tasks.list())
+        return await self._requests.repeat(connection, "the list of tasks", lambda: self._list(connection))
 
     def known(self, server: str, tasks: Iterable[Task] | None = None) -> list[KeptTask]:
         """These tasks (None: those of this run, as last told), each with the call that began it."""
-        return kept_tasks(server, tasks, self._tool_calls.calls.values())
+        begun: dict[str, ToolCall] = {}
+        for call in self._tool_calls.calls.values():
+            # Who only collects a task is not the one who began it.
+            if call.task is not None and call.request.server == server and call.request.task is None:
+                begun[call.task.task_id] = call
+        told = [call.task for call in begun.values() if call.task is not None] if tasks is None else tasks
+        config = self._servers[server].config
+        return [
+            KeptTask(server, task, begun.get(task.task_id), self._started.find(config, task.task_id)) for task in told
+        ]
+
+    def outlives(self, call: ToolCall) -> bool:
+        """Can the task of this call be collected in another run?"""
+        connection = self._servers.get(call.request.server)
+        if connection is None or call.task is None:
+            return False
+        return self._started.keeps(connection.config, call.task.task_id)
 
     def collect(self, server: str, task: str, *, origin: str = "you") -> ToolCall:
         """Begin to wait for the result of a task, begun by whomever; it goes on where nobody waits. Returns at once."""
         begun = next((each.call for each in self.known(server) if each.task.task_id == task and each.call), None)
         arguments: Mapping[str, Any] = begun.arguments if begun else {}
-        tool = begun.request.tool if begun else f"task {task}"
+        started = self._started.find(self._servers[server].config, task)
+        tool = begun.request.tool if begun else started.tool if started else f"task {task}"
         return self._tool_calls.begin(CallRequest(server, tool, arguments, origin, task=task))
 
     async def cancel(self, server: str, task: str, *, origin: str = "you") -> Task:
@@ -97,3 +118,25 @@ class TaskService:
             for call in waiting:
                 call.stopping = False
             raise
+
+    async def _list(self, connection: Connection) -> ListedItems[Task]:
+        client, config = connection.client, connection.config
+        if client.tasks.listable:
+            return await client.tasks.list()
+        if not client.tasks.offered:
+            raise CapabilityMissing("tasks/get", TASKS_EXTENSION)
+        found = await asyncio.gather(*(self._look(client, config, each.id) for each in self._started.of(config)))
+        rejected = [each for each in found if isinstance(each, Rejected)]
+        return ListedItems([each for each in found if each is not None and not isinstance(each, Rejected)], rejected)
+
+    async def _look(self, client: Client, config: ServerConfig, task: str) -> Task | Rejected | None:
+        """How a task stands that was begun here; None if its server does not know it any more."""
+        try:
+            return await client.tasks.get(task)
+        except InvalidResult as error:
+            return Rejected(task, str(error))
+        except ServerError as error:
+            if error.code != ErrorCode.INVALID_PARAMS:
+                return Rejected(task, str(error))
+        await self._started.forget(config, task)
+        return None

@@ -24,6 +24,8 @@ class ClientCapabilities:
     """The modes, `FORM` and `URL`."""
     sampling: Mapping[str, Any] | None = None
     """The declared capability; None: no sampling."""
+    extensions: frozenset[str] = frozenset()
+    """The identifiers of the extensions."""
 
     def under(self, revision: Revision) -> dict[str, Any]:
         """The ``capabilities`` to declare in this revision."""
@@ -34,6 +36,8 @@ class ClientCapabilities:
         modes = [mode for mode in revision.elicitation if mode in self.elicitation]
         if modes:  # older revisions declare an empty object
             declared["elicitation"] = {mode: {} for mode in modes} if URL in revision.elicitation else {}
+        if self.extensions and revision.modern:
+            declared["extensions"] = {extension: {} for extension in sorted(self.extensions)}
         return declared
 
 

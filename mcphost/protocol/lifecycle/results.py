@@ -57,7 +57,7 @@ def read_result(
     Raises InvalidResult for an unknown type, and for one that this method may not have.
     """
     kind = result.get("resultType", "complete")
-    if kind == "complete":
+    if kind == "complete" or (kind == "task" and method == "tasks/get"):  # as some examples of the extension have it
         return Complete(result)
     if kind == "input_required" and method in MAY_NEED_INPUT:
         return _read_input_required(result)

@@ -1,16 +1,19 @@
-"""Tasks of 2025-11-25: tool calls that are answered later.
+"""Tasks: tool calls that are answered later. Those of 2025-11-25, and those of the extension of later revisions.
 
-Specification: basic/utilities/tasks (2025-11-25 only).
+Specification: basic/utilities/tasks (2025-11-25 only); extensions/tasks (from 2026-07-28 on).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from pydantic import Field
 
+from mcphost.errors import InvalidResult
 from mcphost.protocol.display import duration_text
+from mcphost.protocol.lifecycle.results import ServerInput, read_inputs
 from mcphost.protocol.models.base import Hint, Wire
 
 RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
@@ -66,6 +69,36 @@ class Task(Wire):
         """Its state in words, with the server's message; not safe to show."""
         state = self.status.replace("_", " ")
         return f"{state}: {self.status_message}" if self.status_message else state
+
+
+class ExtensionTask(Task):
+    """A task of the extension: its status holds what it needs, what it brought, or why it failed."""
+
+    ttl: Hint[float] = Field(None, alias="ttlMs")
+    poll_interval: Hint[float] = Field(None, alias="pollIntervalMs")
+    input_requests: Any = None
+    result: Any = None
+    error: Any = None
+
+    @property
+    def inputs(self) -> Mapping[str, ServerInput]:
+        """What it needs, by the keys that the answers carry. Raises InvalidResult."""
+        return read_inputs(self.input_requests) if self.wants_input else {}
+
+    @property
+    def outcome(self) -> Mapping[str, Any]:
+        """The result object that a completed task brought. Raises InvalidResult."""
+        if not isinstance(self.result, dict):
+            raise InvalidResult("the task is completed, and its result is not an object")
+        return self.result
+
+    @property
+    def failure(self) -> tuple[int, str, Any]:
+        """The code, message and data of the JSON-RPC error by which a task failed. Raises InvalidResult."""
+        match self.error:
+            case {"code": int(code), "message": str(message), **more}:
+                return code, message, more.get("data")
+        raise InvalidResult(f"the task failed without an error{f': {said}' if (said := self.status_message) else ''}")
 
 
 class CreateTaskResult(Wire):

@@ -1,0 +1,85 @@
+"""Answers what one task needs, each input once, while somebody polls the task.
+
+Specification: extensions/tasks (from 2026-07-28 on).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from mcphost.client.deadlines import Deadline
+from mcphost.client.rounds import InputRound, RoundCallback
+from mcphost.client.server_requests import InputPurpose
+from mcphost.errors import ServerError
+from mcphost.protocol.lifecycle.results import InputRequired, ServerInput
+
+if TYPE_CHECKING:
+    from mcphost.client.client import Client
+
+METHOD: Final = "tasks/update"
+
+
+class TaskInputs:
+    """The inputs of task ``task_id``, which tool ``name`` began.
+
+    ``answered`` holds the keys of all inputs that were given, also in earlier sessions. While an input is asked for,
+    the clock of ``limit`` stands still. ``wake`` is called if that fails; `answer` then raises why.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        task_id: str,
+        name: str,
+        answered: set[str],
+        limit: Deadline,
+        report: RoundCallback,
+        wake: Callable[[], None],
+    ) -> None:
+        self._client, self._task_id, self._name = client, task_id, name
+        self._answered, self._asked = answered, set(answered)
+        self._limit, self._report, self._wake = limit, report, wake
+        self._due: list[InputRound] = []
+        self._rounds = 0
+        self._work: asyncio.Task[None] | None = None
+
+    def answer(self, inputs: Mapping[str, ServerInput]) -> None:
+        """Begin to answer those that nobody was asked for yet.
+
+        Raises InvalidResult if they are too many, and why an earlier one was not given.
+        """
+        if self._work is not None and self._work.done():
+            self._work.result()
+        new = {key: needed for key, needed in inputs.items() if key not in self._asked}
+        if not new:
+            return
+        self._asked.update(new)
+        self._rounds += 1
+        current = InputRound(self._rounds, InputRequired(new, None))
+        self._client.check_round(current)
+        self._due.append(current)
+        if self._work is None or self._work.done():
+            self._work = asyncio.create_task(self._answer_due(), name="answer a task")
+            self._work.add_done_callback(lambda _: self._wake())
+
+    async def aclose(self) -> None:
+        """Withdraw what is still asked for."""
+        if self._work is not None:
+            self._work.cancel()
+            await asyncio.gather(self._work, return_exceptions=True)
+
+    async def _answer_due(self) -> None:
+        with self._limit.paused():
+            while self._due:
+                await self._answer_round(self._due.pop(0))
+
+    async def _answer_round(self, current: InputRound) -> None:
+        self._report(current)
+        inputs, purpose = current.needed.inputs, InputPurpose("tools/call", self._name, current.number)
+        async for key, answer in self._client.answer_inputs(inputs, purpose):
+            with suppress(ServerError):  # the task no longer needs it; its next status tells how it goes on
+                await self._client.request(METHOD, {"taskId": self._task_id, "inputResponses": {key: answer}})
+            self._answered.add(key)
