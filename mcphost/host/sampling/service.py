@@ -21,7 +21,6 @@ from mcphost.host.consent.policy import PolicyVerdict, SamplingPolicy, sampling_
 from mcphost.host.consent.questions import Answer, SamplingQuestion
 from mcphost.host.events import EventBus, SamplingChanged, ServerChanged
 from mcphost.host.internal_error import internal_error
-from mcphost.host.json_size import json_size
 from mcphost.host.logs import LogBook
 from mcphost.host.models import ModelCatalog
 from mcphost.host.sampling.budgets import SamplingBudgets, SamplingUsage
@@ -30,6 +29,7 @@ from mcphost.host.sampling.request import Sampling, SamplingEdit, SamplingReply,
 from mcphost.host.sampling.stream import ask_model
 from mcphost.host.server_requests.pending import MOST_PENDING, MUTED, Ending, PendingRequests, ServerRequest
 from mcphost.host.tool_calls.registry import CallRegistry
+from mcphost.protocol.json_size import json_size
 from mcphost.protocol.lifecycle.revisions import NEWEST_HANDSHAKE
 from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.sampling import CreateMessageRequest, CreateMessageResult, check

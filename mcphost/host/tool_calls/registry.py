@@ -7,8 +7,8 @@ from collections import deque
 from itertools import count
 from typing import Final
 
-from mcphost.host.json_size import json_size
 from mcphost.host.tool_calls.call import CallRequest, ToolCall
+from mcphost.protocol.json_size import json_size
 
 KEPT_CALLS: Final = 200
 """Ended calls that are kept to look at again."""

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mcphost.host.json_size import MANY, PART, json_size
+from mcphost.protocol.json_size import MANY, PART, json_size
 
 
 def test_every_part_and_every_character_counts() -> None:
