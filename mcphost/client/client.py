@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
+from mcphost.client.cache import READ, CachedResult, ResultCache
 from mcphost.client.deadlines import Deadline, Deadlines
 from mcphost.client.notifications import NotificationObserver, Notifications
 from mcphost.client.opening import Declare, Identity, SessionOpening, probe_failed
@@ -34,7 +36,7 @@ from mcphost.client.server_requests import (
     OnlyDeclared,
     ServerRequestQueue,
 )
-from mcphost.client.subscriptions import SubscriptionListener
+from mcphost.client.subscriptions import LIST_KINDS, SubscriptionListener
 from mcphost.client.tasks import Tasks
 from mcphost.errors import (
     CapabilityMissing,
@@ -51,12 +53,13 @@ from mcphost.protocol.lifecycle.results import Complete, InputRequired, ServerIn
 from mcphost.protocol.lifecycle.revisions import HANDSHAKE_REVISIONS, Revision
 from mcphost.protocol.lifecycle.session import ClientMetadata, HandshakeRules, ModernRules, SessionRules
 from mcphost.protocol.limits import PENDING_SERVER_REQUESTS
+from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.models.initialization import InitializeResult
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.models.tools import CallToolResult, Tool
 from mcphost.protocol.wire.headers import InvalidAnnotation, ParameterHeader, read_annotations
-from mcphost.protocol.wire.jsonrpc import Malformed, Notification, Request, RequestId, Response, encode
+from mcphost.protocol.wire.jsonrpc import ErrorCode, Malformed, Notification, Request, RequestId, Response, encode
 from mcphost.transports.base import Transport
 
 if TYPE_CHECKING:  # imported at their first use: few runs need all of them
@@ -94,6 +97,7 @@ class Client:
         list_limits: ListLimits | None = None,
         round_limits: RoundLimits | None = None,
         pending_inputs: int = PENDING_SERVER_REQUESTS,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._transport = transport
         self._observer = observer
@@ -102,6 +106,8 @@ class Client:
         self._era, self._minimum = era, minimum
         self.timeouts = timeouts or RequestTimeouts()
         """For requests that name none of their own."""
+        self._clock = clock
+        self._cache: ResultCache | None = None
         self._list_limits = list_limits or ListLimits()
         self._round_limits = round_limits or RoundLimits()
         self._declared = OnlyDeclared(handler or NothingOffered())
@@ -230,6 +236,54 @@ class Client:
             return await answer_rounds(send, self._declared, method, params or {}, read, self._round_limits, report)
         return read
 
+    async def fetch(
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        *,
+        again: bool = False,
+        timeouts: RequestTimeouts | None = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> CachedResult:
+        """As `request`, for a list or a resource: what is kept and fresh is not fetched, unless ``again``.
+
+        Where a resource cannot be fetched because the server fails, a stale result stands in.
+        """
+        cache = self._cache
+        if cache is None:
+            result = await self.request(method, params or None, timeouts=timeouts, on_progress=on_progress)
+            return CachedResult(result, Freshness(self._clock()))
+        self._declare(self.open_session.revision)  # what is declared may have changed, and with it the answer
+        if not again and (kept := cache.fresh(method, params)) is not None:
+            self._observer.served_from_cache(method, params, kept.freshness)
+            return kept
+        fetch = cache.begin(method, params)
+
+        def needs_input(_: InputRound) -> None:
+            fetch.outdated = True  # the answer is one to this attempt alone
+
+        try:
+            result = await self.request(
+                method, params, timeouts=timeouts, on_progress=on_progress, on_round=needs_input
+            )
+            return CachedResult(result, cache.keep(fetch, result))
+        except McphostError as error:
+            kept = cache.stale(method, params, str(error)) if method == READ and _server_fails(error) else None
+            if kept is None:
+                raise
+            self._observer.served_from_cache(method, params, kept.freshness)
+            return kept
+        finally:
+            cache.drop(fetch)
+
+    def forget_fetched(self) -> None:
+        """Forget all that is kept, and report all lists as changed: who asks, or what is declared, is different."""
+        if self._cache is not None:
+            self._cache.clear()
+        for kind in LIST_KINDS:
+            if self.session is not None and kind in self.session.server.capabilities:
+                self._observer.list_changed(kind)
+
     async def ping(self, seconds: float = 10.0) -> None:
         """Ask for a sign of life; an error response is one. Raises RequestTimeout or ConnectionLost."""
         method = "server/discover" if self.open_session.revision.modern else "ping"
@@ -238,14 +292,16 @@ class Client:
         except ServerError:
             return
 
-    async def list_tools(self) -> ListedItems[Tool]:
-        """List all tools, page by page. Raises as `request` does if the first page fails.
+    async def list_tools(self, *, again: bool = False) -> ListedItems[Tool]:
+        """List all tools, page by page; ``again``: from the server, not from the cache.
+
+        Raises as `request` does if the first page fails.
 
         A modern server over HTTP loses the tools whose ``x-mcp-header`` annotations break the rules.
         """
         rules = self._rules
         if not isinstance(rules, ModernRules) or not rules.own_stream:
-            return await self.read_list("tools/list", "tools", Tool.read)
+            return await self.read_list("tools/list", "tools", Tool.read, again=again)
         headers: dict[str, tuple[ParameterHeader, ...]] = {}
 
         def read(item: object) -> Tool:
@@ -256,7 +312,7 @@ class Client:
                 raise InvalidResult(f"{invalid}, so that it cannot be called over HTTP") from None
             return tool
 
-        listed = await self.read_list("tools/list", "tools", read)
+        listed = await self.read_list("tools/list", "tools", read, again=again)
         rules.parameter_headers = {name: found for name, found in headers.items() if found}
         return listed
 
@@ -308,13 +364,30 @@ class Client:
 
     # What `resources`, `prompts`, `completions` and `tasks` need.
 
-    async def read_list(self, method: str, key: str, read: Callable[[object], Item]) -> ListedItems[Item]:
-        """Read every page of a list. Raises as `request` does if the first page fails."""
+    async def read_list(
+        self, method: str, key: str, read: Callable[[object], Item], *, again: bool = False
+    ) -> ListedItems[Item]:
+        """Read every page of a list; ``again``: none from the cache.
+
+        Raises as `request` does if the first page fails.
+        """
+        freshness: Freshness | None = None
 
         async def fetch(cursor: str | None) -> Mapping[str, Any]:
-            return await self.request(method, None if cursor is None else {"cursor": cursor})
+            nonlocal freshness
+            if cursor is None:
+                freshness = None
+            page = await self.fetch(method, {} if cursor is None else {"cursor": cursor}, again=again)
+            freshness = page.freshness if freshness is None else freshness | page.freshness
+            return page.result
 
-        return await read_list(fetch, key, read, self._list_limits, asyncio.get_running_loop().time)
+        def restart() -> None:
+            if self._cache is not None:
+                self._cache.discard(method)
+
+        listed = await read_list(fetch, key, read, self._list_limits, asyncio.get_running_loop().time, restart)
+        listed.freshness = freshness
+        return listed
 
     @contextmanager
     def progress_observed(self, token: RequestId, report: ProgressCallback) -> Iterator[None]:
@@ -396,8 +469,10 @@ class Client:
         self._transport.agreed(revision)
         metadata = ClientMetadata(self._identity.as_object(), lambda: self._declare(revision))
         rules = self._rules = ModernRules(revision, metadata, self._transport.own_stream, server.capabilities)
-        self.listener = SubscriptionListener(self._transport, rules, self._ids, self._observer, self._note)
-        self._notifications.listener = self.listener
+        changes = self._notifications
+        self.listener = SubscriptionListener(self._transport, rules, self._ids, changes, self._note)
+        changes.listener = self.listener
+        self._cache = changes.cache = ResultCache(self._clock)
         versions = tuple(version for version in result["supportedVersions"] if isinstance(version, str))
         return Session(revision, server, seconds, agreed.evidence, versions)
 
@@ -416,8 +491,11 @@ class Client:
     def _declare(self, offer: Revision) -> Mapping[str, Any]:
         # The capabilities declared last apply, whichever revision is negotiated.
         given = self._capabilities
-        self._declared.capabilities = given(offer) if callable(given) else given
-        return self._declared.capabilities
+        before, declared = self._declared.capabilities, given(offer) if callable(given) else given
+        self._declared.capabilities = declared
+        if self._cache is not None and declared != before:
+            self.forget_fetched()
+        return declared
 
     def _pause_deadlines(self) -> AbstractContextManager[None]:
         """Stop the clocks of requests that wait for a person's or a model's answer."""
@@ -448,6 +526,12 @@ class Client:
 
     def _note(self, text: str) -> None:
         self._observer.noted(text if len(text) <= NOTE_LENGTH else f"{text[:NOTE_LENGTH]} ...")
+
+
+def _server_fails(error: McphostError) -> bool:
+    """Does the error say that the server cannot answer at the moment, rather than what its answer is?"""
+    broken = isinstance(error, ServerError) and error.code == ErrorCode.INTERNAL_ERROR
+    return broken or isinstance(error, RequestTimeout | ConnectionLost)
 
 
 def _ignore(_: Progress | InputRound) -> None:

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mcphost.client.requests import PendingProgress, ProgressCallback
 from mcphost.client.server_requests import ServerRequestQueue
 from mcphost.client.tasks import Tasks
+from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.wire.jsonrpc import Malformed, RequestId
 
 if TYPE_CHECKING:
+    from mcphost.client.cache import ResultCache
     from mcphost.client.subscriptions import SubscriptionListener
     from mcphost.protocol.models.tasks import Task
 
@@ -30,6 +32,9 @@ class NotificationObserver(Protocol):
 
     def resource_updated(self, uri: str) -> None:
         """A resource changed: one subscribed to, one below it, or any other."""
+
+    def served_from_cache(self, method: str, params: Mapping[str, Any], freshness: Freshness) -> None:
+        """A kept result answered this request, so that it was not sent."""
 
     def elicitation_completed(self, elicitation: str) -> None:
         """A URL elicitation is complete, by an id that may be unknown."""
@@ -69,6 +74,8 @@ class Notifications:
         self.pending: PendingProgress = {}
         self.listener: SubscriptionListener | None = None
         """Whose subscriptions announcements must belong to; None in a session with a handshake."""
+        self.cache: ResultCache | None = None
+        """What changes make stale; None in a session with a handshake."""
         self.token_observers: dict[RequestId, ProgressCallback] = {}
         """By progress token, for tokens that outlive their request."""
 
@@ -97,6 +104,21 @@ class Notifications:
             case _:
                 self._note(f"ignored a notification mcphost does not know: {method}")
 
+    # `mcphost.client.subscriptions.ChangeObserver`.
+
+    def list_changed(self, kind: str) -> None:
+        if self.cache is not None:
+            self.cache.list_changed(kind)
+        self._observer.list_changed(kind)
+
+    def resource_updated(self, uri: str) -> None:
+        if self.cache is not None:
+            self.cache.resource_updated(uri)
+        self._observer.resource_updated(uri)
+
+    def listening_changed(self) -> None:
+        self._observer.listening_changed()
+
     def _cancelled(self, params: Mapping[str, Any]) -> None:
         if self.listener is not None:
             self.listener.ended_by_server(params.get("requestId"))
@@ -114,7 +136,7 @@ class Notifications:
         if self._is_stray(params):
             return
         if kind in self.offered:
-            self._observer.list_changed(kind)
+            self.list_changed(kind)
         else:
             self._note(f"ignored a change of {kind}, which the server does not offer")
 
@@ -123,7 +145,7 @@ class Notifications:
             return
         uri = params.get("uri")
         if isinstance(uri, str):
-            self._observer.resource_updated(uri)
+            self.resource_updated(uri)
         else:
             self._note("ignored an update of a resource that has no URI")
 

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from mcphost.errors import InvalidResult, McphostError, ServerError
 from mcphost.protocol.limits import LIST_ITEMS, LIST_PAGES, LIST_SECONDS
+from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 Item = TypeVar("Item")
@@ -44,19 +45,27 @@ class ListedItems(Generic[Item]):
     rejected: list[Rejected] = field(default_factory=list)
     notice: str | None = None
     pages: int = 0
+    freshness: Freshness | None = None
+    """Of its stalest page, if whoever fetched them says."""
 
 
 async def read_list(
-    fetch: FetchPage, key: str, read: Callable[[object], Item], limits: ListLimits, now: Callable[[], float]
+    fetch: FetchPage,
+    key: str,
+    read: Callable[[object], Item],
+    limits: ListLimits,
+    now: Callable[[], float],
+    restart: Callable[[], None] = lambda: None,
 ) -> ListedItems[Item]:
     """Read all pages of a list with its items under ``key``. Raises what ``fetch`` raises for the first page.
 
-    If the server refuses its own cursor (-32602) the list is read again, once. A later page that fails ends the list
-    with a notice.
+    If the server refuses its own cursor (-32602), ``restart`` is called and the list is read again, once. A later page
+    that fails ends the list with a notice.
     """
     try:
         return await _read_once(fetch, key, read, limits, now)
     except _CursorRefused:
+        restart()
         listed = await _read_once(fetch, key, read, limits, now, strict=False)
         listed.notice = listed.notice or "the server refused its own cursor once; the list was read again"
         return listed

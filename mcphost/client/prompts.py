@@ -23,8 +23,8 @@ class Prompts:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def list(self) -> ListedItems[Prompt]:
-        return await self._client.read_list("prompts/list", "prompts", Prompt.read)
+    async def list(self, *, again: bool = False) -> ListedItems[Prompt]:
+        return await self._client.read_list("prompts/list", "prompts", Prompt.read, again=again)
 
     async def get(
         self,

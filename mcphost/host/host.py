@@ -171,6 +171,7 @@ class Host:
             bus=self.bus,
             mask=mask,
             disconnected=self.traffic.disconnected,
+            served_from_cache=self.traffic.served_from_cache,
         )
         self._applying = asyncio.Lock()
 

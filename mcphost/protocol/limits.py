@@ -45,6 +45,15 @@ STATE_ROUNDS: Final = 10
 REQUEST_STATE_BYTES: Final = 4_000_000
 """State that a modern server has carried through a round: it travels twice with each."""
 
+CACHE_SECONDS: Final = 86_400.0
+"""For which a result is kept at most, whatever its ``ttlMs`` says: a server that errs must not be believed for ever."""
+
+CACHE_ENTRIES: Final = 1_000
+"""Results of one server that are kept; the oldest go first."""
+
+CACHE_BYTES: Final = 16_000_000
+"""Memory that the kept results of one server take."""
+
 REQUEST_SECONDS: Final = 60.0
 """For a request without answer or progress."""
 

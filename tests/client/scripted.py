@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcphost.protocol.lifecycle.revisions import Revision
+from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.models.tasks import Task
 from mcphost.protocol.wire.jsonrpc import ErrorObject, Malformed, Message, Notification, Request, Response
 from mcphost.transports.base import Inbound, ProcessReport
@@ -118,6 +119,9 @@ class Notes:
 
     def resource_updated(self, uri: str) -> None:
         self.heard.append(("updated", uri))
+
+    def served_from_cache(self, method: str, params: Mapping[str, Any], freshness: Freshness) -> None:
+        self.heard.append(("cached", (method, params, freshness)))
 
     def elicitation_completed(self, elicitation: str) -> None:
         self.heard.append(("completed", elicitation))

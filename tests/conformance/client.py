@@ -20,6 +20,7 @@ from typing import Any
 from mcphost import __version__
 from mcphost.client.client import Client, Identity
 from mcphost.errors import McphostError
+from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.models.tasks import Task
 from mcphost.protocol.wire.jsonrpc import Malformed
 from mcphost.transports.base import TransportLimits
@@ -72,6 +73,9 @@ class Heard:
 
     def resource_updated(self, uri: str) -> None:
         say(f"updated: {uri}")
+
+    def served_from_cache(self, method: str, params: Mapping[str, Any], freshness: Freshness) -> None:
+        say(f"from the cache: {method} {params}")
 
     def elicitation_completed(self, elicitation: str) -> None:
         say(f"completed: {elicitation!r}")

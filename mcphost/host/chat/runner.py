@@ -75,6 +75,7 @@ class TurnRunner:
 
     async def _rounds(self, chat: Chat, turn: Turn) -> None:
         clock = _Clock(time.monotonic)
+        await self._services.servers.refresh_lists()
         while True:
             self._within_bounds(chat, turn, clock)
             model = chat.model

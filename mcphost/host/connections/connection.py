@@ -83,6 +83,8 @@ class ConnectionContext:
     """Removes secrets from a text."""
     disconnected: Callable[[str], None]
     """Called when the connection to a server has ended."""
+    served_from_cache: Callable[[str, str], None]
+    """Called with a server and what was not requested of it, because a kept result was fresh."""
 
 
 class Connection:
@@ -235,12 +237,15 @@ class Connection:
         self._enter(self._idle_state)
 
     def signed_in(self) -> None:
-        """A sign-in succeeded: connect if that was missing, and list again what was refused."""
+        """A sign-in succeeded: connect if that was missing, else list again what was refused.
+
+        A modern server's lists may differ by who is signed in: all that is kept of them is of no use now.
+        """
         if self.state is ServerState.NEEDS_SIGN_IN:
             self.restart()
-        elif self.ready and self.refusal is not None and self.session is not None:
+        elif self.ready and self.session is not None and (self.refusal is not None or self.session.revision.modern):
             self.refusal = None
-            self.listings.mark_stale(*self.session.server.capabilities)
+            self.client.forget_fetched()
 
     async def set_level(self, level: LogLevel) -> None:
         """Request log messages of ``level`` and above, also in later connections. Raises as a request does."""
@@ -260,7 +265,10 @@ class Connection:
         return self.client
 
     async def current(self, kind: CatalogKind) -> None:
-        """Wait until the items of this kind are up to date. Raises ServerNotReady."""
+        """Wait until the items of this kind are up to date: changes are listed, and what is past its ``ttlMs``.
+
+        Raises ServerNotReady.
+        """
         await self.listings.of(kind).current(self.client, self.config)
 
     async def recent(self, kind: CatalogKind, seconds: float) -> str:

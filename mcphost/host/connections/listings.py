@@ -16,6 +16,7 @@ from mcphost.client.paging import ListedItems, Rejected
 from mcphost.config import ServerConfig
 from mcphost.errors import AuthorizationRequired, ListingFailed, McphostError, RequestTimeout, ServerError
 from mcphost.host.catalog import CatalogKind, usable, usable_prompts, usable_resources, usable_templates
+from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
@@ -30,6 +31,10 @@ RELIST_DELAY: Final = 0.1
 RELIST_PAUSE: Final = 2.0
 """Seconds between two listings, however often a server announces changes."""
 
+LEAST_FRESH: Final = 5.0
+"""Seconds for which a list serves further uses, however short its ``ttlMs``: one call uses it several times, and many
+servers send 0."""
+
 Item = TypeVar("Item")
 Note = Callable[[LogLevel, str], None]
 Sift = Callable[[ListedItems[Item], ServerConfig], tuple[list[Item], list[Rejected]]]
@@ -37,29 +42,34 @@ Sift = Callable[[ListedItems[Item], ServerConfig], tuple[list[Item], list[Reject
 
 @dataclass(frozen=True, slots=True)
 class ListingSource(Generic[Item]):
-    """How one kind of item is listed: ``fetch`` asks the server, ``sift`` separates what may be used from the rest."""
+    """How one kind of item is listed: ``fetch`` asks the server, ``sift`` separates what may be used from the rest.
+
+    ``fetch`` is told whether to ask again even if what is kept is fresh.
+    """
 
     kind: CatalogKind
-    fetch: Callable[[Client], Awaitable[ListedItems[Item]]]
+    fetch: Callable[[Client, bool], Awaitable[ListedItems[Item]]]
     sift: Sift[Item]
 
 
-async def _templates(client: Client) -> ListedItems[ResourceTemplate]:
+async def _templates(client: Client, again: bool) -> ListedItems[ResourceTemplate]:
     try:
-        return await client.resources.templates()
+        return await client.resources.templates(again=again)
     except ServerError as error:
         if error.code != ErrorCode.METHOD_NOT_FOUND:  # one capability stands for both lists, and many have only one
             raise
         return ListedItems()
 
 
-_TOOLS: Final[ListingSource[Tool]] = ListingSource(CatalogKind.TOOLS, lambda client: client.list_tools(), usable)
+_TOOLS: Final[ListingSource[Tool]] = ListingSource(
+    CatalogKind.TOOLS, lambda client, again: client.list_tools(again=again), usable
+)
 _RESOURCES: Final[ListingSource[Resource]] = ListingSource(
-    CatalogKind.RESOURCES, lambda client: client.resources.list(), usable_resources
+    CatalogKind.RESOURCES, lambda client, again: client.resources.list(again=again), usable_resources
 )
 _TEMPLATES: Final[ListingSource[ResourceTemplate]] = ListingSource(CatalogKind.TEMPLATES, _templates, usable_templates)
 _PROMPTS: Final[ListingSource[Prompt]] = ListingSource(
-    CatalogKind.PROMPTS, lambda client: client.prompts.list(), usable_prompts
+    CatalogKind.PROMPTS, lambda client, again: client.prompts.list(again=again), usable_prompts
 )
 
 
@@ -86,6 +96,8 @@ class Listing(Generic[Item]):
         self._listed_once = False
         self._listed_at = -math.inf
         """When the listing that brought `items` began, in seconds of the event loop's clock."""
+        self.freshness: Freshness | None = None
+        """How fresh `items` are, as their server says; None before the first listing."""
         self.items: list[Item] = []
         self.rejected: list[Rejected] = []
         self.notice: str | None = None
@@ -93,6 +105,12 @@ class Listing(Generic[Item]):
         """Why the last listing failed. `items` are then those of an earlier listing, or none."""
         self.refusal: AuthorizationRequired | None = None
         """Set if the last listing failed because it needs a sign-in or more rights."""
+
+    @property
+    def expired(self) -> bool:
+        """Are the items older than their server lets them be?"""
+        until = math.inf if self.freshness is None else max(self.freshness.until, self._listed_at + LEAST_FRESH)
+        return asyncio.get_running_loop().time() >= until
 
     def mark_stale(self) -> None:
         """The server changed its list: the items are out of date."""
@@ -102,7 +120,7 @@ class Listing(Generic[Item]):
         """The connection ended: drop the items, and ignore the answer of a listing still under way."""
         self._connections += 1
         self._listed_once = False
-        self.failure = None
+        self.failure = self.freshness = None
         self._stale.clear()
         if self.items:
             self.items = []
@@ -111,19 +129,19 @@ class Listing(Generic[Item]):
     async def read(self, client: Client, config: ServerConfig) -> None:
         """List now, after any listing under way. A failure is noted, and the items stay as they were."""
         async with self._reading:
-            await self._read_noting(client, config)
+            await self._read_noting(client, config, again=True)
 
     async def current(self, client: Client, config: ServerConfig) -> None:
-        """List if the items are missing or out of date. Waits for a listing under way."""
+        """List if the items are missing, out of date or expired. Waits for a listing under way."""
         async with self._reading:
-            if self._stale.is_set():
+            if self._stale.is_set() or self.expired:
                 await self._read_noting(client, config)
 
     async def recent(self, client: Client, config: ServerConfig, seconds: float) -> None:
         """List if the last successful listing is older than ``seconds`` or out of date."""
         async with self._reading:
             if self._stale.is_set() or asyncio.get_running_loop().time() - self._listed_at > seconds:
-                await self._read_noting(client, config)
+                await self._read_noting(client, config, again=True)
 
     def failed(self, reason: str, *, timed_out: bool) -> None:
         """Record why the listing failed."""
@@ -141,12 +159,12 @@ class Listing(Generic[Item]):
             await self.current(client, config())
             await asyncio.sleep(RELIST_PAUSE)
 
-    async def _read_noting(self, client: Client, config: ServerConfig) -> None:
+    async def _read_noting(self, client: Client, config: ServerConfig, *, again: bool = False) -> None:
         connection = self._connections
         try:
             self._stale.clear()
             self.refusal = None
-            await self._read(client, config, connection)
+            await self._read(client, config, connection, again)
         except asyncio.CancelledError:  # the old items are still out of date
             if connection == self._connections:
                 self._stale.set()
@@ -159,12 +177,13 @@ class Listing(Generic[Item]):
                     self._refused(error)
         self._changed()
 
-    async def _read(self, client: Client, config: ServerConfig, connection: int) -> None:
+    async def _read(self, client: Client, config: ServerConfig, connection: int, again: bool) -> None:
         began = asyncio.get_running_loop().time()
-        listing = await self._source.fetch(client)
+        listing = await self._source.fetch(client, again)
         if connection != self._connections:
             return
         self._listed_once, self._listed_at, self.failure = True, began, None
+        self.freshness = listing.freshness
         self.items, self.rejected = self._source.sift(listing, config)
         self.notice = listing.notice
         for rejected in self.rejected:

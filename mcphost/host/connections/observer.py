@@ -6,11 +6,14 @@ Specification: server/utilities/logging; basic/transports, stdio.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.host.logs import LINE_CHARACTERS, LogSource
+from mcphost.protocol.display import duration_text
+from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.wire.jsonrpc import Malformed
 
@@ -40,6 +43,7 @@ class ConnectionObserver:
         self._connection, self._server = connection, connection.name
         self._logs, self._mask = context.logs, context.mask
         self._elicitation = context.server_requests.elicitation
+        self._served_from_cache = context.served_from_cache
         self.violations = ProtocolViolations()
 
     def logged(self, params: Mapping[str, Any]) -> None:
@@ -62,6 +66,13 @@ class ConnectionObserver:
     def listening_changed(self) -> None:
         """Show how it stands with announcements."""
         self._connection.publish_change()
+
+    def served_from_cache(self, method: str, params: Mapping[str, Any], freshness: Freshness) -> None:
+        """Show in the traffic why there is no request."""
+        left = freshness.until - time.monotonic()
+        how_long = f"{duration_text(left)} left" if left > 0 else f"stale: {freshness.problem}"
+        what = params.get("uri", params.get("cursor", ""))
+        self._served_from_cache(self._server, " ".join(filter(None, (method, what, "from the cache,", how_long))))
 
     def elicitation_completed(self, elicitation: str) -> None:
         """Pass on that a page is done with."""

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 from mcphost.errors import UnknownName
 from mcphost.host.background import BackgroundTasks
 
 if TYPE_CHECKING:
     from mcphost.host.connections.connection import Connection
+
+
+REFRESH_SECONDS: Final = 5.0
+"""For lists that are used whether or not they could be fetched again."""
 
 
 class Servers(Mapping[str, "Connection"]):
@@ -46,6 +51,18 @@ class Servers(Mapping[str, "Connection"]):
         for connection in chosen if names else ():
             connection.start()
         await asyncio.gather(*(connection.settled() for connection in chosen))
+
+    async def refresh_lists(self) -> None:
+        """List again what is past its ``ttlMs``, since it is about to be used. Waits at most `REFRESH_SECONDS`.
+
+        Never raises: a failure is noted, and the old items stay.
+        """
+        connections = [each for each in self.values() if each.ready]
+        expired = [(each, kind) for each in connections for kind, listing in each.listings if listing.expired]
+        if expired:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(REFRESH_SECONDS):
+                    await asyncio.gather(*(each.current(kind) for each, kind in expired), return_exceptions=True)
 
     def add(self, connection: Connection) -> None:
         """Supervise a connection from now on."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from mcphost.client.cache import lies_below
 from mcphost.client.client import Client, RequestTimeouts
 from mcphost.client.subscriptions import ListenState, SubscriptionListener
 from mcphost.errors import McphostError
@@ -73,7 +74,7 @@ class Subscription:
 
     def covers(self, uri: str) -> bool:
         """Is an update of ``uri`` one of this: the resource itself, or something below it?"""
-        return uri == self.uri or uri.startswith(self.uri.rstrip("/") + "/")
+        return lies_below(uri, self.uri)
 
 
 class Subscriptions:
@@ -171,7 +172,7 @@ class Subscriptions:
         subscription.stale = False  # before reading: what changes meanwhile is read once more
         try:
             subscription.result, subscription.error = (
-                await client.resources.read(subscription.uri, timeouts=REREAD_TIMEOUTS),
+                await client.resources.read(subscription.uri, again=True, timeouts=REREAD_TIMEOUTS),
                 None,
             )
         except McphostError as error:

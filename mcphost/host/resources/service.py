@@ -25,10 +25,15 @@ class ResourceService:
     def __init__(self, servers: Servers, catalog: Catalog, requests: AuditedRequests) -> None:
         self._servers, self._catalog, self._requests = servers, catalog, requests
 
-    async def read(self, server: str, uri: str, *, origin: str = "you") -> ReadResourceResult:
-        """Read a resource, listed or not, the URI as it stands. Raises ResourceMissing where there is none."""
+    async def read(self, server: str, uri: str, *, origin: str = "you", again: bool = False) -> ReadResourceResult:
+        """Read a resource, listed or not, the URI as it stands; ``again``: from the server even if it is kept.
+
+        Raises ResourceMissing where there is none.
+        """
         record = {"event": "resource", "uri": uri}
-        return await self._requests.send(server, record, uri, origin, lambda client: client.resources.read(uri))
+        return await self._requests.send(
+            server, record, uri, origin, lambda client: client.resources.read(uri, again=again)
+        )
 
     async def get_prompt(
         self, server: str, name: str, arguments: Mapping[str, object], *, origin: str = "you"

@@ -146,6 +146,11 @@ class TrafficBook:
         """The tap for a new connection to this server."""
         return ServerTap(self, self._share(server))
 
+    def served_from_cache(self, server: str, words: str) -> None:
+        """A kept result answered a request, so that nothing was sent."""
+        share = self._share(server)
+        self.take(share, share.connections, False, "cache", words.encode("utf-8", "replace"), current_call.get())
+
     def disconnected(self, server: str) -> None:
         """The connections of this server have ended: requests that wait on them are not answered any more."""
         share = self._share(server)

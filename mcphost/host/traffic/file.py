@@ -43,7 +43,7 @@ CLOSE_SECONDS: Final = 2.0
 _BEGIN: Final = b'{"time": "'
 """The start of every line: a file that starts otherwise is not ours to overwrite."""
 
-_NOTES: Final = ("stderr", "stray", "malformed", "http")
+_NOTES: Final = ("stderr", "stray", "malformed", "http", "cache")
 
 
 def line_of(message: TrafficMessage, mask: Mask, latency: float | None) -> bytes:

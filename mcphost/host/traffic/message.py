@@ -47,6 +47,8 @@ class MessageKind(Enum):
     """Text where a message should have been."""
     HTTP = "http"
     """The head of an HTTP request or answer."""
+    CACHE = "cache"
+    """A kept result took the place of a request."""
 
 
 class Abandoned(Enum):

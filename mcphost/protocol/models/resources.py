@@ -16,6 +16,7 @@ from pydantic import Field
 from mcphost.errors import InvalidResult
 from mcphost.protocol.models.base import Hint, Wire
 from mcphost.protocol.models.content import Annotations, ResourceContents, UnreadableContent
+from mcphost.protocol.models.freshness import Freshness
 
 
 class Resource(Wire):
@@ -66,14 +67,16 @@ class ReadResourceResult:
     contents: tuple[ResourceContents | UnreadableContent, ...]
     raw: Mapping[str, Any]
     """The result object as received."""
+    freshness: Freshness | None = None
+    """How fresh it is, if that is known."""
 
     @classmethod
-    def read(cls, result: Mapping[str, Any]) -> ReadResourceResult:
+    def read(cls, result: Mapping[str, Any], freshness: Freshness | None = None) -> ReadResourceResult:
         """Parse a resources/read result. Raises InvalidResult."""
         contents = result.get("contents", [])
         if type(contents) is not list:
             raise InvalidResult("the contents of the resource are not an array")
-        return cls(tuple(map(_read_contents, contents)), result)
+        return cls(tuple(map(_read_contents, contents)), result, freshness)
 
 
 def _read_contents(item: object) -> ResourceContents | UnreadableContent:

@@ -1,0 +1,51 @@
+"""How long a result stays fresh, by the ``ttlMs`` that a modern server sends with it.
+
+Specification: 2026-07-28 server/utilities/caching.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from mcphost.protocol.display import duration_text
+from mcphost.protocol.limits import CACHE_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """When a result came and until when it is fresh, in seconds of a monotonic clock."""
+
+    received: float
+    until: float = inf
+    """Infinite where the server's revision has no ``ttlMs``: it stays fresh until the server announces a change."""
+    cached: bool = False
+    """Does it come from the cache?"""
+    problem: str = ""
+    """Why it could not be fetched again, although it is stale; empty if it was not tried, or went well."""
+
+    def __or__(self, other: Freshness) -> Freshness:
+        """The freshness of two pages together."""
+        return Freshness(
+            min(self.received, other.received),
+            min(self.until, other.until),
+            self.cached or other.cached,
+            self.problem or other.problem,
+        )
+
+    def words(self, now: float) -> str:
+        """Such as ``20 s old, fresh for 40 s``; empty where nothing is known of it."""
+        if self.until == inf:
+            return ""
+        age = f"{duration_text(max(0.0, now - self.received))} old"
+        if self.problem:
+            return f"{age}, stale: {self.problem}"
+        left = self.until - now
+        return f"{age}, fresh for {duration_text(left)}" if left > 0 else f"{age}, stale"
+
+
+def seconds_to_live(ttl: object) -> float:
+    """Seconds for which a result with this ``ttlMs`` is fresh; 0 for anything that is no positive number."""
+    if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not ttl > 0:
+        return 0.0
+    return min(ttl, CACHE_SECONDS * 1000) / 1000
