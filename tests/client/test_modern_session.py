@@ -29,6 +29,7 @@ META = "io.modelcontextprotocol/"
 CAPABILITIES: dict[str, Any] = {
     "tools": {}, "prompts": {}, "resources": {"subscribe": True}, "completions": {}, "logging": {},
 }  # fmt: skip
+KEYS = ("protocolVersion", "clientInfo", "clientCapabilities", "logLevel")
 DISCOVERED: dict[str, Any] = {
     "resultType": "complete",
     "supportedVersions": ["2025-11-25", "2026-07-28"],
@@ -77,7 +78,7 @@ EVERYTHING = {
 }
 
 
-@pytest.mark.requirement("MOD-01", "MOD-02", "MOD-23", "MSG-04", "LOG-05")
+@pytest.mark.requirement("META-06", "MOD-01", "MOD-02", "MOD-23", "MSG-04", "LOG-05")
 async def test_each_request_carries_its_metadata_and_is_one_of_its_revision(draw: Draw) -> None:
     declared: dict[str, Any] = {"roots": {}, "sampling": {}, "elicitation": {"form": {}}}
     line = await modern(draw, EVERYTHING, capabilities=declared)
@@ -104,6 +105,7 @@ async def test_each_request_carries_its_metadata_and_is_one_of_its_revision(draw
         assert meta[f"{META}protocolVersion"] == "2026-07-28"
         assert meta[f"{META}clientInfo"] == {"name": "mcphost", "title": "mcphost", "version": "1.0"}
         assert meta[f"{META}clientCapabilities"] == declared
+        assert meta.keys() <= {"progressToken", *(META + key for key in KEYS)}  # no trace of ours
     levels = [request.params["_meta"].get(f"{META}logLevel") for request in requests if request.params]
     assert levels == [None, *["warning"] * 9]
 

@@ -139,6 +139,7 @@ FATAL = [
 
 
 @pytest.mark.hostile("C06")
+@pytest.mark.requirement("HDR-11")
 @pytest.mark.parametrize(("text", "line", "words"), MISTAKES, ids=[case[2] for case in MISTAKES])
 def test_a_bad_entry_is_named_with_its_line_and_the_others_load(text: str, line: int, words: str) -> None:
     loaded = parse(f"{text}\n{GOOD}", FILE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from peer import Peer, mode
+from peer import Peer, mode, tool
 from wire import Message
 
 PREFIX = "io.modelcontextprotocol/"
@@ -128,6 +128,59 @@ def modern_strays(peer: Peer) -> None:
 
     peer.on["subscriptions/listen"] = listen
     peer.instead(act)
+
+
+@mode
+def modern_page(peer: Peer) -> None:
+    """Speaks revision 2026-07-28, and wants a page visited before it answers act."""
+    modern(peer)
+    page = {"mode": "url", "message": "Pay here", "url": "http://127.0.0.1:9/pay"}
+    needed = {
+        "resultType": "input_required",
+        "inputRequests": {"page": {"method": "elicitation/create", "params": page}},
+    }
+
+    def act(request: Message) -> None:
+        if "inputResponses" in request["params"]:
+            peer.right(request)
+        else:
+            peer.wire.reply(request["id"], needed)
+
+    peer.instead(act)
+
+
+@mode
+def modern_exits(peer: Peer) -> None:
+    """Speaks revision 2026-07-28, and exits at act."""
+    modern(peer)
+    peer.instead(lambda request: os._exit(EXIT_CODE))
+
+
+@mode
+def modern_mismatch(peer: Peer) -> None:
+    """--kind same|changed: refuses the first act for its headers, after the definition of act became the --kind."""
+    modern(peer)
+    refused: list[Message] = []
+
+    def act(request: Message) -> None:
+        if refused:
+            peer.right(request)
+            return
+        refused.append(request)
+        if peer.kind("same") == "changed":
+            peer.tools[0] = {**peer.tools[0], "description": "Something else."}
+        peer.wire.refuse(request["id"], -32020, "the header Mcp-Param-X is missing")
+
+    peer.instead(act)
+
+
+@mode
+def modern_annotated(peer: Peer) -> None:
+    """Speaks revision 2026-07-28, and wants arguments in headers, one of which looks secret."""
+    modern(peer)
+    for name in ("api_key", "place"):
+        annotated = {"type": "string", "x-mcp-header": name.replace("_", "-")}
+        peer.tools.append(tool(f"with_{name}", inputSchema={"type": "object", "properties": {name: annotated}}))
 
 
 @mode

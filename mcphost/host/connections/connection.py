@@ -27,7 +27,14 @@ from mcphost.host.connections.listings import Listings
 from mcphost.host.connections.observer import ConnectionObserver, ProtocolViolations
 from mcphost.host.connections.reconnection import Backoff, Disconnect, LastFailure, after_failure
 from mcphost.host.connections.servers import Servers
-from mcphost.host.connections.setup import ask_for_level, check_required, default_timeouts, masked, new_client
+from mcphost.host.connections.setup import (
+    ask_for_level,
+    check_required,
+    default_timeouts,
+    masked,
+    new_client,
+    secrets_in_headers,
+)
 from mcphost.host.connections.state import LISTING_FIELDS, LIVE_FIELDS, LOG_LEVELS, ServerState
 from mcphost.host.connections.subscriptions import ListeningReport, Subscriptions, listening_report
 from mcphost.host.consent.broker import ConsentBroker
@@ -451,6 +458,9 @@ class Connection:
 
     def _listed(self, kind: CatalogKind, items: Sequence[Any]) -> None:
         """Put the listed items into the catalog."""
+        if kind is CatalogKind.TOOLS and self.session is not None and self.session.revision.modern:
+            for text in secrets_in_headers(items):
+                self._note(LogLevel.WARNING, text)
         if self.name in self._context.servers:
             self._context.catalog.keep_kind(self.name, kind, items)
         else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from mcphost.client.client import Client, Identity, RequestTimeouts, Session
@@ -11,10 +12,14 @@ from mcphost.client.paging import ListLimits
 from mcphost.client.server_requests import InputHandler
 from mcphost.config import Limits, ServerConfig
 from mcphost.errors import CapabilityMissing, ConfigError, McphostError
+from mcphost.protocol.display import show_line
 from mcphost.protocol.lifecycle.capabilities import ClientCapabilities
 from mcphost.protocol.lifecycle.negotiation import Era
 from mcphost.protocol.lifecycle.revisions import REVISIONS, Revision
 from mcphost.protocol.models.logging import LogLevel
+from mcphost.protocol.models.tools import Tool
+from mcphost.protocol.wire.headers import InvalidAnnotation, read_annotations
+from mcphost.redaction import looks_secret
 from mcphost.transports.base import ProcessReport, Transport
 
 
@@ -84,3 +89,14 @@ async def ask_for_level(
 def masked(report: ProcessReport, mask: Callable[[str], str]) -> ProcessReport:
     """A process report with the secrets in its command line and stderr masked."""
     return replace(report, stderr_tail=tuple(map(mask, report.stderr_tail)), command=tuple(map(mask, report.command)))
+
+
+def secrets_in_headers(tools: Iterable[Tool]) -> Iterator[str]:
+    """A sentence for each argument that looks secret and that its tool wants in an HTTP header, too."""
+    for tool in tools:
+        with suppress(InvalidAnnotation):
+            for header in read_annotations(tool.input_schema):
+                if looks_secret(header.path[-1]) or looks_secret(header.name):
+                    argument = show_line(".".join(header.path), 80)
+                    name = show_line(tool.name, 80)
+                    yield f"{name}: its argument {argument} looks secret, and is repeated in an HTTP header"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Mapping
 from datetime import date, timedelta
@@ -11,12 +12,14 @@ from typing import Any
 import pytest
 
 from mcphost.config import ServerConfig
-from mcphost.errors import InputNotGiven, InvalidResult
+from mcphost.errors import ConnectionLost, InputNotGiven, InvalidResult
 from mcphost.host.connections.connection import PROBE_FAILED, ServerState
 from mcphost.host.connections.eras import EraVerdicts, era_of
+from mcphost.host.consent.questions import Answer, Question
+from mcphost.host.desktop import no_browser
 from mcphost.host.tool_calls.call import CallState
 from tests.conftest import Until
-from tests.host.conftest import FileStore, HostOf, echo, hostile, received
+from tests.host.conftest import FileStore, HostOf, RecordingHost, ScriptedApprover, echo, hostile, received, settings
 
 ALLOW = {"default": "allow"}
 
@@ -149,6 +152,84 @@ async def test_a_server_that_announces_nothing_stays_usable_and_says_so_on_its_c
         assert listening.troubled
         assert "no announcements here" in listening.words
         assert (await running.run("a", "act")).state is CallState.DONE
+
+
+class Agrees(ScriptedApprover):
+    """Says yes to everything that a server asks."""
+
+    async def ask(self, question: Question) -> Answer:
+        return Answer(True)
+
+
+@pytest.mark.requirement("MRTR-12")
+@pytest.mark.parametrize("goes_on", [True, False])
+async def test_a_page_to_visit_waits_for_the_word_of_the_user(tmp_path: Path, until: Until, goes_on: bool) -> None:
+    entry = hostile("modern-page", "--record", tmp_path / "wire", capabilities={"elicitation": ["url"]})
+    given: dict[str, Any] = {"answers": frozenset({"url"}), "open_url": no_browser}
+    async with RecordingHost(settings(policy=ALLOW, a=entry), Agrees(), **given) as running:
+        await running.servers.ready()
+        call = running.tool_calls.call("a", "act", {})
+        await until(lambda: running.elicitation.all)
+        (page,) = running.elicitation.all.values()
+        assert received(tmp_path / "wire").count("tools/call") == 1
+        if goes_on:
+            page.go_on()
+        else:
+            page.give_up()
+        await running.end_of(call)
+        assert call.state is (CallState.DONE if goes_on else CallState.DECLINED)
+    assert received(tmp_path / "wire").count("tools/call") == (2 if goes_on else 1)
+
+
+@pytest.mark.requirement("TRANS-STDIO-11", "TRANS-STDIO-17", "SUB-05", "MOD-17")
+async def test_a_modern_server_that_exits_is_started_again_listened_to_again_and_no_call_is_repeated(
+    host: HostOf, tmp_path: Path, until: Until, impatient: None
+) -> None:
+    async with host(a=hostile("modern-exits", "--record", tmp_path / "wire"), policy=ALLOW) as running:
+        await running.servers.ready()
+        await running.resources.subscribe("a", "memo://x")
+        call = await running.run("a", "act")
+        assert isinstance(call.error, ConnectionLost)
+        await until(lambda: running.servers["a"].ready and "memo://x" in listening_words(running))
+        methods = received(tmp_path / "wire")
+    assert methods.count("tools/call") == 1
+    assert methods.count("server/discover") == 2
+    messages = [json.loads(line) for line in (tmp_path / "wire").read_text().splitlines() if line[0] == "{"]
+    (_, *again) = [each for each in messages if each.get("method") == "server/discover"]
+    listens = [each for each in messages if each.get("method") == "subscriptions/listen"]
+    assert listens[-1]["params"]["notifications"]["resourceSubscriptions"] == ["memo://x"]
+    assert messages.index(listens[-1]) > messages.index(again[-1])
+
+
+def listening_words(running: RecordingHost) -> str:
+    listening = running.servers["a"].listening
+    return "" if listening is None else listening.words
+
+
+@pytest.mark.requirement("HDR-07")
+@pytest.mark.parametrize("kind", ["same", "changed"])
+async def test_after_a_header_mismatch_the_tools_are_listed_and_only_what_was_allowed_is_sent_once_more(
+    host: HostOf, tmp_path: Path, kind: str
+) -> None:
+    entry = hostile("modern-mismatch", "--kind", kind, "--record", tmp_path / "wire")
+    async with host(a=entry, policy=ALLOW) as running:
+        await running.servers.ready()
+        call = await running.run("a", "act")
+    calls = [method for method in received(tmp_path / "wire") if method.startswith("tools/")]
+    if kind == "same":
+        assert call.state is CallState.DONE
+        assert calls == ["tools/list", "tools/call", "tools/list", "tools/call"]
+    else:
+        assert "Mcp-Param-X is missing" in str(call.error)
+        assert calls == ["tools/list", "tools/call", "tools/list"]
+
+
+@pytest.mark.requirement("HDR-13")
+async def test_an_argument_that_looks_secret_and_stands_in_a_header_is_pointed_out(host: HostOf) -> None:
+    async with host(a=hostile("modern-annotated")) as running:
+        await running.servers.ready()
+        said = [text for text in running.said("a") if "header" in text]
+    assert said == ["with_api_key: its argument api_key looks secret, and is repeated in an HTTP header"]
 
 
 class Store:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from mcphost.errors import CapabilityMissing
-from mcphost.protocol.lifecycle.revisions import HANDSHAKE_REVISIONS, Revision
-from mcphost.protocol.lifecycle.session import HandshakeRules
+from mcphost.protocol.lifecycle.revisions import HANDSHAKE_REVISIONS, V2026_07_28, Revision
+from mcphost.protocol.lifecycle.session import ClientMetadata, HandshakeRules, ModernRules
 from mcphost.protocol.wire.jsonrpc import Notification, Request
 
 pytestmark = pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS, ids=lambda revision: revision.version)
@@ -42,3 +43,31 @@ def test_a_cancel_names_the_request_and_initialize_is_never_cancelled(revision: 
         notice = rules.cancellation(Request(request_id, "tools/call"), "enough")
         assert notice == Notification("notifications/cancelled", {"requestId": request_id, "reason": "enough"})
     assert rules.cancellation(Request(1, "initialize"), "enough") is None
+
+
+def modern_headers(method: str, **params: Any) -> Mapping[str, str]:
+    rules = ModernRules(V2026_07_28, ClientMetadata({}, dict))
+    return rules.headers(Request(1, method, params))
+
+
+@pytest.mark.requirement("HDR-01", "HDR-02", "HDR-03", "HDR-09", "MOD-03")
+@pytest.mark.parametrize(
+    ("method", "params", "name"),
+    [
+        ("tools/call", {"name": "t"}, "t"),
+        ("prompts/get", {"name": "p"}, "p"),
+        ("resources/read", {"uri": "memo://x"}, "memo://x"),
+        ("tasks/get", {"taskId": "ü"}, "=?base64?w7w=?="),
+        ("tasks/update", {"taskId": "1"}, "1"),
+        ("tasks/cancel", {"taskId": "1"}, "1"),
+        ("tools/list", {"name": "t"}, None),
+        ("completion/complete", {}, None),
+        ("tools/call", {"name": 5}, None),
+    ],
+)
+def test_the_headers_of_a_modern_request_repeat_its_method_and_what_it_is_about(
+    revision: Revision, method: str, params: dict[str, Any], name: str | None
+) -> None:
+    expected = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method}
+    assert modern_headers(method, **params) == (expected if name is None else {**expected, "Mcp-Name": name})
+    assert HandshakeRules(revision, {}).headers(Request(1, method, params)) == {}

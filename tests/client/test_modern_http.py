@@ -1,0 +1,128 @@
+"""The modern era over HTTP: no session, no stream but those of requests, and a probe that decides nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from mcphost.client.client import Client, Identity
+from mcphost.errors import ConnectionLost, HttpStatusError
+from mcphost.transports.http.detection import DetectedTransport
+from mcphost.transports.http.sse_2024 import SseTransport
+from mcphost.transports.http.streamable import HttpTransport
+from tests.client.scripted import Notes
+from tests.transports.http.http_connection import QUICK, SMALL, Echo, Talk, Web
+
+Serve = Callable[[Talk], None]
+DISCOVERED = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "resultType": "complete"}
+
+
+@asynccontextmanager
+async def opened(serve: Serve, **more: Any) -> AsyncIterator[tuple[Web, Client]]:
+    """A client whose session is open, and the server that it met."""
+    with Web(serve) as web:
+        transport = DetectedTransport(
+            lambda: HttpTransport(web.url, SMALL, phases=QUICK),
+            lambda: SseTransport(web.url, SMALL, phases=QUICK, endpoint_seconds=0.5),
+        )
+        client = Client(transport, Notes(), Identity("1"), era="auto", **more)
+        try:
+            await client.connect(10)
+            yield web, client
+        finally:
+            await client.aclose()
+
+
+def modern(talk: Talk) -> None:
+    """A server without a handshake, which names a session all the same."""
+    results = {"server/discover": DISCOVERED, "tools/list": {"tools": []}, "tools/call": {"content": []}}
+    request = talk.visit.message
+    answer = {"jsonrpc": "2.0", "id": request["id"], "result": results[request["method"]]}
+    talk.json(answer, Mcp_Session_Id="trap")
+
+
+@pytest.mark.requirement("MOD-03", "MOD-05", "MOD-07", "HDR-01", "HDR-02", "HDR-10")
+async def test_a_modern_session_is_posts_alone_each_with_its_headers() -> None:
+    async with opened(modern) as (web, client):
+        await client.list_tools()
+        await client.call_tool("naïve")
+    assert [visit.method for visit in web.visits] == ["POST"] * 3
+    for visit in web.visits:
+        message = visit.message
+        assert visit.headers["mcp-protocol-version"] == "2026-07-28"
+        assert (
+            visit.headers["mcp-protocol-version"]
+            == message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"]
+        )
+        assert visit.headers["mcp-method"] == message["method"]
+        assert not {"mcp-session-id", "last-event-id"} & visit.headers.keys()
+    assert web.visits[-1].headers["mcp-name"] == "=?base64?bmHDr3Zl?="
+    assert "mcp-name" not in web.visits[0].headers
+
+
+def error(code: int) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": "no"}}
+
+
+REFUSALS: list[Callable[[Talk], None]] = [
+    lambda talk: talk.json(error(-32000), 400, Mcp_Session_Id="trap"),
+    lambda talk: talk.json(error(-32601), 404),
+    lambda talk: talk.whole(400),
+    lambda talk: talk.whole(404, b"<html>", "text/html"),
+    lambda talk: talk.whole(405),
+    lambda talk: talk.whole(200, b"<html>", "text/html", Mcp_Session_Id="trap"),
+]
+
+
+@pytest.mark.requirement("MOD-09", "MOD-11", "MOD-12", "MOD-30", "HTTP-30")
+@pytest.mark.parametrize("refuse", REFUSALS)
+@pytest.mark.parametrize("old", [False, True])
+async def test_a_refused_probe_decides_neither_the_transport_nor_begins_a_session(refuse: Serve, old: bool) -> None:
+    echo = Echo(old=old)
+
+    def serve(talk: Talk) -> None:
+        probe = talk.command == "POST" and talk.visit.message.get("method") == "server/discover"
+        refuse(talk) if probe else echo(talk)
+
+    async with opened(serve) as (web, client):
+        assert client.session is not None
+        assert not client.session.revision.modern
+        assert not (await client.list_tools()).rejected
+    first, second = web.visits[:2]
+    assert (first.method, first.message["method"]) == ("POST", "server/discover")
+    assert (second.method, second.message["method"]) == ("POST", "initialize")
+    assert all(visit.headers.get("mcp-session-id") != "trap" for visit in web.visits)
+
+
+@pytest.mark.requirement("MOD-07", "MOD-17")
+async def test_a_stream_that_breaks_off_is_a_lost_request_and_nothing_is_sent_again() -> None:
+    def serve(talk: Talk) -> None:
+        if talk.visit.message["method"] != "tools/call":
+            modern(talk)
+            return
+        talk.begin_events()
+        talk.events(b"id: 7\ndata: \n\n")
+        talk.end_events()
+
+    async with opened(serve) as (web, client):
+        with pytest.raises(ConnectionLost):
+            await client.call_tool("t")
+    assert [visit.message["method"] for visit in web.visits] == ["server/discover", "tools/call"]
+
+
+@pytest.mark.requirement("MOD-09", "MOD-14")
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
+async def test_an_outage_at_the_probe_is_no_verdict(status: int) -> None:
+    visits: list[str] = []
+
+    def serve(talk: Talk) -> None:
+        visits.append(talk.visit.message["method"])
+        talk.whole(status)
+
+    with pytest.raises(HttpStatusError):
+        async with opened(serve):
+            pass
+    assert visits == ["server/discover"]

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcphost.errors import InvalidResult
+from mcphost.protocol.models.elicitation import FormElicitation, UrlElicitationRequest, read_elicitation
+
+
+@pytest.mark.requirement("ELIC-26")
+def test_a_form_may_name_its_schema_and_have_a_pattern_although_the_revision_knows_none() -> None:
+    schema: dict[str, Any] = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": {"a": {"type": "string", "pattern": "^x"}},
+    }
+    read = read_elicitation({"message": "m", "requestedSchema": schema}, has_id=False)
+    assert isinstance(read, FormElicitation)
+    assert read.schema == schema
+
+
+@pytest.mark.requirement("ELIC-25")
+def test_a_page_has_an_id_in_the_older_revision_only() -> None:
+    page = {"mode": "url", "message": "m", "url": "https://h/x"}
+    read = read_elicitation(page, has_id=False)
+    assert isinstance(read, UrlElicitationRequest)
+    assert read.elicitation == ""
+    with pytest.raises(InvalidResult, match="elicitationId"):
+        read_elicitation(page)
