@@ -11,6 +11,8 @@ class Sizes:
 
     calls: int = 3_000
     """Sequential calls in one run."""
+    input_rounds: int = 1_000
+    """Rounds that one call of a modern server needs."""
     flights: int = 64
     """Calls in flight at once."""
     logs: int = 50_000
@@ -54,6 +56,7 @@ class Sizes:
 
 TINY = Sizes(
     calls=20,
+    input_rounds=10,
     flights=4,
     logs=200,
     big=50_000,

@@ -8,6 +8,7 @@ from typing import Final
 from tests.benchmarks import (
     capture_works,
     chat_works,
+    era_works,
     hold_works,
     host_works,
     memory_works,
@@ -24,6 +25,10 @@ Work = Callable[[Sizes, int], Awaitable[list[Row]]]
 WORKS: Final[Mapping[str, Work]] = {
     "sequential": wire_works.sequential_calls,
     "parallel": wire_works.parallel_calls,
+    "modern": era_works.modern_calls,
+    "opening": era_works.openings,
+    "rounds": era_works.rounds_of_input,
+    "listening": era_works.listening,
     "logs": wire_works.log_messages,
     "big": wire_works.one_big_result,
     "frame": process_works.first_frame,

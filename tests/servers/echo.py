@@ -140,6 +140,8 @@ class Echo:
         self.quick = QUICK | {"log": self.log}
         self.slow = {"sleep": self.sleep, "progress": self.progress}
         self.methods: dict[str, Handler] = {"initialize": self.initialize, "ping": lambda request: {}}
+        if options.modern:
+            self.methods["server/discover"] = self.discover
         if not options.no_tools:
             self.methods |= {"tools/list": self.list_tools, "tools/call": self.call}
         if not options.no_logging:
@@ -188,6 +190,11 @@ class Echo:
             "serverInfo": {"name": self.options.name, "version": "1.0"},
         }
         return answer | ({"instructions": self.options.instructions} if self.options.instructions else {})
+
+    def discover(self, request: Message) -> Message:
+        """The opening of revision 2026-07-28, which this server speaks where it is told to."""
+        meta = {"io.modelcontextprotocol/serverInfo": {"name": self.options.name, "version": "1.0"}}
+        return {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "_meta": meta}
 
     def set_level(self, request: Message) -> Message:
         level = request["params"].get("level")
@@ -259,6 +266,7 @@ def echo_parser(description: str | None) -> argparse.ArgumentParser:
     """A parser that knows what an `Echo` understands."""
     parser = options_parser(description)
     parser.add_argument("--protocol", metavar="VERSION", help="answer with VERSION whatever was asked")
+    parser.add_argument("--modern", action="store_true", help="speak revision 2026-07-28, too")
     parser.add_argument("--delay", type=float, default=0.0, metavar="S", help="answer initialize after S seconds")
     parser.add_argument("--tools", type=int, default=0, metavar="N", help="list N generated tools instead")
     parser.add_argument("--page", type=int, default=0, metavar="M", help="tools a page (all of them)")

@@ -23,6 +23,12 @@ CARDS = [
     (hostile("garbage-first"), ["stray stdout", "that are not messages; the first:"]),
     (hostile("one-bad-tool"), ["left out", "inputSchema"]),
     (echo(disabled_tools=("echo",)), ["left out      echo: left out by enabled_tools or"]),
+    (
+        hostile("speaks-modern"),
+        ["revision      2026-07-28", "found out     asked in 2026-07-28", "announces", "deprecated    roots, sampling"],
+    ),
+    (hostile("modern-refuses-to-listen"), ["announces", "the server refuses to announce changes"]),
+    (echo(), ["revision      2025-11-25", "found out     asked in 2026-07-28, answered -32601"]),
     (hostile("version-unknown"), ["✖ failed", "next step     r retries now"]),
     (servers(gone=server("echo.py").model_copy(update={"command": "/no/such/program"})), ["✖ failed", "/no/such"]),
     (echo("--name", "someone else"), ["Server · echo", "server name   someone else 1.0", "revision      2025-11-25"]),
@@ -36,6 +42,7 @@ async def open_card(stage: Stage) -> None:
 
 
 @pytest.mark.hostile("S06", "L03", "P06")
+@pytest.mark.requirement("MOD-21", "MOD-31", "SUB-09")
 @pytest.mark.parametrize(("config", "words"), CARDS, ids=lambda value: "" if isinstance(value, Config) else value[0])
 async def test_the_card_tells(config: Config, words: list[str]) -> None:
     async with on_stage(config, size=NARROW) as stage:
