@@ -5,7 +5,7 @@ Specification: 2026-07-28 basic/index (results), basic/patterns/mrtr, extensions
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -50,9 +50,9 @@ class TaskStarted:
 
 
 def read_result(
-    method: str, result: Mapping[str, Any], declared: Mapping[str, Any]
+    method: str, result: Mapping[str, Any], declare: Callable[[], Mapping[str, Any]]
 ) -> Complete | InputRequired | TaskStarted:
-    """What this result of ``method`` is; ``declared`` are the capabilities that the request declared.
+    """What this result of ``method`` is; ``declare`` returns the capabilities that the request declared.
 
     Raises InvalidResult for an unknown type, and for one that this method may not have.
     """
@@ -61,7 +61,7 @@ def read_result(
         return Complete(result)
     if kind == "input_required" and method in MAY_NEED_INPUT:
         return _read_input_required(result)
-    if kind == "task" and method == "tools/call" and has_extension(TASKS_EXTENSION, declared):
+    if kind == "task" and method == "tools/call" and has_extension(TASKS_EXTENSION, declare()):
         return TaskStarted(result)
     shown = kind[:RESULT_TYPE_LENGTH] if isinstance(kind, str) else type(kind).__name__
     raise InvalidResult(f"the server answered {method} with a result of type {shown!r}, which it may not have")

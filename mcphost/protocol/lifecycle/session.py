@@ -118,21 +118,27 @@ class ModernRules:
     capabilities: Mapping[str, Any] = field(default_factory=dict)
     parameter_headers: dict[str, tuple[ParameterHeader, ...]] = field(default_factory=dict)
     """By tool, of those that were listed; without an entry, no argument is repeated in a header."""
+    _lacking: dict[str, str | None] = field(default_factory=dict, compare=False, repr=False)
+    """The missing capability by method: a cache, as in `HandshakeRules`."""
 
     def request(
         self, request_id: RequestId, method: str, params: Mapping[str, Any] | None, *, progress: bool
     ) -> Request:
-        if method in REMOVED_METHODS:
-            raise MethodRemoved(method, self.revision.version)
-        if (lacking := missing_capability(method, self.capabilities, self.revision)) is not None:
+        if method not in self._lacking:
+            if method in REMOVED_METHODS:
+                raise MethodRemoved(method, self.revision.version)
+            self._lacking[method] = missing_capability(method, self.capabilities, self.revision)
+        if (lacking := self._lacking[method]) is not None:
             raise CapabilityMissing(method, lacking)
         return self.stamped(Request(request_id, method, params), progress=progress)
 
     def stamped(self, request: Request, *, progress: bool = False) -> Request:
         """The request with its metadata. What the caller put in place of a reserved key is replaced."""
-        params = with_progress_token(request.params, request.id) if progress else dict(request.params or {})
-        client = self.client
-        meta = {key: value for key, value in params.get("_meta", {}).items() if not key.startswith(META_PREFIX)}
+        params, client = dict(request.params or {}), self.client
+        given = params.get("_meta")
+        meta = {key: value for key, value in given.items() if not key.startswith(META_PREFIX)} if given else {}
+        if progress:
+            meta["progressToken"] = request.id
         meta[f"{META_PREFIX}protocolVersion"] = self.revision.version
         meta[f"{META_PREFIX}clientInfo"] = client.identity
         meta[f"{META_PREFIX}clientCapabilities"] = client.declare()
@@ -153,7 +159,7 @@ class ModernRules:
         return headers
 
     def read(self, method: str, result: Mapping[str, Any]) -> Complete | InputRequired | TaskStarted:
-        return read_result(method, result, self.client.declare())
+        return read_result(method, result, self.client.declare)
 
     def cancellation(self, request: Request, reason: str) -> Notification | None:
         if self.own_stream:

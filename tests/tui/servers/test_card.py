@@ -25,7 +25,7 @@ CARDS = [
     (echo(disabled_tools=("echo",)), ["left out      echo: left out by enabled_tools or"]),
     (
         hostile("speaks-modern"),
-        ["revision      2026-07-28", "found out     asked in 2026-07-28", "announces", "deprecated    roots, sampling"],
+        ["revision      2026-07-28", "found out     asked in 2026-07-28", "announces", "deprecated    roots, logging"],
     ),
     (hostile("modern-refuses-to-listen"), ["announces", "the server refuses to announce changes"]),
     (echo(), ["revision      2025-11-25", "found out     asked in 2026-07-28, answered -32601"]),
