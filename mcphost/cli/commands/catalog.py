@@ -75,7 +75,7 @@ class ListedKind:
 
 
 def _tool_row(tool: Tool) -> tuple[str, ...]:
-    claims = "refused" if tool.refusal else ", ".join(tool.claims)
+    claims = "refused" if tool.refusal else ", ".join([*tool.claims, *(["app only"] if tool.app_only else [])])
     return tool.name, _title(tool.label, tool.name), claims or "-", _first_line(tool.description)
 
 

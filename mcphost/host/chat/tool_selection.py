@@ -227,6 +227,8 @@ def _entry(offered: CatalogTool) -> SelectedTool:
     server, tool = offered.server, offered.tool
     if tool.refusal:
         raise _Unfit(tool.refusal)
+    if tool.app_only:
+        raise _Unfit("the server says that it is for an app's user interface, and not for models")
     schema, more = _schema(tool.input_schema)
     name, about = alias(server, tool.name), f"[{server}] {show(tool.description or tool.label)}{more}"
     definition = Tool.read({"name": name, "description": about, "inputSchema": schema})

@@ -3,7 +3,7 @@
 Parsing is lenient: unknown members are kept, and one bad item never spoils the others. Nothing is made safe to show
 here.
 
-Specification: server/tools of every revision.
+Specification: server/tools of every revision; extensions/apps (``_meta.ui``).
 """
 
 from __future__ import annotations
@@ -98,6 +98,23 @@ class Tool(Wire):
             (hints.open_world_hint, "open-world", "closed-world"),
         )
         return tuple(yes if hint else no for hint, yes, no in pairs if hint is not None)
+
+    @property
+    def has_ui(self) -> bool:
+        """Does an app show its results in a user interface of its own?"""
+        return "resourceUri" in self._ui
+
+    @property
+    def app_only(self) -> bool:
+        """Is it for that user interface alone, and for no model?"""
+        audience = self._ui.get("visibility")
+        return isinstance(audience, list) and "model" not in audience
+
+    @property
+    def _ui(self) -> Mapping[str, Any]:
+        meta = (self.model_extra or {}).get("_meta")
+        ui = meta.get("ui") if isinstance(meta, dict) else None
+        return ui if isinstance(ui, dict) else {}
 
     @property
     def task_support(self) -> TaskSupport:

@@ -53,6 +53,8 @@ class ToolList(FilteredOffers[CatalogTool]):
 def _claim(offered: CatalogTool) -> tuple[str, str]:
     if offered.tool.refusal:
         return "refused", "$text-error"
+    if offered.tool.app_only:
+        return "app only", "$foreground-muted"
     claims = offered.tool.claims
     if "read-only" in claims:
         return "reads", "$foreground-muted"

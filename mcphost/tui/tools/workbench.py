@@ -142,6 +142,12 @@ def _about(offered: CatalogTool) -> Content:
     lines.append(Content.assemble(("server says ", "$foreground-muted"), claims_text(tool)))
     if tool.refusal:
         lines.append(Content.styled(f"✖ refused, never runs: {tool.refusal}", "bold $text-error"))
+    if tool.app_only:
+        lines.append(
+            Content.styled("app only: for an app's user interface; no model is given this tool", "$text-warning")
+        )
+    if tool.has_ui:
+        lines.append(Content.styled("has a UI that mcphost cannot show: its results are text here", "$text-warning"))
     hidden = hidden_count(f"{tool.name}{tool.description}")
     if hidden:
         lines.append(Content.styled(f"{hidden} invisible characters, marked ⟨U+…⟩", "bold $text-error"))

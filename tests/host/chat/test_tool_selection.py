@@ -92,6 +92,17 @@ def test_a_tool_that_no_vendor_takes_is_left_out_with_a_reason(schema: Any, reas
     assert (dropped.tool, reason in dropped.reason) == ("bad", True), dropped
 
 
+@pytest.mark.requirement("EXT-03")
+def test_a_tool_for_an_apps_user_interface_alone_is_given_to_no_model() -> None:
+    meta = {"ui": {"resourceUri": "ui://a/panel", "visibility": ["app"]}}
+    app_only = CatalogTool("a", Tool.read({"name": "refresh", "inputSchema": {}, "_meta": meta}))
+    shown = CatalogTool("a", Tool.read({"name": "panel", "inputSchema": {}, "_meta": {"ui": {"resourceUri": "ui:a"}}}))
+    tools = box(app_only, shown)
+    assert [entry.tool.name for entry in tools.entries] == ["panel"]
+    assert [(each.tool, "not for models" in each.reason) for each in tools.dropped] == [("refresh", True)]
+    assert tools.find("a__refresh") is None
+
+
 @pytest.mark.requirement("SCHEMA-06")
 def test_what_mcphost_does_not_understand_of_a_schema_reaches_the_model() -> None:
     schema = {

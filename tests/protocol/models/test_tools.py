@@ -94,6 +94,26 @@ def test_what_a_tool_claims_is_told_and_nothing_else(hints: dict[str, Any] | Non
     assert tool.claims == claims
 
 
+@pytest.mark.requirement("EXT-03")
+@pytest.mark.parametrize(
+    ("meta", "has_ui", "app_only"),
+    [
+        ({"ui": {"resourceUri": "ui://a"}}, True, False),
+        ({"ui": {"resourceUri": "ui://a", "visibility": ["app"]}}, True, True),
+        ({"ui": {"visibility": ["model", "app"]}}, False, False),
+        ({"ui": {"visibility": []}}, False, True),
+        ({"ui": {"visibility": "app"}}, False, False),
+        ({"ui": "model"}, False, False),
+        ({}, False, False),
+        (None, False, False),
+        ("ui", False, False),
+    ],
+)
+def test_whom_a_tool_is_for_is_read_from_its_metadata(meta: Any, has_ui: bool, app_only: bool) -> None:
+    tool = Tool.read(BARE | {"_meta": meta})
+    assert (tool.has_ui, tool.app_only) == (has_ui, app_only)
+
+
 RESOURCE = {"uri": "file:///a", "text": "inside"}
 
 
