@@ -34,6 +34,7 @@ from mcphost.errors import (
     RequestTimeout,
     ServerError,
     SignInFailed,
+    TaskExpired,
     TaskStopped,
     UnknownName,
     UsageError,
@@ -84,7 +85,7 @@ class Signalled(Exception):
 
 _EXITS: Final = (
     ((Declined, InputNotGiven), Exit.DECLINED),
-    (RequestTimeout, Exit.TIMED_OUT),
+    ((RequestTimeout, TaskExpired), Exit.TIMED_OUT),
     ((ServerError, TaskStopped), Exit.TOOL_FAILED),
     ((UsageError, ConfigError, UnknownName, InvalidArguments, CapabilityMissing), Exit.USAGE),
 )
@@ -103,6 +104,7 @@ KINDS: Final[tuple[tuple[type[McphostError], str], ...]] = (
     (RequestTimeout, "timed_out"),
     (ServerError, "server_error"),
     (TaskStopped, "task_stopped"),
+    (TaskExpired, "task_expired"),
     (UsageError, "usage"),
     (ConfigError, "configuration"),
     (UnknownName, "unknown_name"),

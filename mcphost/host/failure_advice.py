@@ -15,6 +15,7 @@ from mcphost.errors import (
     McphostError,
     ResourceMissing,
     SessionExpired,
+    TaskExpired,
     TaskStopped,
 )
 
@@ -117,6 +118,13 @@ _ADVICE: Final[tuple[tuple[type[McphostError], Callable[[Any, _Place], Advice]],
         _always(
             "The server stopped the task",
             "There is no result, and part of the work may be done. Its log may say why; run it again to go on.",
+        ),
+    ),
+    (
+        TaskExpired,
+        _always(
+            "The task did not end in time",
+            "The server keeps its result no longer, and part of the work may be done. Run it again to go on.",
         ),
     ),
     (HttpStatusError, _status),

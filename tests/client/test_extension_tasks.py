@@ -16,7 +16,8 @@ from mcphost.client.rounds import InputRound, RoundLimits
 from mcphost.client.server_requests import InputRequest
 from mcphost.errors import InputNotGiven, InvalidResult, RequestTimeout, ServerError, TaskExpired, TaskStopped
 from mcphost.protocol.lifecycle.capabilities import ClientCapabilities
-from mcphost.protocol.lifecycle.revisions import REVISIONS, TASKS_EXTENSION, has_extension
+from mcphost.protocol.lifecycle.revisions import REVISIONS, TASKS_EXTENSION, V2026_07_28, has_extension
+from mcphost.protocol.lifecycle.session import ClientMetadata, ModernRules
 from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.models.tasks import ExtensionTask
 from mcphost.protocol.models.tools import Tool
@@ -320,6 +321,15 @@ async def test_a_task_is_cancelled_by_its_id_and_never_by_its_request(draw: Draw
     await until(lambda: line.server.requests("tasks/cancel"))
     assert (line.server.requests("tasks/cancel")[0].params or {})["taskId"] == "t1"
     assert "notifications/cancelled" not in line.server.methods()
+
+
+@pytest.mark.requirement("XTASK-05", "XTASK-06")
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
+def test_each_request_about_a_task_names_it_in_a_header_and_declares_the_extension(method: str) -> None:
+    rules = ModernRules(V2026_07_28, ClientMetadata({}, lambda: EXTENSIONS), own_stream=True, capabilities=EXTENSIONS)
+    request = rules.request(1, method, {"taskId": "tâche"}, progress=False)
+    assert rules.headers(request)["Mcp-Name"] == "=?base64?dMOiY2hl?="
+    assert (request.params or {})["_meta"]["io.modelcontextprotocol/clientCapabilities"] == EXTENSIONS
 
 
 async def test_a_call_is_cancelled_like_any_other_until_it_is_a_task(draw: Draw, until: Until) -> None:

@@ -12,6 +12,7 @@ from mcphost.errors import (
     ResourceMissing,
     ServerError,
     SessionExpired,
+    TaskExpired,
     TaskStopped,
 )
 from mcphost.host.failure_advice import advice_on, next_step
@@ -21,6 +22,7 @@ GONE = ResourceMissing("x:/canary", ServerError(-32002, "canary", {"canary": 1})
 ADVICE: list[tuple[McphostError, str, str]] = [
     (GONE, "has no such resource", "the list of resources says what there is"),
     (TaskStopped("canary", "canary"), "stopped the task", "part of the work may be done. Its log may say why"),
+    (TaskExpired("canary", 5), "did not end in time", "keeps its result no longer"),
     (SessionExpired("canary"), "no longer knows this session", "mcphost opens a new session by itself"),
     (AuthorizationRequired("canary"), "wants a sign-in", "into [servers.web]: bearer_token_env_var or http_headers"),
     (

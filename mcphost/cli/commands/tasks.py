@@ -2,7 +2,7 @@
 
 A task's id is untrusted text; the one that the user types is sent unchanged.
 
-Specification: basic/utilities/tasks (2025-11-25 only).
+Specification: basic/utilities/tasks (2025-11-25 only); extensions/tasks (from 2026-07-28 on).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from mcphost.cli.commands.call import outcome_of, when_ready
 from mcphost.cli.failures import BrokenServers
 from mcphost.cli.output import Exit, Outcome, json_text, table
-from mcphost.cli.preparation import run_audited, run_with_answers, run_without_calls, select_server
+from mcphost.cli.preparation import run_audited, run_with_answers, select_server
 from mcphost.errors import UsageError
 from mcphost.host.host import Host
 from mcphost.protocol.display import show_line
@@ -37,7 +37,7 @@ def run_tasks(options: Namespace) -> int:
         return run_with_answers(
             options, chosen, None, lambda host: collect(host, name, options.result, broken, **saves)
         )
-    return run_without_calls(options, chosen, lambda host: show(host, name, broken, **how))
+    return run_audited(options, chosen, None, lambda host: show(host, name, broken, **how))
 
 
 async def show(host: Host, server: str, broken: BrokenServers, *, as_json: bool) -> Outcome:
@@ -63,7 +63,9 @@ async def cancel(host: Host, server: str, task: str, broken: BrokenServers, *, a
     async def work() -> Outcome:
         stands = await host.tasks.cancel(server, task)
         text = json_text(stands.definition()) if as_json else f"{show_line(stands.words)}\n"
-        return Outcome(text, Exit.DONE if stands.status == "cancelled" else Exit.TOOL_FAILED)
+        remarks = () if stands.ended else (f"{server} got the request, and its task still goes on",)
+        too_late = stands.ended and stands.status != "cancelled"
+        return Outcome(text, Exit.TOOL_FAILED if too_late else Exit.DONE, remarks)
 
     return await when_ready(host, server, broken, work)
 

@@ -163,8 +163,8 @@ class ToolCall:
         self._task.cancel()
 
     def leave(self) -> None:
-        """Stop waiting for it. Its task, if there is one, goes on and can be collected in another run."""
-        self.leaving = self.task is not None
+        """Stop waiting for it, unless it is being cancelled. Its task goes on and can be collected in another run."""
+        self.leaving = self.task is not None and self.state is not CallState.CANCELLING
         self.cancel()
 
     def waits_for_sign_in(self, number: int) -> None:

@@ -24,6 +24,7 @@ from mcphost.errors import (
     ServerError,
     ServerNotReady,
     SessionExpired,
+    TaskExpired,
     TaskStopped,
     UnknownName,
 )
@@ -211,7 +212,7 @@ def _quotes(error: McphostError, server: str) -> Iterator[Quote]:
 
 _Kinds = type[McphostError] | tuple[type[McphostError], ...]
 _EXPLANATIONS: Final[tuple[tuple[_Kinds, Callable[..., Failure]], ...]] = (
-    ((ResourceMissing, TaskStopped, HttpStatusError, SessionExpired, AuthorizationRequired), _advised),
+    ((ResourceMissing, TaskStopped, TaskExpired, HttpStatusError, SessionExpired, AuthorizationRequired), _advised),
     (ServerError, _server_error),
     (RequestTimeout, _timeout),
     (Declined, _declined),

@@ -35,7 +35,7 @@ class TasksController:
         found = await asyncio.gather(*map(self._tasks_of, names))
         remarks = [remark for _, remark in found if remark]
         if not names:
-            remarks = ["No ready server keeps tasks; they need protocol revision 2025-11-25."]
+            remarks = ["No ready server keeps tasks; they need protocol revision 2025-11-25 or the tasks extension."]
         return [each for kept, _ in found for each in kept], remarks
 
     async def cancel(self, kept: KeptTask) -> None:

@@ -65,7 +65,11 @@ def _state(kept: KeptTask) -> str:
 
 def _tool(kept: KeptTask) -> str:
     if kept.call is None:
-        return "unknown: not started in this run"
+        return (
+            "unknown: not started in this run"
+            if kept.tool is None
+            else f"{show_line(kept.tool, 80)} · of an earlier run"
+        )
     return f"{show_line(kept.call.request.tool, 80)} · call {kept.call.number}, {kept.call.state.value}"
 
 
