@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import Mcphost, echo, entry
 
 SDK = Path(__file__).parents[2] / "servers" / "sdk.py"
-ROUNDS = SDK.with_name("sdk_rounds.py")
+ROUNDS = SDK.with_name("sdk_modern.py")
 
 
 def sdk(script: Path = SDK) -> str:
