@@ -22,6 +22,8 @@ from typing import Any
 
 import pytest
 
+from mcphost.protocol.wire.jsonrpc import ErrorCode
+
 PACKAGE = Path(__file__).parents[1] / "mcphost"
 SEEN = [
     "mcphost.protocol.models",
@@ -382,3 +384,29 @@ def test_a_clean_interpreter_loads_nothing_it_does_not_need(code: str, unwanted:
     program = f"import sys; {code}; print(sorted({unwanted!r} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True, timeout=60)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.requirement("MOD-20")
+def test_connections_and_clients_know_no_conversation() -> None:
+    """A process serves all conversations alike: what one call leaves behind, the next has in its arguments."""
+    below = [name for name in MODULES if name.startswith(("mcphost.client", "mcphost.host.connections"))]
+    assert below
+    assert [each for each in below if any(".chat" in found.module for found in imports(each))] == []
+
+
+RESERVED = range(-32099, -32019)
+"""Error codes that the specification keeps for itself."""
+
+
+@pytest.mark.requirement("ERR-10")
+def test_no_error_of_ours_has_a_code_that_the_specification_reserves() -> None:
+    codes: set[int] = set()
+    for path in sources().values():
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("ErrorObject", "InputRefused")):
+                named = re.findall(r"ErrorCode\.(\w+)", ast.unparse(node))
+                codes |= {ErrorCode[name].value for name in named}
+                codes |= {int(literal) for literal in re.findall(r"-\d{5}", ast.unparse(node))}
+    assert codes
+    forbidden = {*RESERVED, ErrorCode.RESOURCE_NOT_FOUND, ErrorCode.URL_ELICITATION_REQUIRED}
+    assert codes & forbidden == set()
