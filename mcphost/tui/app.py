@@ -31,6 +31,7 @@ from mcphost.protocol.display import show
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
 from mcphost.tui.chat.controller import ChatController
+from mcphost.tui.comparison.controller import ComparisonController
 from mcphost.tui.elicitation.controller import ElicitationController
 from mcphost.tui.error_boundary import FailureCounter, failures_reported_to, place, sentence
 from mcphost.tui.inbox.queue import QuestionQueue, SamplingChosen, UrlElicitationChosen
@@ -139,6 +140,7 @@ class McphostApp(App[None]):
         sign_in_status = SignInStatusCache(host)
         self.updater = MainScreenUpdater(host, self.main, self.questions, sign_in_status, start)
         self.chat = ChatController(self, self.keys, host, self.main, self.questions, self.updater)
+        self.comparison = ComparisonController(self, host)
         self.elicitation = ElicitationController(self, host, self.questions)
         self.offers = OffersController(self, self.keys, self.main)
         self.results = ResultsController(self)
@@ -317,6 +319,10 @@ class McphostApp(App[None]):
     def _roots_requested(self, event: RootsRequested) -> None:
         self.roots.show(event.server)
 
+    @on(ServerCard.ErasRequested)
+    def _eras_requested(self, event: ServerCard.ErasRequested) -> None:
+        self.comparison.compare_eras(event.server)
+
     @on(ServerCard.ForgetRequested)
     def _forget_requested(self, event: ServerCard.ForgetRequested) -> None:
         self.sign_in.forget(event.server)
@@ -414,6 +420,7 @@ class McphostApp(App[None]):
         yield from self.elicitation.commands()
         yield from self.chat.commands()
         yield from self.sampling.commands()
+        yield from self.comparison.commands()
         for server in self.host.servers.values():
             yield SystemCommand(f"Restart {server.name}", f"It is {server.state.value}", server.restart)
         yield SystemCommand("Save a screenshot", "As an SVG file", self.deliver_screenshot)

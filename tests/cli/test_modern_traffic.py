@@ -11,7 +11,7 @@ from mcphost.host.traffic.book import read_traffic
 from tests.cli.conftest import Mcphost
 from tests.whole.peers import free_port, listening
 
-ROUNDS = Path(__file__).parents[1] / "servers" / "sdk_rounds.py"
+ROUNDS = Path(__file__).parents[1] / "servers" / "sdk_modern.py"
 
 
 @pytest.mark.slow

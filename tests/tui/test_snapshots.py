@@ -12,16 +12,20 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from textual.command import CommandPalette
 
 from mcphost.auth.ports import AuthorizationLink
+from mcphost.host.comparison.observation import Exchange
+from mcphost.host.comparison.report import compare_sides
 from mcphost.transports.base import ProcessUsageReport
 from mcphost.tui.chat.choose import ChatsScreen
 from mcphost.tui.chat.preview import PreviewScreen
 from mcphost.tui.chat.tools import ChatToolsScreen
+from mcphost.tui.comparison.screen import ComparisonScreen
 from mcphost.tui.consent.argument_rule import ArgumentRuleScreen
 from mcphost.tui.consent.grants import GrantsScreen
 from mcphost.tui.consent.result_review import ResultScreen
@@ -301,6 +305,26 @@ async def tasks(snapshots: Snapshots) -> None:
         await stage.ended(call)
 
 
+async def comparison(snapshots: Snapshots) -> None:
+    async with on_stage(size=WIDE) as stage:
+        await stage.ready()
+        await run(stage, "ships_in_sight")
+        await stage.press("c", "C")
+        await stage.at(ComparisonScreen)
+        await stage.shows("in both eras", "revision")
+        screen = stage.app.screen
+        assert isinstance(screen, ComparisonScreen)
+        assert screen._seen is not None
+        first, second = screen._seen
+        passed = Exchange(14, 600, 14_000)
+        screen.report = compare_sides(*(replace(each, seconds=0.25, opening=passed) for each in (first, second)))
+        screen._show_rows()
+        await stage.pilot.pause()
+        await snapshots.take(stage, "eras")
+        await stage.press("escape")
+        await stage.gone()
+
+
 async def sign_in(snapshots: Snapshots) -> None:
     port = ScriptedPort(link=AuthorizationLink(PAGE, REDIRECT, 86_400 * 3.5))  # it is counted down, in days and hours
     async with signing(port, size=WIDE) as stage:
@@ -398,6 +422,7 @@ STORIES: dict[str, Callable[[Snapshots], Awaitable[None]]] = {
         what_servers_ask,
         sampling,
         tasks,
+        comparison,
         sign_in,
         chat,
         theme_light,

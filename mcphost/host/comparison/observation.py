@@ -39,8 +39,9 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class CallObservation:
-    """One call: ``result`` is the result object without what only its revision has, None where there is none."""
+    """One call: ``result`` is the result object as it came, None where there is none."""
 
+    tool: str
     result: Mapping[str, Any] | None
     error: McphostError | None
     seconds: float
@@ -154,7 +155,7 @@ class ComparisonService:
             call.cancel()
             raise
         passed = (message for message in self._passed(side.server, began) if message.call == call.number)
-        return CallObservation(result, error, call.elapsed, _with_rounds(exchange_of(passed), call))
+        return CallObservation(planned.tool, result, error, call.elapsed, _with_rounds(exchange_of(passed), call))
 
     def _passed(self, server: str, after: int) -> list[TrafficMessage]:
         return [message for message in self._traffic.since(after) if message.server == server]

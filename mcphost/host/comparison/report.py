@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -182,7 +182,13 @@ def _side_object(seen: SideObservation) -> dict[str, Any]:
 
 def _call_object(call: CallObservation) -> dict[str, Any]:
     error = None if call.error is None else str(call.error)
-    return {"result": call.result, "error": error, "seconds": round(call.seconds, 6), **_exchange_object(call.exchange)}
+    return {
+        "tool": call.tool,
+        "result": call.result,
+        "error": error,
+        "seconds": round(call.seconds, 6),
+        **_exchange_object(call.exchange),
+    }
 
 
 def _exchange_object(passed: Exchange) -> dict[str, Any]:
@@ -223,7 +229,7 @@ def rows_of(comparison: Comparison) -> Iterator[Row]:
         yield Row("not open", first.failure or NOTHING, second.failure or NOTHING, differs=True)
         return
     yield Row("opened in", duration_text(first.seconds), duration_text(second.seconds))
-    yield Row("opened and listed with", _words_for(first.opening), _words_for(second.opening))
+    yield from _exchange_rows("opened with", first.opening, second.opening)
     yield from (Row("instructions", each.before or "", each.after or "", True) for each in comparison.instructions)
     yield Row("Capabilities" if comparison.capabilities else "Capabilities: the same", heading=True)
     yield from _difference_rows(comparison.capabilities)
@@ -252,24 +258,20 @@ def _kind_rows(kind: KindComparison, first: SideObservation, second: SideObserva
 
 def _answer_rows(answers: AnswerComparison, first: SideObservation, second: SideObservation) -> Iterator[Row]:
     counts = str(len(first.calls)), str(len(second.calls))
-    yield Row("Calls" if answers.changed else "Calls: the same answers", *counts, heading=True)
+    title = f"Calls of {first.calls[0].tool}"
+    yield Row(title if answers.changed else f"{title}: the same answers", *counts, heading=True)
     yield from _difference_rows(answers.changed)
     if answers.varying:
         yield Row("differs from call to call", ", ".join(answers.varying), "")
     for percent in PERCENTILES:
         label = "slowest" if percent == 100 else "median" if percent == 50 else f"{percent} % within"
-        times = [duration_text(_percentile_of(seen, percent)) for seen in (first, second)]
-        yield Row(label, times[0], times[1])
-    yield Row("per call", *_both(lambda seen: _words_for(seen.calls[0].exchange), first, second))
-    yield Row("questions asked", *_both(_questions, first, second))
+        yield Row(label, *_pair(duration_text(_percentile_of(seen, percent)) for seen in (first, second)))
+    yield from _exchange_rows("a call with", first.calls[0].exchange, second.calls[0].exchange)
+    yield Row("questions asked", _questions(first), _questions(second))
 
 
 def _percentile_of(seen: SideObservation, percent: int) -> float:
     return percentile([call.seconds for call in seen.calls], percent)
-
-
-def _both(words: Callable[[SideObservation], str], first: SideObservation, second: SideObservation) -> tuple[str, str]:
-    return words(first), words(second)
 
 
 def _questions(seen: SideObservation) -> str:
@@ -279,11 +281,19 @@ def _questions(seen: SideObservation) -> str:
     return ", ".join(f"{count} × {method}" for method, count in found.items()) or "none"
 
 
-def _words_for(passed: Exchange) -> str:
-    return f"{passed.messages} messages, {size_text(passed.sent)} out, {size_text(passed.received)} in"
+def _exchange_rows(label: str, first: Exchange, second: Exchange) -> Iterator[Row]:
+    messages = (f"{each.messages} messages" for each in (first, second))
+    yield Row(label, *_pair(messages))
+    sizes = (f"{size_text(each.sent)} out, {size_text(each.received)} in" for each in (first, second))
+    yield Row("", *_pair(sizes))
+
+
+def _pair(texts: Iterable[str]) -> tuple[str, str]:
+    first, second = texts
+    return first, second
 
 
 def _difference_rows(found: Iterable[Difference], prefix: str = "") -> Iterator[Row]:
     for each in found:
-        before, after = (NOTHING if text is None else text for text in (each.before, each.after))
-        yield Row(f"{prefix}{each.field}", before, after, differs=True)
+        texts = (NOTHING if text is None else text for text in (each.before, each.after))
+        yield Row(f"{prefix}{each.field}", *_pair(texts), differs=True)

@@ -15,6 +15,7 @@ from mcphost.host.host import Host
 from mcphost.tui.bridge import OpenQuestion, QuestionsChanged, ScreenApprover
 from mcphost.tui.inbox.question_kinds import asks_words, kind_of
 from mcphost.tui.inbox.screen import InboxRow, InboxScreen, RowKind, rows_of
+from mcphost.tui.kit.framed import FramedScreen
 from mcphost.tui.kit.modal import QuestionDialog
 
 IDLE: Final = 1.0
@@ -85,7 +86,9 @@ class QuestionQueue:
         if not self._app.screen_stack or self._open_question is not None or self._taken_over_by(self._app.screen):
             return
         due = (each for each in self._next() if not _unprompted(each))
-        if len(self._app.screen_stack) == 1 and (waiting := next(due, None)) is not None:
+        screen = self._app.screen
+        free = len(self._app.screen_stack) == 1 or (isinstance(screen, FramedScreen) and screen.QUESTIONS_ABOVE)
+        if free and (waiting := next(due, None)) is not None:
             if (wait := self._seconds_to_wait(waiting)) > 0:
                 self._ask_in(wait)
             else:

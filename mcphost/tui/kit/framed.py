@@ -29,6 +29,9 @@ Result = TypeVar("Result")
 class FramedScreen(ErrorBoundary, ModalScreen[Result]):
     """A modal with its content in a frame; going back dismisses it with None."""
 
+    QUESTIONS_ABOVE: ClassVar[bool] = False
+    """May questions open above it? Else they wait until it is closed."""
+
     DEFAULT_CSS = """
     FramedScreen {
         align: center middle;

@@ -160,7 +160,8 @@ class ServerCard(VerticalScroll):
         "A server's card: its state and last failure, process, protocol, consent and model usage.\n"
         "r restarts the server or retries now, P pings it, T lists its tasks, y copies the card. S signs in or out;\n"
         "F forgets everything about the server: its tokens and approvals. f chooses its roots (folders). M mutes it:\n"
-        "everything it asks is declined until mcphost exits. b raises its model budget, u measures memory and CPU."
+        "everything it asks is declined until mcphost exits. b raises its model budget, u measures memory and CPU,\n"
+        "C compares it in both eras."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -174,6 +175,7 @@ class ServerCard(VerticalScroll):
         Binding("f", "folders", "roots", id="card.folders", tooltip="Choose its roots: the folders it may use"),
         Binding("M", "mute", "mute", id="card.mute", tooltip="Decline all it asks until mcphost exits, or unmute it"),
         Binding("b", "budget", "budget", id="card.budget", tooltip="Raise its model budget; asks first"),
+        Binding("C", "eras", "eras", id="card.eras", tooltip="Open it in both eras, and compare them"),
         Binding("u", "usage", "refresh", id="card.usage", tooltip="Measure its memory and CPU again"),
         Binding("y", "copy", "copy", id="card.copy", tooltip="Copy the card as text"),
     ]
@@ -191,6 +193,12 @@ class ServerCard(VerticalScroll):
     @dataclass
     class SignOutRequested(Message):
         """The user asked to sign out of this server."""
+
+        server: str
+
+    @dataclass
+    class ErasRequested(Message):
+        """The user asked to compare this server in both eras."""
 
         server: str
 
@@ -258,7 +266,7 @@ class ServerCard(VerticalScroll):
             return self._budget
         if action in ("restart", "retry"):
             return bool(self._shown[0]) and self._shown[2] == (action == "retry")
-        if action in ("forget", "folders", "mute"):
+        if action in ("forget", "folders", "mute", "eras"):
             return bool(self._shown[0])
         if action == "usage":
             return self._program is not None
@@ -309,6 +317,9 @@ class ServerCard(VerticalScroll):
     def action_sign_out(self) -> None:
         """Ask the user, then sign out."""
         self.post_message(self.SignOutRequested(self._shown[0]))
+
+    def action_eras(self) -> None:
+        self.post_message(self.ErasRequested(self._shown[0]))
 
     def action_forget(self) -> None:
         """Ask the user, then forget everything about the server."""

@@ -22,9 +22,8 @@ def seen(label: str, *tools: dict[str, Any], **more: Any) -> SideObservation:
 
 
 def answered(text: str, *, seconds: float = 0.1, **envelope: Any) -> CallObservation:
-    return CallObservation(
-        {"content": [{"type": "text", "text": text}], **envelope}, None, seconds, Exchange(2, 10, 20)
-    )
+    result = {"content": [{"type": "text", "text": text}], **envelope}
+    return CallObservation("echo", result, None, seconds, Exchange(2, 10, 20))
 
 
 def test_sides_that_offer_and_answer_alike_are_the_same_whatever_their_envelopes() -> None:
@@ -55,7 +54,7 @@ def test_an_answer_that_varies_on_one_side_is_no_difference_between_the_sides() 
 
 
 def test_an_error_is_an_answer_too() -> None:
-    failed = CallObservation(None, ServerError(-32602, "no such city"), 0.1, Exchange())
+    failed = CallObservation("echo", None, ServerError(-32602, "no such city"), 0.1, Exchange())
     found = compare_sides(seen("a", calls=(failed,)), seen("b", calls=(answered("hi"),)))
     assert found.answers is not None
     assert "error" in {each.field for each in found.answers.changed}

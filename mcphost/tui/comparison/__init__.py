@@ -1,0 +1,1 @@
+"""Two servers, or one in both eras, side by side."""

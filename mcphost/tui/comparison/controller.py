@@ -1,0 +1,111 @@
+"""Opens comparisons: adds copies of a server for both eras, observes them, and removes them again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from textual.app import App, SystemCommand
+
+from mcphost.errors import McphostError
+from mcphost.host.comparison.observation import PlannedCalls, SideObservation
+from mcphost.host.comparison.sides import Sides, between, in_eras, without
+from mcphost.host.host import Host
+from mcphost.host.tool_calls.call import ToolCall
+from mcphost.protocol.display import show, show_line
+
+Pair = tuple[SideObservation, SideObservation]
+
+
+class OpenComparison:
+    """Two sides that are open as long as their screen is."""
+
+    def __init__(self, host: Host, title: str, sides: Sides, servers: tuple[str, ...]) -> None:
+        self._host, self.title, self.sides = host, title, sides
+        self._names = {*servers, *(side.server for side in sides)}
+
+    @property
+    def repeatable(self) -> ToolCall | None:
+        """The latest call of one of the servers that are compared, whose arguments both sides can be sent."""
+        calls = reversed(list(self._host.tool_calls.calls.values()))
+        found = (call for call in calls if call.request.server in self._names and call.request.task is None)
+        return next(found, None)
+
+    async def observe(self, progress: Callable[[str], None]) -> Pair:
+        """Connect both sides anew, and list what they offer."""
+        for side in self.sides:
+            connection = self._host.servers[side.server]
+            if connection.ready:
+                connection.restart()
+        return await self._host.comparison.observe(self.sides, None, progress)
+
+    async def call(self, seen: Pair, call: ToolCall, progress: Callable[[str], None]) -> Pair:
+        """Send the arguments of this call to both sides; each asks for consent. Raises Declined."""
+        planned = PlannedCalls(call.request.tool, lambda tool: call.request.arguments)
+        found = await self._host.comparison.observe(self.sides, planned, progress)
+        first, second = (replace(old, calls=(*old.calls, *new.calls)) for old, new in zip(seen, found, strict=True))
+        return first, second
+
+
+class ComparisonController:
+    """Acts for the comparison screen of ``app`` on ``host``."""
+
+    def __init__(self, app: App[Any], host: Host) -> None:
+        self._app, self._host = app, host
+
+    def commands(self) -> Iterator[SystemCommand]:
+        """Yield what the command palette offers."""
+        names = list(self._host.servers)
+        for name in names:
+            called = show_line(name, 60)
+            about = "With the initialize handshake and without: what it offers, answers, and how fast"
+            yield SystemCommand(f"Compare eras of {called}", about, lambda name=name: self.compare_eras(name))
+            if len(names) > 1:
+                about = "What both offer, answer, and how fast"
+                yield SystemCommand(f"Compare {called} with …", about, lambda name=name: self.choose_other(name))
+
+    def compare_eras(self, server: str) -> None:
+        """Compare this server with itself in the other era."""
+        try:
+            config, sides = in_eras(self._host.config, server)
+        except McphostError as error:
+            self._app.notify(show(f"Not compared: {error}", limit=400), severity="warning", markup=False)
+            return
+
+        async def begin() -> None:
+            await self._host.apply(config)
+            self._show(OpenComparison(self._host, f"{server} in both eras", sides, (server,)))
+
+        if len(self._app.screen_stack) == 1:
+            self._app.run_worker(begin(), group="comparison")
+
+    def choose_other(self, server: str) -> None:
+        """Let the user choose the server to compare this one with."""
+        from mcphost.tui.comparison.screen import OtherServerScreen
+
+        others = [name for name in self._host.servers if name != server]
+
+        def chosen(other: str | None) -> None:
+            if other is not None:
+                title = f"{server} with {other}"
+                self._show(OpenComparison(self._host, title, between(server, other), (server, other)))
+
+        if len(self._app.screen_stack) == 1:
+            self._app.push_screen(OtherServerScreen(server, others), chosen)
+
+    def _show(self, comparison: OpenComparison) -> None:
+        from mcphost.tui.comparison.screen import ComparisonScreen
+
+        def closed(_: None) -> None:
+            # the app's worker, since the screen is gone, and a program may take seconds to end
+            self._app.run_worker(self._remove(comparison.sides), group="comparison")
+
+        self._app.push_screen(ComparisonScreen(comparison), closed)
+
+    async def _remove(self, sides: Sides) -> None:
+        """Remove the copies, if there are any."""
+        config = without(self._host.config, sides)
+        if config != self._host.config:
+            await asyncio.shield(self._host.apply(config))

@@ -1,0 +1,189 @@
+"""The comparison of two sides: a line for each fact, with both values beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from rich.cells import cell_len
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widgets import Static
+from textual.worker import Worker
+
+from mcphost.errors import McphostError
+from mcphost.host.comparison.report import Comparison, Row, compare_sides, rows_of
+from mcphost.protocol.display import show_line
+from mcphost.tui.kit.framed import FramedScreen, PickScreen
+from mcphost.tui.kit.modal import KEYS
+from mcphost.tui.kit.reader import ReaderScreen
+from mcphost.tui.kit.rows import MARK, Cell, RowList, columns
+
+if TYPE_CHECKING:
+    from mcphost.tui.comparison.controller import OpenComparison, Pair
+
+VALUE: Final = 400
+"""Characters of a value in its row; enter shows all."""
+
+
+class ComparisonScreen(FramedScreen[None]):
+    """Shows one comparison; opens both sides when it is mounted."""
+
+    HELP = (
+        "Two servers, or one in both eras, side by side; ≠ marks what differs. enter shows both values in full.\n"
+        "c sends the arguments of the latest call of this server to both sides; each asks for your approval as usual,\n"
+        "and more calls give better times. d shows only what differs, r opens both sides again, y copies the report."
+    )
+    QUESTIONS_ABOVE = True
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("c", "call", "call both", id="comparison.call", tooltip="Repeat the latest call on both sides"),
+        Binding("d", "differences", "differences", id="comparison.differences", tooltip="Show only what differs"),
+        Binding("r", "again", "again", id="comparison.again", tooltip="Connect both sides again, and list anew"),
+        Binding("y", "copy", "copy", id="comparison.copy", tooltip="Copy the report as text"),
+        Binding("escape,q", "back", "back", id="comparison.back", tooltip="Close"),
+        KEYS,
+    ]
+
+    DEFAULT_CSS = """
+    ComparisonScreen {
+        & > .frame { width: 96%; height: 92%; max-width: 180; }
+        #verdict, #labels { height: 1; padding: 0 0 0 2; }
+        #labels { color: $foreground-muted; }
+        RowList { height: 1fr; }
+    }
+    """
+
+    def __init__(self, comparison: OpenComparison) -> None:
+        super().__init__()
+        self._open = comparison
+        self._seen: Pair | None = None
+        self.report: Comparison | None = None
+        self._only_differences = False
+        self._verdict, self._labels = Static("", id="verdict", markup=False), Static("", id="labels", markup=False)
+        self.rows = RowList[Row](row, empty="◐ opening both sides …")
+
+    def compose(self) -> ComposeResult:
+        title = f"Compare · {show_line(self._open.title, 140)}"
+        with self.framed(title, "c call both · d differences · r again · y copy · esc back"):
+            yield self._verdict
+            yield self._labels
+            yield self.rows
+
+    def on_mount(self) -> None:
+        self.rows.focus()
+        self.action_again()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._update_labels)
+
+    def action_again(self) -> None:
+        """Connect both sides and list what they offer."""
+        self._work(self._open.observe(self._progress))
+
+    def action_call(self) -> None:
+        """Repeat the latest call of the server on both sides."""
+        call = self._open.repeatable
+        if call is None:
+            self.notify("Call a tool of this server first (t): c repeats its latest call on both sides.")
+        elif self._seen is not None and self.report is not None and self.report.complete:
+            self._work(self._open.call(self._seen, call, self._progress))
+
+    def action_differences(self) -> None:
+        self._only_differences = not self._only_differences
+        self._show_rows()
+
+    def action_copy(self) -> None:
+        """Copy the report as text, one fact a line."""
+        if self.report is not None:
+            self.app.copy_to_clipboard(text_of(self.report))
+            self.notify("Copied the report.")
+
+    @on(RowList.Selected)
+    def _selected(self, event: RowList.Selected[Row]) -> None:
+        event.stop()
+        chosen, report = event.item, self.report
+        if report is not None and not chosen.heading:
+            labels = report.first.side.label, report.second.side.label
+            text = f"{labels[0]}:\n{chosen.first}\n\n{labels[1]}:\n{chosen.second}"
+            self.app.push_screen(ReaderScreen(show_line(chosen.label, 100), text))
+
+    def _work(self, work: Awaitable[Pair]) -> None:
+        _: Worker[None] = self.run_worker(self._take(work), group="compare", exclusive=True)
+
+    async def _take(self, work: Awaitable[Pair]) -> None:
+        try:
+            self._seen = await work
+        except McphostError as error:  # declined, or a server that is no longer configured
+            self._verdict.update(Content.styled(show_line(str(error), 300), "$text-warning"))
+            return
+        self.report = compare_sides(*self._seen)
+        self._verdict.update(verdict(self.report))
+        self._show_rows()
+
+    def _progress(self, text: str) -> None:
+        self._verdict.update(Content(f"◐ {show_line(text, 200)} …"))
+
+    def _show_rows(self) -> None:
+        if self.report is None:
+            return
+        rows = list(rows_of(self.report))
+        self.rows.empty = "Nothing differs. d shows everything."
+        self.rows.set_items([each for each in rows if each.differs] if self._only_differences else rows)
+        self.call_after_refresh(self._update_labels)  # a scroll bar takes its room
+
+    def _update_labels(self) -> None:
+        first, second = self._open.sides
+        width = self.rows.scrollable_content_region.width - cell_len(MARK)
+        self._labels.update(row(Row("", first.label, second.label), max(width, 20)))
+
+
+def row(each: Row, width: int) -> Content:
+    """A mark, the label and both values."""
+    style = "bold" if each.heading else ""
+    label = show_line(each.label, 200)
+    cells = [
+        Cell("≠" if each.differs else "", "bold $text-warning", 1, 1),
+        Cell(label if each.heading or not label else f"  {label}", style, 14, max(24, width * 3 // 10)),
+        Cell(show_line(each.first, VALUE), style, 10),
+        Cell(show_line(each.second, VALUE), style, 10),
+    ]
+    return columns(width, cells)
+
+
+def verdict(report: Comparison) -> Content:
+    """Whether they are the same, in a sentence."""
+    if not report.complete:
+        return Content.styled("A side could not be opened.", "$text-warning")
+    if report.same:
+        return Content("They offer and answer the same." if report.answers else "They offer the same.")
+    count = sum(each.differs for each in rows_of(report))
+    return Content.styled(f"They differ in {count} {'place' if count == 1 else 'places'}.", "$text-warning")
+
+
+def text_of(report: Comparison) -> str:
+    """The report as text: tab-separated, safe to paste."""
+    head = Row("", report.first.side.label, report.second.side.label)
+    return "\n".join(_line_of(each) for each in (head, *rows_of(report)))
+
+
+def _line_of(each: Row) -> str:
+    parts = "≠" if each.differs else "", each.label, each.first, each.second
+    return "\t".join(show_line(part, 10_000) for part in parts)
+
+
+class OtherServerScreen(PickScreen[str, str]):
+    """Chooses the server to compare ``server`` with."""
+
+    HELP = "enter compares the two servers, esc goes back."
+
+    def __init__(self, server: str, others: Sequence[str]) -> None:
+        super().__init__(f"Compare {show_line(server, 60)} with", "compare", others)
+
+    def row(self, item: str, width: int) -> Content:
+        return columns(width, [Cell(show_line(item, 64), "", 10)])
+
+    def value(self, item: str) -> str:
+        return item

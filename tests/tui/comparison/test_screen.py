@@ -1,0 +1,117 @@
+"""One server in both eras, and two servers, side by side on screen."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from mcphost.config import ComparedServer, Config, ServerConfig
+from mcphost.tui.comparison.screen import ComparisonScreen, OtherServerScreen
+from mcphost.tui.kit.reader import ReaderScreen
+from mcphost.tui.palette import PaletteScreen
+from tests.tui.stage import NARROW, WIDE, Stage, on_stage, server, servers
+
+pytestmark = pytest.mark.slow
+
+SDK = Path(__file__).parents[2] / "servers" / "sdk.py"
+
+
+def both_eras(**others: ServerConfig) -> Config:
+    return servers(sdk=ServerConfig(command=sys.executable, args=(str(SDK), "stdio")), **others)
+
+
+async def compared(stage: Stage) -> ComparisonScreen:
+    await stage.at(ComparisonScreen)
+    screen = stage.app.screen
+    assert isinstance(screen, ComparisonScreen)
+    await stage.until(lambda _: screen.report)
+    return screen
+
+
+@pytest.mark.parametrize("size", [NARROW, (120, 36), (200, 60)])
+async def test_a_card_leads_to_its_server_in_both_eras_and_back(size: tuple[int, int]) -> None:
+    async with on_stage(both_eras(), size=size) as stage:
+        await stage.ready()
+        before = stage.host.config
+        await stage.press("c", "C")
+        screen = await compared(stage)
+        await stage.shows(
+            "sdk in both eras", "legacy", "modern", "2025-11-25", "2026-07-28", "They differ in 3 places."
+        )
+        await stage.press("d")
+        assert [row.label for row in screen.rows.items] == [
+            "prompts.listChanged",
+            "resources.listChanged",
+            "tools.listChanged",
+        ]
+        await stage.press("enter")
+        await stage.at(ReaderScreen)
+        await stage.shows("legacy:", "false", "modern:", "true")
+        await stage.press("escape", "escape")
+        await stage.gone()
+        await stage.until(lambda _: list(stage.host.servers) == ["sdk"])
+        assert stage.host.config == before
+
+
+async def test_the_latest_call_is_repeated_on_both_sides_each_with_approval() -> None:
+    async with on_stage(both_eras(), size=WIDE) as stage:
+        await stage.ready()
+        call = stage.call("weather", {"city": "Rome"})
+        await stage.call_dialog()
+        await stage.press("y")
+        await stage.ended(call)
+        await stage.press("c", "C")
+        screen = await compared(stage)
+        await stage.press("c")
+        for name in ("sdk-legacy", "sdk-modern"):
+            await stage.call_dialog()
+            await stage.shows(name)
+            await stage.press("y")
+            await stage.until(lambda _: isinstance(stage.app.screen, ComparisonScreen) or stage.app.questions._dialog)
+        await stage.until(lambda _: screen.report and screen.report.answers)
+        await stage.shows("Calls of weather: the same answers", "median", "questions asked")
+
+
+async def test_a_declined_call_is_no_answer() -> None:
+    async with on_stage(both_eras(), size=WIDE) as stage:
+        await stage.ready()
+        call = stage.call("weather", {"city": "Rome"})
+        await stage.call_dialog()
+        await stage.press("y")
+        await stage.ended(call)
+        await stage.press("c", "C")
+        screen = await compared(stage)
+        await stage.press("c")
+        await stage.call_dialog()
+        await stage.press("n")
+        await stage.shows("declined")
+        assert screen.report is not None
+        assert screen.report.answers is None
+
+
+async def test_a_server_of_one_era_says_so() -> None:
+    async with on_stage(servers(old=server("echo.py")), size=WIDE) as stage:
+        await stage.ready()
+        await stage.press("c", "C")
+        await compared(stage)
+        await stage.shows("A side could not be opened.", "answered -32601")
+
+
+async def test_the_palette_compares_two_servers() -> None:
+    config = servers(one=server("echo.py"), two=server("echo.py"))
+    async with on_stage(config, size=WIDE) as stage:
+        await stage.ready()
+        await stage.press("ctrl+p")
+        await stage.at(PaletteScreen)
+        await stage.write("compare one with")
+        await stage.shows("Compare one with …")
+        await stage.press("enter")
+        await stage.at(OtherServerScreen)
+        await stage.press("enter")
+        screen = await compared(stage)
+        assert screen.report is not None
+        assert screen.report.same
+        await stage.shows("one with two", "They offer the same.")
+        assert not any(isinstance(each, ComparedServer) for each in stage.host.config.servers.values())
