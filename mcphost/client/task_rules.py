@@ -172,8 +172,8 @@ class ExtensionTasks:
         return CallToolResult.read(task.outcome)
 
     async def cancelled(self, task_id: str, answer: Mapping[str, Any]) -> Task:
-        # The answer only says that the server got the wish, and it may forget the task at once.
+        # The answer only says that the server got the request, and it may forget the task at once.
         try:
-            return self.read(await self._client.request("tasks/get", {"taskId": task_id}))
+            return await self._client.tasks.get(task_id)
         except ServerError:
             return self.read({"taskId": task_id, "status": "cancelled"})

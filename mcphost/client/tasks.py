@@ -154,7 +154,10 @@ class Tasks:
 
     async def get(self, task_id: str) -> Task:
         """The status of a task."""
-        return self._rules.read(await self._client.request("tasks/get", {"taskId": task_id}))
+        task = self._rules.read(await self._client.request("tasks/get", {"taskId": task_id}))
+        if task.task_id != task_id:
+            raise InvalidResult("the server answered tasks/get with another task")
+        return task
 
     async def cancel(self, task_id: str) -> Task:
         """Cancel a task and return its status."""
