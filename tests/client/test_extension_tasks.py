@@ -335,12 +335,12 @@ def test_each_request_about_a_task_names_it_in_a_header_and_declares_the_extensi
 
 async def test_a_call_is_cancelled_like_any_other_until_it_is_a_task(draw: Draw, until: Until) -> None:
     line = await modern(draw, {"tools/call": NEVER})
-    call = asyncio.create_task(line.client.tasks.call_tool("t", timeouts=PATIENCE))
+    call = asyncio.create_task(line.client.tasks.call_tool("t", timeouts=RequestTimeouts(60, 60)))
     await until(lambda: line.server.waiting)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    await until(lambda: "notifications/cancelled" in line.server.methods())
+    await until(lambda: "notifications/cancelled" in line.server.methods(), 10)
     assert line.server.requests("tasks/cancel") == []
 
 
