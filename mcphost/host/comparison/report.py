@@ -258,11 +258,12 @@ def _kind_rows(kind: KindComparison, first: SideObservation, second: SideObserva
 
 def _answer_rows(answers: AnswerComparison, first: SideObservation, second: SideObservation) -> Iterator[Row]:
     counts = str(len(first.calls)), str(len(second.calls))
-    title = f"Calls of {first.calls[0].tool}"
-    yield Row(title if answers.changed else f"{title}: the same answers", *counts, heading=True)
+    yield Row("Calls" if answers.changed else "Calls: the same answers", *counts, heading=True)
+    yield Row("tool", first.calls[0].tool, second.calls[0].tool)
     yield from _difference_rows(answers.changed)
     if answers.varying:
-        yield Row("differs from call to call", ", ".join(answers.varying), "")
+        varying = ", ".join(answers.varying)
+        yield Row("varies by call", varying, varying)
     for percent in PERCENTILES:
         label = "slowest" if percent == 100 else "median" if percent == 50 else f"{percent} % within"
         yield Row(label, *_pair(duration_text(_percentile_of(seen, percent)) for seen in (first, second)))

@@ -24,7 +24,9 @@ def metadata_words(text: str) -> str:
 
 
 def _short(value: object) -> str:
-    """An implementation by name and version, an object by its members, and anything else as it is."""
+    """An implementation by name and version, an object by its members, and any other single value as it is."""
     if isinstance(value, dict) and isinstance(value.get("name"), str):
-        return f"{value['name']} {value.get('version', '')}".strip()
-    return (", ".join(value) or "none") if isinstance(value, dict) else str(value)
+        return f"{value['name']} {_short(value.get('version', ''))}".strip()
+    if isinstance(value, dict):
+        return ", ".join(value) or "none"
+    return "…" if isinstance(value, list) else str(value)

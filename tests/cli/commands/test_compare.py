@@ -27,7 +27,7 @@ def test_one_server_is_compared_with_itself_in_both_eras(mcphost: Mcphost) -> No
     assert "2025-11-25" in said.out
     assert "asked in 2026-07-28, answered" in said.out
     assert "Tools: the same" in said.out
-    assert "Calls of weather: the same answers" in said.out
+    assert "Calls: the same answers" in said.out
     assert "median" in said.out
 
 

@@ -21,6 +21,7 @@ from mcphost.host.traffic import message as message_module
 from mcphost.host.traffic import message as messages
 from mcphost.host.traffic.book import ServerTap, TrafficBook, TrafficBudget, read_traffic
 from mcphost.host.traffic.message import MessageKind, TrafficMessage, read_facts
+from mcphost.host.traffic.metadata import metadata_words
 from mcphost.host.traffic.resending import ResentRequest, request_in
 from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.stdio.transport import Command, StdioTransport
@@ -701,3 +702,17 @@ def test_a_tap_is_what_transports_expect() -> None:
 
     tap: Tap = ServerTap(Book(), Book()._share("a"))
     assert tap
+
+
+@pytest.mark.parametrize(
+    ("meta", "words"),
+    [
+        ({"io.modelcontextprotocol/serverInfo": {"name": "x", "version": [[1]]}}, "serverInfo x …"),
+        ({"io.modelcontextprotocol/logLevel": "info", "other": 1}, "logLevel info"),
+        ({"io.modelcontextprotocol/clientCapabilities": {"roots": {}, "tasks": {}}}, "clientCapabilities roots, tasks"),
+        (["io.modelcontextprotocol/"], ""),
+    ],
+)
+def test_the_metadata_of_a_message_is_told_in_words(meta: object, words: str) -> None:
+    assert metadata_words(answer(1, _meta=meta).decode()) == words
+    assert metadata_words(request(1, _meta=meta).decode()) == words

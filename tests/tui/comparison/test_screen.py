@@ -71,7 +71,7 @@ async def test_the_latest_call_is_repeated_on_both_sides_each_with_approval() ->
             await stage.press("y")
             await stage.until(lambda _: isinstance(stage.app.screen, ComparisonScreen) or stage.app.questions._dialog)
         await stage.until(lambda _: screen.report and screen.report.answers)
-        await stage.shows("Calls of weather: the same answers", "median", "questions asked")
+        await stage.shows("Calls: the same answers", "median", "questions asked")
 
 
 async def test_a_declined_call_is_no_answer() -> None:
