@@ -300,6 +300,7 @@ class EntryProvider(Provider):
         app = cast("McphostApp", self.app)
         self._palette = app.palette
         self._palette.prepare()
+        _refreshing: Worker[None] = app.run_worker(app.host.servers.refresh_lists(), group="refresh-lists")
         self._entries = SearchIndex[Entry]()
         self._first: list[Entry] = []
         for entry, text in self._palette.entries(self.screen, app.get_system_commands(self.screen)):

@@ -169,7 +169,7 @@ async def read(
         result = await host.resources.read(server, uri)
         spoilt = [each for each in result.contents if isinstance(each, UnreadableContent)]
         errors = tuple(_unreadable(server, each) for each in spoilt)
-        remarks: list[str] = []
+        remarks = [] if result.contents else ["no content: the server sent an empty answer"]
         if output is not None:
             readable = [each for each in result.contents if isinstance(each, ResourceContents)]
             remarks += await asyncio.to_thread(write, output, readable)

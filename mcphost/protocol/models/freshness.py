@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from mcphost.protocol.display import duration_text
 from mcphost.protocol.limits import CACHE_SECONDS
 
 
@@ -32,16 +31,6 @@ class Freshness:
             self.cached or other.cached,
             self.problem or other.problem,
         )
-
-    def words(self, now: float) -> str:
-        """Such as ``20 s old, fresh for 40 s``; empty where nothing is known of it."""
-        if self.until == inf:
-            return ""
-        age = f"{duration_text(max(0.0, now - self.received))} old"
-        if self.problem:
-            return f"{age}, stale: {self.problem}"
-        left = self.until - now
-        return f"{age}, fresh for {duration_text(left)}" if left > 0 else f"{age}, stale"
 
 
 def seconds_to_live(ttl: object) -> float:

@@ -400,6 +400,8 @@ class MainScreen(ErrorBoundary, Screen[None]):
         if event.pane.id not in ("chat", None):
             self._before_chat = event.pane.id
         self._arrange_logs(self.app.size)
+        if event.pane.id in ("tools", "resources", "prompts"):
+            self.app.run_worker(self._host.servers.refresh_lists(), group="refresh-lists")
         if event.pane.id == "chat":
             self.post_message(self.ChatOpened())
 

@@ -196,7 +196,12 @@ class OfferPane(Container, Generic[Offered]):
     def show_reading(self, reading: PaneReading) -> None:
         """Show what was fetched, unless something else was opened meanwhile."""
         if self.view.reading is not None and self.view.reading.key == reading.key:
-            self.view.show_reading(reading, *self.notes())
+            self.show_with_notes(reading)
+
+    def show_with_notes(self, reading: PaneReading, *, offset: int = 0) -> None:
+        """Show this, and then our notes on it."""
+        self.view.show_reading(reading, offset=offset)
+        self.view.show_notes(*self.notes())
 
     async def show_answer(
         self,
@@ -231,7 +236,7 @@ class OfferPane(Container, Generic[Offered]):
             if reading is not None:
                 self.offered = offered
                 self.form.set_class(offered is not None, "-loaded")
-                self.view.show_reading(reading, *self.notes(), offset=offset)
+                self.show_with_notes(reading, offset=offset)
                 self.view.focus()
 
         return back

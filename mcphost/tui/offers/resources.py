@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from enum import Enum
@@ -25,7 +26,7 @@ from mcphost.tui.kit.rows import Cell, columns
 from mcphost.tui.offers.list import FilteredOffers
 from mcphost.tui.offers.pane import OfferPane
 from mcphost.tui.offers.subscriptions import LEGEND, WATCH_MARKS, Watched, WatchMarks
-from mcphost.tui.results.reading import PaneReading, ReadingView
+from mcphost.tui.results.reading import PaneReading, ReadingView, kept_words
 
 Described = Resource | ResourceTemplate
 
@@ -175,6 +176,7 @@ class ResourcesPane(OfferPane[AnyResource]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "watch", "watch", id="resources.watch", tooltip="Read it again whenever it changes"),
         Binding("space", "unwatch", "unwatch", id="resources.unwatch", tooltip="Stop watching it"),
+        Binding("r", "reread", "read again", id="resources.reread", tooltip="Read it from the server, not the cache"),
         Binding("y", "copy", "copy URI", id="resources.copy", tooltip="Copy the URI"),
     ]
 
@@ -224,12 +226,14 @@ class ResourcesPane(OfferPane[AnyResource]):
         return Content.assemble(("reads  ", "$foreground-muted"), show_line(_expanded(offered, values), 2_000))
 
     def notes(self) -> tuple[str, ...]:
-        """Is it watched, and when did it change?"""
-        watch = self._watch
-        if watch is None or self.view.reading is None:
+        """Does it come from the cache? Is it watched, and when did it change?"""
+        watch, reading = self._watch, self.view.reading
+        if reading is not None and reading.kept is not None:
+            return (f"{kept_words(reading.kept, time.monotonic(), datetime.now())} · r reads it again",)
+        if watch is None or reading is None:
             return ()
         state = f"{WATCH_MARKS[watch.state]} {watch.state.value}"
-        at = self.resources.marks.updated(self.view.reading.key)
+        at = self.resources.marks.updated(reading.key)
         updated = f"updated {at:%H:%M:%S}" if at else ""
         problem = f"✖ {show_line(str(watch.error), 120)}" if watch.error else ""
         return tuple(note for note in (state, updated, problem) if note)
@@ -239,6 +243,8 @@ class ResourcesPane(OfferPane[AnyResource]):
         match action:
             case "copy":
                 return target is not None
+            case "reread":
+                return self._step == "reading" and self.view.reading is not None and self.view.reading.kept is not None
             case "watch" | "unwatch":
                 return target is not None and (target in self.resources.marks.watched) == (action == "unwatch")
         return super().check_action(action, parameters)
@@ -250,6 +256,12 @@ class ResourcesPane(OfferPane[AnyResource]):
     def action_unwatch(self) -> None:
         if self._target is not None:
             self.app.run_worker(self._subscribe(*self._target, on=False), group="watch")
+
+    def action_reread(self) -> None:
+        """Read a resource again that came from the cache."""
+        reading = self.view.reading
+        if reading is not None:
+            self._read(*reading.key, again=True)
 
     def action_copy(self) -> None:
         target = self._target
@@ -269,18 +281,18 @@ class ResourcesPane(OfferPane[AnyResource]):
         reading = self.view.reading
         return self.resources.marks.watched.get(reading.key) if reading else None
 
-    def _read(self, server: str, uri: str, size: int | None = None) -> None:
+    def _read(self, server: str, uri: str, size: int | None = None, *, again: bool = False) -> None:
         self.resources.marks.mark_shown((server, uri))
-        self.start_fetch(PaneReading(server, uri), partial(self._get, server, uri, size))
+        self.start_fetch(PaneReading(server, uri), partial(self._get, server, uri, size, again))
 
-    async def _get(self, server: str, uri: str, size: int | None) -> None:
-        answer = self._approved_content(server, uri, size)
+    async def _get(self, server: str, uri: str, size: int | None, again: bool) -> None:
+        answer = self._approved_content(server, uri, size, again)
         await self.show_answer(server, uri, answer, PaneReading.with_resource)
 
-    async def _approved_content(self, server: str, uri: str, size: int | None) -> ReadResourceResult:
+    async def _approved_content(self, server: str, uri: str, size: int | None, again: bool) -> ReadResourceResult:
         if not await self._may_read(server, uri, size, "Read it?"):
             raise Declined("not read: you said no", by="user")
-        return await self.host.resources.read(server, uri)
+        return await self.host.resources.read(server, uri, again=again)
 
     async def _may_read(self, server: str, uri: str, size: int | None, question: str) -> bool:
         """Ask before reading a resource that is large by its link or its listing."""
@@ -319,7 +331,7 @@ class ResourcesPane(OfferPane[AnyResource]):
         result = marks.unshown_result(reading.key) if reading is not None else None
         if reading is not None and result is not None:
             marks.mark_shown(reading.key, datetime.now())
-            self.view.show_reading(reading.with_resource(result, reading.seconds), *self.notes())
+            self.show_with_notes(reading.with_resource(result, reading.seconds))
         else:
             self.view.show_notes(*self.notes())
 

@@ -18,8 +18,10 @@ from mcphost.errors import Declined, McphostError, ServerError
 from mcphost.host.failure_advice import advice_on
 from mcphost.protocol.display import duration_text, show_line, size_text
 from mcphost.protocol.models.content import EmbeddedResource, ResourceContents, UnreadableContent
+from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.models.prompts import GetPromptResult, PromptMessage
 from mcphost.protocol.models.resources import ReadResourceResult
+from mcphost.tui.kit.clock import fresh_words
 from mcphost.tui.kit.export import copy_text, file_name, save_as
 from mcphost.tui.kit.messages import ResourceLinkFollowed
 from mcphost.tui.kit.search import SearchArea
@@ -46,6 +48,8 @@ class PaneReading:
     size: int = 0
     remark: str = ""
     """The server's description of the prompt."""
+    kept: Freshness | None = None
+    """How fresh a resource is that came from the cache; None if it came from the server."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -53,7 +57,9 @@ class PaneReading:
 
     def with_resource(self, result: ReadResourceResult, seconds: float) -> PaneReading:
         blocks = tuple(_contents(each, self.name, len(result.contents)) for each in result.contents)
-        return replace(self, blocks=blocks, error=None, seconds=seconds, size=json_size([dict(result.raw)]))
+        size, fresh = json_size([dict(result.raw)]), result.freshness
+        kept = fresh if fresh is not None and fresh.cached else None
+        return replace(self, blocks=blocks, error=None, seconds=seconds, size=size, kept=kept)
 
     def with_prompt(self, result: GetPromptResult, seconds: float) -> PaneReading:
         blocks = tuple(map(_message, result.messages))
@@ -186,6 +192,11 @@ class ReadingView(Vertical):
         self.border_subtitle = Content(" · ".join(self.notes)) if self.notes else None
 
 
+def kept_words(kept: Freshness, now: float, clock: datetime) -> str:
+    """Such as ``from the cache, fetched at 10:41:20, fresh until 10:42:20``; see `fresh_words`."""
+    return f"from the cache, fetched at {fresh_words(kept, now, clock)}"
+
+
 def _state(reading: PaneReading) -> Iterator[str]:
     if reading.error is not None:
         yield "◌ not read" if isinstance(reading.error, Declined) else "✖ failed"
@@ -209,7 +220,7 @@ def _widgets(reading: PaneReading) -> Iterator[Widget]:
     if len(blocks) > BLOCKS:
         yield Static(f"… {len(blocks) - BLOCKS} more are not shown", markup=False)
     if reading.blocks == ():
-        yield Static("The server sent an empty answer.", markup=False)
+        yield Static("No content. The server sent an empty answer.", markup=False)
 
 
 def _failure(error: McphostError, server: str) -> Iterator[Widget]:

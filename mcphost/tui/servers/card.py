@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
+from itertools import chain
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual.app import ComposeResult
@@ -25,6 +28,7 @@ from mcphost.host.server_requests.roots import OfferedRoot, SentRoots
 from mcphost.host.tool_calls.tasks import keeps_tasks
 from mcphost.protocol.display import age_text, duration_text, show, show_line, size_text
 from mcphost.protocol.models.initialization import Implementation
+from mcphost.tui.kit.clock import fresh_words
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.marks import SERVER_MARKS
 from mcphost.tui.kit.messages import BudgetRequested, MuteToggled, RootsRequested, SignInRequested
@@ -353,7 +357,8 @@ def card(
     yield from _group("State", _state(connection, now), first=True)
     yield from _group("Sign-in", sign_in_facts(connection, sign_in))
     yield from _group("Process" if connection.config.url is None else "Connection", _process(connection, program))
-    yield from _group("Protocol", (*_session(connection), *_tools(connection), *_irregularities(connection, dropped)))
+    lists = _tools(connection), _kept_lists(connection, now)
+    yield from _group("Protocol", chain(_session(connection), *lists, _irregularities(connection, dropped)))
     yield from _group("Consent", consent_facts(connection.name, questions, now))
     yield from _group("Model usage", model_facts(questions))
     yield from _instructions(connection)
@@ -506,6 +511,18 @@ def _tools(connection: Connection) -> Iterator[Fact]:
         yield fact("left out", words, "$text-warning")
     if len(connection.rejected) > 20:
         yield fact("", f"and {len(connection.rejected) - 20} more: see the logs")
+
+
+def _kept_lists(connection: Connection, now: float) -> Iterator[Fact]:
+    """When the lists of a modern server were fetched, and how long they stay fresh."""
+    clock = datetime.now()
+    kept = [
+        f"{kind.value} of {fresh_words(listing.freshness, now, clock)}"
+        for kind, listing in connection.listings
+        if listing.freshness is not None and listing.freshness.until < inf
+    ]
+    if kept:
+        yield fact("kept lists", " · ".join(kept))
 
 
 def _irregularities(connection: Connection, dropped: int) -> Iterator[Fact]:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import re
+import sys
+import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +18,24 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from mcphost.config import Config
+from mcphost.config import Config, ServerConfig
 from mcphost.errors import RequestTimeout
+from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.models.prompts import Completion
 from mcphost.protocol.models.resources import ReadResourceResult
 from mcphost.tui.forms.schema_form import SchemaForm
 from mcphost.tui.forms.suggestions import SuggestingBox
+from mcphost.tui.kit.clock import fresh_words
 from mcphost.tui.kit.export import SaveScreen
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.offers.arguments import ArgumentForm, TextArgument, schema_of
 from mcphost.tui.offers.resources import ResourcesPane
 from mcphost.tui.results.reading import PaneReading, ReadingView
+from mcphost.tui.servers.card import card
 from tests.tui.stage import NARROW, WIDE, Stage, on_stage, server, servers
 
 pytestmark = pytest.mark.slow
+SERVERS = Path(__file__).parents[2] / "servers"
 SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
 README, PIXEL = "memo:///readme.md", "memo:///pixel.png"
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x03\0\0\0\x02").decode()
@@ -85,6 +94,32 @@ async def test_a_uri_goes_out_as_it_was_listed_and_one_that_is_gone_is_said_to_b
         assert seen(record, "resources/read") == [{"uri": "Foo+BAR://x/%7e%2F/ü ?a=b"}]
         stage.app.offers.open("offers", "memo:///gone")
         await stage.shows("✖ The server has no such resource", "offers says", "there is no such resource")
+
+
+@pytest.mark.requirement("CACHE-01", "CACHE-08")
+async def test_a_resource_from_the_cache_says_so_and_can_be_read_again() -> None:
+    entry = ServerConfig(command=sys.executable, args=(str(SERVERS / "sdk_ttl.py"), "3600000"), startup_timeout_sec=60)
+    async with on_stage(servers(ttl=entry), size=WIDE) as stage:
+        await go(stage, "count")
+        await stage.press("enter")
+        await stage.shows("Contents · ttl › count://reads", "ms", "1")
+        assert "from the cache" not in stage.text
+        stage.app.offers.open("ttl", "count://reads")
+        await stage.shows("from the cache, fetched at ", "fresh until ", "r reads it again")
+        await stage.press("r")
+        await stage.until(lambda _: "from the cache" not in stage.text)
+        await stage.shows("2")
+        facts = card(stage.host.servers["ttl"], time.monotonic(), 0)
+        (kept,) = (each.value.plain for each in facts if each.label == "kept lists")
+        assert re.fullmatch(r"(tools|prompts|resources|templates) of [\d:]+, fresh until [\d:]+( · .*)?", kept)
+
+
+async def test_a_stale_result_that_stands_in_says_why() -> None:
+    noon = datetime(2026, 11, 23, 12, 0, 0)
+    kept = Freshness(received=100.0, until=160.0, cached=True)
+    assert fresh_words(kept, 130.0, noon) == "11:59:30, fresh until 12:00:30"
+    assert fresh_words(kept, 190.0, noon) == "11:58:30, stale since 11:59:30"
+    assert fresh_words(replace(kept, problem="gone\x1b"), 190.0, noon) == "11:58:30, stale: gone␛"
 
 
 @SIZES
@@ -285,7 +320,7 @@ async def test_several_contents_come_in_order_none_is_said_and_a_failure_has_its
         view.show_reading(reading.with_resource(ReadResourceResult.read(both), 0.1))
         await shows(pilot, "▸ f:///1", "one", "f:///2", "two")
         view.show_reading(reading.with_resource(ReadResourceResult.read({"contents": []}), 0.1))
-        await shows(pilot, "The server sent an empty answer")
+        await shows(pilot, "No content. The server sent an empty answer.")
         view.show_reading(reading.with_error(RequestTimeout("resources/read", 60), 60.0))
         await shows(pilot, "✖ failed · 1 min", "timed out after 60 s")
 
