@@ -183,6 +183,7 @@ async def on_stage(
     *,
     size: tuple[int, int] = (100, 32),
     guard: float | None = 0.0,
+    start: StartInfo | None = None,
     **parts: Any,
 ) -> AsyncIterator[Stage]:
     """Run the app on these servers (the demo) until the block ends; the host stops afterwards. ``parts`` are further
@@ -193,7 +194,7 @@ async def on_stage(
     os.makedirs(folder, exist_ok=True)
     values = values_for(config, os.environ)
     async with Host(config, dependencies(approver, values, state=folder, answers=DIALOG_KINDS, **parts)) as host:
-        app = McphostApp(host, approver, StartInfo(None, False, (), folder, ""))
+        app = McphostApp(host, approver, start or StartInfo(None, False, (), folder, ""))
         app.questions.idle_seconds = guard or 0.0
         if guard is not None:
             app.guard_seconds = guard

@@ -6,7 +6,13 @@ import pytest
 
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.tui.consent.tool_call import ToolCallScreen
+from mcphost.tui.elicitation.form import FormElicitationScreen
 from mcphost.tui.results.view import ResultView, Tab
+from mcphost.tui.sampling.dialogs import ModelScreen
+from tests.host.server_requests.pending import form
+from tests.tui.chat.chats import chatting
+from tests.tui.elicitation.questions import ask, at, got, question_stage
+from tests.tui.elicitation.test_form import NAME
 from tests.tui.stage import NARROW, WIDE, Stage, demo, echo, on_stage, server, servers
 
 pytestmark = [
@@ -135,3 +141,25 @@ async def test_why_a_server_failed_is_shown_with_one_key(size: tuple[int, int]) 
         await stage.shows("gone")
         await stage.press("enter")
         await stage.until(lambda app: app.main.card.has_focus_within)
+
+
+async def test_a_server_s_form_is_filled_in_and_sent_with_two_keys(size: tuple[int, int]) -> None:
+    async with question_stage(size=size) as stage:
+        call = ask(stage, form(NAME))
+        await at(stage, FormElicitationScreen)
+        user = Counted(stage)
+        await user.type("Ada")
+        await user.press("ctrl+r", "y")
+        assert await got(stage, call) == {"action": "accept", "content": {"name": "Ada"}}
+        assert user.keys == 2
+
+
+async def test_the_model_of_a_chat_is_switched_with_three_keys(size: tuple[int, int]) -> None:
+    async with chatting(others=["small"], size=size) as stage:
+        user = Counted(stage)
+        await user.press("ctrl+o")
+        await stage.at(ModelScreen)
+        await user.press("down", "enter")
+        await stage.gone()
+        await stage.until(lambda _: stage.chat.entry == "small")
+        assert user.keys == 3

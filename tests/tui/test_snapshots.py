@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
@@ -19,6 +20,7 @@ import pytest
 from textual.command import CommandPalette
 
 from mcphost.auth.ports import AuthorizationLink
+from mcphost.cli.commands.screen import HOW_TO
 from mcphost.host.comparison.observation import Exchange
 from mcphost.host.comparison.report import compare_sides
 from mcphost.transports.base import ProcessUsageReport
@@ -42,7 +44,7 @@ from mcphost.tui.roots.screen import RootsScreen
 from mcphost.tui.sampling.dialogs import LimitsScreen, ModelScreen, RefusalScreen
 from mcphost.tui.servers.reload import ReloadScreen
 from mcphost.tui.sign_in.visit import QrScreen
-from mcphost.tui.start_info import ReloadedConfig
+from mcphost.tui.start_info import ReloadedConfig, StartInfo
 from mcphost.tui.tasks.screen import TasksScreen
 from tests.executables import write_executable
 from tests.host.chat.scripted_model import text, use, uses
@@ -82,12 +84,12 @@ def same_every_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-async def run(stage: Stage, words: str) -> None:
+async def run(stage: Stage, words: str, answer: str = "y") -> None:
     """Run a tool of the demo, as its form is."""
     await stage.open_tool(words)
     await stage.press("ctrl+r")
     await stage.call_dialog()
-    await stage.press("space", "space", "y")
+    await stage.press("space", "space", answer)
     await stage.ended()
 
 
@@ -131,6 +133,70 @@ async def servers_and_tools(snapshots: Snapshots) -> None:
         await snapshots.take(stage, "grants")
         await stage.press("escape", "f3")
         await snapshots.take(stage, "logs")
+
+
+async def first_start(snapshots: Snapshots) -> None:
+    own = Path.home() / ".config" / "mcphost" / "config.toml"
+    how_to = HOW_TO.format(file=own, then="and press ctrl+l. y copies these lines")
+    state = Path("state")
+    async with on_stage(size=WIDE, start=StartInfo(None, True, (), state, how_to, missing=own)) as stage:
+        await stage.ready()
+        await snapshots.take(stage, "demo")
+    start = StartInfo(own, False, (), state, how_to)
+    async with on_stage(stage_module.servers(), state, size=WIDE, start=start) as stage:
+        await stage.shows("No server")
+        await snapshots.take(stage, "no-servers")
+
+
+PARTS = {
+    "name": "order",
+    "description": "Orders parts.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "customer": {"type": "string", "description": "Who pays"},
+            "lines": {
+                "type": "array",
+                "description": "What is ordered",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "sku": {"type": "string", "description": "As in the catalogue"},
+                        "qty": {"type": "integer", "minimum": 1},
+                        "urgent": {"type": "boolean"},
+                    },
+                    "required": ["sku", "qty"],
+                },
+            },
+            "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+            "delivery": {
+                "anyOf": [
+                    {"title": "by post", "type": "object", "properties": {"street": {"type": "string"}}},
+                    {"title": "picked up", "type": "object", "properties": {"day": {"type": "string"}}},
+                ]
+            },
+        },
+        "required": ["customer", "lines"],
+    },
+}
+
+
+async def forms_and_changes(snapshots: Snapshots) -> None:
+    config = stage_module.servers(shop=stage_module.server("given.py", "--given", json.dumps([PARTS])))
+    async with on_stage(config, size=WIDE) as stage:
+        await stage.ready()
+        await stage.open_tool("order")
+        await stage.write("Ada")
+        await stage.press("enter", "tab")
+        await snapshots.take(stage, "rows")
+    async with on_stage(size=WIDE) as stage:
+        await stage.ready()
+        await run(stage, "flash_lamp", "u")
+        await run(stage, "fit_lens")
+        await stage.open_tool("flash_lamp")
+        await stage.press("ctrl+r")
+        await stage.call_dialog()
+        await snapshots.take(stage, "changed-definition")
 
 
 async def resources_and_prompts(snapshots: Snapshots) -> None:
@@ -416,7 +482,9 @@ async def theme_of_sixteen_colours(snapshots: Snapshots) -> None:
 STORIES: dict[str, Callable[[Snapshots], Awaitable[None]]] = {
     each.__name__.replace("_", "-"): each
     for each in (
+        first_start,
         servers_and_tools,
+        forms_and_changes,
         resources_and_prompts,
         around_the_main_screen,
         what_servers_ask,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
+from textual.widget import Widget
 
 import mcphost.tui
 from mcphost.composition import dependencies, values_for
@@ -33,7 +34,7 @@ from mcphost.tui.theme import (
     contrast,
     with_contrast,
 )
-from tests.tui.stage import on_stage
+from tests.tui.stage import demo, on_stage
 
 ALL = {theme.name: theme for theme in (*THEMES, *BUILTIN_THEMES.values())}
 TRUECOLOR = [name for name, theme in ALL.items() if not theme.ansi]
@@ -127,3 +128,19 @@ async def test_the_theme_of_the_configuration_is_taken() -> None:
         assert stage.app.theme == "mcphost-light"
         assert not stage.app.current_theme.dark
         assert stage.app.screen.background_colors[1].hex.lower() == LIGHT.background
+
+
+@pytest.mark.slow
+async def test_the_row_under_the_cursor_is_reversed_in_sixteen_colours_while_its_list_has_the_focus() -> None:
+    config = demo()
+    async with on_stage(config.model_copy(update={"ui": UI(theme="mcphost-16")})) as stage:
+        await stage.ready()
+        rows = stage.app.main.query_one("ToolList RowList")
+        assert [reversed_cells(rows, line) for line in (0, 1)] == [True, False]
+        await stage.press("s")
+        await stage.until(lambda _: not reversed_cells(rows, 0))
+
+
+def reversed_cells(rows: Widget, line: int) -> bool:
+    """Are all cells of this line reversed?"""
+    return all(segment.style is not None and segment.style.reverse for segment in rows.render_line(line))

@@ -268,13 +268,18 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
         if index >= len(self._items):
             return Strip.blank(width, self.get_visual_style().rich_style)
         under_cursor = index == self._cursor
-        style = self.get_visual_style("row-list--cursor") if under_cursor else self.get_visual_style()
+        style = self._cursor_style() if under_cursor else self.get_visual_style()
         line = self._render_row(self._items[index], max(1, width - len(MARK)))
         content = line if isinstance(line, Content) else Content.from_rich_text(line)
         segments = [Segment(MARK if under_cursor else " " * len(MARK), style.rich_style)]
         for text, text_style in content.first_line.render(style, end="", parse_style=self._parse_style):
             segments.append(Segment(text, text_style.rich_style))
         return Strip(segments).adjust_cell_length(width, style.rich_style)
+
+    def _cursor_style(self) -> Style:
+        """The style of the row under the cursor. Textual leaves out ``reverse``, all that marks it in 16 colours."""
+        text_style = self.get_component_styles("row-list--cursor").text_style
+        return self.get_visual_style("row-list--cursor") + Style(reverse=text_style.reverse)
 
     def _parse_style(self, style: str | Style) -> Style:
         if isinstance(style, Style):
@@ -285,7 +290,8 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
 
     def _empty_line(self, y: int, width: int) -> Strip:
         paragraphs = self._empty.splitlines()
-        lines = [line for words in paragraphs for line in textwrap.wrap(words, max(1, width - 4)) or [""]]
+        wrap = textwrap.TextWrapper(max(1, width - 4), break_on_hyphens=False).wrap
+        lines = [line for words in paragraphs for line in wrap(words) or [""]]
         left = " " * ((width - max(map(cell_len, lines), default=0)) // 2)
         row = y - max(0, self.size.height - len(lines)) // 2
         style = self.get_visual_style("row-list--empty").rich_style

@@ -147,6 +147,8 @@ class MainScreen(ErrorBoundary, Screen[None]):
         &.-tight Tab { padding: 0 1 0 0; }
         Tab { color: $foreground-muted; opacity: 100%; }
         Tab.-active { color: $text-accent; background: $block-cursor-background; text-style: bold; }
+        Tab:ansi { text-style: none; }
+        Tab.-active:ansi { text-style: bold; }
         Underline { display: none; }
         LogsPane { height: 32%; min-height: 6; max-height: 14; }
         &.-no-logs LogsPane { display: none; }

@@ -120,7 +120,7 @@ class JsonView(TextView):
     DEFAULT_CSS = """
     JsonView { height: 1fr; }
     JsonView > .json-view--cursor { background: $block-cursor-blurred-background; }
-    JsonView:focus > .json-view--cursor { background: $block-cursor-background; text-style: bold; }
+    JsonView:focus > .json-view--cursor { background: $block-cursor-background; text-style: $block-cursor-text-style; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"json-view--cursor"}
     HELP = (

@@ -82,7 +82,10 @@ class TableView(DataTable[Text]):
     """Text as text, numbers aligned to the right."""
 
     DEFAULT_CSS = """
-    TableView { height: 1fr; background: $surface; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1; }
+    TableView {
+        height: 1fr; background: $surface; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1;
+        &:ansi > .datatable--header { background: ansi_default; text-style: bold underline; }
+    }
     """
     BINDINGS: ClassVar[list[BindingType]] = []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -62,12 +62,14 @@ async def chatting(
     chat: Mapping[str, Any] | None = None,
     policy: Mapping[str, Any] | None = None,
     model: bool = True,
+    others: Sequence[str] = (),
     size: tuple[int, int] = NARROW,
     state: Path | None = None,
 ) -> AsyncIterator[ChatStage]:
-    """Run the app on these servers (None: the demo) with the chat open."""
+    """Run the app on these servers (None: the demo) with the chat open; ``others`` are further models."""
     given = demo().servers if servers is None else Config.model_validate({"servers": servers}).servers
-    more = {"models": {"big": MODEL} if model else {}, "chat": chat or {}, "policy": policy or {}}
+    models = dict.fromkeys(("big", *others), MODEL) if model else {}
+    more = {"models": models, "chat": chat or {}, "policy": policy or {}}
     config = Config.model_validate(more, strict=False).model_copy(update={"servers": given})
     approver, provider, folder = ScreenApprover(), ScriptedProvider(*script), state or Path.cwd() / "state"
     os.makedirs(folder, exist_ok=True)
