@@ -229,7 +229,7 @@ class ResourcesPane(OfferPane[AnyResource]):
         """Does it come from the cache? Is it watched, and when did it change?"""
         watch, reading = self._watch, self.view.reading
         if reading is not None and reading.kept is not None:
-            return (f"{kept_words(reading.kept, time.monotonic(), datetime.now())} · r reads it again",)
+            return (kept_words(reading.kept, time.monotonic(), datetime.now()),)
         if watch is None or reading is None:
             return ()
         state = f"{WATCH_MARKS[watch.state]} {watch.state.value}"

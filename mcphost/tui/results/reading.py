@@ -127,8 +127,9 @@ class ReadingView(Vertical):
         self._update_title()
 
     def focus(self, scroll_visible: bool = True, from_app_focus: bool = False) -> ReadingView:
-        if self._body is not None:
-            self._body.focus(scroll_visible)
+        if self._body is not None and self._body.is_attached:
+            # at once: an answer from the cache comes before a focus that is pending, and takes the body's place
+            self.screen.set_focus(self._body, scroll_visible)
         return self
 
     @property
