@@ -33,6 +33,9 @@ PATIENCE_SECONDS = 600.0
 FRESH_MILLISECONDS = {"server/discover": 3_600_000, "resources/templates/list": 600_000, "prompts/list": 600_000}
 """How long an answer stays true, of those that do; lists that change are fresh for a minute."""
 
+CHANGING = ("lighthouse://logbook", "lighthouse://instruments")
+"""Resources that change with each call, or all the time: what was read of them is never fresh."""
+
 CACHED = (
     "server/discover",
     "tools/list",
@@ -65,7 +68,9 @@ def finished(method: str, result: Json) -> Json:
     meta = {**result.get("_meta", {}), f"{PREFIX}serverInfo": identity}
     whole = {"resultType": "complete", **result, "_meta": meta}
     if method in CACHED:
-        whole |= {"ttlMs": FRESH_MILLISECONDS.get(method, 60_000), "cacheScope": "private"}
+        changing = any(each.get("uri") in CHANGING for each in result.get("contents", ()))
+        fresh = 0 if changing else FRESH_MILLISECONDS.get(method, 60_000)
+        whole |= {"ttlMs": fresh, "cacheScope": "private"}
     return whole
 
 
