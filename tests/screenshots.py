@@ -225,6 +225,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    os.environ.update(TEXTUAL_ANIMATIONS="none", MCPHOST_KEYCHAIN="off")
+    os.environ.update(TEXTUAL_ANIMATIONS="none", MCPHOST_KEYCHAIN="off", TERM="xterm-256color", COLORTERM="truecolor")
+    os.environ.pop("NO_COLOR", None)
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     asyncio.run(main())
