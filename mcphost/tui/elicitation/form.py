@@ -135,6 +135,7 @@ class FormElicitationScreen(ServerQuestionScreen):
         needed = room if self._form.raw_shown else (fields[-1].virtual_region.bottom if fields else 1) + SLACK
         self._form.styles.height = min(needed, room)
         self._review.styles.height = min(self._review.virtual_size.height + FRAME, room)
+        self.call_after_refresh(self._update_hint)
 
     def options(self) -> Iterator[AnswerOption]:
         """The answers at this stage."""
