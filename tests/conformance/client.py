@@ -3,14 +3,15 @@
 
     MCP_CONFORMANCE_SCENARIO=tools_call tests/conformance/client.py URL
 
-Exit codes: 0 the script went through, 1 it did not (stderr says why), 2 no script for this scenario yet (stderr says
-what it waits for). Whether what was sent is right, the suite decides. It ends by itself: the suite, when it gives up,
-only ends the shell around it.
+A scenario without a script is followed as `tests.conformance.generic` follows any server. Exit codes: 0 it went
+through, 1 it did not (stderr says why). Whether what was sent is right, the suite decides. It ends by itself: the
+suite, when it gives up, only ends the shell around it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
@@ -39,6 +40,10 @@ WAITING: Mapping[str, str] = {
     "auth/cross-app-access-complete-flow": "signing in through an enterprise's identity provider",
 }
 """Scenarios without a script, and what mcphost must learn before it can follow one."""
+
+
+MODERN = "2026-07-28"
+"""The first revision without a handshake. Its scenarios, and those nobody wrote a script for, `generic` follows."""
 
 
 class Trace:
@@ -180,17 +185,23 @@ async def run(url: str, script: Script) -> None:
 def main() -> int:
     scenario, url = os.environ.get("MCP_CONFORMANCE_SCENARIO", ""), sys.argv[-1]
     script = SCRIPTS.get(scenario)
-    if script is None and scenario not in (*SIGNING_IN, *ASKED, *REFUSING):
-        say(f"no script for the scenario {scenario!r}: waits for {WAITING.get(scenario, 'somebody who knows it')}")
-        return 2
+    if scenario in WAITING:
+        say(f"the scenario {scenario!r} waits for {WAITING[scenario]}")
+    modern = os.environ.get("MCP_CONFORMANCE_PROTOCOL_VERSION", "") >= MODERN
     try:
-        if script is not None:
+        if script is not None and not modern:
             asyncio.run(run(url, script))
         else:
             sys.path.insert(0, str(Path(__file__).parents[2]))  # this file is run, and not imported
-            from tests.conformance import asked, signing_in
+            from tests.conformance import asked, generic, signing_in
 
-            (asked if scenario in ASKED else signing_in).run(url, DEADLINE_SECONDS)
+            if scenario in ASKED:
+                asked.run(url, DEADLINE_SECONDS)
+            elif scenario in (*SIGNING_IN, *REFUSING) and not modern:
+                signing_in.run(url, DEADLINE_SECONDS)
+            else:
+                context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT") or "{}")
+                generic.run(url, context, DEADLINE_SECONDS)
     except (McphostError, TimeoutError) as error:
         say(f"{type(error).__name__}: {error}")
         return 1

@@ -82,6 +82,40 @@ def test_a_scenario_passes_with_all_its_checks(suite: Suite, scenario: str, tmp_
     assert len(verdicts) >= CHECKS[scenario]
 
 
+MODERN_SCENARIOS = (
+    "tools_call",
+    "request-metadata",
+    "sep-2322-client-request-state",
+    "http-standard-headers",
+    "http-custom-headers",
+    "http-invalid-tool-headers",
+    "json-schema-ref-no-deref",
+    "json-schema-2020-12-preservation",
+    "auth/metadata-default",
+    "auth/scope-step-up",
+    "auth/authorization-server-migration",
+    "auth/iss-wrong-issuer",
+    "auth/metadata-issuer-mismatch",
+)
+"""Scenarios of revision 2026-07-28, in the suite's newest preview."""
+
+
+@pytest.fixture(scope="module")
+def preview() -> Suite:
+    return Suite(installed("conformance-preview", ("@modelcontextprotocol/conformance@0.2.0-alpha.12", "node@22")))
+
+
+@pytest.mark.requirement("MOD-01", "MOD-03", "MOD-13", "HDR-01", "HDR-02", "HDR-03", "HDR-04", "HDR-06", "MRTR-03")
+@pytest.mark.requirement("MRTR-04", "MRTR-05", "SCHEMA-03", "AUTH-45")
+@pytest.mark.usefixtures("one_at_a_time")
+@pytest.mark.parametrize("scenario", MODERN_SCENARIOS)
+def test_a_scenario_of_the_modern_era_passes_with_all_its_checks(preview: Suite, scenario: str, tmp_path: Path) -> None:
+    done, verdicts = followed(preview, scenario, tmp_path, "--spec-version", "2026-07-28")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "SUCCESS" in verdicts
+    assert set(verdicts) <= {"SUCCESS", "SKIPPED"}  # skipped is what a modern session does not have
+
+
 @pytest.mark.requirement("AUTH-44")
 @pytest.mark.usefixtures("one_at_a_time")
 @pytest.mark.parametrize(("scenario", "words"), REFUSING.items())
@@ -93,8 +127,10 @@ def test_where_the_suite_serves_what_must_not_be_used_we_stop_and_say_why(
     assert words in said.read_text()
 
 
-def followed(suite: Suite, scenario: str, folder: Path) -> tuple[subprocess.CompletedProcess[str], list[str]]:
-    command = ["client", "--command", "./client.py", "--scenario", scenario, "--output-dir", str(folder)]
+def followed(
+    suite: Suite, scenario: str, folder: Path, *more: str
+) -> tuple[subprocess.CompletedProcess[str], list[str]]:
+    command = ["client", "--command", "./client.py", "--scenario", scenario, "--output-dir", str(folder), *more]
     done = suite.run(*command, seconds=DEADLINE_SECONDS + 15)
     (report,) = folder.glob("**/checks.json")
     return done, [check["status"] for check in json.loads(report.read_text()) if check["status"] != "INFO"]

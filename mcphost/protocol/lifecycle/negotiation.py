@@ -106,8 +106,12 @@ def negotiate(*, era: Era = "legacy", minimum: Revision = HANDSHAKE_REVISIONS[0]
 
 
 def _discover(
-    revision: Revision, era: Era, minimum: Revision
+    revision: Revision, era: Era, minimum: Revision, *, insists: bool = True
 ) -> Generator[Attempt, Outcome, Agreed | _SpeaksHandshake]:
+    """Ask in ``revision``, and in others that the server lists.
+
+    ``insists``: where it lists nothing but what it refused, it is taken at its word, and asked once more.
+    """
     asked: list[Revision] = []
     while True:
         asked.append(revision)
@@ -115,6 +119,8 @@ def _discover(
         if isinstance(outcome, ServerError) and outcome.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION:
             listed = _listed(outcome.data, "supported")
             another = _newest(MODERN_REVISIONS, listed, but=asked)
+            if another is None and insists and not _newest(HANDSHAKE_REVISIONS, listed):
+                another, insists = _newest([revision], listed), False
             if another is not None and len(asked) < PROBES:
                 revision = another
                 continue
@@ -213,7 +219,7 @@ def _initialize(offer: Revision, minimum: Revision, era: Era) -> Negotiation:
 
 def _modern_after_all(revision: Revision, refusal: McphostError, minimum: Revision) -> Negotiation:
     """Ask a server that answered ``initialize`` with a revision that has none."""
-    found = yield from _discover(revision, "auto", minimum)
+    found = yield from _discover(revision, "auto", minimum, insists=False)
     if isinstance(found, Agreed):
         return found
     raise refusal
