@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from mcphost.errors import Declined, InputNotGiven, McphostError, RequestTimeout
 from mcphost.host.consent.provenance import NOTHING, Provenance
 from mcphost.host.tool_calls.validation import ValidationResult
+from mcphost.protocol.display import show_line, size_text
 
 if TYPE_CHECKING:
     from mcphost.client.rounds import InputRound
@@ -116,6 +117,14 @@ class ToolCall:
         """Set once it ended and that is written down."""
         self._clock = clock
         self._task: asyncio.Task[None] | None = None
+
+    def needs(self) -> Iterator[str]:
+        """What a modern server needed in each round, by the methods; of the state that it sent along only the size."""
+        for each in self.rounds:
+            methods = [show_line(needed.method, 60) for needed in each.needed.inputs.values()]
+            state = each.needed.state
+            size = "" if state is None else f" · state of {size_text(len(state.encode('utf-8', 'replace')))}"
+            yield f"{', '.join(methods) or 'nothing but another attempt'}{size}"
 
     @property
     def edited(self) -> bool:

@@ -307,6 +307,8 @@ def _call_facts(call: ToolCall) -> Iterator[tuple[str, str]]:
         yield "task", show_line(call.task.task_id)
         yield "task state", show_line(call.task.words)
         yield "task kept for", call.task.kept
+    for number, words in enumerate(call.needs(), start=1):
+        yield f"round {number}", words
     if request.timeout:
         yield "limit", f"{duration_text(request.timeout)} without progress"
 

@@ -313,9 +313,16 @@ async def test_a_file_that_cannot_be_used_is_a_sentence_in_the_log() -> None:
     assert len(said) == 2
 
 
-async def test_echo_is_a_server_with_a_handshake(host: HostOf) -> None:
-    async with host(a=echo()) as running:
+@pytest.mark.requirement("MOD-22")
+async def test_after_the_probe_of_an_older_server_nothing_modern_is_sent(host: HostOf, tmp_path: Path) -> None:
+    async with host(a=echo("--record", tmp_path / "wire", roots=[str(tmp_path)]), policy=ALLOW) as running:
         await running.servers.ready()
         session = running.servers["a"].session
         assert session is not None
         assert session.evidence == "asked in 2026-07-28, answered -32601"
+        await running.run("a", "echo", {"text": "x"})
+        await running.servers["a"].ping()
+    probe, *others = (tmp_path / "wire").read_text().splitlines()
+    assert "server/discover" in probe
+    assert len(others) > 4
+    assert not [line for line in others if "io.modelcontextprotocol/" in line]
