@@ -2,8 +2,7 @@
 
 A test names its rows: `@pytest.mark.requirement("LIFE-05")`. A name that is no row stops the collection.
 `pytest --requirements [AREA ...]` prints the rows that no collected test names, and runs nothing. Rows whose source is
-`beyond` reach past what the project set out to do: they are asked for where they hold in a revision before 2026-07-28,
-outside of authorization.
+`beyond` reach past what the project set out to do: they are asked for outside of authorization.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import pytest
 
 TABLE = Path(__file__).with_name("requirements.tsv")
 TESTS = Path(__file__).parent
-MODERN = "2026-07-28"
 
 WITHOUT_A_TEST = {"SEC-12": "servers cannot be added from a link or imported yet"}
 """Rows that are asked for and that no test names, each with the reason."""

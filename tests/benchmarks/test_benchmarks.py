@@ -10,7 +10,7 @@ from tests.benchmarks.table import text_of
 
 # Nine rows of stdio and the host, seven longest holds, the capture, five of HTTP, the idle servers, ten pairs of p50
 # and p95, the growth.
-ROWS = 43
+ROWS = 47
 
 
 def test_every_work_runs_at_tiny_sizes_and_prints_its_rows(capsys: pytest.CaptureFixture[str]) -> None:

@@ -121,7 +121,8 @@ def modern_strays(peer: Peer) -> None:
         acknowledge(peer, request)
 
     def act(request: Message) -> None:
-        for stray in (str(heard[-1]), float(heard[-1]) + 0.5, heard[-1] + 1, None, [heard[-1]]):
+        known = heard[-1] if heard else 1
+        for stray in (str(known), float(known) + 0.5, known + 1, None, [known]):
             announce(peer, stray, "tools/list_changed")
         peer.wire.notify("notifications/tools/list_changed")
         peer.right(request)

@@ -50,6 +50,7 @@ def run(script: str, arguments: str, *messages: dict[str, Any]) -> subprocess.Co
     return subprocess.run(command(script, arguments), input=lines([*messages]), capture_output=True, timeout=20)
 
 
+DISCOVER = message("server/discover", {}, 5)
 LIST_2 = message("tools/list", {"cursor": "2"}, 5)
 LIST_AGAIN = message("tools/list", {}, 5)
 RIGHT = rb'\{[^{]*"id":3,"result":\{"content":\[\{"type":"text","text":"right"\}'
@@ -155,6 +156,19 @@ MODES: list[Case] = [
     ("odd-content --kind missing", rb'"id":3,"result":\{\}', 0, None),
     ("meta-everywhere", rb'"serverInfo":\{[^{]*"_meta":.*\n(.*\n)+.*"text":"right","_meta"', 0, None),
     ("extra-members", rb'"id":3,"result":.*"x-extra".*\},"x-extra":', 0, None),
+    ("speaks-modern", rb'"id":5,"result":\{"resultType":"complete","supportedVersions"', 0, DISCOVER),
+    ("probe-dies", RIGHT, 3, DISCOVER),
+    ("probe-silent", rb'"id":4,"result":(?!(.*\n)*.*"id":5)', 0, DISCOVER),
+    ("probe-mute", RIGHT, 0, DISCOVER),
+    ("probe-late", RIGHT, 0, None),
+    ("modern-asks", rb'"id":"own-2","method":"sampling/createMessage"(.*\n)+' + RIGHT, 0, None),
+    ("modern-needs", rb'"id":3,"result":\{"resultType":"input_required"', 0, None),
+    ("modern-strays", rb"subscriptionId(.*\n)+" + RIGHT, 0, None),
+    ("modern-page", rb'"id":3,"result":.*"url":"http://127\.0\.0\.1:9/pay"', 0, None),
+    ("modern-exits", rb'"id":2,"result"', 3, None),
+    ("modern-mismatch", rb'"id":3,"error":\{"code":-32020', 0, None),
+    ("modern-annotated", rb'"x-mcp-header":"api-key"', 0, None),
+    ("modern-refuses-to-listen", RIGHT, 0, None),
 ]
 LINGERING = ("close-stdin", "stop-reading")
 

@@ -89,9 +89,10 @@ async def showing(
 ) -> AsyncIterator[Pilot[None]]:
     async with app.run_test(size=size) as pilot:
         await app.present(call, pilot)
-        await pilot.press(*keys)
-        await app.workers.wait_for_complete()
-        await pilot.pause()
+        for key in keys:
+            await pilot.press(key)
+            await app.workers.wait_for_complete()
+            await pilot.pause()
         yield pilot
 
 
