@@ -133,11 +133,15 @@ RAW_ROWS: Final = 8
 SETTLED: Final = 0.05
 """Seconds after a change in which the rows may still move."""
 
+LOOKS: Final = 6
+"""How often after a change it is made sure that the focused row is in view."""
+
 
 class FieldScroll(VerticalScroll):
     """The fields, of which the focused one stays in view: whenever rows or the room for them change their height."""
 
     _settling: Timer | None = None
+    _looks = 0
 
     def on_mount(self) -> None:
         self.watch(self, "virtual_size", self._scroll_again, init=False)
@@ -150,14 +154,24 @@ class FieldScroll(VerticalScroll):
 
     def _scroll_again(self) -> None:
         """Scroll once all layouts of this change are done: one in between may have put the row elsewhere."""
+        self._looks = 0
+        self._look_soon()
+
+    def _look_soon(self) -> None:
         if self._settling is not None:
             self._settling.stop()
         self._settling = self.set_timer(SETTLED, self._show_focused)
 
     def _show_focused(self) -> None:
         row = next((row for row in self.query(FieldRow) if row.focused), None)
-        if row is not None:
+        if row is None:
+            return
+        shown, view = row.region, self.region
+        if not (view.y <= shown.y and (shown.bottom <= view.bottom or shown.y == view.y)):
             row.scroll_visible(animate=False)
+        self._looks += 1
+        if self._looks < LOOKS:  # rows may still move without changing their height in all
+            self._look_soon()
 
 
 class SchemaForm(Vertical):
