@@ -52,7 +52,7 @@ class SessionRules(Protocol):
     def headers(self, request: Request) -> Mapping[str, str]:
         """The HTTP headers that the revision demands of this request, besides those of every message.
 
-        Raises InvalidArguments if an argument that a header repeats has no spelling in one.
+        Raises InvalidArguments if a header cannot hold an argument that it repeats.
         """
 
     def read(self, method: str, result: Mapping[str, Any]) -> Complete | InputRequired | TaskStarted:
