@@ -47,17 +47,20 @@ MAY_IMPORT: dict[str, list[str]] = {
     # protocol.display: what an authorization server says is shown, in errors and in the plan a person agrees to.
     # protocol.urls: which hosts are loopback.
     "auth": ["mcphost.errors", "mcphost.redaction", "mcphost.net", "mcphost.protocol.display", "mcphost.protocol.urls"],
+    # protocol.display: what a file, a registry or a link says is shown. protocol.urls: which hosts are loopback.
+    "imports": ["mcphost.errors", "mcphost.redaction", "mcphost.config", "mcphost.net", "mcphost.protocol.display",
+                "mcphost.protocol.urls"],
     "providers": ["mcphost.errors", "mcphost.redaction", "mcphost.net", "mcphost.protocol"],
     "client": ["mcphost.errors", "mcphost.protocol", "mcphost.transports.base"],
     # transports.base, auth.ports: ports that a host is handed, values and protocols only.
     "host": ["mcphost.errors", "mcphost.redaction", "mcphost.config", "mcphost.protocol", "mcphost.client",
              "mcphost.providers.base", "mcphost.providers.choice", "mcphost.transports.base", "mcphost.auth.ports"],
-    "tui": ["mcphost.errors", "mcphost.config", "mcphost.host", "mcphost.auth.ports", *SEEN],
+    "tui": ["mcphost.errors", "mcphost.config", "mcphost.host", "mcphost.auth.ports", "mcphost.imports", *SEEN],
     "demo": [],
     "composition": ["mcphost.errors", "mcphost.config", "mcphost.protocol", "mcphost.transports", "mcphost.auth",
                     "mcphost.providers", "mcphost.client", "mcphost.host", "mcphost.demo"],
     "cli": ["mcphost.errors", "mcphost.config", "mcphost.host", "mcphost.auth.ports", "mcphost.composition",
-            "mcphost.tui", *SEEN],
+            "mcphost.imports", "mcphost.tui", *SEEN],
 }  # fmt: skip
 
 # Which parts may use a library, so that another one could take its place in a day.
