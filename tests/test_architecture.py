@@ -48,8 +48,9 @@ MAY_IMPORT: dict[str, list[str]] = {
     # protocol.urls: which hosts are loopback.
     "auth": ["mcphost.errors", "mcphost.redaction", "mcphost.net", "mcphost.protocol.display", "mcphost.protocol.urls"],
     # protocol.display: what a file, a registry or a link says is shown. protocol.urls: which hosts are loopback.
+    # protocol.host_names: which hosts may only look like others.
     "imports": ["mcphost.errors", "mcphost.redaction", "mcphost.config", "mcphost.net", "mcphost.protocol.display",
-                "mcphost.protocol.urls"],
+                "mcphost.protocol.host_names", "mcphost.protocol.urls"],
     "providers": ["mcphost.errors", "mcphost.redaction", "mcphost.net", "mcphost.protocol"],
     "client": ["mcphost.errors", "mcphost.protocol", "mcphost.transports.base"],
     # transports.base, auth.ports: ports that a host is handed, values and protocols only.

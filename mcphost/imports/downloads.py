@@ -1,0 +1,284 @@
+"""Says which packages a command line downloads and runs: from where, and whether their versions are pinned."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from mcphost.imports.commands import program_name, programs_in
+from mcphost.protocol.display import show_line
+from mcphost.redaction import safe_url
+
+LONGEST: Final = 400
+"""Characters of a package's name that are shown; the command beside it is shown in full."""
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A package that the command downloads, unless it is there already, and runs. All texts are safe to show."""
+
+    package: str
+    registry: str
+    """``npm``, ``PyPI``, ``Docker Hub``, or a host."""
+    version: str
+    """As written: a version, a range, a tag, a digest; empty: none."""
+    pinned: bool
+    """Is it the same code at each start, as far as the registry keeps its word?"""
+
+    @property
+    def sentence(self) -> str:
+        """What happens, for a person."""
+        if self.pinned:
+            return f"Downloads {self.package} from {self.registry} and runs it, always version {self.version}."
+        which = f"version {self.version}, which is not pinned" if self.version else "no version is pinned"
+        return f"Downloads {self.package} from {self.registry} and runs it; {which}: the code can change at any start."
+
+
+_EXACT: Final = re.compile(r"[v=]*\d+\.\d+\.\d+(?:[-+.][\w.+-]*)?")
+_PYTHON_EXACT: Final = re.compile(r"\d+(?:\.\d+)*(?:[a-z.+-]\w*)*")
+_PYTHON: Final = re.compile(r"([\w.-]+(?:\[[\w.,\s-]*\])?)\s*(?:(===?|@)\s*([^\s,;]+)$|([<>~!=].*)$)?")
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}")
+_ADDRESS: Final = re.compile(r"(?:git\+)?(?:https?|ssh|git)://", re.IGNORECASE)
+
+_NPX_VALUES: Final = frozenset({"--registry", "--workspace", "-w", "--cache", "--userconfig", "--prefix", "--loglevel"})
+_UVX_VALUES: Final = frozenset({
+    "-p", "--python", "--index", "--default-index", "-i", "--index-url", "--extra-index-url", "-f", "--find-links",
+    "-c", "--constraints", "--overrides", "-b", "--build-constraints", "--env-file", "--cache-dir", "--directory",
+    "--project", "--config-file", "--color", "--index-strategy", "--keyring-provider", "--resolution", "--prerelease",
+    "--exclude-newer", "--link-mode", "--python-platform", "--torch-backend", "--allow-insecure-host", "-P",
+    "--upgrade-package", "--refresh-package", "--reinstall-package", "--no-build-package", "--no-binary-package",
+    "-C", "--config-setting", "--fork-strategy", "--with-editable", "--with-requirements", "--extra", "--group",
+    "--package", "--script",
+})  # fmt: skip
+_PIPX_VALUES: Final = frozenset({"--python", "--index-url", "-i", "--pip-args"})
+_DNX_VALUES: Final = frozenset({"--source", "--add-source", "--configfile", "--verbosity", "-v", "--framework"})
+_DENO_VALUES: Final = frozenset({"--config", "-c", "--import-map", "--lock", "--cert", "--location", "--seed"})
+_DOCKER_FLAGS: Final = frozenset({
+    "--rm", "--interactive", "--tty", "--detach", "--init", "--privileged", "--read-only", "--publish-all",
+    "--no-healthcheck", "--oom-kill-disable", "--sig-proxy", "--quiet", "--disable-content-trust", "--help",
+    "--use-api-socket", "--replace", "--tls-verify",
+})  # fmt: skip
+"""Options of ``docker run`` that take no value; all others do."""
+
+DOCKERS: Final = frozenset({"docker", "podman", "nerdctl"})
+
+
+def downloads_of(words: Sequence[str], env: Mapping[str, str]) -> tuple[Download, ...]:
+    """What the command downloads and runs; ``env`` are the entry's own variables, which may name other registries."""
+    found = dict.fromkeys(each for program in programs_in(words) for each in _of_program(program, env))
+    return tuple(found)
+
+
+def docker_words(words: Sequence[str]) -> tuple[list[tuple[str, str]], str | None] | None:
+    """The options of ``docker run`` with their values, and the image; None for another command."""
+    rest = _after(words, ("run",), ("container", "run"))
+    if not words or program_name(words[0]) not in DOCKERS or rest is None:
+        return None
+    options = list[tuple[str, str]]()
+    waiting = iter(rest)
+    for word in waiting:
+        if not word.startswith("-") or word == "-":
+            return options, word
+        name, equals, value = word.partition("=")
+        if word == "--":
+            return options, next(waiting, None)
+        if equals or name in _DOCKER_FLAGS or re.fullmatch(r"-[ditPq]+", name):
+            options.append((name, value))
+        elif re.fullmatch(r"-[a-zA-Z].+", name):  # -v/:/host, -eNAME, -itv
+            options.append((name[:2], name[2:]))
+        else:
+            options.append((name, next(waiting, "")))
+    return options, None
+
+
+def _of_program(words: tuple[str, ...], env: Mapping[str, str]) -> Iterator[Download]:
+    readers: dict[str, Callable[[Sequence[str], Mapping[str, str]], Iterator[Download]]] = {
+        "npx": _npx, "bunx": _npx, "pnpx": _npx, "uvx": _uvx, "dnx": _dnx, "deno": _deno, "go": _go, "nix": _nix,
+    }  # fmt: skip
+    name, rest = program_name(words[0]), words[1:]
+    if name in DOCKERS:
+        yield from _docker(words)
+    elif name in readers:
+        yield from readers[name](rest, env)
+    elif name in ("npm", "pnpm", "yarn", "bun") and (after := _after(words, ("exec",), ("dlx",), ("x",))) is not None:
+        yield from _npx(after, env)
+    elif name == "uv" and (after := _after(words, ("tool", "run"))) is not None:
+        yield from _uvx(after, env)
+    elif name == "uv" and (after := _after(words, ("run",))) is not None:
+        yield from _uv_run(after, env)
+    elif name == "pipx" and (after := _after(words, ("run",))) is not None:
+        yield from _pipx(after, env)
+    elif name == "dotnet" and (after := _after(words, ("dnx",), ("tool", "exec"), ("tool", "execute"))) is not None:
+        yield from _dnx(after, env)
+
+
+def _after(words: Sequence[str], *commands: tuple[str, ...]) -> Sequence[str] | None:
+    """What follows one of these subcommands; only options and their values may stand before it."""
+    for start in range(1, len(words)):
+        for command in commands:
+            if tuple(words[start : start + len(command)]) == command:
+                return words[start + len(command) :]
+        if not words[start].startswith("-") and not words[start - 1].startswith("-"):
+            return None
+    return None
+
+
+def _split(
+    words: Sequence[str], valued: frozenset[str], packages: frozenset[str] = frozenset()
+) -> tuple[list[str], list[tuple[str, str]], list[str]]:
+    """The packages that options name, the other options with their values, and the words from the first plain one."""
+    named, options, index = list[str](), list[tuple[str, str]](), 0
+    while index < len(words) and words[index].startswith("-"):
+        word = words[index]
+        index += 1
+        if word == "--":
+            break
+        name, equals, value = word.partition("=")
+        if not equals and (name in valued or name in packages):
+            value = words[index] if index < len(words) else ""
+            index += 1
+        if name in packages:
+            named.append(value)
+        else:
+            options.append((name, value))
+    return named, options, list(words[index:])
+
+
+def _registry(
+    usual: str, options: Sequence[tuple[str, str]], names: Sequence[str], env: Mapping[str, str], *variables: str
+) -> str:
+    """The registry that options or variables name instead of the usual one."""
+    there = {name.lower(): value for name, value in env.items()}
+    other = [value for name, value in options if name in names and value]
+    other += [there[name] for name in variables if there.get(name)]
+    return _shown(safe_url(other[0])) if other else usual
+
+
+def _npx(words: Sequence[str], env: Mapping[str, str]) -> Iterator[Download]:
+    named, options, rest = _split(words, _NPX_VALUES, frozenset({"-p", "--package"}))
+    registry = _registry("npm", options, ("--registry",), env, "npm_config_registry")
+    for spec in named or rest[:1]:
+        if found := _npm(spec, registry):
+            yield found
+
+
+def _npm(spec: str, registry: str) -> Download | None:
+    if spec.startswith((".", "/", "~", "file:")) or not spec:
+        return None
+    if _ADDRESS.match(spec) or re.match(r"(?:github|gitlab|bitbucket|gist):|[\w.-]+/[\w.-]+", spec):
+        return _from_address(spec)
+    start = spec.find("@", 1)
+    name, version = (spec[:start], spec[start + 1 :]) if start > 0 else (spec, "")
+    if version.startswith("npm:"):
+        return _npm(version.removeprefix("npm:"), registry)
+    return Download(_shown(name), registry, _shown(version), _EXACT.fullmatch(version) is not None)
+
+
+def _from_address(spec: str) -> Download:
+    address, _, ref = spec.partition("#")
+    before, at, commit = address.rpartition("@")
+    if not ref and at and "/" in before.partition("://")[2]:
+        address, ref = before, commit
+    host = re.sub(r"^(?:git\+)?\w+://", "", safe_url(address)).partition("/")[0] if "://" in address else "GitHub"
+    return Download(_shown(safe_url(address)), _shown(host), _shown(ref), _COMMIT.fullmatch(ref) is not None)
+
+
+def _uvx(words: Sequence[str], env: Mapping[str, str]) -> Iterator[Download]:
+    more, options, rest = _split(words, _UVX_VALUES | {"--from"}, frozenset({"--with", "-w"}))
+    named = [value for name, value in options if name == "--from"]
+    yield from _pypi_all([*(named or rest[:1]), *more], options, env)
+
+
+def _uv_run(words: Sequence[str], env: Mapping[str, str]) -> Iterator[Download]:
+    named, options, rest = _split(words, _UVX_VALUES, frozenset({"--with", "-w"}))
+    scripts = [word for word in rest[:1] if _ADDRESS.match(word)]
+    yield from _pypi_all([*named, *scripts], options, env)
+
+
+def _pipx(words: Sequence[str], env: Mapping[str, str]) -> Iterator[Download]:
+    named, options, rest = _split(words, _PIPX_VALUES, frozenset({"--spec"}))
+    yield from _pypi_all(named or rest[:1], options, env)
+
+
+def _pypi_all(specs: Sequence[str], options: Sequence[tuple[str, str]], env: Mapping[str, str]) -> Iterator[Download]:
+    names = ("--default-index", "--index-url", "-i", "--index", "--extra-index-url", "-f", "--find-links")
+    variables = ("uv_default_index", "uv_index_url", "pip_index_url", "uv_index", "uv_extra_index_url")
+    registry = _registry("PyPI", options, names, env, *variables)
+    for spec in specs:
+        if found := _pypi(spec, registry):
+            yield found
+
+
+def _pypi(spec: str, registry: str) -> Download | None:
+    name, at, address = (part.strip() for part in spec.partition("@"))
+    if _ADDRESS.match(spec) or (at and _ADDRESS.match(address)):
+        return _from_address(spec if _ADDRESS.match(spec) else address)
+    if not spec or spec.startswith((".", "/", "~")) or spec.endswith((".py", ".whl")):
+        return None
+    match = _PYTHON.fullmatch(spec)
+    if match is None:
+        return Download(_shown(spec), registry, "", False)
+    name, sign, exact, range_ = match.groups()
+    pinned = bool(sign) and _PYTHON_EXACT.fullmatch(exact) is not None
+    return Download(_shown(name), registry, _shown(exact or range_ or ""), pinned)
+
+
+def _dnx(words: Sequence[str], env: Mapping[str, str]) -> Iterator[Download]:
+    versions, options, rest = _split(words, _DNX_VALUES, frozenset({"--version"}))
+    if rest:
+        name, _, version = rest[0].partition("@")
+        version = version or (versions[0] if versions else "")
+        registry = _registry("NuGet", options, ("--source", "--add-source"), env)
+        yield Download(_shown(name), registry, _shown(version), _EXACT.fullmatch(version) is not None)
+
+
+def _deno(words: Sequence[str], env: Mapping[str, str]) -> Iterator[Download]:
+    after = _after(("deno", *words), ("run",), ("x",), ("serve",))
+    _, _, rest = _split(after if after is not None else words, _DENO_VALUES)
+    spec = rest[0] if rest else ""
+    if spec.startswith(("npm:", "jsr:")):
+        found = _npm(spec[4:].lstrip("/"), "npm" if spec.startswith("npm:") else "JSR")
+        if found is not None:
+            yield found
+    elif _ADDRESS.match(spec):
+        yield Download(_shown(safe_url(spec)), _shown(spec.split("/")[2].rpartition("@")[2]), "", False)
+
+
+def _go(words: Sequence[str], env: Mapping[str, str]) -> Iterator[Download]:
+    rest = _after(("go", *words), ("run",)) or ()
+    spec = next((word for word in rest if not word.startswith("-")), "")
+    name, _, version = spec.partition("@")
+    if version and "." in name.partition("/")[0] and not name.startswith("."):
+        registry = _registry("the Go module proxy", (), (), env, "goproxy")
+        yield Download(_shown(name), registry, _shown(version), _EXACT.fullmatch(version) is not None)
+
+
+def _nix(words: Sequence[str], env: Mapping[str, str]) -> Iterator[Download]:
+    rest = _after(("nix", *words), ("run",)) or ()
+    spec = next((word for word in rest if not word.startswith("-")), "")
+    if ":" in spec:
+        pinned = _COMMIT.search(spec) is not None
+        yield Download(_shown(safe_url(spec.partition("#")[0])), "a Nix flake", "", pinned)
+    elif spec.startswith("nixpkgs#"):
+        yield Download(_shown(spec.partition("#")[2]), "nixpkgs", "", False)
+
+
+def _docker(words: Sequence[str]) -> Iterator[Download]:
+    found = docker_words(words)
+    if found is None or not found[1]:
+        return
+    name, _, digest = found[1].partition("@")
+    path, colon, tag = name.rpartition(":")
+    if not colon or "/" in tag:
+        path, tag = name, ""
+    host = path.partition("/")[0] if "/" in path else ""
+    registry = host if "." in host or ":" in host or host == "localhost" else "Docker Hub"
+    pinned = _DIGEST.fullmatch(digest) is not None
+    yield Download(_shown(path), _shown(registry), _shown(digest if pinned else tag), pinned)
+
+
+def _shown(text: str) -> str:
+    return show_line(text, LONGEST)
