@@ -77,11 +77,13 @@ OWNERS: dict[str, set[str]] = {
     "platformdirs": {"config", "cli"},
     "pydantic": {"config", "protocol", "auth", "providers", "composition"},
     "pydantic_core": {"config"},
+    "pyjson5": {"imports"},
     "rich": {"tui", "cli"},
     "segno": {"tui"},
     "textual": {"tui"},
-    "tomli_w": {"config"},
+    "tomli_w": {"config", "imports"},
     "uritemplate": {"protocol", "host"},
+    "yaml": {"imports"},
     "yarl": {"transports.http.engine"},
 }
 
@@ -335,7 +337,7 @@ def test_every_library_of_the_table_is_declared() -> None:
     declared = {line.partition(">")[0].replace("-", "_") for line in project["dependencies"]}
     used = {each.module.partition(".")[0] for module in MODULES for each in imports(module)}
     come_along = {"pydantic_core", "markdown_it"}  # with pydantic and textual
-    other_names = {"PIL": "pillow"}
+    other_names = {"PIL": "pillow", "yaml": "pyyaml"}
     assert {other_names.get(name, name) for name in used & OWNERS.keys()} <= declared | come_along
 
 

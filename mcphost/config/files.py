@@ -9,11 +9,12 @@ from pathlib import Path
 from mcphost.errors import ConfigError
 
 
-def read_regular(path: Path, limit: int, *, ours: bool = False) -> bytes:
+def read_regular(path: Path, limit: int, *, ours: bool = False, trusted_owner: bool = False) -> bytes:
     """Return the content of a regular file of at most ``limit`` bytes.
 
     With ``ours``, for files that mcphost wrote, the path must not be a symbolic link and must belong to this user.
-    Raises ConfigError, or FileNotFoundError if there is no file.
+    With ``trusted_owner`` the file must belong to this user or to root. Raises ConfigError, or FileNotFoundError if
+    there is no file.
     """
     # O_NONBLOCK: opening a FIFO would otherwise wait for somebody to write to it.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -22,7 +23,7 @@ def read_regular(path: Path, limit: int, *, ours: bool = False) -> bytes:
     try:
         handle = os.open(path, flags)
         try:
-            _check(os.fstat(handle), path, limit, ours)
+            _check(os.fstat(handle), path, limit, ours, trusted_owner)
             # One byte more than allowed: the file may have grown since it was measured.
             with open(handle, "rb", closefd=False) as file:
                 content = file.read(limit + 1)
@@ -42,12 +43,12 @@ def owned_by_us(status: os.stat_result) -> bool:
     return not hasattr(os, "getuid") or status.st_uid == os.getuid()
 
 
-def _check(status: os.stat_result, path: Path, limit: int, ours: bool) -> None:
+def _check(status: os.stat_result, path: Path, limit: int, ours: bool, trusted_owner: bool) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise ConfigError("is not a regular file; name one that is", path=path)
     if status.st_size > limit:
         raise _too_large(path, limit)
-    if ours and not owned_by_us(status):
+    if (ours or (trusted_owner and status.st_uid != 0)) and not owned_by_us(status):
         raise ConfigError("belongs to another user; move it away or take it over", path=path)
 
 

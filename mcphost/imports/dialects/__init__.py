@@ -1,0 +1,1 @@
+"""The shapes in which hosts write servers down: `HostDialect` describes one, `entries` reads what is common to all."""
