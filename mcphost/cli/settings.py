@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,8 +32,8 @@ class FoundSettings:
 
     @property
     def path(self) -> Path | None:
-        """The path of the file in use."""
-        return self.found.path
+        """The path of the file in use; ``servers.toml`` where that is the only one."""
+        return self.found.path or self.found.added
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -70,17 +69,8 @@ def settings_for_screen(found: ConfigLocation, env: Mapping[str, str]) -> FoundS
 
 def users_settings(found: ConfigLocation) -> FoundSettings:
     """Read only the user's own file. Raises ConfigError."""
-    own = ConfigLocation(found.user) if found.needs_trust else found
-    return FoundSettings(own, LoadedConfig(Config.model_construct()) if own.path is None else load_found(own))
-
-
-def default_path(env: Mapping[str, str]) -> Path:
-    """The path of the user's own file, whether it exists or not."""
-    if named := env.get("MCPHOST_CONFIG"):
-        return Path(os.path.expanduser(named))
-    from platformdirs import user_config_path  # late: slow to import, and only the screen and config need it
-
-    return user_config_path("mcphost", appauthor=False) / "config.toml"
+    own = ConfigLocation(found.user, added=found.added) if found.needs_trust else found
+    return FoundSettings(own, load_found(own) if own.found else LoadedConfig(Config.model_construct()))
 
 
 def trusted_folders(env: Mapping[str, str]) -> TrustedFolders:

@@ -1,11 +1,21 @@
 """The user's configuration: finding, reading and validating it, resolving references, and state files.
 
-The configuration file is never written. Importing this package reads no file.
+The user's configuration file is never written; ``servers.toml`` beside it is mcphost's own.
+Importing this package reads no file.
 """
 
 from mcphost.config.changes import Changes, compare
 from mcphost.config.limits import Limits
-from mcphost.config.loading import ConfigLocation, LoadedConfig, find_config, load, load_found, parse
+from mcphost.config.loading import (
+    ConfigLocation,
+    LoadedConfig,
+    find_config,
+    load,
+    load_found,
+    parse,
+    servers_path,
+    users_path,
+)
 from mcphost.config.models import UI, ChatConfig, Config, ModelConfig
 from mcphost.config.policy import Policy, PolicyAction, rule_matches
 from mcphost.config.problems import ConfigErrors
@@ -70,7 +80,9 @@ __all__ = [
     "resolve_roots",
     "resolve_server",
     "rule_matches",
+    "servers_path",
     "state_folder",
     "update_toml",
+    "users_path",
     "write_toml",
 ]

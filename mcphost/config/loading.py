@@ -1,4 +1,4 @@
-"""Finds and reads the configuration file, and keeps its valid part.
+"""Finds and reads the configuration file and ``servers.toml`` beside it, and keeps their valid part.
 
 A mistake in one server or model disables that entry only. Whether a project folder is trusted is decided elsewhere.
 """
@@ -9,7 +9,7 @@ import hashlib
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +24,9 @@ from mcphost.config.servers import ServerConfig
 from mcphost.errors import ConfigError, UnresolvedReference
 
 PROJECT_FILE = "mcphost.toml"
+
+SERVERS_FILE = "servers.toml"
+"""mcphost's own file of servers, beside the user's; see `mcphost.config.servers_file`."""
 
 MAX_FILE_BYTES = 2 * 1024 * 1024
 """Bytes of a configuration file; more than any person writes."""
@@ -43,15 +46,22 @@ _T = TypeVar("_T", bound=ConfigTable)
 
 @dataclass(frozen=True, slots=True)
 class ConfigLocation:
-    """Where the configuration is. ``path`` None: there is none.
+    """Where the configuration is. ``path`` None: there is none, but perhaps ``added``.
 
     ``needs_trust``: ``path`` is a project's file, which may name programs to run: use nothing of it before the user
-    trusts it. ``user`` is then the user's own file, or None.
+    trusts it. ``user`` is then the user's own file, or None. ``added`` is the ``servers.toml`` beside the user's own
+    file, if there is one and no file was named explicitly.
     """
 
     path: Path | None
     needs_trust: bool = False
     user: Path | None = None
+    added: Path | None = None
+
+    @property
+    def found(self) -> bool:
+        """Is there anything to read?"""
+        return self.path is not None or self.added is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,30 +80,39 @@ class LoadedConfig:
 def find_config(explicit: Path | None, cwd: Path, env: Mapping[str, str]) -> ConfigLocation:
     """Choose the file to read: ``explicit``, else ``mcphost.toml`` in ``cwd``, else the user's own.
 
-    The user's own is ``$MCPHOST_CONFIG``, else ``config.toml`` in the platform's configuration folder. Named
-    files are returned even if they do not exist, so that reading them reports it.
+    The user's own is that of `users_path`, with ``servers.toml`` beside it. Named files are returned even if they do
+    not exist, so that reading them reports it.
     """
     if explicit is not None:
         return ConfigLocation(explicit)
-    project, user = cwd / PROJECT_FILE, _users_file(env)
+    project, user = cwd / PROJECT_FILE, users_path(env)
+    added = user.with_name(SERVERS_FILE)
+    own = user if env.get("MCPHOST_CONFIG") or os.path.lexists(user) else None
+    added_there = added if os.path.lexists(added) else None
     # A dangling link counts too: it should be reported, not ignored.
-    if project.exists() or project.is_symlink():
-        return ConfigLocation(project, needs_trust=True, user=user)
-    return ConfigLocation(user)
+    if os.path.lexists(project):
+        return ConfigLocation(project, needs_trust=True, user=own, added=added_there)
+    return ConfigLocation(own, added=added_there)
+
+
+def users_path(env: Mapping[str, str]) -> Path:
+    """The user's own file, there or not: ``$MCPHOST_CONFIG``, else ``config.toml`` in the platform's folder."""
+    if named := env.get("MCPHOST_CONFIG"):
+        return Path(os.path.expanduser(named))
+    from platformdirs import user_config_path  # late: slower than the rest of this module
+
+    return user_config_path("mcphost", appauthor=False) / "config.toml"
+
+
+def servers_path(env: Mapping[str, str]) -> Path:
+    """``servers.toml``, there or not."""
+    return users_path(env).with_name(SERVERS_FILE)
 
 
 def load(path: Path, *, project: bool = False) -> LoadedConfig:
     """Read one file; see ``parse``. Also raises ConfigError if it cannot be read."""
-    try:
-        content = read_regular(path, MAX_FILE_BYTES)
-    except FileNotFoundError:
-        raise ConfigError("there is no such file; create it, or name another", path=path) from None
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigError("is not UTF-8 here; save the file as UTF-8", path=path, line=line) from None
-    return replace(parse(text, path, project=project), digest=hashlib.sha256(content).hexdigest())
+    text, digest = _text_of(path)
+    return replace(parse(text, path, project=project), digest=digest)
 
 
 def load_found(found: ConfigLocation) -> LoadedConfig:
@@ -102,12 +121,11 @@ def load_found(found: ConfigLocation) -> LoadedConfig:
     Reading is harmless; with ``needs_trust``, show the result to the user first. ``digest`` is then that of the project
     file. Raises ConfigError.
     """
-    if found.path is None:
-        return LoadedConfig(Config())
-    if not found.needs_trust:
-        return load(found.path)
+    if not found.needs_trust or found.path is None:
+        return _load_users(found.path, found.added)
     project = load(found.path, project=True)
-    return project if found.user is None else _joined(load(found.user), project)
+    own = found.user is not None or found.added is not None
+    return _joined(_load_users(found.user, found.added), project) if own else project
 
 
 def parse(text: str, path: Path | None = None, *, project: bool = False) -> LoadedConfig:
@@ -120,13 +138,29 @@ def parse(text: str, path: Path | None = None, *, project: bool = False) -> Load
     return _Reader(text, path, project).read()
 
 
-def _users_file(env: Mapping[str, str]) -> Path | None:
-    if named := env.get("MCPHOST_CONFIG"):
-        return Path(os.path.expanduser(named))
-    from platformdirs import user_config_path  # late: slower than the rest of this module
+def _text_of(path: Path) -> tuple[str, str]:
+    """The text of a file, and the SHA-256 (hex) of its bytes. Raises ConfigError."""
+    try:
+        content = read_regular(path, MAX_FILE_BYTES)
+    except FileNotFoundError:
+        raise ConfigError("there is no such file; create it, or name another", path=path) from None
+    try:
+        return content.decode("utf-8-sig"), hashlib.sha256(content).hexdigest()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigError("is not UTF-8 here; save the file as UTF-8", path=path, line=line) from None
 
-    path = user_config_path("mcphost", appauthor=False) / "config.toml"
-    return path if path.exists() or path.is_symlink() else None
+
+def _load_users(path: Path | None, added: Path | None) -> LoadedConfig:
+    """Read the user's own file with ``servers.toml``; a mistake there costs no more than its servers."""
+    if path is None and added is None:
+        return LoadedConfig(Config())
+    text, digest = ("", "") if path is None else _text_of(path)
+    beneath = None if added is None else _AddedServers(added)
+    loaded = _Reader(text, path, False, beneath).read()
+    config = loaded.config.model_copy(update={"path": path or added, "added": added})
+    problems = (*loaded.problems, *(beneath.problems if beneath else ()))
+    return replace(loaded, config=config, problems=problems, digest=digest)
 
 
 def _joined(user: LoadedConfig, project: LoadedConfig) -> LoadedConfig:
@@ -145,19 +179,79 @@ def _joined(user: LoadedConfig, project: LoadedConfig) -> LoadedConfig:
     )
 
 
-class _Reader:
-    """Reads one text: sections first, then each entry separately."""
+class _AddedServers:
+    """The entries of ``servers.toml``, not yet validated; what is wrong with the file as a whole is a problem."""
 
-    def __init__(self, text: str, path: Path | None, project: bool) -> None:
+    def __init__(self, path: Path) -> None:
+        self.validator = TableValidator("", path)
+        self.tables: dict[str, Any] = {}
+        self.problems: list[ConfigError] = []
+        try:
+            text, _ = _text_of(path)
+            self.validator = TableValidator(text, path)
+            self._take(_toml(text, path))
+        except ConfigError as error:
+            self.problems.append(error)
+
+    def _take(self, data: Mapping[str, Any]) -> None:
+        for key in data:
+            if key != "servers":
+                self.problems.append(self.validator.problem((key,), "is ignored here; it belongs in config.toml"))
+        servers = data.get("servers", {})
+        if not isinstance(servers, dict) or len(servers) > MAX_ENTRIES:
+            sentence = f"must be a table, [servers.NAME], of at most {MAX_ENTRIES} entries"
+            raise self.validator.problem(("servers",), sentence)
+        self.tables = servers
+
+
+def _toml(text: str, path: Path | None) -> dict[str, Any]:
+    """Parse TOML. Raises ConfigError with the line."""
+    if endless := _ENDLESS_KEY.search(text):
+        line = text.count("\n", 0, endless.start()) + 1
+        raise ConfigError("a key of more than 64 parts; nothing here needs one", path=path, line=line)
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ConfigError("is nested too deeply to be read", path=path) from None
+    except ValueError as error:  # TOMLDecodeError is one; a number of 5000 digits raises the plain one
+        raise _broken(str(error), text, path) from None
+
+
+def _broken(message: str, text: str, path: Path | None) -> ConfigError:
+    place = _AT_LINE.search(message)
+    if place is None:
+        return ConfigError("holds a number too long to read", path=path)
+    line = int(place[1]) if place[1] else text.rstrip().count("\n") + 1
+    reason = message[: place.start()]
+    if "Cannot" in reason:  # overwrite a value, declare twice, redefine, mutate
+        reason += "; the same key or table is there already, remove one of them"
+    return ConfigError(f"this is not valid TOML: {reason}", path=path, line=line)
+
+
+def _overlaid(beneath: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
+    """``beneath`` with the keys of ``table`` in place of its own; tables in both are joined in the same way."""
+    made = {**beneath, **table}
+    for key in beneath.keys() & table.keys():
+        if isinstance(beneath[key], dict) and isinstance(table[key], dict):
+            made[key] = _overlaid(beneath[key], table[key])
+    return made
+
+
+class _Reader:
+    """Reads one text: sections first, then each entry separately. ``beneath`` are more servers."""
+
+    def __init__(self, text: str, path: Path | None, project: bool, beneath: _AddedServers | None = None) -> None:
         self._text, self._path, self._project = text, path, project
         self._validator = TableValidator(text, path)
+        self._beneath: Mapping[str, Any] = {} if beneath is None else beneath.tables
+        self._beneath_validator = None if beneath is None else beneath.validator
         self._fatal: list[ConfigError] = []
         self._problems: list[ConfigError] = []
         self._disabled: dict[str, ConfigError] = {}
         self._data: dict[str, Any] = {}
 
     def read(self) -> LoadedConfig:
-        self._data = self._toml()
+        self._data = _toml(self._text, self._path)
         self._check_sections()
         policy, limits, ui, chat = (
             self._section("policy", Policy),
@@ -171,27 +265,6 @@ class _Reader:
             raise together([*self._fatal, *self._problems])
         config = Config(servers=servers, models=models, policy=policy, limits=limits, ui=ui, chat=chat, path=self._path)
         return LoadedConfig(config, each(self._problems), self._disabled)
-
-    def _toml(self) -> dict[str, Any]:
-        if endless := _ENDLESS_KEY.search(self._text):
-            line = self._text.count("\n", 0, endless.start()) + 1
-            raise ConfigError("a key of more than 64 parts; nothing here needs one", path=self._path, line=line)
-        try:
-            return tomllib.loads(self._text)
-        except RecursionError:
-            raise ConfigError("is nested too deeply to be read", path=self._path) from None
-        except ValueError as error:  # TOMLDecodeError is one; a number of 5000 digits raises the plain one
-            raise self._broken(str(error)) from None
-
-    def _broken(self, message: str) -> ConfigError:
-        place = _AT_LINE.search(message)
-        if place is None:
-            return ConfigError("holds a number too long to read", path=self._path)
-        line = int(place[1]) if place[1] else self._text.rstrip().count("\n") + 1
-        reason = message[: place.start()]
-        if "Cannot" in reason:  # overwrite a value, declare twice, redefine, mutate
-            reason += "; the same key or table is there already, remove one of them"
-        return ConfigError(f"this is not valid TOML: {reason}", path=self._path, line=line)
 
     def _check_sections(self) -> None:
         for key in self._data:
@@ -219,7 +292,7 @@ class _Reader:
     def _models(self) -> Iterator[tuple[str, ModelConfig]]:
         for name, table in self._data.get("models", {}).items():
             try:
-                yield name, self._entry(("models", name), table, ModelConfig)
+                yield name, self._entry(("models", name), table, ModelConfig, self._validator)
             except ConfigError as error:
                 self._problems.append(error)
 
@@ -234,6 +307,17 @@ class _Reader:
                 yield name, self._server(section, name, self._data[section][name])
             except ConfigError as error:
                 self._leave_out(name, error)
+        yield from self._added(plain.keys() | alias.keys())
+
+    def _added(self, own: Set[str]) -> Iterator[tuple[str, ServerConfig]]:
+        """The servers of ``servers.toml`` of which the user's file says nothing."""
+        for name, table in self._beneath.items():
+            if name in own or self._beneath_validator is None:
+                continue
+            try:
+                yield name, self._valid_server(("servers", name), table, self._beneath_validator)
+            except ConfigError as error:
+                self._leave_out(name, error)
 
     def _leave_out(self, name: str, error: ConfigError) -> None:
         self._problems.append(error)
@@ -241,20 +325,28 @@ class _Reader:
 
     def _server(self, section: str, name: str, table: object) -> ServerConfig:
         where = (section, name)
+        validator, below = self._validator, self._beneath.get(name)
         if self._project and isinstance(table, dict):
             table = self._restrained(where, table)
-        server = self._entry(where, table, ServerConfig)
+        # What runs and what it is given belong together: with a command or an address, the user's entry stands alone.
+        if isinstance(below, dict) and isinstance(table, dict) and not {"command", "url"} & table.keys():
+            table = _overlaid(below, table)
+            validator = TableValidator(self._text, self._path, self._beneath_validator)
+        return self._valid_server(where, table, validator)
+
+    def _valid_server(self, where: tuple[str, str], table: object, validator: TableValidator) -> ServerConfig:
+        server = self._entry(where, table, ServerConfig, validator)
         model = server.sampling.model
         if model is not None and model not in self._data.get("models", {}):
-            raise self._validator.problem((*where, "sampling", "model"), f"there is no [models.{model}]; add it")
+            raise validator.problem((*where, "sampling", "model"), f"there is no [models.{model}]; add it")
         return server
 
-    def _entry(self, where: tuple[str, str], table: object, model: type[_T]) -> _T:
+    def _entry(self, where: tuple[str, str], table: object, model: type[_T], validator: TableValidator) -> _T:
         try:
             server_name(where[1])
         except ValueError as error:
-            raise self._validator.problem(where, str(error)) from None
-        return self._validator.validated(model, table, where)
+            raise validator.problem(where, str(error)) from None
+        return validator.validated(model, table, where)
 
     def _restrained(self, where: tuple[str, str], table: dict[str, Any]) -> dict[str, Any]:
         """Return the entry without what only the user may grant: trust, sampling, limits, roots and approvals."""
@@ -290,23 +382,29 @@ _ELEMENT = re.compile(r"(\w+)\[(\d+)\]")
 
 def placed(error: UnresolvedReference, config: Config, server: str) -> UnresolvedReference:
     """Add the place of the field in the file of ``config`` to an error. Blocks on the disk."""
-    line = None if config.path is None else _line(config.path, server, error.field)
-    if config.path is not None and line is not None:
-        error.path, error.line = config.path, line
-        error.args = (f"{config.path}:{line}: {error}",)
+    places = [(path, *found) for path in (config.path, config.added) if path and (found := _line(path, server, error))]
+    # The entry may stand in both files: what counts is where this key of it does.
+    for path, line, _ in sorted(places, key=lambda place: not place[2])[:1]:
+        error.path, error.line = path, line
+        error.args = (f"{path}:{line}: {error}",)
     return error
 
 
-def _line(path: Path, server: str, field: str) -> int | None:
+def _line(path: Path, server: str, error: UnresolvedReference) -> tuple[int, bool] | None:
+    """The line of the field of an error, and whether it is exactly that; None where the server is not in the file."""
     from mcphost.config.key_lines import KeyLines  # late: only needed for a file with mistakes
 
     try:
         lines = KeyLines(read_regular(path, MAX_FILE_BYTES).decode("utf-8-sig"))
     except (OSError, ValueError, ConfigError):
         return None
-    steps = _steps(field.removeprefix(f"servers.{server}."))
-    sections = (section for section in ("servers", "mcp_servers") if lines.holds((section, server)))
-    return next((lines.line_of((section, server, *steps)) for section in sections), None)
+    steps = _steps(error.field.removeprefix(f"servers.{server}."))
+    for section in ("servers", "mcp_servers"):
+        if lines.holds((section, server)):
+            spot = (section, server, *steps)
+            line = lines.line_of(spot)
+            return None if line is None else (line, lines.holds(spot))
+    return None
 
 
 def _steps(field: str) -> tuple[str | int, ...]:

@@ -143,6 +143,8 @@ class Config(ConfigTable):
     """Conversations with a language model."""
     path: Path | None = None
     """The file; not a key of it."""
+    added: Path | None = None
+    """The ``servers.toml`` whose servers are among these; not a key."""
 
     def limits_for(self, name: str) -> Limits:
         """Return the limits of the server ``name``: its own where it has some, else those of ``[limits]``."""

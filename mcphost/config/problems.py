@@ -79,21 +79,21 @@ _M = TypeVar("_M", bound=BaseModel)
 
 
 class TableValidator:
-    """Validates the tables of one text, and explains problems with their lines."""
+    """Validates the tables of one text, and explains problems with their lines.
 
-    def __init__(self, text: str, path: Path | None) -> None:
-        self._text, self._path = text, path
+    ``beneath`` is that of another text, which has the keys that this one lacks.
+    """
+
+    def __init__(self, text: str, path: Path | None, beneath: TableValidator | None = None) -> None:
+        self._text, self._path, self._beneath = text, path, beneath
         self._lines: KeyLines | None = None
 
     def problem(self, where: KeyPath, sentence: str, *, key: str | None = None) -> ConfigError:
         """Return an error about ``where``, located at the line of its ``key`` if one is given."""
-        if self._lines is None:
-            from mcphost.config.key_lines import KeyLines  # late: only needed for a file with mistakes
-
-            self._lines = KeyLines(self._text)
         spot = where if key is None else (*where, key)
         place = f"{shown_path(where)}: " if where else ""
-        return ConfigError(place + sentence, path=self._path, line=self._lines.line_of(spot))
+        path, line = self._located(spot)
+        return ConfigError(place + sentence, path=path, line=line)
 
     def validated(self, model: type[_M], value: object, where: KeyPath) -> _M:
         """Validate ``value``, located at ``where``, as a ``model``. Raises ConfigError or ConfigErrors."""
@@ -109,6 +109,18 @@ class TableValidator:
     def unknown_key(self, key: str, known: Iterable[str], where: KeyPath) -> ConfigError:
         """Return the error about an unknown ``key`` in the table ``where``."""
         return self.problem((*where, key), _unknown(key, known))
+
+    def _located(self, spot: KeyPath) -> tuple[Path | None, int | None]:
+        if self._lines is None:
+            from mcphost.config.key_lines import KeyLines  # late: only needed for a file with mistakes
+
+            self._lines = KeyLines(self._text)
+        if self._beneath is not None and not self._lines.holds(spot):
+            below = ("servers", *spot[1:])  # never under the alias mcp_servers
+            path, line = self._beneath._located(below)
+            if self._beneath._lines is not None and self._beneath._lines.holds(below):
+                return path, line
+        return self._path, self._lines.line_of(spot)
 
     def _explained(self, error: ErrorDetails, model: type[BaseModel], where: KeyPath) -> ConfigError:
         location = tuple(part for part in error["loc"] if part != "[key]")

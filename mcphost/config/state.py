@@ -75,11 +75,7 @@ def write_toml(path: Path, data: Mapping[str, Any]) -> None:
     """
     import tomli_w  # late: not needed for reading
 
-    content = tomli_w.dumps(data).encode()
-    try:
-        _replace(path, content)
-    except OSError as error:
-        raise ConfigError(f"cannot be written: {error.strerror}", path=path) from None
+    replace_file(path, tomli_w.dumps(data).encode())
 
 
 def update_toml(path: Path, change: Callable[[Mapping[str, Any]], Mapping[str, Any]], report: Report) -> None:
@@ -87,7 +83,7 @@ def update_toml(path: Path, change: Callable[[Mapping[str, Any]], Mapping[str, A
 
     Holds a lock against other writers, in all processes. Raises ConfigError.
     """
-    with _locked(path):
+    with locked(path):
         before = read_toml(path, report)
         after = change(before)
         # A missing file is equal to one whose lists are all empty.
@@ -136,8 +132,8 @@ def _place(env: Mapping[str, str]) -> Path:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock of a state file."""
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file that several mcphosts write. Raises ConfigError after `LOCK_SECONDS`."""
     with _lock(path.with_name(f".{path.name}.lock"), path) as taken:
         until = time.monotonic() + LOCK_SECONDS
         while not taken():
@@ -207,6 +203,14 @@ def _set_aside(path: Path) -> Path:
     except OSError as error:
         raise ConfigError(f"is damaged and cannot be set aside: {error.strerror}", path=path) from None
     return kept
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Replace a file atomically, mode 0600. Raises ConfigError; the old content is then untouched."""
+    try:
+        _replace(path, content)
+    except OSError as error:
+        raise ConfigError(f"cannot be written: {error.strerror}", path=path) from None
 
 
 def _replace(path: Path, content: bytes) -> None:

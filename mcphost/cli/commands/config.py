@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mcphost.cli.output import Exit, Outcome, is_terminal, json_text, remark, reports_on
 from mcphost.cli.run import finish
-from mcphost.cli.settings import default_path, find, read_settings, trusted_folders
+from mcphost.cli.settings import find, read_settings, trusted_folders
 from mcphost.cli.terminal import discard_typed_ahead
 from mcphost.composition import hosted_document
 from mcphost.config import (
@@ -23,6 +23,7 @@ from mcphost.config import (
     load,
     load_found,
     references_within,
+    users_path,
 )
 from mcphost.config.fields import reason_against_document
 from mcphost.errors import ConfigError, UsageError
@@ -44,11 +45,12 @@ def run_config(options: Namespace) -> int:
 
 
 def where(found: ConfigLocation, env: Mapping[str, str], *, explicit: bool) -> Outcome:
-    """``config path``: prints the file in use, or the one to create, and why that one."""
+    """``config path``: prints the file in use, or the one to create, and why that one; then ``servers.toml``."""
+    added = [] if found.added is None else [f"and {found.added}, where mcphost writes the servers you add"]
     if found.path is None:
         reason = "there is no such file yet; create it, or mcphost.toml in a project's folder"
-        return Outcome(f"{show_line(str(default_path(env)), 4096)}\n", remarks=(reason,))
-    remarks = [_why(found, env, explicit)]
+        return Outcome(f"{show_line(str(users_path(env)), 4096)}\n", remarks=(reason, *added))
+    remarks = [_why(found, env, explicit), *added]
     try:
         remarks += filter(None, [read_settings(found, env).untrusted])
     except ConfigError as error:
@@ -58,7 +60,7 @@ def where(found: ConfigLocation, env: Mapping[str, str], *, explicit: bool) -> O
 
 def verify(found: ConfigLocation) -> Outcome:
     """``config check``: prints every problem with its line, also those of an untrusted project's file."""
-    if found.path is None:
+    if not found.found:
         return Outcome(remarks=("there is no configuration to check",))
     try:
         problems = load_found(found).problems
@@ -67,7 +69,12 @@ def verify(found: ConfigLocation) -> Outcome:
     except ConfigError as error:
         problems = (error,)
     text = "".join(f"{show_line(str(problem), 2000)}\n" for problem in problems)
-    return Outcome(text, Exit.USAGE if problems else Exit.DONE, () if problems else (f"{found.path}: no problems",))
+    return Outcome(text, Exit.USAGE if problems else Exit.DONE, () if problems else (_sound(found),))
+
+
+def _sound(found: ConfigLocation) -> str:
+    files = [found.path] if found.path is not None and not found.needs_trust else [found.user, found.path]
+    return f"{' and '.join(str(file) for file in (*files, found.added) if file is not None)}: no problems"
 
 
 def client_metadata(url: str | None, port: int, document: Callable[[str, str], Mapping[str, object]]) -> Outcome:

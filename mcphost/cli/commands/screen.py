@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 from mcphost.cli import UNEXPECTED
 from mcphost.cli.output import is_terminal
 from mcphost.cli.run import run, traffic_path
-from mcphost.cli.settings import default_path, find, settings_for_screen
+from mcphost.cli.settings import find, settings_for_screen
 from mcphost.cli.terminal_background import background_query
 from mcphost.composition import demo_config, dependencies, values_for
-from mcphost.config import Config, state_folder
+from mcphost.config import Config, state_folder, users_path
 from mcphost.errors import ConfigError
 from mcphost.host.desktop import open_page
 from mcphost.host.host import Host
@@ -59,7 +59,7 @@ def _starting_point(options: Namespace) -> tuple[Config, StartInfo]:
     """The configuration to start with: the demo where none exists; never an untrusted project's file."""
     from mcphost.tui.start_info import StartInfo
 
-    state, own = state_folder(os.environ), default_path(os.environ)
+    state, own = state_folder(os.environ), users_path(os.environ)
     how_to = HOW_TO.format(file=own, then="and start mcphost again")
     if options.demo:
         if options.config is None:
@@ -70,7 +70,7 @@ def _starting_point(options: Namespace) -> tuple[Config, StartInfo]:
     settings = settings_for_screen(find(options.config, os.environ), os.environ)
     if settings.path is None:
         return demo_config(), StartInfo(None, True, settings.problems, state, how_to, missing=own)
-    how_to = HOW_TO.format(file=settings.path, then="and press ctrl+l. y copies these lines")
+    how_to = HOW_TO.format(file=settings.found.path or own, then="and press ctrl+l. y copies these lines")
     return settings.loaded.config, StartInfo(settings.path, False, settings.problems, state, how_to)
 
 
