@@ -6,7 +6,9 @@ Every floor uses these rules: configuration, transports, sign-in, models and the
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 from urllib.parse import unquote
@@ -59,6 +61,30 @@ _CREDENTIALS: Final = (
     re.compile(rf"(?im)^((?:{'|'.join(sorted(SECRET_HEADERS))}):[ \t]*).+$"),
 )
 
+_TOKENS: Final = re.compile(
+    r"""
+      -----BEGIN[ ][A-Z0-9 ]{0,32}PRIVATE[ ]KEY-----.+
+    | (?<![A-Za-z0-9])(?:
+        eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*                       # a JSON Web Token
+      | sk-[\w-]{16,} | [sr]k_(?:live|test)_\w{16,} | whsec_\w{16,}
+      | gh[opsur]_\w{20,} | github_pat_\w{20,} | glpat-[\w-]{16,}
+      | xox[abeprs]-[\w-]{10,} | xapp-[\w-]{16,}
+      | A(?:KIA|SIA)[0-9A-Z]{16}(?![0-9A-Z]) | AIza[\w-]{30,} | GOCSPX-[\w-]{16,} | ya29\.[\w-]{16,}
+      | hf_\w{20,} | npm_\w{30,} | pypi-[\w-]{40,} | dop_v1_\w{32,} | shp(?:at|ss)_\w{24,}
+      | SG\.[\w-]{16,}\.[\w-]{16,} | (?:ntn|secret|lin_api|sbp|tvly-dev|fc)[_-][A-Za-z0-9]{20,}
+      )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""Tokens that well-known services issue, by how they begin, and private keys in PEM."""
+
+_RANDOM: Final = re.compile(r"(?<![\w@:+/~.-])[A-Za-z0-9_+/~-]{20,}={0,2}(?![\w.@/+~-])")
+_PUBLIC: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{40}|[0-9a-f]{64}", re.IGNORECASE)
+"""UUIDs, and hashes of commits and images, which name something that anybody may see."""
+
+RANDOM_BITS: Final = 3.5
+"""Bits of entropy for each character from which a long word with letters and digits is taken for a random one."""
+
 _SEPARATORS: Final = re.compile(r"""[\s"'{}\[\],;]+""")
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^/?#@]*?:(?P<password>[^/?#@]*)@)?(?P<rest>.*)", re.IGNORECASE)
 _PARAMETER: Final = re.compile(r"[?&]([^=&#]+)=([^&#]+)")
@@ -108,6 +134,25 @@ def secrets_in(value: str) -> Iterator[str]:
             yield named
         elif _is_secret_shape(word):
             yield word
+
+
+def token_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where ``text`` holds a token of a well-known service, or a private key: starts and ends."""
+    return (match.span() for match in _TOKENS.finditer(text))
+
+
+def random_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where ``text`` holds words that look random: starts and ends. No paths, plain words, UUIDs and hashes."""
+    for match in _RANDOM.finditer(text):
+        word = match[0]
+        plain = _PATH.match(word) or _WORDS.fullmatch(word) or _PUBLIC.fullmatch(word)
+        if not plain and _MIXED.match(word) and entropy(word) >= RANDOM_BITS:
+            yield match.span()
+
+
+def entropy(text: str) -> float:
+    """Bits for each character, by how often each occurs in ``text``."""
+    return -sum(count / len(text) * math.log2(count / len(text)) for count in Counter(text).values())
 
 
 def secret_parameters(url: str) -> Iterator[str]:

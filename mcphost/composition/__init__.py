@@ -6,11 +6,12 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from mcphost import __version__
 from mcphost.composition.detected_transports import DetectedTransports
 from mcphost.composition.models import ConfiguredModels
+from mcphost.composition.secret_items import keychain_is_used, secret_items
 from mcphost.composition.selection import Selection, is_ad_hoc, select, server_from_argument
 from mcphost.composition.sign_in import SignIns, hosted_document
 from mcphost.composition.transports import open_transport
@@ -41,13 +42,11 @@ __all__ = [
     "dependencies",
     "hosted_document",
     "is_ad_hoc",
+    "secret_items",
     "select",
     "server_from_argument",
     "values_for",
 ]
-
-NO_KEYCHAIN: Final = "off"
-"""The value of MCPHOST_KEYCHAIN with which no keychain is asked for anything: tokens are kept in memory only."""
 
 
 def dependencies(
@@ -80,7 +79,7 @@ def dependencies(
         report(str(leftover))
 
     models = ConfiguredModels(values)
-    sign_ins = SignIns(values, state_folder(os.environ) / "locks", keychain=_keychain_is_used(os.environ))
+    sign_ins = SignIns(values, state_folder(os.environ) / "locks", keychain=keychain_is_used(os.environ))
 
     async def opened(config: Config, name: str) -> Transport:
         noted.pop(name, None)
@@ -130,12 +129,8 @@ def dependencies(
 
 def values_for(config: Config, env: Mapping[str, str]) -> Values:
     """Resolves the references of ``config``; relative paths start at its file's folder."""
-    keychain = _from_keychain if _keychain_is_used(env) else None
+    keychain = _from_keychain if keychain_is_used(env) else None
     return Values(env, keychain, None if config.path is None else config.path.absolute().parent)
-
-
-def _keychain_is_used(env: Mapping[str, str]) -> bool:
-    return env.get("MCPHOST_KEYCHAIN", "").strip().lower() != NO_KEYCHAIN
 
 
 def _from_keychain(name: str) -> str | None:

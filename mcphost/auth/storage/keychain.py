@@ -146,7 +146,7 @@ def given_secret(service: str, name: str) -> str | None:
     Blocks, perhaps for a prompt: never call it on the event loop. Raises KeychainUnusable.
     """
     try:
-        return best_backend().get_password(service, name)
+        return Keychain(service)._read(name)
     except Exception as raised:
         raise _unusable(raised) from None
 

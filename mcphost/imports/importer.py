@@ -1,0 +1,534 @@
+"""Takes found servers into ``servers.toml``: compares them with those of before, and stores what the user chose.
+
+Nothing is written before `Importer.store`, and no secret but to the keychain.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, Protocol
+from urllib.parse import unquote, urlsplit
+
+from mcphost.config import LoadedConfig, ServerConfig
+from mcphost.config.servers_file import read_servers, remove_server, update_servers, validated_server
+from mcphost.errors import ConfigError
+from mcphost.imports.found import FoundServer, Input, Origin, digest_of
+from mcphost.imports.remembered import ImportedServer, ImportRecords
+from mcphost.imports.secrets import FoundSecret, find_secrets, masked, with_references
+
+IMPORTED_KEYS: Final = frozenset({
+    "args", "bearer_token_env_var", "command", "cwd", "disabled_tools", "enabled", "enabled_tools", "env",
+    "env_http_headers", "env_vars", "http_headers", "oauth", "startup_timeout_sec", "tool_timeout_sec", "transport",
+    "url",
+})  # fmt: skip
+"""Keys that may come from elsewhere. Approvals, trust, sampling, limits and folders are the user's alone to grant."""
+
+_NOT_IMPORTED_OF_OAUTH: Final = frozenset({"without_pkce_metadata"})
+_INPUT: Final = re.compile(r"\$\$\{|\$\{input:([^}]*)\}")
+_REFERENCE: Final = re.compile(r"\$\$\{|\$\{[^}]*\}")
+_NO_VARIABLE: Final = re.compile(r"[^A-Z0-9_]+")
+
+
+NO_KEYCHAIN: Final = "no keychain is used here (MCPHOST_KEYCHAIN=off)"
+
+
+class SecretStore(Protocol):
+    """The keychain. Each method raises ConfigError where it cannot be used, with a sentence that says why."""
+
+    async def read(self, name: str) -> str | None:
+        """The item's secret; None where there is no such item."""
+
+    async def write(self, name: str, secret: str) -> None: ...
+
+    async def delete(self, name: str) -> None: ...
+
+
+class SecretPlace(Enum):
+    """Where a secret of an entry goes."""
+
+    KEYCHAIN = "keyring"
+    ENVIRONMENT = "env"
+    """Nowhere: the entry refers to a variable that the user sets before mcphost starts."""
+    ENTRY = "entry"
+    """It stays in the entry, because the user says that it is none."""
+
+
+class ImportStatus(Enum):
+    """How a found server stands to what mcphost has."""
+
+    NEW = "new"
+    CHANGED = "changed"
+    SAME = "same"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """A key that differs from what was taken in before; values may be shown, and are None where the key is absent."""
+
+    key: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True)
+class ImportCandidate:
+    """A found server that may be taken in, under ``name``."""
+
+    found: FoundServer
+    name: str
+    """The name of its entry: free, or that of the entry it was taken into before."""
+    status: ImportStatus
+    changes: tuple[FieldChange, ...] = ()
+    """What differs where it is `ImportStatus.CHANGED`; empty where only the value of a secret does."""
+    others: tuple[Origin, ...] = ()
+    """Where else the same server was found."""
+    like: str = ""
+    """A configured server that runs the same program or address with other settings; empty: none."""
+
+    @cached_property
+    def table(self) -> dict[str, Any]:
+        """The entry as found, with a password in its address moved to a header."""
+        return _without_user_info(self.found.table)
+
+    @cached_property
+    def secrets(self) -> tuple[FoundSecret, ...]:
+        return find_secrets(self.table)
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """The entry with masks in place of secrets."""
+        return masked(self.table, self.secrets)
+
+    def renamed(self, name: str) -> ImportCandidate:
+        """The same under another name, which `Importer.store` refuses where it is not free."""
+        return replace(self, name=name)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportAnswer:
+    """What the user decided about a candidate."""
+
+    inputs: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The values of its inputs by `Input.id`; optional ones may be absent."""
+    secrets: SecretPlace | Mapping[str, SecretPlace] = SecretPlace.KEYCHAIN
+    """Where its secrets go: all of them, or each by `FoundSecret.key` and else to the keychain."""
+    looked_at: bool = True
+    """Did a person see what it runs? Otherwise it does not start by itself."""
+
+    def place_of(self, secret: FoundSecret) -> SecretPlace:
+        if isinstance(self.secrets, SecretPlace):
+            return self.secrets
+        return self.secrets.get(secret.key, SecretPlace.KEYCHAIN)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEntry:
+    """What would be written for a candidate and an answer."""
+
+    name: str
+    table: Mapping[str, Any]
+    """The entry for ``servers.toml``; valid."""
+    items: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Secrets for the keychain, by the names of their items."""
+    variables: tuple[str, ...] = ()
+    """Environment variables that the user must set."""
+    in_arguments: tuple[str, ...] = ()
+    """Keys of arguments that hold a secret, which everybody sees in the list of processes."""
+    secret_keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ImportComparison:
+    """What was found, and what was imported before and is there no more."""
+
+    candidates: tuple[ImportCandidate, ...] = ()
+    refused: tuple[FoundServer, ...] = ()
+    """Servers that cannot be taken in, each with its `FoundServer.refusal`."""
+    gone: tuple[ImportedServer, ...] = ()
+
+
+class Importer:
+    """Compares, stores and removes servers of ``servers.toml``.
+
+    ``loaded`` is the user's configuration; ``keychain`` None where none may be used.
+    """
+
+    def __init__(
+        self, servers_file: Path, loaded: LoadedConfig, records: ImportRecords, keychain: SecretStore | None
+    ) -> None:
+        self._file, self._records, self._keychain = servers_file, records, keychain
+        self._taken = {*loaded.config.servers, *loaded.disabled}
+        self._servers: Mapping[str, ServerConfig] = loaded.config.servers
+
+    @property
+    def path(self) -> Path:
+        """The file that is written."""
+        return self._file
+
+    def compare(self, found: Iterable[FoundServer], places: Iterable[str] = ()) -> ImportComparison:
+        """Compare found servers with what was taken in before. Blocks on the disk; raises ConfigError.
+
+        ``places`` are the files and addresses that were read in full, as in `Origin.place`: servers that were taken
+        from there and are no longer there are `ImportComparison.gone`.
+        """
+        known, there = self._records.servers(), read_servers(self._file)
+        known = {name: server for name, server in known.items() if name in there}
+        servers = list(found)
+        taken, candidates = {*self._taken, *there}, list[ImportCandidate]()
+        for group in _grouped(server for server in servers if not server.refusal):
+            candidate = self._candidate(group, known, taken)
+            taken.add(candidate.name)
+            candidates.append(candidate)
+        refused = tuple(server for server in servers if server.refusal)
+        return ImportComparison(tuple(candidates), refused, tuple(_gone(known, servers, set(places))))
+
+    def plan(self, candidate: ImportCandidate, answer: ImportAnswer) -> PlannedEntry:
+        """What `store` would write. Raises ConfigError where the entry is invalid, or an input has no value."""
+        return _Plan(candidate, answer).made()
+
+    async def keychain_problem(self) -> str | None:
+        """Why no secret can go to the keychain; None if it works."""
+        if self._keychain is None:
+            return NO_KEYCHAIN
+        try:
+            await self._keychain.read("mcphost")
+        except ConfigError as error:
+            return str(error)
+        return None
+
+    async def store(self, candidate: ImportCandidate, answer: ImportAnswer) -> PlannedEntry:
+        """Take a server in: its secrets to the keychain, where they are read back, then its entry to ``servers.toml``.
+
+        Raises ConfigError; nothing is then written, or the secrets are taken out of the keychain again.
+        """
+        planned = await self._with_own_items(candidate, answer)
+        written = list[str]()
+        try:
+            for name, secret in planned.items.items():
+                if await self._written(name, secret):
+                    written.append(name)
+            await asyncio.to_thread(self._write, candidate, planned)
+        except BaseException:
+            await asyncio.shield(self._take_back(written))
+            raise
+        self._taken.add(planned.name)
+        return planned
+
+    async def remove(self, name: str) -> tuple[str, ...]:
+        """Take a server out of ``servers.toml``, and return the names of its keychain items, which stay.
+
+        Raises ConfigError where it is not in that file.
+        """
+        return await asyncio.to_thread(self._removed, name)
+
+    async def forget_items(self, names: Iterable[str]) -> None:
+        """Delete items from the keychain. Raises ConfigError."""
+        for name in names:
+            if self._keychain is None:
+                raise ConfigError(NO_KEYCHAIN)
+            await self._keychain.delete(name)
+            await asyncio.to_thread(self._records.drop_item, name)
+
+    def _candidate(
+        self, group: Sequence[FoundServer], known: Mapping[str, ImportedServer], taken: Collection[str]
+    ) -> ImportCandidate:
+        first, *others = group
+        origins = tuple(server.origin for server in others)
+        for server in group:
+            before = next((each for each in known.values() if _is_from(each, server.origin)), None)
+            if before is None:
+                continue
+            table = _without_user_info(server.table)
+            rest = tuple(each.origin for each in group if each is not server)
+            if before.content == digest_of(table):
+                return ImportCandidate(server, before.name, ImportStatus.SAME, (), rest)
+            changes = tuple(_changes(before, table))
+            return ImportCandidate(server, before.name, ImportStatus.CHANGED, changes, rest)
+        content = digest_of(_without_user_info(first.table))
+        if same := next((each for each in known.values() if each.content == content), None):
+            return ImportCandidate(first, same.name, ImportStatus.SAME, (), origins)
+        what = _what_runs(first.table)
+        like = next((name for name, server in self._servers.items() if _what_runs(_dumped(server)) == what), "")
+        return ImportCandidate(first, free_name(first.name, taken), ImportStatus.NEW, (), origins, like)
+
+    async def _with_own_items(self, candidate: ImportCandidate, answer: ImportAnswer) -> PlannedEntry:
+        """The plan, with names of keychain items that do not yet stand for something else of the user's."""
+        planned = self.plan(candidate, answer)
+        if not planned.items:
+            return planned
+        known = await asyncio.to_thread(self._records.servers)
+        own = known[candidate.name].items if candidate.name in known else ()
+        names = {name: await self._own_name(name, secret, own) for name, secret in planned.items.items()}
+        return _Plan(candidate, answer, names).made()
+
+    async def _own_name(self, name: str, secret: str, own: Collection[str]) -> str:
+        """``name``, or with a suffix where the keychain has another secret under it that this server did not bring."""
+        if self._keychain is None:
+            raise ConfigError(NO_KEYCHAIN)
+        number, free = 1, name
+        while free not in own and (there := await self._keychain.read(free)) is not None and there != secret:
+            number += 1
+            free = f"{name}-{number}"
+        return free
+
+    async def _written(self, name: str, secret: str) -> bool:
+        """Write an item and read it back; was it not there before? Raises ConfigError."""
+        assert self._keychain is not None
+        before = await self._keychain.read(name)
+        if before == secret:
+            return False
+        await self._keychain.write(name, secret)
+        if await self._keychain.read(name) != secret:
+            raise ConfigError(f"the keychain does not give back what it was given as {name}; nothing was added")
+        return before is None
+
+    async def _take_back(self, names: Iterable[str]) -> None:
+        for name in names:
+            try:
+                if self._keychain is not None:
+                    await self._keychain.delete(name)
+            except ConfigError:
+                continue
+
+    def _write(self, candidate: ImportCandidate, planned: PlannedEntry) -> None:
+        before = self._records.servers().get(planned.name)
+        again = before is not None and candidate.status is not ImportStatus.NEW
+        if planned.name in self._taken and not again:
+            raise ConfigError(f"servers.{planned.name}: there is a server of this name already; give it another")
+
+        def added(servers: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+            if planned.name in servers and not again:
+                raise ConfigError(f"servers.{planned.name}: there is a server of this name already; give it another")
+            return {**servers, planned.name: dict(planned.table)}
+
+        update_servers(self._file, added)
+        origins = tuple(dict.fromkeys([candidate.found.origin, *candidate.others, *(before.origins if before else ())]))
+        kept = tuple(dict.fromkeys(planned.items))
+        content = digest_of(candidate.table)
+        self._records.remember(
+            ImportedServer(planned.name, _latest(origins), planned.table, content, planned.secret_keys, kept)
+        )
+
+    def _removed(self, name: str) -> tuple[str, ...]:
+        if not remove_server(self._file, name):
+            raise ConfigError(f"servers.{name} is not in {self._file}; entries of your own files are yours to delete")
+        known = self._records.servers()
+        self._records.forget(name)
+        others = {item for server in known.values() if server.name != name for item in server.items}
+        return tuple(item for item in known[name].items if item not in others) if name in known else ()
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """``name``, or with the first suffix ``-2``, ``-3`` … that is not taken."""
+    numbered = (f"{name[:59]}-{number}" for number in range(2, len(taken) + 3))
+    return name if name not in taken else next(other for other in numbered if other not in taken)
+
+
+class _Plan:
+    """Makes the entry of one candidate: answers in place of inputs, references in place of secrets."""
+
+    def __init__(
+        self, candidate: ImportCandidate, answer: ImportAnswer, renamed: Mapping[str, str] | None = None
+    ) -> None:
+        self._candidate, self._answer, self._renamed = candidate, answer, renamed or {}
+        self._items: dict[str, str] = {}
+        self._variables: list[str] = []
+
+    def made(self) -> PlannedEntry:
+        candidate, answer = self._candidate, self._answer
+        lifted = [secret for secret in candidate.secrets if answer.place_of(secret) is not SecretPlace.ENTRY]
+        table = with_references(candidate.table, lifted, self._reference)
+        table = self._filled(table)
+        self._refuse_grants(table)
+        if candidate.found.disabled_there:
+            table["enabled"] = False
+        if not answer.looked_at:
+            table["start"] = "manual"
+        validated_server(candidate.name, table)
+        given = [f"${{keyring:{name}}}" for name in self._items] + [f"${{{name}}}" for name in self._variables]
+        arguments = tuple(
+            f"args[{index}]" for index, text in enumerate(table.get("args", ())) if any(one in text for one in given)
+        )
+        keys = tuple(dict.fromkeys(secret.key for secret in lifted))
+        return PlannedEntry(candidate.name, table, self._items, tuple(dict.fromkeys(self._variables)), arguments, keys)
+
+    def _reference(self, secret: FoundSecret) -> str:
+        if self._answer.place_of(secret) is SecretPlace.ENVIRONMENT:
+            return f"${{{self._variable(secret)}}}"
+        return self._item(secret.item, secret.value)
+
+    def _item(self, item: str, value: str) -> str:
+        name = f"{self._candidate.name}.{item}"
+        name = self._renamed.get(name, name)
+        self._items[name] = value
+        return f"${{keyring:{name}}}"
+
+    def _variable(self, secret: FoundSecret) -> str:
+        plain = secret.variable
+        name = plain if plain is not None and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", plain) else ""
+        if not name:
+            words = f"{self._candidate.name}_{secret.item}".upper()
+            name = _NO_VARIABLE.sub("_", words).lstrip("0123456789")
+        self._variables.append(name)
+        return name
+
+    def _filled(self, table: dict[str, Any]) -> dict[str, Any]:
+        """Replace ``${input:ID}`` by the answers; optional texts without one are left out."""
+        inputs = {each.id: each for each in self._candidate.found.inputs}
+        values = {key: self._answer_to(each) for key, each in inputs.items()}
+        filled = _mapped(table, values)
+        assert isinstance(filled, dict)
+        return filled
+
+    def _answer_to(self, wanted: Input) -> str | None:
+        value = self._answer.inputs.get(wanted.id) or wanted.default
+        if not value:
+            if wanted.required:
+                raise ConfigError(f"servers.{self._candidate.name}: the value {wanted.id!a} is missing")
+            return None
+        if wanted.choices and value not in wanted.choices:
+            choices = ", ".join(wanted.choices)
+            raise ConfigError(f"servers.{self._candidate.name}: {wanted.id!a} must be one of {choices}")
+        if not wanted.secret:
+            return value.replace("${", "$${")
+        if self._answer.secrets is SecretPlace.ENVIRONMENT:
+            name = _NO_VARIABLE.sub("_", f"{self._candidate.name}_{wanted.id}".upper()).lstrip("0123456789")
+            self._variables.append(name)
+            return f"${{{name}}}"
+        return self._item(re.sub(r"[^A-Za-z0-9_.-]+", "_", wanted.id), value)
+
+    def _refuse_grants(self, table: Mapping[str, Any]) -> None:
+        oauth = table.get("oauth")
+        inner = [f"oauth.{key}" for key in oauth if key in _NOT_IMPORTED_OF_OAUTH] if isinstance(oauth, Mapping) else []
+        for key in (*(key for key in table if key not in IMPORTED_KEYS), *inner):
+            raise ConfigError(f"servers.{self._candidate.name}.{key!a} is not taken from elsewhere; set it yourself")
+
+
+_LEFT_OUT: Final = object()
+
+
+def _mapped(value: Any, values: Mapping[str, str | None]) -> Any:
+    """``value`` with inputs replaced; `_LEFT_OUT` for a text whose input was not given."""
+    if isinstance(value, str):
+        return _text_filled(value, values)
+    if isinstance(value, Mapping):
+        made = {key: _mapped(each, values) for key, each in value.items()}
+        return {key: each for key, each in made.items() if each is not _LEFT_OUT}
+    if isinstance(value, list | tuple):
+        return [each for each in (_mapped(one, values) for one in value) if each is not _LEFT_OUT]
+    return value
+
+
+def _text_filled(text: str, values: Mapping[str, str | None]) -> Any:
+    wanted = [match[1] for match in _INPUT.finditer(text) if match[1] is not None]
+    if any(key in values and values[key] is None for key in wanted):
+        return _LEFT_OUT
+
+    def filled(match: re.Match[str]) -> str:
+        return match[0] if match[1] is None else values.get(match[1]) or match[0]
+
+    return _INPUT.sub(filled, text)
+
+
+def _grouped(servers: Iterable[FoundServer]) -> Iterator[Sequence[FoundServer]]:
+    """The same server found in several places is one; with other variables, headers or settings it is another."""
+    groups: dict[str, list[FoundServer]] = {}
+    for server in servers:
+        content = digest_of([_without_user_info(server.table), [each.id for each in server.inputs]])
+        groups.setdefault(content, []).append(server)
+    yield from groups.values()
+
+
+def _is_from(known: ImportedServer, origin: Origin) -> bool:
+    return any(_same_place(each, origin) for each in known.origins)
+
+
+def _same_place(one: Origin, other: Origin) -> bool:
+    return (one.source, one.place, one.scope, one.name) == (other.source, other.place, other.scope, other.name)
+
+
+def _latest(origins: Sequence[Origin]) -> tuple[Origin, ...]:
+    """Each place once, as it was seen last."""
+    kept: list[Origin] = []
+    for origin in origins:
+        if not any(_same_place(each, origin) for each in kept):
+            kept.append(origin)
+    return tuple(kept)
+
+
+def _gone(
+    known: Mapping[str, ImportedServer], found: Sequence[FoundServer], places: Collection[str]
+) -> Iterator[ImportedServer]:
+    for server in known.values():
+        if server.origins[0].place in places and not any(_is_from(server, each.origin) for each in found):
+            yield server
+
+
+def _changes(before: ImportedServer, table: Mapping[str, Any]) -> Iterator[FieldChange]:
+    """What differs between what was written and what is found, where a secret is equal to its reference."""
+    shown = masked(table)
+    old, new = dict(_flat(before.table)), dict(_flat(shown))
+    for key in dict.fromkeys([*old, *new]):
+        if key in before.secrets and key in new and key in old:
+            continue
+        if (key in ("enabled", "start") and key not in new) or "${input:" in new.get(key, ""):
+            continue
+        if old.get(key) != new.get(key):
+            yield FieldChange(key, old.get(key), new.get(key))
+
+
+def _flat(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from _flat(each, f"{key}.{name}" if key else str(name))
+    elif isinstance(value, list | tuple):
+        for index, each in enumerate(value):
+            yield from _flat(each, f"{key}[{index}]")
+    else:
+        yield key, str(value)
+
+
+def _dumped(server: ServerConfig) -> dict[str, Any]:
+    return {"command": server.command, "args": list(server.args), "cwd": server.cwd, "url": server.url}
+
+
+def _what_runs(table: Mapping[str, Any]) -> object:
+    """Its program or address, with all references and secrets alike."""
+    shown = masked({key: table[key] for key in ("command", "args", "cwd", "url") if table.get(key)})
+    return digest_of(_without_references(shown))
+
+
+def _without_references(value: Any) -> Any:
+    if isinstance(value, str):
+        return _REFERENCE.sub("•••", value)
+    if isinstance(value, Mapping):
+        return {key: _without_references(each) for key, each in value.items()}
+    return [_without_references(each) for each in value] if isinstance(value, list) else value
+
+
+def _without_user_info(table: Mapping[str, Any]) -> dict[str, Any]:
+    """An address with a user name or password takes no references, so they go into the header that they mean."""
+    url = table.get("url")
+    made = dict(table)
+    try:
+        parts = urlsplit(url) if isinstance(url, str) else None
+    except ValueError:  # validation reports it
+        parts = None
+    if parts is None or "@" not in parts.netloc:
+        return made
+    user, _, host = parts.netloc.rpartition("@")
+    headers = table.get("http_headers")
+    given = dict(headers) if isinstance(headers, Mapping) else {}
+    made["url"] = parts._replace(netloc=host).geturl()
+    if not any(str(name).lower() == "authorization" for name in given) and "${" not in user:
+        name, _, password = user.partition(":")
+        basic = base64.b64encode(f"{unquote(name)}:{unquote(password)}".encode()).decode()
+        made["http_headers"] = {**given, "Authorization": f"Basic {basic}"}
+    return made
