@@ -41,8 +41,8 @@ MAY_IMPORT: dict[str, list[str]] = {
     # protocol.limits: defaults that the transports share.
     "config": ["mcphost.errors", "mcphost.redaction", "mcphost.protocol.limits"],
     "protocol": ["mcphost.errors"],
-    # protocol.urls: which hosts are loopback.
-    "net": ["mcphost.errors", "mcphost.protocol.urls"],
+    # protocol.urls: which hosts are loopback. protocol.display: why nothing came is shown.
+    "net": ["mcphost.errors", "mcphost.protocol.urls", "mcphost.protocol.display"],
     "transports": ["mcphost.errors", "mcphost.redaction", "mcphost.net", "mcphost.protocol"],
     # protocol.display: what an authorization server says is shown, in errors and in the plan a person agrees to.
     # protocol.urls: which hosts are loopback.

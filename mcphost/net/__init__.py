@@ -1,4 +1,4 @@
-"""What everything over HTTP shares: origins, classes of addresses, proxies and trusted certificates.
+"""What everything over HTTP shares: origins, classes of addresses, proxies, trusted certificates, guarded requests.
 
-Resolves no names and opens no connections.
+Only `mcphost.net.guarded` resolves names and opens connections.
 """
