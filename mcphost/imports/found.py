@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +38,10 @@ class Input:
     required: bool = True
     default: str | None = None
     choices: tuple[str, ...] = ()
+    several: bool = False
+    """Whether it takes several values, one a line; its word in ``args`` is then repeated for each."""
+    flag: str = ""
+    """The word of ``args`` right before its own, such as ``--port``: left out and repeated together with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,15 @@ class FoundServer:
     description: str = ""
     """What it says about itself, if it does."""
     disabled_there: bool = False
+
+
+_ILLEGAL = re.compile(r"[^A-Za-z0-9_.]+")
+
+
+def legal_name(text: str, fallback: str = "server") -> str:
+    """Make a legal name for ``[servers.NAME]`` of any text; ``fallback`` where nothing of it is left."""
+    plain = unicodedata.normalize("NFKD", text[:1000]).encode("ascii", "ignore").decode()
+    return _ILLEGAL.sub("-", plain).strip("-.")[:64].rstrip("-.") or fallback
 
 
 def digest_of(entry: object) -> str:
