@@ -20,6 +20,7 @@ from mcphost.config import LoadedConfig, ServerConfig
 from mcphost.config.servers_file import read_servers, remove_server, update_servers, validated_server
 from mcphost.errors import ConfigError
 from mcphost.imports.found import FoundServer, Input, Origin, digest_of
+from mcphost.imports.inputs import fill_in, literal
 from mcphost.imports.remembered import ImportedServer, ImportRecords
 from mcphost.imports.secrets import FoundSecret, find_secrets, masked, with_references
 
@@ -31,7 +32,6 @@ IMPORTED_KEYS: Final = frozenset({
 """Keys that may come from elsewhere. Approvals, trust, sampling, limits and folders are the user's alone to grant."""
 
 _NOT_IMPORTED_OF_OAUTH: Final = frozenset({"without_pkce_metadata"})
-_INPUT: Final = re.compile(r"\$\$\{|\$\{input:([^}]*)\}")
 _REFERENCE: Final = re.compile(r"\$\$\{|\$\{[^}]*\}")
 _NO_VARIABLE: Final = re.compile(r"[^A-Z0-9_]+")
 
@@ -381,23 +381,19 @@ class _Plan:
 
     def _filled(self, table: dict[str, Any]) -> dict[str, Any]:
         """Replace ``${input:ID}`` by the answers; optional texts without one are left out."""
-        inputs = {each.id: each for each in self._candidate.found.inputs}
-        values = {key: self._answer_to(each) for key, each in inputs.items()}
-        filled = _mapped(table, values)
-        assert isinstance(filled, dict)
-        return filled
+        inputs = self._candidate.found.inputs
+        given = {each.id: self._answer_to(each) for each in inputs}
+        try:
+            return fill_in(table, inputs, {key: text for key, text in given.items() if text is not None})
+        except ConfigError as error:
+            raise ConfigError(f"servers.{self._candidate.name}: {error.message}") from None
 
     def _answer_to(self, wanted: Input) -> str | None:
         value = self._answer.inputs.get(wanted.id) or wanted.default
         if not value:
-            if wanted.required:
-                raise ConfigError(f"servers.{self._candidate.name}: the value {wanted.id!a} is missing")
             return None
-        if wanted.choices and value not in wanted.choices:
-            choices = ", ".join(wanted.choices)
-            raise ConfigError(f"servers.{self._candidate.name}: {wanted.id!a} must be one of {choices}")
         if not wanted.secret:
-            return value.replace("${", "$${")
+            return literal(value)
         if self._answer.secrets is SecretPlace.ENVIRONMENT:
             name = _NO_VARIABLE.sub("_", f"{self._candidate.name}_{wanted.id}".upper()).lstrip("0123456789")
             self._variables.append(name)
@@ -409,32 +405,6 @@ class _Plan:
         inner = [f"oauth.{key}" for key in oauth if key in _NOT_IMPORTED_OF_OAUTH] if isinstance(oauth, Mapping) else []
         for key in (*(key for key in table if key not in IMPORTED_KEYS), *inner):
             raise ConfigError(f"servers.{self._candidate.name}.{key!a} is not taken from elsewhere; set it yourself")
-
-
-_LEFT_OUT: Final = object()
-
-
-def _mapped(value: Any, values: Mapping[str, str | None]) -> Any:
-    """``value`` with inputs replaced; `_LEFT_OUT` for a text whose input was not given."""
-    if isinstance(value, str):
-        return _text_filled(value, values)
-    if isinstance(value, Mapping):
-        made = {key: _mapped(each, values) for key, each in value.items()}
-        return {key: each for key, each in made.items() if each is not _LEFT_OUT}
-    if isinstance(value, list | tuple):
-        return [each for each in (_mapped(one, values) for one in value) if each is not _LEFT_OUT]
-    return value
-
-
-def _text_filled(text: str, values: Mapping[str, str | None]) -> Any:
-    wanted = [match[1] for match in _INPUT.finditer(text) if match[1] is not None]
-    if any(key in values and values[key] is None for key in wanted):
-        return _LEFT_OUT
-
-    def filled(match: re.Match[str]) -> str:
-        return match[0] if match[1] is None else values.get(match[1]) or match[0]
-
-    return _INPUT.sub(filled, text)
 
 
 def _grouped(servers: Iterable[FoundServer]) -> Iterator[Sequence[FoundServer]]:

@@ -12,15 +12,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.errors import ConfigError
-from mcphost.imports.found import FoundServer, Input
+from mcphost.imports.found import Input
 from mcphost.protocol.display import show_line
 
 _PLACEHOLDER: Final = re.compile(r"\$\$\{|\$\{[^}]*\}")
 _INPUT: Final = re.compile(r"\$\{input:([\w.-]{1,64})\}")
 _ILLEGAL: Final = re.compile(r"[^\w.-]+", re.ASCII)
-
-_DROPPED_TOGETHER: Final = ("env", "http_headers")
-"""Tables in which an entry without a value is left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,24 +83,25 @@ def inputs_in(value: object) -> Iterator[str]:
             yield from inputs_in(each)
 
 
-def fill_in(server: FoundServer, answers: Mapping[str, str]) -> dict[str, Any]:
-    """Return the server's table with the answer to each input, else its default.
+def fill_in(table: Mapping[str, Any], inputs: Iterable[Input], answers: Mapping[str, str]) -> dict[str, Any]:
+    """Return the table with the answer to each input, else its default.
 
     Answers are texts of the configuration, in which references count: `literal` escapes plain text. Without a value,
-    an optional word of ``args``, header or variable is left out. Raises ConfigError for an input that has no value and
-    cannot be left out, and for an answer that is not among its choices.
+    an optional text is left out, such as a word of ``args``, a header or a variable. Raises ConfigError for an input
+    that has no value and cannot be left out, and for an answer that is not among its choices.
     """
-    values = {each.id: _values(each, answers.get(each.id)) for each in server.inputs}
-    flags = {each.id: each.flag for each in server.inputs}
-    table: dict[str, Any] = {}
-    for key, part in server.table.items():
+    asked = tuple(inputs)
+    values = {each.id: _values(each, answers.get(each.id)) for each in asked}
+    flags = {each.id: each.flag for each in asked}
+    filled: dict[str, Any] = {}
+    for key, part in table.items():
         if key == "args":
-            table[key] = list(_words(part, values, flags))
-        elif key in _DROPPED_TOGETHER:
-            table[key] = {name: _one(text, values) for name, text in part.items() if _is_given(text, values)}
+            filled[key] = list(_words(part, values, flags))
+        elif isinstance(part, Mapping):
+            filled[key] = _filled_table(part, values)
         else:
-            table[key] = _one(part, values) if isinstance(part, str) else part
-    return {key: part for key, part in table.items() if part or not server.table[key]}
+            filled[key] = _one(part, values) if isinstance(part, str) else part
+    return {key: part for key, part in filled.items() if part or not table[key]}
 
 
 def _values(asked: Input, answer: str | None) -> tuple[str, ...]:
@@ -124,8 +122,13 @@ def _values(asked: Input, answer: str | None) -> tuple[str, ...]:
 _Values = Mapping[str, tuple[str, ...]]
 
 
-def _is_given(text: str, values: _Values) -> bool:
-    return all(values.get(id) for id in inputs_in(text))
+def _filled_table(table: Mapping[str, Any], values: _Values) -> dict[str, Any]:
+    given = {key: part for key, part in table.items() if _is_given(part, values)}
+    return {key: _one(part, values) if isinstance(part, str) else part for key, part in given.items()}
+
+
+def _is_given(part: object, values: _Values) -> bool:
+    return all(values.get(id) for id in inputs_in(part))
 
 
 def _one(text: str, values: _Values) -> str:

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 
 from mcphost.config.references import references
 from mcphost.errors import ConfigError
-from mcphost.imports.found import FoundServer, Input, Origin, legal_name
+from mcphost.imports.found import Input, legal_name
 from mcphost.imports.inputs import Placeholder, fill_in, input_id, inputs_in, join, literal, placeholder, split
 
+Found = tuple[dict[str, Any], tuple[Input, ...]]
 
-def found(table: dict[str, Any], *inputs: Input) -> FoundServer:
-    return FoundServer("x", Origin("link", "", "x", ""), table, inputs)
+
+def found(table: dict[str, Any], *inputs: Input) -> Found:
+    return table, inputs
 
 
 TOKEN = Input("token", secret=True)
@@ -29,7 +31,7 @@ def test_answers_and_defaults_stand_where_the_inputs_stood() -> None:
         TOKEN,
         Input("user", default="ada"),
     )
-    assert fill_in(server, {"token": "${keyring:x.T}"}) == {
+    assert fill_in(*server, {"token": "${keyring:x.T}"}) == {
         "command": "run",
         "args": ["--as", "ada"],
         "env": {"T": "Bearer ${keyring:x.T}", "H": "${HOME}"},
@@ -43,8 +45,8 @@ def test_an_optional_value_that_is_not_given_leaves_with_its_flag() -> None:
         "env": {"P": "${input:port}"},
         "http_headers": {"A": "b", "P": "x${input:port}"},
     }
-    assert fill_in(found(table, PORT), {}) == {"command": "run", "args": ["-v", "last"], "http_headers": {"A": "b"}}
-    assert fill_in(found(table, PORT), {"port": "80"})["args"] == ["-v", "--port", "80", "last"]
+    assert fill_in(*found(table, PORT), {}) == {"command": "run", "args": ["-v", "last"], "http_headers": {"A": "b"}}
+    assert fill_in(*found(table, PORT), {"port": "80"})["args"] == ["-v", "--port", "80", "last"]
 
 
 def test_several_values_repeat_the_word_and_its_flag() -> None:
@@ -53,7 +55,7 @@ def test_several_values_repeat_the_word_and_its_flag() -> None:
         Input("dir", several=True, flag="--dir"),
         Input("file", several=True, default="a\nb"),
     )
-    filled = fill_in(server, {"dir": "/x\n/y z"})
+    filled = fill_in(*server, {"dir": "/x\n/y z"})
     assert filled["args"] == ["--dir", "/x", "--dir", "/y z", "a", "b"]
     assert filled["env"] == {"D": "/x,/y z"}
 
@@ -61,19 +63,19 @@ def test_several_values_repeat_the_word_and_its_flag() -> None:
 def test_a_value_that_is_needed_or_not_among_the_choices_is_named() -> None:
     server = found({"url": "https://${input:tenant}.example"}, Input("tenant", choices=("one", "two")))
     with pytest.raises(ConfigError, match="tenant needs a value"):
-        fill_in(server, {})
+        fill_in(*server, {})
     with pytest.raises(ConfigError, match="tenant must be one of: one, two"):
-        fill_in(server, {"tenant": "three"})
-    assert fill_in(server, {"tenant": "two"}) == {"url": "https://two.example"}
-    assert fill_in(server, {"tenant": "${TENANT}"}) == {"url": "https://${TENANT}.example"}
+        fill_in(*server, {"tenant": "three"})
+    assert fill_in(*server, {"tenant": "two"}) == {"url": "https://two.example"}
+    assert fill_in(*server, {"tenant": "${TENANT}"}) == {"url": "https://${TENANT}.example"}
     optional = found({"url": "https://${input:tenant}.example"}, Input("tenant", required=False))
     with pytest.raises(ConfigError, match="tenant needs a value"):
-        fill_in(optional, {})
+        fill_in(*optional, {})
 
 
 def test_no_default_becomes_a_reference() -> None:
     server = found({"command": "x", "args": ["a${input:a}{HOME}"]}, Input("a", default="${keyring:other} $"))
-    (word,) = fill_in(server, {})["args"]
+    (word,) = fill_in(*server, {})["args"]
     assert references(word) == ()
     assert "".join(map(str, split(word))) == "a${keyring:other} ${HOME}"
 
