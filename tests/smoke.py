@@ -1,0 +1,45 @@
+"""Tries an installed mcphost as its user would: its version, the demo on a terminal, and its diagnosis.
+
+`python -m tests.smoke FOLDER` runs the program in FOLDER, which may be an environment that holds nothing but mcphost.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from mcphost import __version__
+from tests.terminal import Terminal
+
+SECONDS = 60
+
+
+def main(folder: Path) -> None:
+    """Fail where anything does not do what it should. ``folder`` holds the program ``mcphost``."""
+    program = str(folder.absolute() / "mcphost")
+    with tempfile.TemporaryDirectory() as home:
+        kept = {name: value for name, value in os.environ.items() if name in ("PATH", "TMPDIR", "LANG", "LC_ALL")}
+        env = {**kept, "HOME": home, "MCPHOST_KEYCHAIN": "off"}
+        version = _answer(program, "--version", home=home, env=env)
+        if version != f"mcphost {__version__}\n":
+            raise SystemExit(f"--version says {version!r}")
+        with Terminal([program, "demo"], cwd=Path(home), env=env) as terminal:
+            terminal.wait_for("demo", "Brew a storm")
+            terminal.press("ctrl+q")
+            if code := terminal.wait_exit():
+                raise SystemExit(f"the demo ends with {code}:\n{terminal.text}")
+        print(version, _answer(program, "doctor", home=home, env=env), sep="")
+
+
+def _answer(*command: str, home: str, env: dict[str, str]) -> str:
+    done = subprocess.run(command, cwd=home, env=env, capture_output=True, timeout=SECONDS, check=False)
+    if done.returncode:
+        raise SystemExit(f"{command} ends with {done.returncode}:\n{(done.stdout + done.stderr).decode()}")
+    return done.stdout.decode()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
