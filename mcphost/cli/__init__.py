@@ -83,8 +83,18 @@ def _explain(error: BaseException) -> int:
         return 128 + error.number
     # Where and what kind, but not its text and no locals: they may hold a secret.
     text = f"something in mcphost went wrong: {type(error).__name__} at {_place(error)}; please report this"
-    report(ErrorReport("internal", text, UNEXPECTED))
+    report(ErrorReport("internal", text, UNEXPECTED, *_saved(error)))
     return UNEXPECTED
+
+
+def _saved(error: BaseException) -> tuple[str, dict[str, str]]:
+    """Save the traceback; where it is, as advice and as members for ``--json``."""
+    from mcphost.cli.run import save_crash
+
+    path = save_crash(error)
+    if path is None:
+        return "", {}
+    return f"the traceback, without values, is in {path}", {"file": str(path)}
 
 
 def _place(error: BaseException) -> str:

@@ -5,23 +5,27 @@ from __future__ import annotations
 import asyncio
 import atexit
 import gc
+import logging
 import os
 import signal
 import stat
 import sys
 import threading
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
 from mcphost.cli.output import Outcome, Signalled, answer, is_terminal, remark, report
-from mcphost.config import Config
+from mcphost.config import Config, state_folder
+from mcphost.errors import ConfigError
+from mcphost.host.crash_files import CrashFiles, CrashLogHandler
 from mcphost.host.dependencies import Dependencies
 from mcphost.host.events import Alarmed, Event
 from mcphost.host.host import Host
+from mcphost.host.internal_error import log as internal_error_log
 
 END_SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGHUP")
 
@@ -81,7 +85,30 @@ def run(work: Coroutine[Any, Any, _T]) -> _T:
     if not gc.isenabled():
         gc.freeze()  # imported modules stay: collecting them again costs time, at exit too
         gc.enable()
-    return asyncio.run(_until_signalled(work))
+    with _internal_errors_saved():
+        return asyncio.run(_until_signalled(work))
+
+
+def save_crash(error: BaseException) -> Path | None:
+    """Save the traceback of an unexpected exception in the state folder; None where that is not possible."""
+    try:
+        return CrashFiles(state_folder(os.environ)).save(error)
+    except ConfigError:
+        return None
+
+
+@contextmanager
+def _internal_errors_saved() -> Iterator[None]:
+    """Save the traceback of each exception that becomes an `InternalError`."""
+    handler = CrashLogHandler(lambda: CrashFiles(state_folder(os.environ)))
+    log, level = internal_error_log, internal_error_log.level
+    log.addHandler(handler)
+    log.setLevel(logging.DEBUG)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
 
 
 def _limit_shutdown(number: int) -> None:

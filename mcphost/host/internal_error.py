@@ -14,7 +14,8 @@ from pathlib import Path
 from mcphost.errors import AuthorizationRequired, ConnectionLost, McphostError, RequestRefused, ServerError
 from mcphost.redaction import masked_value
 
-_log = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
+"""Takes each unexpected exception as a record with its traceback."""
 
 
 class InternalError(McphostError):
@@ -24,8 +25,8 @@ class InternalError(McphostError):
 
 
 def internal_error(error: Exception) -> InternalError:
-    """The error to show for ``error``; the whole of it goes to Python's own log."""
-    _log.debug("an unexpected exception", exc_info=error)
+    """The error to show for ``error``, whose traceback goes to `log`."""
+    log.debug("an unexpected exception", exc_info=error)
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     return InternalError(

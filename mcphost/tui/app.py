@@ -6,7 +6,6 @@ The host is already running when the app starts, and stops the servers after the
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -25,6 +24,7 @@ from textual.worker import WorkerFailed
 
 from mcphost.config import UI
 from mcphost.errors import McphostError
+from mcphost.host.crash_files import CrashFiles
 from mcphost.host.events import Alarmed
 from mcphost.host.host import Host
 from mcphost.protocol.display import show
@@ -128,6 +128,7 @@ class McphostApp(App[None]):
         self.animation_level = "none"  # over a slow link, each step of an animated scroll is one more frame to send
         self.host, self.approver, self.start = host, approver, start
         self.failures = FailureCounter()
+        self._crashes = CrashFiles(start.state_folder)
         self.survives_failures: bool | None = None
         """Whether the app survives an exception; None: only on a real terminal, so that tests fail."""
         self.guard_seconds = GUARD
@@ -438,7 +439,7 @@ class McphostApp(App[None]):
             return
         survives = not self.is_headless if self.survives_failures is None else self.survives_failures
         if survives and self.failures.within_limit():
-            words = sentence(error, int(time.time()) % 100_000)
+            words = sentence(error, self._crashes.save_in_thread(error))
             self.call_later(self.notify, words, severity="error", timeout=15, markup=False)
         else:
             super()._handle_exception(error)
@@ -455,5 +456,8 @@ class McphostApp(App[None]):
         error = sys.exception()
         words = "it" if error is None else f"{type(error).__name__} at {place(error)}"
         if not self._exit_renderables:  # only the first one, which caused the others
-            self._exit_renderables.append(Text(f"mcphost gives up: {words} went wrong on screen. Please report this."))
+            saved = None if error is None else self._crashes.save(error)
+            where = f" The traceback, without values, is in {saved}" if saved else ""
+            text = f"mcphost gives up: {words} went wrong on screen. Please report this.{where}"
+            self._exit_renderables.append(Text(text))
         self._close_messages_no_wait()

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from textual.app import App
@@ -34,9 +35,10 @@ class FailureCounter:
         return self.count <= self.limit
 
 
-def sentence(error: BaseException, reference: int) -> str:
-    """What the user is told: the type, the place, and a number by which to find it in the logs."""
-    return f"mcphost could not show something ({type(error).__name__} at {place(error)}, reference {reference})."
+def sentence(error: BaseException, traceback: Path) -> str:
+    """What the user is told: the type, the place, and the file with the traceback."""
+    what = f"{type(error).__name__} at {place(error)}"
+    return f"mcphost could not show something ({what}). The traceback, without values, is in {traceback}"
 
 
 def place(error: BaseException) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import sys
 from importlib import import_module
@@ -16,8 +17,9 @@ from mcphost.config import Values, load, resolve_server
 from tests.cli.conftest import Mcphost, echo, entry, hostile
 
 COMMANDS = [
-    [], ["demo"], ["check"], ["list", "tools"], ["call", "a", "b"], ["chat"], ["read", "a", "b"], ["prompt", "a", "b"],
-    ["complete", "a", "b", "c", "d"], ["tasks", "a"], ["login", "a"], ["logout", "a"], ["config", "path"],
+    [], ["demo"], ["check"], ["doctor"], ["list", "tools"], ["call", "a", "b"], ["chat"], ["read", "a", "b"],
+    ["prompt", "a", "b"], ["complete", "a", "b", "c", "d"], ["tasks", "a"], ["login", "a"], ["logout", "a"],
+    ["config", "path"],
 ]  # fmt: skip
 
 
@@ -463,3 +465,32 @@ def test_a_wrong_command_line_is_one_line_on_stderr(mcphost: Mcphost, words: lis
     said = mcphost(*words)
     assert (said.code, said.err.count("\n")) == (2, 1)
     assert err in said.err
+
+
+def _fail(*_: object) -> int:
+    token = "canary-crash-01234567"
+    raise ValueError(f"cannot use {token}")
+
+
+def test_a_command_that_fails_unexpectedly_saves_its_traceback_and_says_where_and_no_value(
+    mcphost: Mcphost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcphost.cli.commands.config.find", _fail)
+    said = mcphost("config", "path")
+    assert said.code == 70
+    (path,) = re.findall(r"the traceback, without values, is in (\S+)$", said.err, re.MULTILINE)
+    text = Path(path).read_text()
+    assert "builtins.ValueError" in text
+    assert "in _fail" in text
+    assert "canary" not in text + said.err
+
+
+def test_a_command_that_fails_where_nothing_can_be_kept_still_says_what_went_wrong(
+    mcphost: Mcphost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MCPHOST_STATE_DIR", str(tmp_path / "file"))
+    monkeypatch.setattr("mcphost.cli.commands.config.find", _fail)
+    said = mcphost("config", "path")
+    assert (said.code, said.err.count("\n")) == (70, 1)
+    assert "ValueError at mcphost/cli/" in said.err

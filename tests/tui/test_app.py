@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from textual.content import Content
 from textual.events import Key
 from textual.widgets._toast import Toast
 
 from mcphost.errors import NotDone
+from mcphost.host.crash_files import CrashFiles
 from mcphost.tui.error_boundary import FailureCounter, place, sentence
 from mcphost.tui.main.help import HelpScreen
 from mcphost.tui.tools.pane import ToolList
@@ -31,9 +34,14 @@ def test_a_failure_is_told_by_kind_and_place_without_any_value() -> None:
     with pytest.raises(ValueError, match="cannot show") as raised:
         broken()
     assert place(raised.value) == "an unknown place"
-    assert sentence(raised.value, 7) == (
-        "mcphost could not show something (ValueError at an unknown place, reference 7)."
+    assert sentence(raised.value, Path("a.txt")) == (
+        "mcphost could not show something (ValueError at an unknown place). The traceback, without values, is in a.txt"
     )
+
+
+def _content(crashes: CrashFiles) -> str:
+    newest = crashes.newest()
+    return "" if newest is None else newest.read_text()
 
 
 async def test_a_part_that_fails_on_what_a_server_sent_leaves_the_rest_alive(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,6 +52,9 @@ async def test_a_part_that_fails_on_what_a_server_sent_leaves_the_rest_alive(mon
         await stage.press("s", "down")
         await stage.shows("mcphost could not show something", "ValueError")
         assert TOKEN not in stage.text
+        crashes = CrashFiles(stage.app.start.state_folder)
+        await stage.until(lambda app: crashes.newest() and "in broken" in _content(crashes))
+        assert TOKEN not in _content(crashes)
         monkeypatch.undo()
         await stage.press("down")
         await stage.shows("Tools · two")
@@ -84,6 +95,7 @@ async def test_after_too_many_failures_the_app_leaves_and_its_last_words_hold_no
         await fail_too_often(monkeypatch)
     said = capsys.readouterr().err
     assert "mcphost gives up: ValueError at mcphost/tui/" in said
+    assert "The traceback, without values, is in " in said
     assert TOKEN not in said
 
 
