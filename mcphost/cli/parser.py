@@ -31,6 +31,11 @@ EXAMPLES: Final = {
   mcphost check --json | jq -r 'select(.state != "ready").server'
   mcphost check git --era both                    does it speak both eras?
 """,
+    "doctor": """\
+  mcphost doctor
+  mcphost doctor git                              one server, even one that does not start by itself
+  mcphost doctor --no-start --json | jq 'select(.status != "ok")'
+""",
     "compare": """\
   mcphost compare time                            one server in both eras
   mcphost compare time get_current_time timezone=UTC --times 20 --yes
@@ -95,6 +100,7 @@ Exit codes: 0 done, 1 the tool reports a failure, 2 usage or configuration,
 ABOUT: Final = {
     "demo": "Open the screen with the built-in demo server.",
     "check": "Connect to servers and report the state of each.",
+    "doctor": "Look for what keeps mcphost from working, and say what mends it.",
     "compare": "Compare one server in both eras, or two servers.\n"
     "It shows what they offer, what they answer to the same call, and how fast.",
     "list": "List what servers offer.",
@@ -128,6 +134,16 @@ modern each: speaks, protocolVersion and answer (how that was found out).
 Exit codes with --era: 0 every server speaks the era asked for (without a
 value: at least one), 1 one does not, 2 usage or configuration, 3 one speaks
 neither, or could not be reached.
+""",
+    "doctor": """\
+It looks at the terminal, the locale, the keychain, the configuration, programs,
+proxies and the state folder, and starts the servers that start by themselves up
+to their opening. It changes nothing and asks no address but those of servers.
+
+With --json, one object a line: topic, status (ok, warning or problem), text and
+fix (a command, or null).
+
+Exit codes: 0 no problem, 1 at least one.
 """,
     "compare": """\
 The first WORD is a server if it is a URL, 'stdio:COMMAND LINE' or a configured
@@ -178,6 +194,14 @@ def add_check(parser: Parser) -> None:
     add_servers(parser)
     about = "say which eras the servers speak; with legacy, modern or both, fail unless they do"
     parser.add_argument("--era", nargs="?", const="any", metavar="ERA", help=about)
+
+
+def add_doctor(parser: Parser) -> None:
+    """The words of ``doctor``."""
+    about = f"{SERVER_HELP}; without one: all that start by themselves"
+    parser.add_argument("server", nargs="?", metavar="SERVER", help=about)
+    parser.add_argument("--no-start", action="store_true", help="start no server")
+    add_json(parser, "print one JSON object a line for each finding")
 
 
 ERA_CHOICES: Final = ("legacy", "modern", "both")
@@ -397,6 +421,7 @@ def _parser() -> Parser:
         help="the protocol: with the initialize handshake (legacy, the default) or without (modern, 2026-07-28)",
     )
     add_check(command("check", "servers.run_check", several="servers"))
+    add_doctor(command("doctor", "doctor.run_doctor"))
     add_compare(command("compare", "compare.run_compare", several="words"))
     listing = command("list", "catalog.run_list", several="servers")
     kinds = ["tools", "resources", "templates", "prompts"]

@@ -100,11 +100,10 @@ async def check(host: Host, names: Sequence[str], broken: BrokenServers, *, as_j
     stop = host.bus.observe(heard)
     _show_waiting(host, names, status)
     try:
-        checked = await asyncio.gather(*(_check(host, name, broken) for name in names))
+        results = await check_servers(host, names, broken)
     finally:
         stop()
         status.clear()
-    results = [*checked, *(ServerCheck(name, str(error), error) for name, error in unselected(broken, names))]
     text = (
         "".join(json_text(each.as_object()) for each in results)
         if as_json
@@ -115,6 +114,12 @@ async def check(host: Host, names: Sequence[str], broken: BrokenServers, *, as_j
     for name in names:
         remarks += left_out(host, name, CatalogKind.TOOLS) if host.servers[name].ready else ()
     return Outcome(text, worst_exit([each.failure for each in results if each.failure]), tuple(remarks))
+
+
+async def check_servers(host: Host, names: Sequence[str], broken: BrokenServers) -> Sequence[ServerCheck]:
+    """Connect to all servers at once and return each result, and those of servers that cannot run as configured."""
+    checked = await asyncio.gather(*(_check(host, name, broken) for name in names))
+    return [*checked, *(ServerCheck(name, str(error), error) for name, error in unselected(broken, names))]
 
 
 async def _check(host: Host, name: str, broken: BrokenServers) -> ServerCheck:

@@ -28,17 +28,29 @@ class Leftover:
     others: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        numbers, several = " ".join(map(str, self.others)), len(self.others) > 1
-        started = f"{'programs' if several else 'a program'} it started ({numbers})"
+        them = "them" if len(self.others) > 1 or (self.others and self.pid) else "it"
+        return f"{self.text}; to end {them}: {self.end_command}"
+
+    @property
+    def text(self) -> str:
+        """What still runs, in a clause."""
+        several = len(self.others) > 1
+        started = f"{'programs' if several else 'a program'} it started ({self._numbers})"
         if self.pid is None:
             what = f"the server {self.server} has ended, but {started} still run{'' if several else 's'}"
-            how = numbers
         else:
             also = f", and so do{'' if several else 'es'} {started}" if self.others else ""
             what = f"the server {self.server} (process {self.pid}) still runs{also}"
-            how = f"-- -{self.pid} {numbers}".rstrip()
-        them = "them" if several or (self.others and self.pid) else "it"
-        return f"{what}, though the mcphost that started it was killed; to end {them}: kill {how}"
+        return f"{what}, though the mcphost that started it was killed"
+
+    @property
+    def end_command(self) -> str:
+        """The command that ends what still runs."""
+        return f"kill {self._numbers if self.pid is None else f'-- -{self.pid} {self._numbers}'.rstrip()}"
+
+    @property
+    def _numbers(self) -> str:
+        return " ".join(map(str, self.others))
 
 
 @dataclass(frozen=True, slots=True)

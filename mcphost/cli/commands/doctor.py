@@ -1,0 +1,27 @@
+"""``mcphost doctor``: looks for what keeps mcphost from working, and names the commands that mend it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from typing import Final
+
+from mcphost.cli.doctor.diagnosis import diagnose
+from mcphost.cli.doctor.findings import as_text
+from mcphost.cli.margin import size
+from mcphost.cli.output import Outcome, is_terminal, json_text
+from mcphost.cli.run import finish
+
+PROBLEM: Final = 1
+"""Exit code where anything does not work."""
+
+
+def run_doctor(options: Namespace) -> int:
+    """Print a line for each finding; the exit code says whether any is a problem."""
+    diagnosis = diagnose(options, os.environ)
+    if options.json:
+        text = "".join(json_text(each.as_object()) for each in diagnosis.findings)
+    else:
+        text = as_text(diagnosis.findings, *([size(sys.stdout)[0]] if is_terminal(sys.stdout) else []))
+    return finish(Outcome(text, PROBLEM if diagnosis.has_problem else 0))

@@ -1,0 +1,1 @@
+"""What ``mcphost doctor`` looks at: each module returns findings, and changes nothing."""

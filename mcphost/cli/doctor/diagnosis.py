@@ -1,0 +1,105 @@
+"""Looks at everything in order: first what mcphost runs in, then its files, then the servers."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from mcphost.cli.doctor.configuration import read_configuration
+from mcphost.cli.doctor.files import leftovers, state_folder_findings
+from mcphost.cli.doctor.findings import Finding, Severity, ok, problem, warning
+from mcphost.cli.doctor.programs import programs
+from mcphost.cli.doctor.servers import StartedServers, start_servers
+from mcphost.cli.doctor.surroundings import surroundings
+from mcphost.cli.output import is_terminal
+from mcphost.composition.diagnosis import ask_keychain, leftover_servers
+from mcphost.config import Config, references_within, state_folder
+from mcphost.errors import ConfigError
+from mcphost.host.logs import LogRecord
+
+KEYCHAIN_SECONDS: Final = 3.0
+"""Seconds for the keychain to answer; a working one takes a tenth of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """All findings, and what the servers wrote meanwhile."""
+
+    findings: tuple[Finding, ...]
+    logs: tuple[LogRecord, ...] = field(default=(), repr=False)
+
+    @property
+    def has_problem(self) -> bool:
+        return any(each.severity is Severity.PROBLEM for each in self.findings)
+
+
+def diagnose(options: Namespace, env: Mapping[str, str]) -> Diagnosis:
+    """Look at everything, and start servers unless ``options.no_start``.
+
+    Raises UnknownName where the server that ``options`` names is not configured.
+    """
+    found = list(surroundings(env, on_terminal=is_terminal(sys.stdin) and is_terminal(sys.stdout)))
+    settings = read_configuration(options.config, env)
+    config = Config() if settings.loaded is None else settings.loaded.config
+    found.append(_keychain(env, _needs_keychain(config)))
+    found += settings.findings
+    found += programs(config, env, settings.edit)
+    folder, trouble = _state_folder(env)
+    found += trouble if folder is None else _state(folder, config)
+    started = StartedServers()
+    if folder is None:
+        found.append(ok("servers", "not started, since there is no state folder"))
+    elif settings.loaded is None:
+        found.append(ok("servers", "not started, since the configuration cannot be used"))
+    elif not options.no_start:
+        started = start_servers(options, settings.loaded, settings.edit)
+    return Diagnosis((*found, *started.findings), started.logs)
+
+
+def _needs_keychain(config: Config) -> bool:
+    """Does the configuration refer to the keychain?"""
+    entries = [*config.servers.values(), *config.models.values()]
+    return any(
+        reference.kind == "keyring" for entry in entries for _, reference in references_within(entry.model_dump())
+    )
+
+
+def _keychain(env: Mapping[str, str], needed: bool) -> Finding:
+    answer = ask_keychain(env, KEYCHAIN_SECONDS)
+    if answer is None and needed:
+        text = "switched off by MCPHOST_KEYCHAIN, and your configuration refers to it"
+        return problem("keychain", text, "unset MCPHOST_KEYCHAIN")
+    if answer is None:
+        return ok("keychain", "switched off by MCPHOST_KEYCHAIN; tokens of sign-ins end with mcphost")
+    if not answer.failure:
+        return ok("keychain", f"{answer.name} answers after {answer.seconds:.1f} s")
+    if needed:
+        text = f"{answer.failure}, and your configuration refers to it"
+        return problem("keychain", text, _UNLOCK.get(sys.platform, ""))
+    return warning("keychain", f"{answer.failure}; tokens of sign-ins end with mcphost", "export MCPHOST_KEYCHAIN=off")
+
+
+_UNLOCK: Final = {
+    "linux": "gnome-keyring-daemon --unlock",
+    "darwin": "security unlock-keychain",
+}
+"""The command that unlocks the keychain, by platform."""
+
+
+def _state_folder(env: Mapping[str, str]) -> tuple[Path | None, list[Finding]]:
+    try:
+        return state_folder(env), []
+    except ConfigError as error:
+        return None, [problem("state folder", str(error), "export MCPHOST_STATE_DIR=~/.mcphost")]
+
+
+def _state(folder: Path, config: Config) -> Iterator[Finding]:
+    yield from state_folder_findings(folder)
+    in_use = [text for server in config.servers.values() for text in (server.command, server.cwd, *server.args) if text]
+    yield from leftovers(folder, in_use)
+    for each in leftover_servers(folder):
+        yield warning("leftover", each.text, each.end_command)

@@ -1,0 +1,81 @@
+"""One line of the diagnosis: what was looked at, how it is, and the command that mends it."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final
+
+from mcphost.cli.margin import behind_margin
+from mcphost.protocol.display import show_line
+
+TEXT_CHARACTERS: Final = 600
+"""Characters of a finding, which may quote a server."""
+
+TOPIC_COLUMNS: Final = 24
+"""Columns of the first column; a server's name may be longer."""
+
+
+class Severity(Enum):
+    """How a finding is meant; the value is its word on screen."""
+
+    OK = "ok"
+    WARNING = "warning"
+    """Something will not work as well as it could."""
+    PROBLEM = "problem"
+    """Something does not work."""
+
+
+_MARKS: Final = {Severity.OK: "✓", Severity.WARNING: "▲", Severity.PROBLEM: "✗"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``fix`` is one command that mends it, or a short instruction where no command can; empty: there is none."""
+
+    topic: str
+    severity: Severity
+    text: str
+    fix: str = ""
+
+    def as_object(self) -> dict[str, Any]:
+        """For ``--json``."""
+        return {"topic": self.topic, "status": self.severity.value, "text": self.text, "fix": self.fix or None}
+
+    def lines(self, width: int, columns: int) -> Iterator[str]:
+        """For people; ``width`` is that of the longest topic, ``columns`` where lines wrap."""
+        head = f"{_MARKS[self.severity]} {self.severity.value:<7}  {show_line(self.topic, width):<{width}}  "
+        indent = " " * len(head)
+        first, *others = _wrapped(show_line(self.text, TEXT_CHARACTERS), columns, indent)
+        yield head + first.removeprefix(indent)
+        yield from others
+        if self.fix:  # never wrapped: it is to be copied
+            yield f"{indent}mend it: {show_line(self.fix, TEXT_CHARACTERS)}"
+
+
+def ok(topic: str, text: str) -> Finding:
+    return Finding(topic, Severity.OK, text)
+
+
+def warning(topic: str, text: str, fix: str = "") -> Finding:
+    return Finding(topic, Severity.WARNING, text, fix)
+
+
+def problem(topic: str, text: str, fix: str = "") -> Finding:
+    return Finding(topic, Severity.PROBLEM, text, fix)
+
+
+def as_text(findings: Sequence[Finding], columns: int = TEXT_CHARACTERS) -> str:
+    """All findings as lines; ``columns`` is the width of the terminal."""
+    width = min(max((len(each.topic) for each in findings), default=0), TOPIC_COLUMNS)
+    return "".join(f"{line}\n" for each in findings for line in each.lines(width, columns))
+
+
+def _wrapped(text: str, columns: int, indent: str) -> list[str]:
+    """Lines that stand below each other: what a server says must not begin at the first column."""
+    if text.isascii():
+        room = max(columns, 2 * len(indent)) - len(indent)
+        return [indent + line for line in textwrap.wrap(text, room, break_on_hyphens=False)] or [indent]
+    return behind_margin(text, max(columns, 2 * len(indent)), indent).splitlines() or [indent]

@@ -1,0 +1,122 @@
+"""What mcphost runs in: Python, the system, the terminal, the locale, the home folder and proxies."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+from mcphost import __version__
+from mcphost.cli.doctor.findings import Finding, ok, problem, warning
+
+COLUMNS, ROWS = 80, 24
+"""The least size of a terminal that every screen fits in."""
+
+DUMB: Final = ("", "dumb", "unknown")
+"""Values of TERM with which no screen can be shown."""
+
+_PROXIES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
+
+
+def surroundings(env: Mapping[str, str], *, on_terminal: bool) -> Iterator[Finding]:
+    """Findings about everything but mcphost's own files and servers."""
+    yield _python()
+    yield _system()
+    yield from _terminal(env, on_terminal)
+    yield _locale(env)
+    yield from _home(env)
+    yield from _proxies(env)
+
+
+def _python() -> Finding:
+    return ok("python", f"mcphost {__version__} on {platform.python_implementation()} {platform.python_version()}")
+
+
+def _system() -> Finding:
+    text = f"{platform.system()} {platform.release()} on {platform.machine()}"
+    if sys.platform == "win32":
+        return problem("system", f"{text}: mcphost runs on Linux and macOS", "wsl --install")
+    return ok("system", text)
+
+
+def _terminal(env: Mapping[str, str], on_terminal: bool) -> Iterator[Finding]:
+    term = env.get("TERM", "")
+    if not on_terminal:
+        yield ok("terminal", "none; the screen needs one, commands do not")
+        return
+    if term in DUMB:
+        fix = "export TERM=xterm-256color"
+        yield problem("terminal", f"TERM={term or '(not set)'}: the screen cannot be shown", fix)
+        return
+    size = shutil.get_terminal_size()
+    named = " ".join(filter(None, [term, env.get("TERM_PROGRAM", "")]))
+    text = f"{named}, {size.columns}x{size.lines}, {_colors(env)}"
+    if size.columns < COLUMNS or size.lines < ROWS:
+        yield warning("terminal", f"{text}: smaller than {COLUMNS}x{ROWS}", f"printf '\\e[8;{ROWS};{COLUMNS}t'")
+    else:
+        yield ok("terminal", text)
+    yield from _multiplexer(env)
+
+
+def _colors(env: Mapping[str, str]) -> str:
+    if env.get("NO_COLOR"):
+        return "no colours (NO_COLOR is set)"
+    if env.get("COLORTERM", "").lower() in ("truecolor", "24bit"):
+        return "true colour"
+    return "256 colours" if "256" in env["TERM"] else "16 colours"
+
+
+def _multiplexer(env: Mapping[str, str]) -> Iterator[Finding]:
+    """Programs between mcphost and the terminal."""
+    name = "tmux" if env.get("TMUX") else "screen" if env.get("STY") else ""
+    if not name:
+        return
+    text = f"{name} shows pictures in cells only"
+    if env.get("COLORTERM") or env.get("NO_COLOR"):
+        yield ok(name, text)
+    else:
+        yield warning(name, f"{text}, and true colour is off within it", "export COLORTERM=truecolor")
+
+
+def _locale(env: Mapping[str, str]) -> Finding:
+    chosen = next((name for name in ("LC_ALL", "LC_CTYPE", "LANG") if env.get(name)), None)
+    value = env.get(chosen, "") if chosen else ""
+    utf8 = "utf8" in value.lower().replace("-", "") or sys.platform in ("darwin", "win32")
+    if utf8:
+        return ok("locale", f"{chosen}={value}" if chosen else "UTF-8")
+    what = f"{chosen}={value}" if chosen else "neither LC_ALL, LC_CTYPE nor LANG is set"
+    return warning("locale", f"{what}: a terminal may show marks and letters wrong", "export LC_ALL=C.UTF-8")
+
+
+def _home(env: Mapping[str, str]) -> Iterator[Finding]:
+    home = os.path.expanduser("~")
+    if home == "~" or not os.path.isdir(home):
+        where = "not known" if home == "~" else f"{home}, which is no folder"
+        fix = "export HOME=/a/folder/of/yours"
+        yield problem("home", f"your home folder is {where}", fix)
+
+
+def _proxies(env: Mapping[str, str]) -> Iterator[Finding]:
+    found = [(name, value) for each in _PROXIES for name in (each, each.lower()) if (value := env.get(name))]
+    bypass = env.get("NO_PROXY") or env.get("no_proxy")
+    named = [f"{name}={_without_password(value)}" for name, value in found]
+    for name, value in found:
+        scheme = urlsplit(value if "://" in value else f"http://{value}").scheme
+        if scheme not in ("http", "https"):
+            text = f"{name} names a {scheme} proxy, and only http and https proxies are spoken to"
+            yield problem("proxy", text, f"unset {name}")
+    if named:
+        yield ok("proxy", ", ".join([*named, f"not for {bypass}" if bypass else ""]).removesuffix(", "))
+    else:
+        yield ok("proxy", "none is set")
+
+
+def _without_password(proxy: str) -> str:
+    """A proxy's address without the user's name and password."""
+    before, at, host = proxy.rpartition("@")
+    scheme = before.partition("://")[0] if "://" in before else ""
+    return f"{f'{scheme}://' if scheme else ''}•••@{host}" if at else proxy

@@ -1,0 +1,58 @@
+"""Answers questions of ``mcphost doctor`` about parts that no command imports."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from mcphost.composition.secret_items import keychain_is_used
+from mcphost.config import KEYRING_SERVICE
+from mcphost.transports.stdio.pid_files import Leftover, PidFiles
+
+PROBE: Final = "doctor"
+"""The name of an item that nobody stores: asking for it shows whether the keychain answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeychainAnswer:
+    """``failure`` says in a clause why the keychain cannot be used; empty: it answered after ``seconds``."""
+
+    name: str
+    seconds: float
+    failure: str = ""
+
+
+def ask_keychain(env: Mapping[str, str], seconds: float) -> KeychainAnswer | None:
+    """Ask the keychain for an item that is not there, and wait at most so many seconds. None where it is switched off.
+
+    Where the keychain prompts for a password, its prompt stays.
+    """
+    if not keychain_is_used(env):
+        return None
+    answers: list[KeychainAnswer] = []
+    began = time.monotonic()
+    thread = threading.Thread(target=lambda: answers.append(_asked(began)), name="ask the keychain", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    late = f"it does not answer within {seconds:g} s; it may be locked, or waiting for you"
+    return answers[0] if answers else KeychainAnswer("", seconds, late)
+
+
+def _asked(began: float) -> KeychainAnswer:
+    from mcphost.auth.storage.keychain import KeychainUnusable, best_backend, given_secret  # late: slow to import
+
+    try:
+        name = str(best_backend().name).partition(" ")[0]
+        given_secret(KEYRING_SERVICE, PROBE)
+    except KeychainUnusable as error:
+        return KeychainAnswer("", time.monotonic() - began, str(error))
+    return KeychainAnswer(name, time.monotonic() - began)
+
+
+def leftover_servers(state: Path) -> Sequence[Leftover]:
+    """Servers that still run though the mcphost that started them was killed."""
+    return PidFiles(state / "running").leftovers()

@@ -1,0 +1,330 @@
+"""`mcphost doctor`: what it finds, the command it names, and that it works where hardly anything else does."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from email.utils import formatdate
+from pathlib import Path
+
+import pytest
+
+from mcphost.cli.doctor.findings import Finding, Severity, as_text, problem
+from mcphost.cli.doctor.surroundings import surroundings
+from mcphost.composition import diagnosis
+from tests.cli.conftest import Mcphost, echo, entry, mcphost_command
+from tests.transports.http.http_connection import Echo, Talk, Web
+
+XTERM = {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
+
+
+def topics(out: str) -> dict[str, dict[str, str]]:
+    """The findings of ``--json`` by topic; of several with one topic the worst."""
+    order = ["ok", "warning", "problem"]
+    found = sorted(map(json.loads, out.splitlines()), key=lambda each: order.index(each["status"]))
+    return {each["topic"]: each for each in found}
+
+
+def test_without_any_problem_the_exit_code_is_0_and_each_line_says_so_in_a_word(
+    mcphost: Mcphost, tmp_path: Path
+) -> None:
+    (tmp_path / "own.toml").write_text(entry("echo"))
+    said = mcphost("doctor", "--config", "own.toml")
+    assert (said.code, said.err) == (0, "")
+    lines = said.out.splitlines()
+    assert all(line.startswith(("✓ ok", "▲ warning", " ")) for line in lines)
+    assert "ready after" in said.out
+    assert "tools" in said.out
+
+
+def test_each_mistake_of_the_configuration_is_a_problem_with_the_command_that_opens_its_line(
+    mcphost: Mcphost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDITOR", "ed")
+    (tmp_path / "own.toml").write_text(f"{entry('echo')}[servers.bad]\ncomand = 'x'\n")
+    said = mcphost("doctor", "--config", "own.toml", "--json")
+    found = topics(said.out)
+    assert said.code == 1
+    assert found["configuration"]["status"] == "problem"
+    assert found["configuration"]["fix"].startswith("ed +")
+    assert found["server echo"]["status"] == "ok"
+    assert found["server bad"]["status"] == "problem"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"a = ", b"[polcy]\n", b"\xff\xfe", b"x = " + b"[" * 9000, None],
+    ids=["toml", "key", "text", "deep", "none"],
+)
+def test_a_configuration_that_cannot_be_read_is_a_problem_and_everything_else_is_still_looked_at(
+    mcphost: Mcphost, tmp_path: Path, content: bytes | None
+) -> None:
+    if content is not None:
+        (tmp_path / "own.toml").write_bytes(content)
+    said = mcphost("doctor", "--config", "own.toml", "--json")
+    found = topics(said.out)
+    assert (said.code, said.err) == (1, "")
+    assert found["configuration"]["status"] == "problem"
+    assert found["state folder"]["status"] == "ok"
+    assert "cannot be used" in found["servers"]["text"]
+
+
+def test_a_projects_file_that_is_not_trusted_runs_nothing_and_the_command_to_trust_it_is_named(
+    mcphost: Mcphost, tmp_path: Path
+) -> None:
+    (tmp_path / "mcphost.toml").write_text(f'[servers.evil]\ncommand = "touch"\nargs = ["{tmp_path}/ran"]\n')
+    said = mcphost("doctor", "--json")
+    found = topics(said.out)
+    assert found["project"]["status"] == "warning"
+    assert found["project"]["fix"] == "mcphost config trust"
+    assert "server evil" not in found
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_program_that_is_not_there_is_named_with_the_server_that_needs_it(mcphost: Mcphost, tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text('[servers.gone]\ncommand = "no-such-program"\n')
+    said = mcphost("doctor", "--config", "own.toml", "--json")
+    found = topics(said.out)
+    assert said.code == 1
+    assert found["program"]["text"] == "no-such-program is not there, which gone needs"
+    assert "own.toml" in found["program"]["fix"]
+    assert found["server gone"]["status"] == "problem"
+
+
+def test_a_server_that_is_started_by_hand_only_is_tried_when_it_is_named(mcphost: Mcphost, tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(entry("shy", more='start = "manual"'))
+    all_of_them = topics(mcphost("doctor", "--config", "own.toml", "--json").out)
+    named = topics(mcphost("doctor", "shy", "--config", "own.toml", "--json").out)
+    assert "mcphost doctor shy" in all_of_them["server shy"]["text"]
+    assert "ready after" in named["server shy"]["text"]
+
+
+def test_a_server_that_is_not_configured_is_a_mistake_of_the_command_line(mcphost: Mcphost) -> None:
+    said = mcphost("doctor", "nobody")
+    assert (said.code, said.out) == (2, "")
+    assert "no server is called 'nobody'" in said.err
+
+
+def test_a_server_may_be_given_by_its_command_line(mcphost: Mcphost) -> None:
+    assert "ready after" in mcphost("doctor", echo()).out
+
+
+def test_no_server_is_started_where_that_is_not_wanted(mcphost: Mcphost, tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(entry("echo"))
+    assert "server echo" not in mcphost("doctor", "--no-start", "--config", "own.toml").out
+
+
+# What mcphost runs in
+
+
+def found_in(env: Mapping[str, str], *, on_terminal: bool = True) -> dict[str, Finding]:
+    order = list(Severity)
+    found = sorted(surroundings(env, on_terminal=on_terminal), key=lambda each: order.index(each.severity))
+    return {each.topic: each for each in found}
+
+
+@pytest.mark.parametrize(
+    ("env", "topic", "severity", "text", "fix"),
+    [
+        ({}, "terminal", Severity.OK, "xterm-256color", ""),
+        ({"TERM": "dumb"}, "terminal", Severity.PROBLEM, "TERM=dumb", "export TERM=xterm-256color"),
+        ({"TERM": ""}, "terminal", Severity.PROBLEM, "not set", "export TERM=xterm-256color"),
+        ({"NO_COLOR": "1"}, "terminal", Severity.OK, "no colours", ""),
+        ({"COLORTERM": "truecolor"}, "terminal", Severity.OK, "true colour", ""),
+        ({"TMUX": "/tmp/x"}, "tmux", Severity.WARNING, "true colour is off", "export COLORTERM=truecolor"),
+        ({"TMUX": "/tmp/x", "COLORTERM": "truecolor"}, "tmux", Severity.OK, "pictures", ""),
+        ({"LANG": "C"}, "locale", Severity.WARNING, "LANG=C", "export LC_ALL=C.UTF-8"),
+        ({"LANG": ""}, "locale", Severity.WARNING, "neither", "export LC_ALL=C.UTF-8"),
+        ({"LC_ALL": "de_DE.utf8", "LANG": "C"}, "locale", Severity.OK, "LC_ALL=de_DE.utf8", ""),
+        ({"HTTPS_PROXY": "http://me:s3cret@h:1"}, "proxy", Severity.OK, "HTTPS_PROXY=http://•••@h:1", ""),
+        ({"https_proxy": "h:1", "NO_PROXY": "a"}, "proxy", Severity.OK, "https_proxy=h:1, not for a", ""),
+        ({"ALL_PROXY": "socks5://h:1"}, "proxy", Severity.PROBLEM, "a socks5 proxy", "unset ALL_PROXY"),
+    ],
+)
+def test_the_surroundings_are_judged(
+    env: dict[str, str], topic: str, severity: Severity, text: str, fix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "linux")
+    found = found_in({**XTERM, **env})[topic]
+    assert (found.severity, found.fix) == (severity, fix)
+    assert text in found.text
+    assert "s3cret" not in found.text
+
+
+def test_without_a_terminal_nothing_is_wrong_with_it() -> None:
+    assert found_in({"TERM": "dumb"}, on_terminal=False)["terminal"].severity is Severity.OK
+
+
+def test_what_a_server_says_never_stands_at_the_start_of_a_line() -> None:
+    said = problem("server a", "\x1b[2J" + "✓ ok       all is well " * 20 + "\n✗ problem", "fix\nme")
+    lines = as_text([said], 60).splitlines()
+    assert [line for line in lines[1:] if not line.startswith(" " * 20)] == []
+    assert "\x1b" not in "".join(lines)
+
+
+# What mcphost has
+
+
+def _damaged(state: Path) -> Path:
+    (state / "approvals.toml.damaged-1").write_text("x")
+    return state / "approvals.toml.damaged-1"
+
+
+def _torn(state: Path) -> Path:
+    (state / ".roots.toml.abcd_123").write_text("x")
+    return state / ".roots.toml.abcd_123"
+
+
+def _bundle(state: Path) -> Path:
+    (state / "bundles" / "one-1.0-0123").mkdir(parents=True)
+    return state / "bundles" / "one-1.0-0123"
+
+
+@pytest.mark.parametrize("leave", [_damaged, _torn, _bundle])
+def test_what_is_left_over_is_named_with_the_command_that_removes_it(
+    mcphost: Mcphost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leave: Callable[[Path], Path]
+) -> None:
+    state = tmp_path / "a state"
+    state.mkdir(mode=0o700)
+    monkeypatch.setenv("MCPHOST_STATE_DIR", str(state))
+    left = leave(state)
+    found = topics(mcphost("doctor", "--json").out)["leftover"]
+    assert found["status"] == "warning"
+    assert str(left) in found["text"]
+    subprocess.run(["sh", "-c", found["fix"]], check=True)
+    assert not left.exists()
+    assert "leftover" not in topics(mcphost("doctor", "--json").out)
+
+
+def test_a_bundle_that_a_server_uses_is_no_leftover(
+    mcphost: Mcphost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCPHOST_STATE_DIR", str(tmp_path / "state"))
+    used = tmp_path / "state" / "bundles" / "one-1.0-0123"
+    used.mkdir(parents=True)
+    (tmp_path / "own.toml").write_text(f'[servers.one]\ncommand = "node"\nargs = ["{used}/main.js"]\nenabled = false\n')
+    assert "leftover" not in topics(mcphost("doctor", "--no-start", "--config", "own.toml", "--json").out)
+
+
+def test_without_a_usable_state_folder_no_server_starts_and_that_is_said(
+    mcphost: Mcphost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MCPHOST_STATE_DIR", str(tmp_path / "file"))
+    (tmp_path / "own.toml").write_text(entry("echo"))
+    said = mcphost("doctor", "--config", "own.toml", "--json")
+    found = topics(said.out)
+    assert said.code == 1
+    assert found["state folder"]["status"] == "problem"
+    assert "no state folder" in found["servers"]["text"]
+
+
+class Keychain:
+    """Stands in for the backend of a keychain; ``answer`` is what it does when it is asked."""
+
+    name = "Shelf of a test"
+
+    def __init__(self, answer: Callable[[], None]) -> None:
+        self._answer = answer
+
+    def get_password(self, service: str, name: str) -> None:
+        self._answer()
+
+
+def _fails() -> None:
+    raise OSError("it is broken")
+
+
+@pytest.mark.parametrize(
+    ("answer", "entry_text", "status", "text"),
+    [
+        (lambda: None, "", "ok", "Shelf answers after"),
+        (_fails, "", "warning", "it is broken"),
+        (lambda: time.sleep(5), "", "warning", "does not answer within 0.2 s"),
+        (_fails, 'env = { KEY = "${keyring:one}" }', "problem", "your configuration refers to it"),
+    ],
+)
+def test_a_keychain_that_does_not_answer_matters_as_far_as_it_is_needed(
+    mcphost: Mcphost,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: Callable[[], None],
+    entry_text: str,
+    status: str,
+    text: str,
+) -> None:
+    monkeypatch.setenv("MCPHOST_KEYCHAIN", "")
+    monkeypatch.setattr("mcphost.auth.storage.keychain.best_backend", lambda: Keychain(answer))
+    monkeypatch.setattr("mcphost.cli.doctor.diagnosis.KEYCHAIN_SECONDS", 0.2 if "within" in text else 20.0)
+    (tmp_path / "own.toml").write_text(f'[servers.a]\ncommand = "true"\n{entry_text}\n')
+    found = topics(mcphost("doctor", "--no-start", "--config", "own.toml", "--json").out)["keychain"]
+    assert (found["status"], text in found["text"]) == (status, True)
+
+
+def test_a_keychain_that_is_switched_off_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert diagnosis.ask_keychain({"MCPHOST_KEYCHAIN": "off"}, 1) is None
+
+
+# The clock
+
+
+def _late(talk: Talk) -> None:
+    head, date = talk.head, formatdate(time.time() + 3600, usegmt=True)
+    talk.head = lambda status, **headers: head(status, date=date, **headers)  # type: ignore[method-assign]
+    Echo("sse", stateless=True, listens=False)(talk)
+
+
+def test_the_clock_is_compared_with_the_dates_of_answers_that_came_anyway(mcphost: Mcphost) -> None:
+    with Web(_late) as web:
+        late = topics(mcphost("doctor", web.url, "--json").out)["clock"]
+    assert late["status"] == "warning"
+    assert "behind" in late["text"]
+    assert "clock" not in topics(mcphost("doctor", echo(), "--json").out)
+
+
+# Where hardly anything works
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"HOME": "/nonexistent"},
+        {"HOME": ""},
+        {"MCPHOST_KEYCHAIN": "", "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent"},
+        {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
+        {"PATH": ""},
+        {"TERM": "dumb"},
+    ],
+    ids=lambda env: next(iter(env)),
+)
+def test_it_works_where_hardly_anything_else_does(env: dict[str, str], tmp_path: Path) -> None:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+    done = subprocess.run(
+        mcphost_command("doctor"),
+        env={**kept, "MCPHOST_KEYCHAIN": "off", "XDG_STATE_HOME": str(tmp_path), **env},
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+        check=False,
+    )
+    said = done.stdout.decode()
+    assert (done.returncode in (0, 1), done.stderr) == (True, b"")
+    assert "state folder" in said
+    assert "servers" in said
+
+
+@pytest.mark.slow
+def test_a_folder_that_was_deleted_meanwhile_is_told(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = f"cd '{gone}' && rmdir '{gone}' && exec \"$@\""
+    done = subprocess.run(
+        ["sh", "-c", script, "sh", *mcphost_command("doctor")], capture_output=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (1, b"")
+    assert "cannot be looked for" in done.stdout.decode()
