@@ -22,7 +22,7 @@ from mcphost.errors import ConfigError
 from mcphost.imports.found import FoundServer, Input, Origin, digest_of
 from mcphost.imports.inputs import fill_in, literal
 from mcphost.imports.remembered import ImportedServer, ImportRecords
-from mcphost.imports.secrets import FoundSecret, find_secrets, masked, with_references
+from mcphost.imports.secrets import FoundSecret, Place, find_secrets, masked, with_references, with_texts
 
 IMPORTED_KEYS: Final = frozenset({
     "args", "bearer_token_env_var", "command", "cwd", "disabled_tools", "enabled", "enabled_tools", "env",
@@ -91,11 +91,19 @@ class ImportCandidate:
     """Where else the same server was found."""
     like: str = ""
     """A configured server that runs the same program or address with other settings; empty: none."""
+    edits: Mapping[Place, str] = field(default_factory=dict, repr=False)
+    """Texts that the user wrote in place of those found."""
 
     @cached_property
     def table(self) -> dict[str, Any]:
-        """The entry as found, with a password in its address moved to a header."""
-        return _without_user_info(self.found.table)
+        """The entry as it would be taken in, with a password in its address moved to a header."""
+        table = _without_user_info(self.found.table)
+        return with_texts(table, self.edits) if self.edits else table
+
+    @property
+    def content(self) -> str:
+        """The digest of the entry as found, which the next import compares with."""
+        return digest_of(_without_user_info(self.found.table))
 
     @cached_property
     def secrets(self) -> tuple[FoundSecret, ...]:
@@ -109,6 +117,10 @@ class ImportCandidate:
     def renamed(self, name: str) -> ImportCandidate:
         """The same under another name, which `Importer.store` refuses where it is not free."""
         return replace(self, name=name)
+
+    def edited(self, texts: Mapping[Place, str]) -> ImportCandidate:
+        """The same with these texts in place of those that are there."""
+        return replace(self, edits={**self.edits, **texts})
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,9 +323,8 @@ class Importer:
         update_servers(self._file, added)
         origins = tuple(dict.fromkeys([candidate.found.origin, *candidate.others, *(before.origins if before else ())]))
         kept = tuple(dict.fromkeys(planned.items))
-        content = digest_of(candidate.table)
         self._records.remember(
-            ImportedServer(planned.name, _latest(origins), planned.table, content, planned.secret_keys, kept)
+            ImportedServer(planned.name, _latest(origins), planned.table, candidate.content, planned.secret_keys, kept)
         )
 
     def _removed(self, name: str) -> tuple[str, ...]:

@@ -126,6 +126,19 @@ def with_references(
     return made
 
 
+def with_texts(table: Mapping[str, Any], texts: Mapping[Place, str]) -> dict[str, Any]:
+    """A copy of the entry with other texts at these places, which it has."""
+    made: Any = _copied(table)
+    for place, text in texts.items():
+        *way, last = place
+        inner = made
+        for step in way:
+            inner = inner[step]
+        inner[last] = text
+    assert isinstance(made, dict)
+    return made
+
+
 def masked(table: Mapping[str, Any], secrets: Iterable[FoundSecret] | None = None) -> dict[str, Any]:
     """A copy of the entry that may be shown: `MASK` in the place of each secret."""
     return with_references(table, find_secrets(table) if secrets is None else secrets, lambda secret: MASK)
