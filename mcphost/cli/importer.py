@@ -13,11 +13,11 @@ from mcphost.imports.importer import Importer
 from mcphost.imports.remembered import ImportRecords
 
 
-def open_importer(explicit: str | None, env: Mapping[str, str]) -> Importer:
-    """Raises UsageError with ``--config``, under which ``servers.toml`` is not read; ConfigError."""
-    if explicit is not None:
+def open_importer(explicit: str | None, env: Mapping[str, str], *, writes: bool = True) -> Importer:
+    """Raises ConfigError; UsageError if it is to write and ``--config`` is given, which leaves ``servers.toml`` out."""
+    if explicit is not None and writes:
         raise UsageError(
             "--config: this configuration is used alone, without servers.toml; add --print and put the entry into it"
         )
-    loaded = users_settings(find(None, env)).loaded
+    loaded = users_settings(find(explicit, env)).loaded
     return Importer(servers_path(env), loaded, ImportRecords(state_folder(env), remark), secret_items(env))

@@ -335,6 +335,18 @@ def add_login(parser: Parser) -> None:
     add_json(parser, "print who is signed in, as an object")
 
 
+def add_adding(parser: Parser) -> None:
+    """How found servers are added: what ``import`` and ``add`` share."""
+    parser.add_argument("--as", dest="name", metavar="NAME", help="the name of the entry, for one server")
+    about = "add without a question; what was not looked at starts only when told to"
+    parser.add_argument("--yes", action="store_true", help=about)
+    parser.add_argument("--dry-run", action="store_true", help="show what would be added, and change nothing")
+    parser.add_argument("--print", action="store_true", help="print the entries as TOML instead of adding them")
+    about = "where secrets go: keyring (the keychain), env (variables that you set); default: ask"
+    parser.add_argument("--keep-secrets", choices=["ask", "keyring", "env"], default="ask", help=about)
+    add_json(parser, "print one JSON object a line for each server")
+
+
 def add_config(parser: Parser) -> None:
     """The words of ``config``."""
     parser.add_argument(

@@ -33,7 +33,9 @@ IMPORTED_KEYS: Final = frozenset({
 
 _NOT_IMPORTED_OF_OAUTH: Final = frozenset({"without_pkce_metadata"})
 _REFERENCE: Final = re.compile(r"\$\$\{|\$\{[^}]*\}")
-_NO_VARIABLE: Final = re.compile(r"[^A-Z0-9_]+")
+_NO_VARIABLE: Final = re.compile(r"[^A-Za-z0-9_]+")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_UNFIT: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 NO_KEYCHAIN: Final = "no keychain is used here (MCPHOST_KEYCHAIN=off)"
@@ -130,14 +132,15 @@ class ImportAnswer:
     inputs: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The values of its inputs by `Input.id`; optional ones may be absent."""
     secrets: SecretPlace | Mapping[str, SecretPlace] = SecretPlace.KEYCHAIN
-    """Where its secrets go: all of them, or each by `FoundSecret.key` and else to the keychain."""
+    """Where its secrets go: all of them, or each by `FoundSecret.key` or ``input:ID``, and else to the keychain."""
     looked_at: bool = True
     """Did a person see what it runs? Otherwise it does not start by itself."""
+    open_inputs: bool = False
+    """Does an input without a value become a reference, for the user to give it one? For an entry to be printed."""
 
-    def place_of(self, secret: FoundSecret) -> SecretPlace:
-        if isinstance(self.secrets, SecretPlace):
-            return self.secrets
-        return self.secrets.get(secret.key, SecretPlace.KEYCHAIN)
+    def place_of(self, key: str) -> SecretPlace:
+        """Where the secret of this key goes."""
+        return self.secrets if isinstance(self.secrets, SecretPlace) else self.secrets.get(key, SecretPlace.KEYCHAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,7 +357,7 @@ class _Plan:
 
     def made(self) -> PlannedEntry:
         candidate, answer = self._candidate, self._answer
-        lifted = [secret for secret in candidate.secrets if answer.place_of(secret) is not SecretPlace.ENTRY]
+        lifted = [secret for secret in candidate.secrets if answer.place_of(secret.key) is not SecretPlace.ENTRY]
         table = with_references(candidate.table, lifted, self._reference)
         table = self._filled(table)
         self._refuse_grants(table)
@@ -371,24 +374,22 @@ class _Plan:
         return PlannedEntry(candidate.name, table, self._items, tuple(dict.fromkeys(self._variables)), arguments, keys)
 
     def _reference(self, secret: FoundSecret) -> str:
-        if self._answer.place_of(secret) is SecretPlace.ENVIRONMENT:
-            return f"${{{self._variable(secret)}}}"
-        return self._item(secret.item, secret.value)
+        if self._answer.place_of(secret.key) is not SecretPlace.ENVIRONMENT:
+            return self._item(secret.item, secret.value)
+        name = secret.variable or ""
+        return self._variable(name if _VARIABLE.fullmatch(name) else f"{self._candidate.name}_{secret.item}".upper())
 
-    def _item(self, item: str, value: str) -> str:
+    def _item(self, item: str, value: str | None) -> str:
         name = f"{self._candidate.name}.{item}"
         name = self._renamed.get(name, name)
-        self._items[name] = value
+        if value is not None:
+            self._items[name] = value
         return f"${{keyring:{name}}}"
 
-    def _variable(self, secret: FoundSecret) -> str:
-        plain = secret.variable
-        name = plain if plain is not None and re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", plain) else ""
-        if not name:
-            words = f"{self._candidate.name}_{secret.item}".upper()
-            name = _NO_VARIABLE.sub("_", words).lstrip("0123456789")
+    def _variable(self, name: str) -> str:
+        name = _NO_VARIABLE.sub("_", name).lstrip("0123456789")
         self._variables.append(name)
-        return name
+        return f"${{{name}}}"
 
     def _filled(self, table: dict[str, Any]) -> dict[str, Any]:
         """Replace ``${input:ID}`` by the answers; optional texts without one are left out."""
@@ -400,16 +401,16 @@ class _Plan:
             raise ConfigError(f"servers.{self._candidate.name}: {error.message}") from None
 
     def _answer_to(self, wanted: Input) -> str | None:
+        """What takes the place of an input; None for nothing. Raises ConfigError."""
+        item, variable = _UNFIT.sub("_", wanted.id), f"{self._candidate.name}_{wanted.id}".upper()
+        if wanted.secret and self._answer.place_of(f"input:{wanted.id}") is SecretPlace.ENVIRONMENT:
+            return self._variable(variable)
         value = self._answer.inputs.get(wanted.id) or wanted.default
         if not value:
+            if self._answer.open_inputs:
+                return self._item(item, None) if wanted.secret else self._variable(variable)
             return None
-        if not wanted.secret:
-            return literal(value)
-        if self._answer.secrets is SecretPlace.ENVIRONMENT:
-            name = _NO_VARIABLE.sub("_", f"{self._candidate.name}_{wanted.id}".upper()).lstrip("0123456789")
-            self._variables.append(name)
-            return f"${{{name}}}"
-        return self._item(re.sub(r"[^A-Za-z0-9_.-]+", "_", wanted.id), value)
+        return self._item(item, value) if wanted.secret else literal(value)
 
     def _refuse_grants(self, table: Mapping[str, Any]) -> None:
         oauth = table.get("oauth")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 from mcphost.config.files import read_regular
 from mcphost.errors import ConfigError
-from mcphost.redaction import MASK, is_secret_header, looks_secret, random_spans, token_spans
+from mcphost.redaction import MASK, MIN_SECRET, is_secret_header, looks_secret, random_spans, token_spans
 
 MAX_SOURCE_BYTES: Final = 64 * 1024 * 1024
 """Bytes of a file in which the line of a secret is looked for; some programs keep their whole history in theirs."""
@@ -147,16 +150,25 @@ def masked(table: Mapping[str, Any], secrets: Iterable[FoundSecret] | None = Non
 def lines_of(path: Path, value: str) -> tuple[int, ...]:
     """The lines (from 1) of a file in which a secret stands; none where the file cannot be read.
 
-    Blocks on the disk.
+    A shorter secret than `MIN_SECRET` may stand anywhere by chance, and is not looked for. Blocks on the disk.
     """
     try:
         text = read_regular(path, MAX_SOURCE_BYTES).decode("utf-8", "replace")
     except (OSError, ConfigError):
         return ()
     longest = max(value.splitlines(), key=len, default="")
-    forms = {form for part in (value, longest) for form in (part, *_as_json(part)) if form}
+    parts = {value, longest, *_passwords(value)}
+    forms = {form for part in parts for form in (part, *_as_json(part)) if len(part) >= MIN_SECRET}
     starts = {match.start() for form in forms for match in re.finditer(re.escape(form), text)}
     return tuple(sorted({text.count("\n", 0, start) + 1 for start in starts}))
+
+
+def _passwords(value: str) -> Iterator[str]:
+    """The password of a Basic authorization, as it stands in an address."""
+    with suppress(ValueError):
+        _, colon, password = base64.b64decode(value, validate=True).decode().partition(":")
+        if colon:
+            yield from {password, quote(password, safe="")}
 
 
 def _as_json(text: str) -> tuple[str, ...]:

@@ -1,0 +1,291 @@
+"""The command line's way of adding found servers: shows each in full, asks, and stores it.
+
+Nothing runs here. What is added without a look starts only when it is told to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import textwrap
+from argparse import Namespace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from mcphost.cli.approver import confirmed, typed_line
+from mcphost.cli.importer import open_importer
+from mcphost.cli.margin import LABEL, labelled
+from mcphost.cli.output import ErrorReport, Exit, Outcome, json_text, reports_on
+from mcphost.cli.run import finish
+from mcphost.cli.terminal import has_terminal, say, terminal_size
+from mcphost.config.servers_file import servers_toml
+from mcphost.errors import ConfigError, UsageError
+from mcphost.imports.found import FoundServer, Input
+from mcphost.imports.importer import (
+    ImportAnswer,
+    ImportCandidate,
+    ImportComparison,
+    Importer,
+    ImportStatus,
+    PlannedEntry,
+    SecretPlace,
+)
+from mcphost.imports.preview import place_of, preview_of, shown
+from mcphost.imports.secrets import lines_of
+from mcphost.protocol.display import show_name
+
+MARKS: Final = {ImportStatus.NEW: "+", ImportStatus.CHANGED: "~", ImportStatus.SAME: "="}
+
+NOBODY: Final = "there is no terminal to ask on; look at what it runs, then add --yes"
+
+EXACT: Final = ("would run", "address", "in", "given", "setting", "changed")
+"""Facts in which every blank counts; others are broken between words."""
+
+IN_ARGUMENTS: Final = "is an argument: every program on this machine can read it while the server runs"
+
+
+async def add_found(found: Sequence[FoundServer], options: Namespace, *, places: Iterable[str] = ()) -> int:
+    """Show what was found, ask about each server, add what the user wants, and return the exit code.
+
+    ``options`` are those of `mcphost.cli.parser.add_adding`, and perhaps ``set``, values of inputs as ``ID=VALUE``.
+    ``places`` are the files that were read in full: what was imported from them and is gone there is named. Raises
+    ConfigError and UsageError.
+    """
+    importer = open_importer(options.config, os.environ, writes=not (options.print or options.dry_run))
+    comparison = await asyncio.to_thread(importer.compare, found, places)
+    if options.name is not None:
+        comparison = _renamed(comparison, options.name)
+    adding = _Adding(importer, options)
+    for candidate in comparison.candidates:
+        await adding.add(candidate)
+    return finish(adding.outcome(comparison))
+
+
+def preview_lines(candidate: ImportCandidate, env: Mapping[str, str], width: int) -> Iterator[str]:
+    """All that a person must know to agree to it, safe for a terminal and never shortened."""
+    preview = preview_of(replace(candidate.found, name=candidate.name, table=candidate.table), env)
+    yield f"{MARKS[candidate.status]} {candidate.name}"
+    facts = [("found in", preview.found_in)]
+    facts += [("also in", place_of(origin)) for origin in candidate.others]
+    facts += [("called there", preview.name_there)] if preview.name_there != preview.name else []
+    facts += [("like", f"{candidate.like}, with other settings")] if candidate.like else []
+    facts += [("about", preview.description)] if preview.description else []
+    facts += [("would run", preview.command_line)] if preview.words else [("address", preview.url)]
+    facts += [("in", preview.folder)] if preview.folder else []
+    facts += [("WARNING", sign.text) for sign in preview.dangers]
+    facts += [("downloads", download.sentence) for download in preview.downloads]
+    facts += [("given", f"{value.name}: {value.text}") for value in preview.values]
+    facts += [("setting", f"{name} = {value}") for name, value in preview.settings]
+    facts += [("left out", f"{key}: {reason}") for key, reason in preview.notes]
+    for change in candidate.changes:
+        words = f"{shown(change.key)}: {_value(change.before)} -> {_value(change.after)}"
+        facts.append(("changed", words))
+    if candidate.status is ImportStatus.CHANGED and not candidate.changes:
+        facts.append(("changed", "the value of a secret"))
+    for label, text in facts:
+        yield from labelled(label, text, width) if label in EXACT else _sentence(label, text, width)
+
+
+def _sentence(label: str, text: str, width: int) -> Iterator[str]:
+    first, *others = textwrap.wrap(text, width - LABEL - 4, break_on_hyphens=False) or [""]
+    yield from labelled(label, first, width)
+    for line in others:
+        yield from labelled("", line, width)
+
+
+class _Adding:
+    """Adds candidates one by one, and gathers what is to be printed."""
+
+    def __init__(self, importer: Importer, options: Namespace) -> None:
+        self._importer, self._options = importer, options
+        self._interactive = has_terminal() and not options.yes
+        self._results: list[tuple[str, dict[str, Any]]] = []
+        self._tables: dict[str, Mapping[str, Any]] = {}
+        self._remarks: list[str] = []
+        self._errors: list[ErrorReport] = []
+        self._declined = 0
+        self._without_keychain: str | None = None
+        self._looked_for_keychain = False
+
+    async def add(self, candidate: ImportCandidate) -> None:
+        """Show one, ask about it and store it."""
+        options, same = self._options, candidate.status is ImportStatus.SAME
+        if same and not options.print:
+            self._result(candidate, added=False, words=f"= {candidate.name}: unchanged")
+            return
+        say(*preview_lines(candidate, os.environ, terminal_size()[0]))
+        try:
+            if options.print or options.dry_run:
+                await self._show(candidate)
+            elif (answer := await self._answer(candidate)) is None:
+                self._declined += 1
+                self._result(candidate, added=False, words=f"  {candidate.name}: not added")
+            else:
+                self._added(candidate, await self._importer.store(candidate, answer))
+        except ConfigError as error:
+            self._errors += reports_on(error)
+            self._result(candidate, added=False, words="")
+
+    def outcome(self, comparison: ImportComparison) -> Outcome:
+        """What is printed after all of them."""
+        for server in comparison.refused:
+            words = f"{server.name} cannot be added: {shown(server.refusal)}"
+            self._remarks.append(words)
+            self._results.append(("", {"server": server.name, "status": "refused", "added": False, "reason": words}))
+        for gone in comparison.gone:
+            there = place_of(gone.origins[0])
+            words = f"- {gone.name}: no longer in {there}; to take it out: mcphost remove {gone.name}"
+            self._results.append((words, {"server": gone.name, "status": "gone", "added": False}))
+        if not comparison.candidates and not comparison.refused:
+            self._remarks.append("there is no server to add")
+        added = any(result["added"] for _, result in self._results)
+        code = Exit.USAGE if self._errors else Exit.DECLINED if self._declined and not added else Exit.DONE
+        return Outcome(self._text(), code, tuple(self._remarks), tuple(self._errors))
+
+    def _text(self) -> str:
+        if self._options.json:
+            return "".join(json_text(result) for _, result in self._results)
+        if self._options.print or self._options.dry_run:
+            return servers_toml(self._tables) if self._tables else ""
+        return "".join(f"{words}\n" for words, _ in self._results if words)
+
+    async def _show(self, candidate: ImportCandidate) -> None:
+        """Plan an entry and write nothing."""
+        place = await self._first_place(candidate)
+        answer = ImportAnswer(self._given(), place, looked_at=not self._options.yes, open_inputs=True)
+        planned = self._importer.plan(candidate, answer)
+        self._tables[planned.name] = planned.table
+        self._remarks += [f"{name}: to store it: mcphost secret set {name}" for name in planned.items]
+        self._tell(candidate, planned)
+        self._result(candidate, added=False, entry=planned.table)
+
+    async def _answer(self, candidate: ImportCandidate) -> ImportAnswer | None:
+        """What the user decides; None: not to add it. Raises ConfigError."""
+        if not self._interactive and not self._options.yes:
+            self._remarks.append(f"{candidate.name}: {NOBODY}")
+            return None
+        given, inputs = self._given(), candidate.found.inputs
+        what = f"Add {candidate.name}" if candidate.status is ImportStatus.NEW else f"Change {candidate.name} like this"
+        if self._interactive and not await confirmed(f"{what}? [y/N] "):
+            return None
+        places = await self._places(candidate)
+        for wanted in inputs if self._interactive else ():
+            to_environment = wanted.secret and places.get(f"input:{wanted.id}") is SecretPlace.ENVIRONMENT
+            if wanted.id not in given and not to_environment:
+                given[wanted.id] = await _asked(wanted)
+        return ImportAnswer(given, places, looked_at=self._interactive)
+
+    async def _places(self, candidate: ImportCandidate) -> dict[str, SecretPlace]:
+        """Where each of its secrets goes."""
+        first = await self._first_place(candidate)
+        keys = [secret.key for secret in candidate.secrets]
+        inputs = [f"input:{each.id}" for each in candidate.found.inputs if each.secret]
+        places = dict.fromkeys([*keys, *inputs], first)
+        if not (self._interactive and self._options.keep_secrets == "ask") or first is SecretPlace.ENVIRONMENT:
+            return places
+        for secret in {secret.key: secret for secret in candidate.secrets}.values():
+            say(f"  {shown(secret.key)} looks like a secret, by {shown(secret.reason)}.")
+            places[secret.key] = await _place("Keep it in the keychain, as an environment variable, or as it is?")
+        return places
+
+    async def _first_place(self, candidate: ImportCandidate) -> SecretPlace:
+        """The keychain, or the environment where that is wanted or there is no keychain."""
+        if self._options.keep_secrets == "env":
+            return SecretPlace.ENVIRONMENT
+        secret = candidate.secrets or any(each.secret for each in candidate.found.inputs)
+        if not secret or self._options.print or self._options.dry_run:
+            return SecretPlace.KEYCHAIN
+        if not self._looked_for_keychain:
+            self._looked_for_keychain = True
+            self._without_keychain = await self._importer.keychain_problem()
+        if self._without_keychain is None:
+            return SecretPlace.KEYCHAIN
+        if self._options.keep_secrets == "keyring":
+            raise ConfigError(f"servers.{candidate.name}: its secrets were not stored: {self._without_keychain}")
+        say(f"  {self._without_keychain}: its secrets become references to environment variables.")
+        return SecretPlace.ENVIRONMENT
+
+    def _given(self) -> dict[str, str]:
+        pairs = [text.partition("=") for text in getattr(self._options, "set", None) or ()]
+        return {name: value for name, _, value in pairs}
+
+    def _added(self, candidate: ImportCandidate, planned: PlannedEntry) -> None:
+        words = "added" if candidate.status is ImportStatus.NEW else "changed"
+        how = ', to be started by hand (start = "manual")' if planned.table.get("start") == "manual" else ""
+        self._tell(candidate, planned)
+        for item in planned.items:
+            self._remarks.append(f"{item} is in the keychain now")
+        self._result(
+            candidate,
+            added=True,
+            entry=planned.table,
+            words=f"{MARKS[candidate.status]} {candidate.name}: {words} in {self._importer.path}{how}",
+        )
+
+    def _tell(self, candidate: ImportCandidate, planned: PlannedEntry) -> None:
+        """Name what the user must set, what others can see, and where the secrets still stand."""
+        for variable in planned.variables:
+            state = "is set" if os.environ.get(variable) else "is not set: set it before you start mcphost"
+            self._remarks.append(f"{candidate.name} reads the environment variable {variable}, which {state}")
+        for key in planned.in_arguments:
+            self._remarks.append(f"{candidate.name}: {key} {IN_ARGUMENTS}")
+        if not (self._options.print or self._options.dry_run):
+            self._remarks += _where_they_stand(candidate, planned)
+
+    def _result(
+        self, candidate: ImportCandidate, *, added: bool, words: str = "", entry: Mapping[str, Any] | None = None
+    ) -> None:
+        result = {
+            "server": candidate.name,
+            "status": candidate.status.value,
+            "added": added,
+            "foundIn": place_of(candidate.found.origin),
+            "changes": [{"key": each.key, "before": each.before, "after": each.after} for each in candidate.changes],
+            "entry": dict(entry) if entry is not None else candidate.shown,
+        }
+        self._results.append((words, result))
+
+
+def _where_they_stand(candidate: ImportCandidate, planned: PlannedEntry) -> Iterator[str]:
+    """The lines of the files from which the secrets came, where they stand as before."""
+    kept = [secret for secret in candidate.secrets if secret.key in planned.secret_keys]
+    for origin in (candidate.found.origin, *candidate.others):
+        path = Path(origin.place)
+        if not path.is_absolute() or not path.is_file():
+            continue
+        for secret in kept:
+            for line in lines_of(path, secret.value)[:3]:
+                where = f"{shown(origin.place)}, line {line}"
+                yield f"{shown(secret.key)} still stands in {where}; mcphost changes nothing there"
+
+
+async def _asked(wanted: Input) -> str:
+    about = f" ({shown(wanted.description)})" if wanted.description else ""
+    choices = f", one of {', '.join(map(shown, wanted.choices))}" if wanted.choices else ""
+    default = f" [{shown(wanted.default)}]" if wanted.default and not wanted.secret else ""
+    return await typed_line(f"{shown(wanted.id)}{about}{choices}{default}: ", hidden=wanted.secret)
+
+
+async def _place(question: str) -> SecretPlace:
+    answers = {
+        "": SecretPlace.KEYCHAIN,
+        "k": SecretPlace.KEYCHAIN,
+        "e": SecretPlace.ENVIRONMENT,
+        "a": SecretPlace.ENTRY,
+    }
+    while (place := answers.get((await typed_line(f"  {question} [K/e/a] ")).lower())) is None:
+        continue
+    return place
+
+
+def _renamed(comparison: ImportComparison, name: str) -> ImportComparison:
+    if len(comparison.candidates) != 1:
+        raise UsageError(f"--as: {len(comparison.candidates)} servers were found, and one name is for one of them")
+    (candidate,) = comparison.candidates
+    return replace(comparison, candidates=(candidate.renamed(name),))
+
+
+def _value(text: str | None) -> str:
+    return "nothing" if text is None else show_name(text)
