@@ -81,6 +81,18 @@ EXAMPLES: Final = {
     "logout": """\
   mcphost logout docs
 """,
+    "import": """\
+  mcphost import                                  what do other hosts have?
+  mcphost import claude-code                      add its servers; each is shown, and you are asked
+  mcphost import vscode github --dry-run
+  mcphost import .cursor/mcp.json --print >> ~/.config/mcphost/config.toml
+  wl-paste | mcphost import -                     whatever a web page says to paste
+""",
+    "export": """\
+  mcphost export claude-code git > .mcp.json
+  mcphost export codex >> ~/.codex/config.toml
+  mcphost export -                                as most hosts write servers
+""",
     "config": """\
   mcphost config path
   mcphost config check --config new.toml
@@ -112,6 +124,9 @@ ABOUT: Final = {
     "tasks": "List a server's tasks, cancel one, or print its result.",
     "login": "Sign in to a server with your browser (OAuth).",
     "logout": "Sign out of a server and delete its tokens.",
+    "import": "Add servers that other hosts have, or a file, or a paste.\n"
+    "Without HOST it only lists what is there. It runs nothing, and changes no file\nof others.",
+    "export": "Print servers as another host's configuration.\nNo file is changed: put the block where it belongs.",
     "config": "Show, check or trust the configuration.",
 }
 
@@ -347,6 +362,23 @@ def add_adding(parser: Parser) -> None:
     add_json(parser, "print one JSON object a line for each server")
 
 
+def add_import(parser: Parser) -> None:
+    """The words of ``import``."""
+    about = "a host, as the list names it, or a FILE of any of them, or - for stdin; without it: list what is there"
+    parser.add_argument("source", nargs="?", metavar="HOST", help=about)
+    parser.add_argument("names", nargs="*", default=[], metavar="NAME", help="only these servers")
+    add_adding(parser)
+
+
+def add_export(parser: Parser) -> None:
+    """The words of ``export``."""
+    about = "a host, as mcphost import names it, or - for the mcpServers that most read"
+    parser.add_argument("host", metavar="HOST", help=about)
+    parser.add_argument("names", nargs="*", default=[], metavar="NAME", help="only these servers; default: all")
+    about = "write secrets into the block; without it they become variables that the host reads"
+    parser.add_argument("--inline-secrets", action="store_true", help=about)
+
+
 def add_config(parser: Parser) -> None:
     """The words of ``config``."""
     parser.add_argument(
@@ -389,6 +421,9 @@ def _seconds(text: str) -> float:
 
 Words = argparse.Namespace
 
+OPEN_NO_SERVER: Final = frozenset({"config.run_config", "importing.run_import", "importing.run_export"})
+"""Commands without messages to record."""
+
 
 def parse(argv: Sequence[str]) -> Words:
     """Parse a command line. ``run`` in the result is MODULE.FUNCTION of the command in `mcphost.cli.commands`.
@@ -421,7 +456,7 @@ def _parser() -> Parser:
         made: Parser = subparsers.add_parser(name, help=short, description=ABOUT[name], epilog=epilog)
         made.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         made.set_defaults(run=run, command=made, **defaults)
-        if run != "config.run_config":  # which opens no server
+        if run not in OPEN_NO_SERVER:
             add_traffic(made, default=argparse.SUPPRESS)
         return made
 
@@ -449,6 +484,8 @@ def _parser() -> Parser:
     add_tasks(command("tasks", "tasks.run_tasks"))
     add_login(command("login", "login.run_login"))
     command("logout", "login.run_logout").add_argument("server", metavar="SERVER", help="a configured name or a URL")
+    add_import(command("import", "importing.run_import", several="names"))
+    add_export(command("export", "importing.run_export", several="names"))
     add_config(command("config", "config.run_config"))
     return parser
 

@@ -92,14 +92,6 @@ def reason_against_document(url: str) -> str | None:
     return "must be https and have a path" if parts.scheme != "https" or parts.path in ("", "/") else None
 
 
-def _plain_url(text: str) -> str:
-    if "${" in text:
-        raise ValueError("takes no reference; write the address itself")
-    if reason := reason_against_url(text):
-        raise ValueError(reason)
-    return text
-
-
 def _document_url(text: str) -> str:
     if all(isinstance(piece, str) for piece in parse(text)) and (reason := reason_against_document(text)):
         raise ValueError(reason)
@@ -151,8 +143,6 @@ Text = Annotated[str, AfterValidator(_text)]
 """Free text in which ``${…}`` references may stand."""
 Filled = Annotated[Text, AfterValidator(_filled)]
 Url = Annotated[Filled, AfterValidator(_url)]
-PlainUrl = Annotated[str, AfterValidator(_plain_url)]
-"""A URL in which no reference may stand."""
 DocumentUrl = Annotated[Url, AfterValidator(_document_url)]
 """The URL of a client metadata document: https, and with a path, since it serves as client id."""
 HeaderName = Annotated[str, _matching(_HEADER_NAME, "is not the name of an HTTP header")]

@@ -151,8 +151,8 @@ _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _CORE_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("str", "map", "seq")} | {"!"}
 _NULL = re.compile(r"(?:~|null|Null|NULL)?")
 _BOOLEAN = re.compile(r"(?:true|True|TRUE|(false|False|FALSE))")
-_INTEGER = re.compile(r"[-+]?[0-9]{1,300}|0o[0-7]{1,300}|0x[0-9a-fA-F]{1,300}")
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,300})|0o[0-7]{1,300}|0x[0-9a-fA-F]{1,300}")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|(?:0|[1-9][0-9]*)(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _SPECIAL_FLOAT = re.compile(r"([-+]?)\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 
@@ -227,7 +227,7 @@ class _YamlDocument:
 
 
 def _scalar(text: str) -> object:
-    """Read a plain scalar by the core schema of YAML 1.2."""
+    """Read a plain scalar by the core schema of YAML 1.2; with leading zeros it is a text."""
     if _NULL.fullmatch(text):
         return None
     if boolean := _BOOLEAN.fullmatch(text):

@@ -220,7 +220,13 @@ HOSTS: Final = (
         _places(".roo/mcp.json"),
         table.ROO,
     ),
-    KnownHost("kilo", "Kilo Code", _places("~/.config/kilo/kilo.jsonc"), _places(".kilo/kilo.jsonc"), table.OPENCODE),
+    KnownHost(
+        "kilo",
+        "Kilo Code",
+        _places("~/.config/kilo/kilo.json", "~/.config/kilo/kilo.jsonc"),
+        _places(".kilo/kilo.json", ".kilo/kilo.jsonc"),
+        table.OPENCODE,
+    ),
     KnownHost(
         "kiro",
         "Kiro",
@@ -239,7 +245,7 @@ HOSTS: Final = (
     KnownHost("docker", "Docker MCP gateway", _places("~/.docker/mcp/registry.yaml"), (), table.DOCKER),
     KnownHost("kimi", "Kimi", _places("${KIMI_CODE_HOME:-~/.kimi-code}/mcp.json"), (), table.KIMI),
     KnownHost("grok", "Grok Build", _places("~/.grok/config.toml"), _places(".grok/config.toml"), table.GROK),
-    KnownHost("fx", "fx", _places("~/.fx/mcp.json"), (), table.PLAIN),
+    KnownHost("fx", "fx", _places("~/.fx/mcp.json"), (), table.FX),
     KnownHost("mastra", "Mastra Code", _places("~/.mastracode/mcp.json"), (), table.PLAIN),
     KnownHost("pi", "Pi", _places("~/.pi/agent/mcp.json"), (), table.PI),
     KnownHost(
@@ -255,5 +261,8 @@ HOSTS: Final = (
     ),
     KnownHost("witsy", "Witsy", _places("$CONFIG/Witsy/settings.json"), (), table.PLAIN),
 )  # fmt: skip
+
+NO_HOST: Final = KnownHost("any", "it", (), (), table.PLAIN)
+"""Stands for a host that is not known: ``mcpServers`` as most write it."""
 
 BY_ID: Final = {host.id: host for host in HOSTS}

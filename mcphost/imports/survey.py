@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import islice
@@ -79,6 +80,16 @@ def read_host(host: str, env: Mapping[str, str], home: Path, platform: str, proj
     return found
 
 
+def files_of(host: str, env: Mapping[str, str], home: Path, platform: str, project: Path | None) -> list[Path]:
+    """The files of the host with this id that are there and can be read, with or without servers."""
+    readable = []
+    for place, path, _ in _files(BY_ID[host], env, home, platform, project):
+        with suppress(FileNotFoundError, ConfigError):
+            _count(BY_ID[host], place, path)
+            readable.append(path)
+    return readable
+
+
 def read_file(path: Path, platform: str = sys.platform) -> list[FoundServer]:
     """Read the servers of a file that the user names, in the dialect of the host whose file it looks like.
 
@@ -126,8 +137,8 @@ def host_of(path: Path) -> tuple[KnownHost | None, Path | None]:
             if _ends_like(parts, place.path):
                 return host, Path(*parts[: -len(place.path.split("/"))])
     for host in HOSTS:
-        tails = (_VARIABLE.sub("*", place.path).split("/")[1:] for place in host.user if "**" not in place.path)
-        if any(tail and "*" not in tail and _ends_like(parts, "/".join(tail)) for tail in tails):
+        places = (_VARIABLE.sub(r"\2", place.path) for place in host.user if "**" not in place.path)
+        if any(_ends_like(parts, place.partition("/")[2]) for place in places):
             return host, None
     return None, None
 
@@ -135,7 +146,7 @@ def host_of(path: Path) -> tuple[KnownHost | None, Path | None]:
 def _ends_like(parts: tuple[str, ...], pattern: str) -> bool:
     wanted = pattern.split("/")
     end = parts[-len(wanted) :]
-    return len(parts) > len(wanted) and all(map(fnmatchcase, end, wanted))
+    return pattern != "" and len(parts) > len(wanted) and all(map(fnmatchcase, end, wanted))
 
 
 def _whole(document: object) -> Mapping[str, object]:
@@ -219,7 +230,17 @@ def _at(error: ConfigError, path: Path) -> ConfigError:
 def _files(
     host: KnownHost, env: Mapping[str, str], home: Path, platform: str, project: Path | None
 ) -> Iterator[tuple[FilePlace, Path, str]]:
-    """The files that a host may have here, with their scopes. One without ``*`` need not exist."""
+    """The files that a host may have here, with their scopes; each once. One without ``*`` need not exist."""
+    seen: set[Path] = set()
+    for found in _all_files(host, env, home, platform, project):
+        if found[1] not in seen:
+            seen.add(found[1])
+            yield found
+
+
+def _all_files(
+    host: KnownHost, env: Mapping[str, str], home: Path, platform: str, project: Path | None
+) -> Iterator[tuple[FilePlace, Path, str]]:
     for place in host.user:
         if place.platform in ("", platform) and (start := _expanded(place.path, env, home, platform)) is not None:
             for path, name in _matches(start):
@@ -254,7 +275,7 @@ def _matches(pattern: str) -> Iterator[tuple[Path, str]]:
         start, _, name = pattern.partition("/**/")
         for folder in _folders(start):
             if (path := Path(folder, name)).is_file():
-                yield path, path.parent.name
+                yield path, folder.removeprefix(f"{start}/")
     else:
         parts = pattern.split("/")
         index = next(index for index, part in enumerate(parts) if "*" in part)

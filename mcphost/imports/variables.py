@@ -160,6 +160,11 @@ def pieces_of(text: str) -> tuple[str | Reference, ...]:
         return (text,)
 
 
+def taken_for_variables(text: str, syntax: Syntax) -> bool:
+    """Would the host take part of this literal text for a variable?"""
+    return syntax.pattern.search(text) is not None
+
+
 def _spell_shell(name: str, default: str | None) -> str | None:
     return f"${{{name}}}" if default is None else f"${{{name}:-{default}}}"
 
@@ -171,7 +176,7 @@ def _without_default(spelling: str) -> Callable[[str, str | None], str | None]:
 NO_VARIABLES: Final = Syntax()
 VARIABLES_OF_CLAUDE: Final = Syntax((CLAUDE, SHELL), _spell_shell)
 SHELL_LIKE: Final = Syntax((SHELL,), _spell_shell)
-VARIABLES_OF_GEMINI: Final = Syntax((SHELL, BARE), _without_default("${NAME}"))
+VARIABLES_OF_GEMINI: Final = Syntax((SHELL, BARE), _spell_shell)
 VARIABLES_OF_CURSOR: Final = Syntax((ENV, EDITOR, OPAQUE), _without_default("${env:NAME}"))
 VARIABLES_OF_VSCODE: Final = Syntax((INPUT, ENV, EDITOR, OPAQUE), _without_default("${env:NAME}"))
 VARIABLES_OF_OPENCODE: Final = Syntax((BRACES, FILE), _without_default("{env:NAME}"))

@@ -19,6 +19,8 @@ COMMON_KEYS: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """Keys of ours with those that most hosts use."""
 
+PROGRAM_KEYS: Final = frozenset({"command", "args", "env", "cwd"})
+
 TimeoutKey = Literal["tool_timeout_sec", "startup_timeout_sec"]
 Timeouts = Mapping[str, tuple[TimeoutKey, float | None]]
 Wire = Literal["stdio", "http", "sse"]
@@ -62,6 +64,7 @@ class EntryShape:
     """Keys of ours with the host's, as dotted paths; what is not here the host cannot be told."""
     types: Mapping[Wire, str] = field(default_factory=dict)
     """The value of ``type`` for each wire; none is written for a wire that is not here."""
+    type_key: str = "type"
     fixed: Mapping[str, object] = field(default_factory=dict)
     """Members of every entry."""
     defaults: Mapping[str, object] = field(default_factory=dict)
@@ -92,6 +95,7 @@ class HostDialect:
     path: tuple[str, ...]
     """The keys under which the servers are written."""
     syntax: Syntax
+    """How variables are spelled."""
     timeouts: Timeouts = field(default_factory=dict)
     """Keys of timeouts, each with ours and its unit in seconds; None: unknown, taken for milliseconds from 1000 on."""
     shape: EntryShape = EntryShape()
@@ -100,3 +104,9 @@ class HostDialect:
     """Entries are written as a list and hold their names."""
     inputs: bool = False
     """Secrets are written as ``inputs`` that the host asks for."""
+    program_syntax: Syntax | None = None
+    """How variables are spelled in command, arguments and environment, where that differs."""
+
+    def syntax_of(self, key: str) -> Syntax:
+        """The spelling of variables in the value of a key of ours."""
+        return self.program_syntax if self.program_syntax is not None and key in PROGRAM_KEYS else self.syntax

@@ -6,7 +6,6 @@ the dialect.
 
 from __future__ import annotations
 
-import base64
 import glob
 import math
 import re
@@ -15,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit, urlunsplit
 
 from mcphost.config.servers import PROTOCOL_HEADERS
 from mcphost.imports.dialects.dialect import DocumentSource, EntryGroup, HostDialect
@@ -166,8 +164,13 @@ class _EntryReader:
     def _note(self, key: str, reason: str) -> None:
         self.notes.append(ImportNote(key, reason))
 
-    def _translate(self, text: str, *, own: frozenset[str] = frozenset()) -> str:
-        return translate(text, self._dialect.syntax, replace(self._context, own=own))
+    def _translate(self, text: str, key: str, *, own: frozenset[str] = frozenset()) -> str:
+        """Translate the value of a key of ours, dotted. Raises UntranslatableError."""
+        syntax = self._dialect.syntax_of(key.partition(".")[0])
+        translated = translate(text, syntax, replace(self._context, own=own))
+        if "$${" in translated and not own:
+            self._note(key, "its ${…} is plain text there, and so it stays")
+        return translated
 
     def _text(self, value: object, key: str) -> str:
         if not isinstance(value, str):
@@ -183,8 +186,8 @@ class _EntryReader:
         return self._text(value, key)
 
     def _is_disabled(self) -> bool:
-        enabled, disabled = self._take("enabled"), self._take("disabled")
-        return enabled is False or disabled is True
+        enabled, disabled, state = self._take("enabled"), self._take("disabled"), self._take("state")
+        return enabled is False or disabled is True or state == "disabled"
 
     def _wire(self) -> str:
         named = self._take(*_TYPE)
@@ -233,9 +236,9 @@ class _EntryReader:
             self._left.pop(key, None)
         env = self._environment()
         own = frozenset(env)
-        self._table["command"] = self._translate(command)
+        self._table["command"] = self._translate(command, "command")
         if args:
-            self._table["args"] = [self._translate(word, own=own) for word in args]
+            self._table["args"] = [self._translate(word, "args", own=own) for word in args]
         if env:
             self._table["env"] = env
         names = [name for name in self._words("env_vars") if self._is_variable(name) and name not in env]
@@ -302,17 +305,17 @@ class _EntryReader:
         env = {}
         for name, text in given.items():
             if self._is_variable(name):
-                env[name] = self._env_value(text)
+                env[name] = self._env_value(text, f"env.{name}")
         for name in self._words("env_keys"):  # Goose keeps their values in its own keychain
             if self._is_variable(name) and name not in env:
                 env[name] = self._translate_input(name)
         return {**self._from_env_file(), **env}
 
-    def _env_value(self, text: str) -> str:
+    def _env_value(self, text: str, key: str) -> str:
         percent = re.fullmatch(r"%([A-Za-z_][A-Za-z0-9_]*)%", text)
         if percent and self._dialect.id == "gemini":
             return f"${{{percent[1]}}}"
-        return self._translate(text)
+        return self._translate(text, key)
 
     def _translate_input(self, name: str) -> str:
         identifier = slug(name)
@@ -330,7 +333,7 @@ class _EntryReader:
         if value is None:
             return {}
         try:
-            path = self._translate(self._text(value, "envFile"))
+            path = self._translate(self._text(value, "envFile"), "env")
             read = read_env_file(path, self._source.workspace, self._source.folder)
         except EnvFileUnreadableError as error:
             self._note("envFile", str(error))
@@ -341,7 +344,7 @@ class _EntryReader:
     def _folder(self, words: Sequence[str]) -> None:
         given, workspace = self._take("cwd", "workingDirectory"), self._source.workspace
         if given is not None:
-            text = self._translate(self._text(given, "cwd"))
+            text = self._translate(self._text(given, "cwd"), "cwd")
             if text and workspace is not None and not _is_absolute(text) and not text.startswith(("${", "~")):
                 text = str(workspace / text)
             if text:
@@ -360,9 +363,8 @@ class _EntryReader:
         url = self._url(self._text(self._take(*_URL), "url").strip())
         if wire:
             self._table["transport"] = wire
-        headers = self._headers()
-        self._table = {"url": self._without_user(url, headers), **self._table}
-        self._split_headers(headers)
+        self._table = {"url": url, **self._table}
+        self._split_headers(self._headers())
         self._oauth()
 
     def _url(self, url: str) -> str:
@@ -371,43 +373,25 @@ class _EntryReader:
             raise RefusedEntryError("it speaks WebSocket, which mcphost does not")
         if scheme in ("unix", "pipe"):
             raise RefusedEntryError("it speaks HTTP over a local socket, which mcphost does not")
-        text = self._translate(url)
+        text = self._translate(url, "url")
         if "#" in text and "${" not in text:
             text = text.partition("#")[0]
             self._note("url", "what follows its # is left out: it is never sent")
         return text
 
-    def _without_user(self, url: str, headers: dict[str, str]) -> str:
-        """Move ``user:password@`` to a header: mcphost takes no such address."""
-        try:
-            parts = urlsplit(url)
-        except ValueError:
-            return url  # the validation says what is wrong with it
-        user, at, host = parts.netloc.rpartition("@")
-        if not at or "${" in user:
-            return url
-        credentials = base64.b64encode(unquote(user).encode()).decode()
-        if "authorization" in map(str.lower, headers):
-            self._note("url", "its user and password are left out: there is an Authorization header")
-        else:
-            headers["Authorization"] = f"Basic {credentials}"
-            self._note("url", "its user and password are sent in the Authorization header")
-        return urlunsplit(parts._replace(netloc=host))
-
     def _headers(self) -> dict[str, str]:
-        options = self._take("requestOptions")
-        if isinstance(options, Mapping):
-            options = dict(options)
-            self._left.setdefault("headers", options.pop("headers", None))
-            if options:
-                self._note("requestOptions", _NO_SUCH_SETTING)
+        for key in ("requestOptions", "requestInit"):
+            if isinstance(options := self._take(key), Mapping):
+                self._left.setdefault("headers", options.get("headers"))
+                if options.keys() - {"headers"}:
+                    self._note(key, _NO_SUCH_SETTING)
         value = self._take(*_HEADERS)
         if isinstance(value, list):  # "Name: value" lines
             lines = [self._text(each, "headers").partition(":") for each in value[:MAX_WORDS]]
             value = {name.strip(): text.strip() for name, _, text in lines}
-        return {
-            name: self._translate(text) for name, text in self._pairs(value, "headers").items() if self._is_header(name)
-        }
+        pairs = self._pairs(value, "headers")
+        kept = {name: text for name, text in pairs.items() if self._is_header(name)}
+        return {name: self._translate(text, f"http_headers.{name}") for name, text in kept.items()}
 
     def _is_header(self, name: str) -> bool:
         if not _HEADER_NAME.fullmatch(name):
@@ -419,7 +403,7 @@ class _EntryReader:
         return True
 
     def _split_headers(self, headers: dict[str, str]) -> None:
-        bearer = self._take("bearer_token_env_var", "bearerTokenEnv", "bearerTokenEnvVar")
+        bearer = self._take("bearer_token_env_var", "bearer_token_env", "bearerTokenEnv", "bearerTokenEnvVar")
         if bearer is None:
             name = next((name for name in headers if name.lower() == "authorization"), "")
             if match := _BEARER.fullmatch(headers.get(name, "")):
@@ -450,7 +434,7 @@ class _EntryReader:
         if "client_secret" in oauth and "client_id" not in oauth:
             del oauth["client_secret"]
             self._note("oauth", "a client secret without the client that it belongs to is left out")
-        if oauth and oauth != {"enabled": True}:
+        if oauth:
             self._table["oauth"] = oauth
 
     def _oauth_member(self, key: str, value: object, oauth: dict[str, Any]) -> None:
@@ -459,15 +443,15 @@ class _EntryReader:
             return
         match ours, value:
             case ("client_id" | "client_secret", str()):
-                oauth[ours] = self._translate(value)
+                oauth[ours] = self._translate(value, f"oauth.{ours}")
             case ("scopes", str() | list()):
                 words = value.split() if isinstance(value, str) else [each for each in value if isinstance(each, str)]
-                if words := [self._translate(each) for each in words if each.strip()][:MAX_WORDS]:
+                if words := [self._translate(each, "oauth.scopes") for each in words if each.strip()][:MAX_WORDS]:
                     oauth["scopes"] = words
             case ("redirect_port", int()) if not isinstance(value, bool) and 0 <= value <= 65_535:
                 oauth["redirect_port"] = value
             case ("enabled", bool()):
-                oauth["enabled"] = value
+                oauth |= {} if value else {"enabled": False}
             case _:
                 self._note(
                     f"oauth.{key}", "mcphost finds out by itself how to sign in" if not ours else "it is unusable"
@@ -485,11 +469,13 @@ class _EntryReader:
                 continue
             factor = unit if unit is not None else 0.001 if value >= 1000 else 1.0
             seconds = round(min(value, 1e12) * factor, 3)
+            if seconds < 1:
+                self._note(key, "it is less than a second, which no server keeps to")
+                continue
             if seconds > MAX_TIMEOUT:
                 self._note(key, f"it is shortened from {seconds:g} to {MAX_TIMEOUT:g} seconds")
                 seconds = MAX_TIMEOUT
-            if seconds > 0:
-                self._table[ours] = seconds
+            self._table[ours] = seconds
 
     def _tools(self) -> None:
         for ours, keys in (("enabled_tools", _ENABLED_TOOLS), ("disabled_tools", _DISABLED_TOOLS)):

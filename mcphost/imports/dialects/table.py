@@ -255,6 +255,7 @@ ZED: Final = HostDialect(
     NO_VARIABLES,
     shape=EntryShape(
         {key: value for key, value in COMMON_KEYS.items() if key != "cwd"},
+        {"http": "http", "sse": "sse"},
         fixed={"source": "custom"},
         enabled="enabled",
     ),
@@ -288,13 +289,14 @@ GOOSE: Final = HostDialect(
         named=True,
     ),
     kind="yaml",
+    program_syntax=NO_VARIABLES,
 )  # fmt: skip
 OPENCODE: Final = HostDialect(
     "opencode",
     _opencode,
     ("mcp",),
     VARIABLES_OF_OPENCODE,
-    {"timeout": ("startup_timeout_sec", MILLISECONDS)},
+    _MS_PER_CALL,
     EntryShape(
         {"command": "command", "env": "environment", "url": "url", "http_headers": "headers"},
         {"stdio": "local", "http": "remote", "sse": "remote"},
@@ -305,12 +307,26 @@ OPENCODE: Final = HostDialect(
         enabled="enabled",
     ),
 )
+FX: Final = replace(
+    OPENCODE,
+    id="fx",
+    syntax=NO_VARIABLES,
+    timeouts={},
+    shape=replace(
+        OPENCODE.shape,
+        keys={**OPENCODE.shape.keys, "bearer_token_env_var": "bearer_token_env"},
+        types={"stdio": "local", "http": "http", "sse": "sse"},
+        oauth={},
+    ),
+)
 MCPORTER: Final = HostDialect(
     "mcporter",
     _mcp_servers,
     ("mcpServers",),
     VARIABLES_OF_MCPORTER,
-    shape=EntryShape({**COMMON_KEYS, "url": "baseUrl", "bearer_token_env_var": "bearerTokenEnv"}),
+    shape=EntryShape(
+        {**COMMON_KEYS, "url": "baseUrl", "bearer_token_env_var": "bearerTokenEnv"}, {"http": "http", "sse": "sse"}
+    ),
 )
 KIMI: Final = replace(
     CLAUDE,
@@ -320,9 +336,14 @@ KIMI: Final = replace(
         "toolTimeoutMs": ("tool_timeout_sec", MILLISECONDS),
         "startupTimeoutMs": ("startup_timeout_sec", MILLISECONDS),
     },
+    shape=EntryShape(types=_HTTP_TYPES, type_key="transport"),
+)
+PI: Final = replace(
+    KIMI,
+    id="pi",
+    timeouts={"requestTimeoutMs": ("tool_timeout_sec", MILLISECONDS)},
     shape=EntryShape(types=_HTTP_TYPES),
 )
-PI: Final = replace(KIMI, id="pi", timeouts={"requestTimeoutMs": ("tool_timeout_sec", MILLISECONDS)})
 MCPHOST_GO: Final = HostDialect(
     "mcphost-go",
     _mcp_servers,
@@ -346,7 +367,7 @@ PLAIN: Final = HostDialect(
     ("mcpServers",),
     ANY,
     {"timeout": ("tool_timeout_sec", None)},
-    EntryShape(types=_HTTP_TYPES),
+    EntryShape(types=_HTTP_TYPES, oauth={"client_id": "oauth.clientId", "scopes": "oauth.scopes"}),
 )
 """``mcpServers`` of a host that is not known."""
 

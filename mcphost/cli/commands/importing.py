@@ -1,0 +1,152 @@
+"""``mcphost import`` and ``mcphost export``: servers from other hosts' files, and for them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from mcphost.cli.adding import add_found
+from mcphost.cli.output import Outcome, is_terminal, json_text, table
+from mcphost.cli.preparation import load_config
+from mcphost.cli.run import finish, run
+from mcphost.composition import values_for
+from mcphost.config import Config, Reference, ServerConfig
+from mcphost.errors import UnknownName, UsageError
+from mcphost.imports.documents import MAX_BYTES
+from mcphost.imports.export import Resolve, export_servers
+from mcphost.imports.found import FoundServer
+from mcphost.imports.hosts import BY_ID, NO_HOST
+from mcphost.imports.secrets import masked
+from mcphost.imports.survey import HostFile, files_of, read_any, read_file, read_host, survey
+from mcphost.protocol.display import show, show_line
+
+STDIN: Final = "-"
+HEADING: Final = ("HOST", "SERVER", "RUNS", "FILE")
+
+
+def run_import(options: Namespace) -> int:
+    """Look around, or add what a host, a file or the standard input has."""
+    _refuse_traffic(options)
+    if options.source is None:
+        return finish(look(os.environ, as_json=options.json))
+    found, places = read_source(options.source, os.environ)
+    return run(add_found(chosen(found, options.names), options, places=() if options.names else places))
+
+
+def run_export(options: Namespace) -> int:
+    """Print the document with which another host has our servers."""
+    _refuse_traffic(options)
+    host = NO_HOST if options.host == STDIN else BY_ID.get(options.host)
+    if host is None:
+        raise UnknownName(f"{show_line(options.host)!a} is no known host; hosts are {', '.join(BY_ID)}")
+    config = load_config(options, ()).config
+    folder = Path.cwd() if config.path is None else config.path.absolute().parent
+    resolve = _resolver(config) if options.inline_secrets else None
+    exported = export_servers(host, _selected(config, options.names), folder, resolve)
+    text = show(exported.text) if is_terminal(sys.stdout) else exported.text
+    return finish(Outcome(text, remarks=tuple(map(str, exported.notes))))
+
+
+def look(env: Mapping[str, str], *, as_json: bool) -> Outcome:
+    """What there is to import, file by file. Changes nothing."""
+    files = survey(env, Path.home(), sys.platform, Path.cwd())
+    remarks = [f"{each.host.label}: {each.path} {each.problem}" for each in files if each.problem]
+    readable = [each for each in files if not each.problem]
+    hosts = dict.fromkeys(each.host.id for each in readable)
+    read = [server for id in hosts for server in read_host(id, env, Path.home(), sys.platform, Path.cwd())]
+    listed = [(file, [each for each in read if _is_of(each, file)]) for file in readable]
+    if as_json:
+        text = "".join(json_text(_as_object(file, each)) for file, servers in listed for each in servers)
+        return Outcome(text, remarks=tuple(remarks))
+    rows = [_row(file, each) for file, servers in listed for each in servers]
+    if not rows:
+        return Outcome(remarks=(*remarks, "no known host has servers here; for a file or a paste: mcphost import FILE"))
+    hint = "nothing was changed; to add servers: mcphost import HOST [NAME ...]"
+    return Outcome(table([HEADING, *rows]), remarks=(*remarks, hint))
+
+
+def read_source(source: str, env: Mapping[str, str]) -> tuple[list[FoundServer], list[str]]:
+    """The servers of a host, a file or the standard input, and the places that were read for them.
+
+    Raises UnknownName and ConfigError.
+    """
+    if source == STDIN:
+        return read_any(sys.stdin.buffer.read(MAX_BYTES + 1)), []
+    if source in BY_ID:
+        here = env, Path.home(), sys.platform, Path.cwd()
+        return read_host(source, *here), [str(path) for path in files_of(source, *here)]
+    path = Path(os.path.expanduser(source))
+    if not os.path.lexists(path) and not {"/", os.sep, "."} & set(source):
+        raise UnknownName(f"{show_line(source)!a} is no known host and no file; hosts are {', '.join(BY_ID)}")
+    return read_file(path), [str(path.absolute())]
+
+
+def chosen(found: Sequence[FoundServer], names: Sequence[str]) -> list[FoundServer]:
+    """The servers of these names, ours or theirs; without names all. Raises UnknownName."""
+    for name in names:
+        if not any(name in (each.name, each.origin.name) for each in found):
+            there = ", ".join(show_line(each.name) for each in found) or "none"
+            raise UnknownName(f"there is no server {show_line(name)!a} there; servers are {there}")
+    return [each for each in found if not names or each.name in names or each.origin.name in names]
+
+
+def _selected(config: Config, names: Sequence[str]) -> dict[str, ServerConfig]:
+    for name in names:
+        if name not in config.servers:
+            raise UnknownName(f"there is no server {show_line(name)!a} in the configuration")
+    return {name: server for name, server in config.servers.items() if not names or name in names}
+
+
+def _resolver(config: Config) -> Resolve:
+    values = values_for(config, os.environ)
+
+    def resolve(reference: Reference) -> str:
+        return values.resolve(reference.text, "export", secret=True)
+
+    return resolve
+
+
+def _refuse_traffic(options: Namespace) -> None:
+    if options.traffic is not None:
+        raise UsageError("--traffic: this command connects to no server")
+
+
+def _is_of(server: FoundServer, file: HostFile) -> bool:
+    return (server.origin.source, server.origin.place) == (file.host.id, str(file.path))
+
+
+def _runs(server: FoundServer) -> str:
+    """What it runs, without secrets."""
+    if server.refusal:
+        return f"cannot be imported: {server.refusal}"
+    entry = masked(server.table)
+    words = entry.get("url") or shlex.join([entry["command"], *entry.get("args", ())])
+    return f"{words} (disabled there)" if server.disabled_there else str(words)
+
+
+def _row(file: HostFile, server: FoundServer) -> tuple[str, ...]:
+    home = f"{Path.home()}{os.sep}"
+    path = str(file.path)
+    shown = f"~{os.sep}{path.removeprefix(home)}" if path.startswith(home) else path
+    scope = f" ({server.origin.scope})" if server.origin.scope else ""
+    return file.host.id, server.name, _runs(server), f"{shown}{scope}"
+
+
+def _as_object(file: HostFile, server: FoundServer) -> dict[str, Any]:
+    return {
+        "host": file.host.id,
+        "file": str(file.path),
+        "scope": server.origin.scope,
+        "server": server.name,
+        "nameThere": server.origin.name,
+        "disabledThere": server.disabled_there,
+        "refusal": server.refusal or None,
+        "entry": masked(server.table),
+        "inputs": [each.id for each in server.inputs],
+        "leftOut": [{"key": note.key, "reason": note.reason} for note in server.notes],
+    }

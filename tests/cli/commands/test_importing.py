@@ -1,0 +1,112 @@
+"""``mcphost import`` and ``mcphost export``."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Mcphost
+
+TOKEN = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+
+
+def cursor(home: Path, servers: object) -> Path:
+    path = home / ".cursor" / "mcp.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"mcpServers": servers}), "utf-8")
+    return path
+
+
+@pytest.fixture
+def configured(isolated: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = isolated / "own.toml"
+    monkeypatch.setenv("MCPHOST_CONFIG", str(path))
+    return path
+
+
+def test_without_a_word_it_lists_what_other_hosts_have_and_shows_no_secret(mcphost: Mcphost, isolated: Path) -> None:
+    path = cursor(isolated, {"db": {"command": "uvx", "args": ["db", "--token", TOKEN]}, "odd": {}})
+    before = path.read_bytes()
+    said = mcphost("import")
+    assert said.code == 0
+    assert "db" in said.out
+    assert "uvx db --token" in said.out
+    assert "cannot be imported: it has neither a command nor a URL" in said.out
+    assert "nothing was changed" in said.err
+    assert TOKEN not in said.out + said.err
+    assert path.read_bytes() == before
+
+
+def test_json_has_an_object_for_each_server_and_what_is_left_out(mcphost: Mcphost, isolated: Path) -> None:
+    cursor(isolated, {"db": {"command": "uvx", "args": ["db"], "autoApprove": ["x"], "env": {"TOKEN": TOKEN}}})
+    said = mcphost("import", "--json")
+    (server,) = map(json.loads, said.out.splitlines())
+    assert (server["host"], server["server"], server["entry"]["command"]) == ("cursor", "db", "uvx")
+    assert server["leftOut"] == [{"key": "autoApprove", "reason": "approvals of other programs are not taken over"}]
+    assert TOKEN not in said.out
+
+
+def test_a_file_that_cannot_be_read_is_named_and_the_others_are_listed(mcphost: Mcphost, isolated: Path) -> None:
+    cursor(isolated, {"db": {"command": "uvx"}})
+    (isolated / ".claude.json").write_text("{")
+    said = mcphost("import")
+    assert "db" in said.out
+    assert ".claude.json is not valid JSON" in said.err
+
+
+def test_a_hosts_servers_become_entries(mcphost: Mcphost, isolated: Path) -> None:
+    cursor(isolated, {"a": {"command": "a-mcp"}, "b": {"url": "https://b.example/mcp"}})
+    said = mcphost("import", "cursor", "b", "--print")
+    assert tomllib.loads(said.out) == {"servers": {"b": {"url": "https://b.example/mcp"}}}
+
+
+def test_a_paste_is_read_from_stdin(mcphost: Mcphost, monkeypatch: pytest.MonkeyPatch) -> None:
+    pasted = b'{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}'
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(pasted)))
+    said = mcphost("import", "-", "--print")
+    assert tomllib.loads(said.out)["servers"]["time"]["args"] == ["mcp-server-time"]
+
+
+def test_what_is_neither_host_nor_file_is_refused_with_the_hosts_there_are(mcphost: Mcphost) -> None:
+    said = mcphost("import", "curser")
+    assert said.code == 2
+    assert "claude-code" in said.err
+
+
+def test_a_name_that_is_not_there_is_refused_with_those_that_are(mcphost: Mcphost, isolated: Path) -> None:
+    cursor(isolated, {"a": {"command": "a-mcp"}})
+    said = mcphost("import", "cursor", "b")
+    assert said.code == 2
+    assert "servers are a" in said.err
+
+
+def test_export_prints_a_block_and_keeps_secrets_out_of_it(mcphost: Mcphost, configured: Path) -> None:
+    configured.write_text(f'[servers.db]\ncommand = "uvx"\nargs = ["db"]\nenv = {{ TOKEN = "{TOKEN}", MODE = "ro" }}\n')
+    said = mcphost("export", "claude-code")
+    (entry,) = json.loads(said.out)["mcpServers"].values()
+    assert entry == {"type": "stdio", "command": "uvx", "args": ["db"], "env": {"TOKEN": "${TOKEN}", "MODE": "ro"}}
+    assert "set the environment variable TOKEN" in said.err
+    assert TOKEN not in said.out + said.err
+
+
+def test_export_writes_secrets_where_that_is_asked_for(
+    mcphost: Mcphost, configured: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTHER", "from the environment")
+    (configured.parent / "key").write_text("from the file\n")
+    env = f'{{ TOKEN = "{TOKEN}", KEY = "${{file:key}}", OTHER = "${{OTHER}}" }}'
+    configured.write_text(f'[servers.db]\ncommand = "uvx"\nenv = {env}\n')
+    (entry,) = json.loads(mcphost("export", "zed", "--inline-secrets").out)["context_servers"].values()
+    assert entry["env"] == {"TOKEN": TOKEN, "KEY": "from the file", "OTHER": "from the environment"}
+    (entry,) = json.loads(mcphost("export", "cursor", "--inline-secrets").out)["mcpServers"].values()
+    assert entry["env"]["OTHER"] == "${env:OTHER}"
+
+
+@pytest.mark.parametrize("words", [("export", "nobody"), ("export", "cursor", "nobody"), ("export", "docker")])
+def test_export_refuses_a_host_or_server_that_is_not_there(mcphost: Mcphost, words: tuple[str, ...]) -> None:
+    assert mcphost(*words).code == 2
