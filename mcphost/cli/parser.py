@@ -97,6 +97,7 @@ EXAMPLES: Final = {
   mcphost config path
   mcphost config check --config new.toml
   mcphost config trust
+  mcphost config schema
   mcphost config client-metadata https://example.com/mcphost.json --port 8085
 """,
 }
@@ -182,6 +183,7 @@ Exit codes: 0 done, 1 a limit of [chat] was reached, 3 the model failed,
   path              say which file is read
   check             report every problem in it, with its line
   trust             trust the mcphost.toml in this folder, until it changes
+  schema            print the JSON Schema of the configuration, for editors
   client-metadata   print the document under which mcphost signs in, to publish
 """,
 }
@@ -382,7 +384,7 @@ def add_export(parser: Parser) -> None:
 def add_config(parser: Parser) -> None:
     """The words of ``config``."""
     parser.add_argument(
-        "action", choices=["path", "check", "trust", "client-metadata"], metavar="ACTION", help="see below"
+        "action", choices=["path", "check", "trust", "schema", "client-metadata"], metavar="ACTION", help="see below"
     )
     parser.add_argument("url", nargs="?", metavar="URL", help="client-metadata: the https address to publish it at")
     about = "client-metadata: the oauth.redirect_port of the servers it is for"

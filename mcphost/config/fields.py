@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field
 from pydantic_core import PydanticCustomError
 
 from mcphost.config.references import Reference, parse
+
+if TYPE_CHECKING:
+    from pydantic import GetJsonSchemaHandler
+    from pydantic_core import CoreSchema
 
 _NAME = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,63}")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
@@ -116,6 +120,21 @@ def _header_value(text: str) -> str:
     return text
 
 
+class InSchema:
+    """What a validator demands, as keywords of JSON Schema; several patterns all hold."""
+
+    def __init__(self, pattern: str = "", **keywords: Any) -> None:
+        self._pattern, self._keywords = pattern, keywords
+
+    def __get_pydantic_json_schema__(self, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        schema = handler(core_schema) | self._keywords
+        if self._pattern and "pattern" in schema:
+            schema["allOf"] = [*schema.get("allOf", ()), {"pattern": self._pattern}]
+        elif self._pattern:
+            schema["pattern"] = self._pattern
+        return schema
+
+
 def _matching(pattern: re.Pattern[str], sentence: str) -> AfterValidator:
     def check(text: str) -> str:
         if not pattern.fullmatch(text):
@@ -123,6 +142,10 @@ def _matching(pattern: re.Pattern[str], sentence: str) -> AfterValidator:
         return text
 
     return AfterValidator(check)
+
+
+def _as_pattern(pattern: re.Pattern[str]) -> InSchema:
+    return InSchema(f"^(?:{pattern.pattern})$")
 
 
 def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -139,23 +162,33 @@ def first_double(names: Iterable[str]) -> str | None:
 
 _T = TypeVar("_T")
 
-Text = Annotated[str, AfterValidator(_text)]
+_REFERENCE = r"\$\{(?:(?:keyring|file):[^}]+|[A-Za-z_][A-Za-z0-9_]*(?::-[^}]*)?)\}"
+_TEXT = rf"^(?:[^$\x00]|\$*(?:{_REFERENCE}|\$\$\{{)|\$+[^{{$\x00])*\$*$"
+_HOST = rf"(?:[^\s/?#@:$]|{_REFERENCE})+|\[[0-9A-Fa-f:.]+\]"
+_URL = rf"^(?:\$\{{.*|https?://(?:{_HOST})(?::(?:[0-9]|{_REFERENCE})*)?(?:[/?](?:[^\s#$]|\$[^{{]|{_REFERENCE})*)?#?)$"
+_PRINTABLE = rf"^(?:[\t\x20-~]|{_REFERENCE})*$"
+
+Text = Annotated[str, AfterValidator(_text), InSchema(_TEXT)]
 """Free text in which ``${…}`` references may stand."""
-Filled = Annotated[Text, AfterValidator(_filled)]
-Url = Annotated[Filled, AfterValidator(_url)]
-DocumentUrl = Annotated[Url, AfterValidator(_document_url)]
+Filled = Annotated[Text, AfterValidator(_filled), InSchema(r"\S")]
+Url = Annotated[Filled, AfterValidator(_url), InSchema(_URL)]
+DocumentUrl = Annotated[Url, AfterValidator(_document_url), InSchema(r"^(?:\$\{|https://[^/]+/.)")]
 """The URL of a client metadata document: https, and with a path, since it serves as client id."""
-HeaderName = Annotated[str, _matching(_HEADER_NAME, "is not the name of an HTTP header")]
-HeaderValue = Annotated[Text, AfterValidator(_header_value)]
-VariableName = Annotated[str, _matching(_VARIABLE_NAME, "is not the name of an environment variable")]
-Name = Annotated[str, AfterValidator(server_name)]
-Pattern = Annotated[str, AfterValidator(_pattern)]
+HeaderName = Annotated[str, _matching(_HEADER_NAME, "is not the name of an HTTP header"), _as_pattern(_HEADER_NAME)]
+HeaderValue = Annotated[Text, AfterValidator(_header_value), InSchema(_PRINTABLE)]
+VariableName = Annotated[
+    str, _matching(_VARIABLE_NAME, "is not the name of an environment variable"), _as_pattern(_VARIABLE_NAME)
+]
+Name = Annotated[str, AfterValidator(server_name), _as_pattern(_NAME)]
+Pattern = Annotated[str, AfterValidator(_pattern), InSchema(minLength=1, format="regex")]
 """A regular expression as in JSON Schema: it may match anywhere in a text."""
-Revision = Annotated[str, _matching(_REVISION, 'is not a protocol revision; write one like "2025-06-18"')]
+Revision = Annotated[
+    str, _matching(_REVISION, 'is not a protocol revision; write one like "2025-06-18"'), _as_pattern(_REVISION)
+]
 
 Several = Annotated[tuple[_T, ...], Field(strict=False), FailFast()]
 """A TOML list as a tuple. Only the first bad element is reported, since there may be a million."""
-Distinct = Annotated[Several[_T], AfterValidator(_distinct)]
+Distinct = Annotated[Several[_T], AfterValidator(_distinct), InSchema(uniqueItems=True)]
 
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 Count = Annotated[int, Field(ge=1, le=1_000_000_000)]

@@ -21,12 +21,19 @@ class Limits(ConfigTable):
     message_bytes: Annotated[int, Field(ge=4096, le=1024 * MB)] = limits.MESSAGE_BYTES
     """Bytes of one message (a line, a body, an event) after decompression; an endless one ends here."""
     message_items: Count = limits.MESSAGE_ITEMS
+    """Objects and arrays in one message above 1 MB."""
     json_depth: Annotated[int, Field(ge=8, le=500)] = limits.JSON_DEPTH
+    """Levels of nesting in one message."""
     batch_items: Count = limits.BATCH_ITEMS
+    """Messages in one batch."""
     list_pages: Count = limits.LIST_PAGES
+    """Pages of one list."""
     list_items: Count = limits.LIST_ITEMS
+    """Entries of one list."""
     list_seconds: Seconds = limits.LIST_SECONDS
+    """Seconds for all pages of one list."""
     pending_server_requests: Count = limits.PENDING_SERVER_REQUESTS
+    """Requests of a server that wait for an answer; the next are refused."""
     log_lines_per_second: Count = 2_000
     """Log lines taken per second; the rest is counted and dropped, so that the screen stays alive."""
     log_lines: Count = 5_000
@@ -43,3 +50,4 @@ class Limits(ConfigTable):
     """Bytes of memory of a server's program and its descendants above which its card and the log warn: few servers
     have a use for more, and nothing else stops one that leaks."""
     exit_grace_sec: Seconds = limits.EXIT_SECONDS
+    """Seconds that a program has to leave, after each step of stopping it."""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from mcphost.config.fields import ConfigTable, Several
+from mcphost.config.fields import ConfigTable, InSchema, Several
 
 PolicyAction = Literal["allow", "ask", "deny"]
 
@@ -19,16 +19,19 @@ def _pattern(text: str) -> str:
     return text
 
 
+Rule = Annotated[str, AfterValidator(_pattern), InSchema("^[^:]+:.")]
+
+
 class Policy(ConfigTable):
     """``[policy]``: what needs a question. Rules are ``server:tool`` with ``*``, ``?`` and ``[abc]`` on each side."""
 
     default: PolicyAction = "ask"
     """What holds where no rule fits."""
-    allow: Several[Annotated[str, AfterValidator(_pattern)]] = ()
+    allow: Several[Rule] = ()
     """Calls that run at once."""
-    ask: Several[Annotated[str, AfterValidator(_pattern)]] = ()
+    ask: Several[Rule] = ()
     """Calls that are always asked about."""
-    deny: Several[Annotated[str, AfterValidator(_pattern)]] = ()
+    deny: Several[Rule] = ()
     """Calls that are refused."""
     sampling: PolicyAction = "ask"
     """What holds for servers that ask for a language model's answer; deny is stronger than what a server's own says."""

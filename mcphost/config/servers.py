@@ -108,8 +108,8 @@ class SamplingConfig(ConfigTable):
 PROTOCOL_HEADERS = frozenset({"mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id", "last-event-id"})
 """Headers, besides ``Mcp-Param-*``, that a server refuses twice; in small letters."""
 
-_PROGRAM_KEYS = ("args", "env", "env_vars", "cwd")
-_ADDRESS_KEYS = ("http_headers", "env_http_headers", "bearer_token_env_var", "oauth")
+PROGRAM_KEYS = ("args", "env", "env_vars", "cwd")
+ADDRESS_KEYS = ("http_headers", "env_http_headers", "bearer_token_env_var", "oauth")
 
 
 class ToolConfig(ConfigTable):
@@ -200,7 +200,7 @@ class ServerConfig(ConfigTable):
     """The tools that are not, as patterns; stronger than ``enabled_tools``."""
     trust_hints: bool = False
     """Whether what the server claims about its tools (read-only, destructive) may spare a question."""
-    roots: Several[Annotated[RootConfig, BeforeValidator(_root)]] = ()
+    roots: Several[Annotated[RootConfig, BeforeValidator(_root, json_schema_input_type=Text | RootConfig)]] = ()
     """The folders the server may know of."""
     log_level: LogLevel | None = None
     """The least severe log message the server should send; absent: the server decides."""
@@ -245,7 +245,7 @@ class ServerConfig(ConfigTable):
     def _one_wire(self) -> Self:
         if (self.command is None) == (self.url is None):
             _either(self.url is not None)
-        kind, foreign = ("url", _PROGRAM_KEYS) if self.command is None else ("command", _ADDRESS_KEYS)
+        kind, foreign = ("url", PROGRAM_KEYS) if self.command is None else ("command", ADDRESS_KEYS)
         for key in foreign:
             if key in self.model_fields_set:
                 raise misplaced(key, f"{key} has no meaning for a server with a {kind}; remove one of them")

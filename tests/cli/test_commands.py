@@ -14,6 +14,7 @@ import pytest
 
 from mcphost.cli.parser import parse
 from mcphost.config import Values, load, resolve_server
+from mcphost.config.schema import config_schema
 from tests.cli.conftest import Mcphost, echo, entry, hostile
 
 COMMANDS = [
@@ -494,3 +495,8 @@ def test_a_command_that_fails_where_nothing_can_be_kept_still_says_what_went_wro
     said = mcphost("config", "path")
     assert (said.code, said.err.count("\n")) == (70, 1)
     assert "ValueError at mcphost/cli/" in said.err
+
+
+def test_the_schema_of_the_configuration_is_printed(mcphost: Mcphost) -> None:
+    said = mcphost("config", "schema")
+    assert (said.code, json.loads(said.out)) == (0, config_schema())

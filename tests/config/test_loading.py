@@ -29,113 +29,11 @@ from mcphost.config import (
 from mcphost.config.loading import MAX_FILE_BYTES
 from mcphost.config.problems import MAX_PROBLEMS
 from mcphost.errors import ConfigError
+from tests.config.mistakes import FATAL, MISTAKES
 
 EXAMPLE = Path(__file__).parents[2] / "config.example.toml"
 FILE = Path("config.toml")
 GOOD = '[servers.good]\ncommand = "true"\n'
-
-# What stands in the file, the line that is named, and words that the message must have.
-MISTAKES = [
-    ('[servers.a]\ncommand = "x"\ncomand = "y"', 3, 'servers.a.comand: unknown key comand; did you mean "command"?'),
-    ('[servers.a]\nurl = "https://h"\nheaders = {}', 3, "here it is http_headers"),
-    ('[servers.a]\nurl = "https://h"\nbearer_token = "s3cret"', 3, "bearer_token_env_var"),
-    ('[servers.a]\ncommand = "x"\nzzz = 1', 3, "known are args, bearer_token_env_var"),
-    ('[servers.a]\ncommand = "x"\n[servers.a.sampling]\nmaxtokens = 1', 4, 'did you mean "max_tokens"?'),
-    ('[servers.a]\ncommand = "x"\n[servers.a.tools.t]\naproval = "ask"', 4, 'did you mean "approval"?'),
-    ('[servers.a]\ncommand = "x"\nroots = [\n  "/a",\n  { path = "/b", nam = "B" },\n]', 5, "servers.a.roots[1].nam"),
-    ('[servers.a]\ncommand = "x"\noauth = { client_id = "y" }', 3, "oauth has no meaning for a server with a command"),
-    ('[servers.a]\nurl = "https://h"\nargs = []', 3, "args has no meaning for a server with a url"),
-    ('[servers.a]\nargs = []\ncommand = "x"\n\nurl = "https://h"', 5, "has both command and url"),
-    ("\n[servers.a]\nenabled = true", 2, "needs command"),
-    ("[servers.a]\ncommand = 5", 2, "must be a string, not a number"),
-    ('[servers.a]\ncommand = "x"\nenabled = "yes"', 3, "must be true or false, not a string"),
-    ('[servers.a]\ncommand = "x"\nargs = "y"', 3, "must be a list [ … ], not a string"),
-    (
-        '[servers.a]\ncommand = "x"\nargs = [\n  "y", # a ] in a comment\n  2,\n]',
-        5,
-        "servers.a.args[1]: must be a string",
-    ),
-    ('[servers.a]\ncommand = "x"\nenv = { A = "1",  B = true }', 3, "servers.a.env.B: must be a string"),
-    ('[servers.a]\ncommand = "x"\nenv."A B".C = "1"', 3, 'servers.a.env."A B": must be a string, not a table'),
-    ('[servers.a]\ncommand = "x"\nenv = 2020-01-01', 3, "not a date or time"),
-    ('[servers.a]\ncommand = "x"\nenv = { "A=B" = "1" }', 3, "is not the name of an environment variable"),
-    ('[servers.a]\ncommand = "x"\ntool_timeout_sec = 0', 3, "must be above 0"),
-    ('[servers.a]\ncommand = "x"\ntool_timeout_sec = inf', 3, "must be a finite number"),
-    ('[servers.a]\ncommand = "x"\ntool_timeout_sec = 900', 3, "above tool_timeout_max_sec"),
-    ('[servers.a]\ncommand = "x"\nstart = "lasy"', 3, 'must be one of "eager", "lazy", "manual"; did you mean "lazy"?'),
-    ('[servers.a]\ncommand = "x"\ntransport = "http"', 3, "does not go with a command"),
-    (
-        '[servers.a]\nurl = "https://h"\ntransport = "sse"\nprotocol = "modern"',
-        4,
-        'does not go with transport = "sse"',
-    ),
-    ('[servers.a]\ncommand = "x"\nminimum_version = "2025"', 3, "not a protocol revision"),
-    ('[servers.a]\ncommand = "  "', 2, "is empty"),
-    ('[servers.a]\ncommand = "x\\u0000"', 2, "NUL"),
-    ('[servers.a]\ncommand = "x"\nsampling = { model = "gpt" }', 3, "there is no [models.gpt]"),
-    ('[models.a]\nprovider = "openai"\nmodel = "m"\ninput_price = 1.0', 4, "go together; set both"),
-    ('[models.a]\nprovider = "openai"\nmodel = "m"\ntakes = ["video"]', 4, 'must be one of "images", "audio", "tools"'),
-    ('[servers.a]\ncommand = "x"\nargs = ["${env:A}"]', 3, "another program's spelling; write ${A}"),
-    ('[servers.a]\ncommand = "x"\nargs = ["${A"]', 3, "never closed"),
-    ('[servers.a]\nurl = "ftp://h"', 2, "must start with https:// or http://"),
-    ('[servers.a]\nurl = "https://u:s3cret@h"', 2, "must not hold a user name or password"),
-    ('[servers.a]\nurl = "https://h:x/"', 2, "is not a URL"),
-    ('[servers.a]\nurl = "https://h"\nhttp_headers = { "A\\nB" = "1" }', 3, "not the name of an HTTP header"),
-    ('[servers.a]\nurl = "https://h"\nhttp_headers = { A = "1\\r\\nX: s3cret" }', 3, "line break"),
-    ('[servers.a]\nurl = "https://h"\nhttp_headers = { A = "é${V}" }', 3, "a character beyond ASCII"),
-    ('[servers.a]\nurl = "https://h"\nhttp_headers.A = "1"\nenv_http_headers.a = "V"', 3, "the header a is set twice"),
-    ('[servers.a]\nurl = "https://h"\nhttp_headers.mcp-METHOD = "x"', 3, "the header mcp-METHOD is the protocol's own"),
-    ('[servers.a]\nurl = "https://h"\nenv_http_headers.Mcp-Param-X = "V"', 3, "is the protocol's own"),
-    ('[servers.a]\nurl = "https://h"\noauth.registration = "static"', 3, "needs a client_id"),
-    ('[servers.a]\nurl = "https://h"\noauth.registration = "cimd"', 3, "needs a client_metadata_url"),
-    (
-        '[servers.a]\nurl = "https://h"\noauth.grant = "client_credentials"',
-        3,
-        "needs client_id, and client_secret or pr",
-    ),
-    ('[servers.a]\nurl = "https://h"\noauth.client_secret = "s3cret"', 3, "needs the client_id that it belongs to"),
-    ('[servers.a]\nurl = "https://h"\noauth.private_key = "s3cret"', 3, "needs the client_id or client_metadata_url"),
-    ('[servers.a]\nurl = "https://h"\noauth.client_metadata_url = "https://h/"', 3, "must be https and have a path"),
-    ('[servers.a]\nurl = "https://h"\noauth.client_metadata_url = "http://h/x"', 3, "must be https and have a path"),
-    ('[servers.a]\nurl = "https://h"\noauth.without_pkce_metadata = 1', 3, "must be true or false"),
-    ('[servers.a]\nurl = "https://h"\noauth.redirect_port = 70000', 3, "must be at most 65535"),
-    ('[servers.a]\nurl = "https://h"\noauth.scope = ["x"]', 3, 'did you mean "scopes"?'),
-    ('[servers."a b"]\ncommand = "x"', 1, 'servers."a b": a name has 1 to 64 letters'),
-    ('[servers."a\\u001b[2J"]\ncommand = "x"', 1, '"a\\u001b[2J"'),
-    ('[servers.-a]\ncommand = "x"', 1, "does not start with '-'"),
-    ("[servers]\na = 1", 2, "servers.a: must be a table"),
-    (
-        '[mcp_servers.a]\ncommand = "x"\n[servers.a]\ncommand = "x"',
-        1,
-        "mcp_servers.a: is in [servers] as well; keep one",
-    ),
-    ('[models.m]\nprovider = "anthropic"', 2, "models.m: needs model"),
-    ('[models.m]\nprovider = "antropic"\nmodel = "x"', 2, 'did you mean "anthropic"?'),
-    ('[models.m]\nprovider = "manual"\ncost = 2', 3, "must be at most 1"),
-    ('[models.m]\nmodel = "x"', 1, "models.m.provider: is missing"),
-]
-
-# The same for what concerns the whole file.
-FATAL = [
-    ("a = ", 1, "not valid TOML"),
-    ('x = 1\n[servers.a\ncommand = "x"', 2, "not valid TOML"),
-    ('[servers.a]\ncommand = "x"\n[servers.a]\ncommand = "y"', 3, "remove one of them"),
-    ('[policy]\ndefault = "ask"\ndefault = "deny"\n', 3, "remove one of them"),
-    ("[polcy]\n", 1, 'did you mean "policy"?'),
-    ("[mcpServers.a]\n", 1, "here it is [servers.NAME]"),
-    ("[[servers]]\n", 1, "servers: must be a table, [servers]"),
-    ("limits = 3\n", 1, "must be a table"),
-    ("\n[policy]\nallow = [\n'a:b',\n'b']", 5, 'policy.allow[1]: is not a rule; write "server:tool"'),
-    ("[policy]\ndefault = 'never'", 2, 'must be one of "allow", "ask", "deny"'),
-    ("[limits]\nlist_pages = 0", 2, "limits.list_pages: must be at least 1"),
-    ("[limits]\nlist_pages = 1.5", 2, "must be a whole number"),
-    ("[ui]\ntheme = 'drakula'", 2, 'did you mean "dracula"?'),
-    ("[ui]\nmouse = 0", 2, "ui.mouse: must be true or false"),
-    ("\nx = " + "1" * 5000, None, "a number too long"),
-    ("x = " + "[" * 20_000 + "]" * 20_000, None, "nested too deeply"),
-    ("\n" + "a." * 500_000 + "a = 1", 2, "a key of more than 64 parts"),
-    ("".join(f"[servers.s{number}]\n" for number in range(100_000)), 1, "more than 500 entries"),
-]
 
 
 @pytest.mark.hostile("C06")

@@ -36,6 +36,8 @@ def run_config(options: Namespace) -> int:
         raise UsageError("--traffic: this command connects to no server")
     if options.action == "client-metadata":
         return finish(client_metadata(options.url, options.port, hosted_document))
+    if options.action == "schema":
+        return finish(schema())
     found = find(options.config, os.environ)
     if options.action == "path":
         return finish(where(found, os.environ, explicit=options.config is not None))
@@ -75,6 +77,13 @@ def verify(found: ConfigLocation) -> Outcome:
 def _sound(found: ConfigLocation) -> str:
     files = [found.path] if found.path is not None and not found.needs_trust else [found.user, found.path]
     return f"{' and '.join(str(file) for file in (*files, found.added) if file is not None)}: no problems"
+
+
+def schema() -> Outcome:
+    """``config schema``: prints the JSON Schema of the configuration."""
+    from mcphost.config.schema import config_schema  # late: it takes longer than the other actions
+
+    return Outcome(json_text(config_schema()))
 
 
 def client_metadata(url: str | None, port: int, document: Callable[[str, str], Mapping[str, object]]) -> Outcome:
