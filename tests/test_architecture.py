@@ -353,7 +353,7 @@ SELDOM_ASKED = {
 CALLS_DO_WITHOUT = SCREEN | NETWORK | SELDOM_ASKED | {
     "mcphost.auth.ports", "mcphost.auth.authorizer", "mcphost.providers.base", "mcphost.host.chat.chat",
     "mcphost.protocol.models.prompts", "mcphost.protocol.models.resources", "uritemplate", "mcphost.cli.commands.login",
-    "mcphost.cli.server_questions", "mcphost.host.traffic.file",
+    "mcphost.cli.server_questions", "mcphost.host.traffic.file", "mcphost.imports", "yaml", "pyjson5", "watchfiles",
 }  # fmt: skip
 """What a tool call has no use for."""
 NOT_YET_SEEN = {
@@ -361,7 +361,10 @@ NOT_YET_SEEN = {
     for name in ("sign_in.screen", "elicitation.form", "elicitation.url", "roots.screen", "sampling.screen",
                  "consent.tool_call", "results.picture_view", "chat.choose", "chat.tools", "chat.pane", "chat.input",
                  "results.view", "traffic.pane", "sampling.board")
-} | {"mcphost.auth.ports", "mcphost.providers.base", "mcphost.host.chat.chat", *SELDOM_ASKED}  # fmt: skip
+} | {
+    "mcphost.auth.ports", "mcphost.providers.base", "mcphost.host.chat.chat", "mcphost.imports", "yaml", "pyjson5",
+    *SELDOM_ASKED,
+}  # fmt: skip
 """Screens and panes that are no part of the first picture."""
 ONE_CALL = "from mcphost.cli import main; assert main(['call', {server!r}, 'echo', 'text=hello', '--yes']) == 0"
 ECHO = f"stdio:{shlex.join([sys.executable, '-S', '-E', str(Path(__file__).parent / 'servers' / 'echo.py')])}"
@@ -378,6 +381,11 @@ def test_what_is_unwanted_somewhere_exists() -> None:
         ("import mcphost.host.host", SCREEN | NETWORK),
         ("import mcphost.composition", SCREEN | NETWORK),
         ("import mcphost.providers.base, mcphost.providers.choice", SCREEN | NETWORK),
+        (
+            "from mcphost.composition.models import ConfiguredModels; from mcphost.config import ModelConfig; "
+            "ConfiguredModels(None).able(ModelConfig(provider='demo'))",
+            NETWORK,
+        ),
         ("import mcphost.tui.app, mcphost.tui.results.view, mcphost.tui.results.picture_view", {"PIL"}),
         ("from mcphost.cli import main; main(['list', 'tools', 'stdio:false'])", SCREEN | NETWORK),
         (ONE_CALL.format(server=ECHO), CALLS_DO_WITHOUT),
