@@ -93,6 +93,15 @@ EXAMPLES: Final = {
   mcphost export codex >> ~/.codex/config.toml
   mcphost export -                                as most hosts write servers
 """,
+    "remove": """\
+  mcphost remove github
+""",
+    "secret": """\
+  mcphost secret set github.TOKEN                 you are asked for it, and nothing is shown
+  pass show github | mcphost secret set github.TOKEN
+  mcphost secret list
+  mcphost secret forget github.TOKEN
+""",
     "config": """\
   mcphost config path
   mcphost config check --config new.toml
@@ -128,6 +137,8 @@ ABOUT: Final = {
     "import": "Add servers that other hosts have, or a file, or a paste.\n"
     "Without HOST it only lists what is there. It runs nothing, and changes no file\nof others.",
     "export": "Print servers as another host's configuration.\nNo file is changed: put the block where it belongs.",
+    "remove": "Take a server out of servers.toml, where mcphost add and import wrote it.",
+    "secret": "Keep secrets in the system's keychain, for ${keyring:NAME} in the configuration.",
     "config": "Show, check or trust the configuration.",
 }
 
@@ -178,6 +189,14 @@ tool_result, and end with the state, the model and the tokens used.
 
 Exit codes: 0 done, 1 a limit of [chat] was reached, 3 the model failed,
 4 a call was declined.
+""",
+    "secret": """\
+  set       store a secret, which is asked for or read from stdin
+  list      name the secrets that mcphost stored or the configuration refers to
+  forget    delete secrets from the keychain
+
+With list --json, one object a line: name, stored (true, false, or null where
+the keychain cannot say) and usedBy.
 """,
     "config": """\
   path              say which file is read
@@ -381,6 +400,14 @@ def add_export(parser: Parser) -> None:
     parser.add_argument("--inline-secrets", action="store_true", help=about)
 
 
+def add_secret(parser: Parser) -> None:
+    """The words of ``secret``."""
+    parser.add_argument("action", choices=["set", "list", "forget"], metavar="ACTION", help="see below")
+    about = "the name in ${keyring:NAME}, such as github.TOKEN"
+    parser.add_argument("names", nargs="*", default=[], metavar="NAME", help=about)
+    add_json(parser, "list: print one JSON object a line for each secret")
+
+
 def add_config(parser: Parser) -> None:
     """The words of ``config``."""
     parser.add_argument(
@@ -423,7 +450,9 @@ def _seconds(text: str) -> float:
 
 Words = argparse.Namespace
 
-OPEN_NO_SERVER: Final = frozenset({"config.run_config", "importing.run_import", "importing.run_export"})
+OPEN_NO_SERVER: Final = frozenset({
+    "config.run_config", "importing.run_import", "importing.run_export", "removal.run_remove", "secret.run_secret",
+})  # fmt: skip
 """Commands without messages to record."""
 
 
@@ -488,6 +517,10 @@ def _parser() -> Parser:
     command("logout", "login.run_logout").add_argument("server", metavar="SERVER", help="a configured name or a URL")
     add_import(command("import", "importing.run_import", several="names"))
     add_export(command("export", "importing.run_export", several="names"))
+    removing = command("remove", "removal.run_remove")
+    removing.add_argument("server", metavar="NAME", help="the name of its entry")
+    removing.add_argument("--yes", action="store_true", help="delete its secrets from the keychain, too")
+    add_secret(command("secret", "secret.run_secret", several="names"))
     add_config(command("config", "config.run_config"))
     return parser
 

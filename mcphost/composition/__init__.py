@@ -11,7 +11,7 @@ from typing import Any, Literal
 from mcphost import __version__
 from mcphost.composition.detected_transports import DetectedTransports
 from mcphost.composition.models import ConfiguredModels
-from mcphost.composition.secret_items import keychain_is_used, secret_items
+from mcphost.composition.secret_items import SecretItems, keychain_is_used, secret_items
 from mcphost.composition.selection import Selection, is_ad_hoc, select, server_from_argument
 from mcphost.composition.sign_in import SignIns, hosted_document
 from mcphost.composition.transports import open_transport
@@ -36,6 +36,7 @@ from mcphost.transports.stdio.pid_files import PidFiles
 from mcphost.transports.stdio.usage import usage_of
 
 __all__ = [
+    "SecretItems",
     "Selection",
     "StateFiles",
     "demo_config",

@@ -73,8 +73,12 @@ def servers_toml(servers: Mapping[str, Mapping[str, Any]], *, header: str = "") 
 
 def validated_server(name: str, table: Mapping[str, Any]) -> ServerConfig:
     """The entry as a configuration file would give it. Raises ConfigError, which names the key and never its value."""
-    where = ("servers", name)
-    return TableValidator("", None).validated(ServerConfig, dict(table), where)
+    server = TableValidator("", None).validated(ServerConfig, dict(table), ("servers", name))
+    try:
+        servers_toml({name: table}).encode()
+    except (ValueError, TypeError):
+        raise ConfigError(f"servers.{name}: holds characters that no file can hold") from None
+    return server
 
 
 def remove_server(path: Path, name: str) -> bool:

@@ -139,8 +139,7 @@ class Values:
             return self._file(reference, field), f"is empty; write the value into {name}"
         if self._keyring is None:
             return None, "needs a keychain, and there is none here; use an environment variable or a file"
-        how = f"store it there, under the service {KEYRING_SERVICE}: keyring set {KEYRING_SERVICE} {name}"
-        return self._keyring(name), f"is not in the keychain; {how}"
+        return self._keyring(name), f"is not in the keychain; to store it there: mcphost secret set {name}"
 
     def _file(self, reference: Reference, field: str) -> str:
         path = self._absolute(reference.name)

@@ -21,7 +21,7 @@ from mcphost.config.servers_file import read_servers, remove_server, update_serv
 from mcphost.errors import ConfigError
 from mcphost.imports.found import FoundServer, Input, Origin, digest_of
 from mcphost.imports.inputs import fill_in, literal
-from mcphost.imports.remembered import ImportedServer, ImportRecords
+from mcphost.imports.remembered import ImportedServer, ImportRecords, as_text
 from mcphost.imports.secrets import FoundSecret, Place, find_secrets, masked, with_references, with_texts
 
 IMPORTED_KEYS: Final = frozenset({
@@ -323,12 +323,16 @@ class Importer:
                 raise ConfigError(f"servers.{planned.name}: there is a server of this name already; give it another")
             return {**servers, planned.name: dict(planned.table)}
 
-        update_servers(self._file, added)
         origins = tuple(dict.fromkeys([candidate.found.origin, *candidate.others, *(before.origins if before else ())]))
         kept = tuple(dict.fromkeys(planned.items))
         self._records.remember(
             ImportedServer(planned.name, _latest(origins), planned.table, candidate.content, planned.secret_keys, kept)
         )
+        try:
+            update_servers(self._file, added)
+        except BaseException:
+            self._records.restore(planned.name, before, without=kept)
+            raise
 
     def _removed(self, name: str) -> tuple[str, ...]:
         if not remove_server(self._file, name):
@@ -433,7 +437,9 @@ def _is_from(known: ImportedServer, origin: Origin) -> bool:
 
 
 def _same_place(one: Origin, other: Origin) -> bool:
-    return (one.source, one.place, one.scope, one.name) == (other.source, other.place, other.scope, other.name)
+    return all(
+        as_text(getattr(one, part)) == as_text(getattr(other, part)) for part in ("source", "place", "scope", "name")
+    )
 
 
 def _latest(origins: Sequence[Origin]) -> tuple[Origin, ...]:

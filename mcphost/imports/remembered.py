@@ -5,14 +5,13 @@ It holds no secret. Everything here blocks on the disk: call it in a thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from mcphost.config import read_toml, update_toml
 from mcphost.config.state import Report
-from mcphost.errors import ConfigError
 from mcphost.imports.found import Origin
 
 FILE: Final = "imports.toml"
@@ -56,6 +55,15 @@ class ImportRecords:
             lambda items: {*items, *server.items},
         )
 
+    def restore(self, name: str, before: ImportedServer | None, *, without: Iterable[str]) -> None:
+        """Take back `remember`, ``without`` the items that were new then. Raises ConfigError."""
+        new = {*without} - {*(before.items if before else ())}
+        kept = {name: before} if before else {}
+        self._change(
+            lambda servers: {each: known for each, known in servers.items() if each != name} | kept,
+            lambda items: items - new,
+        )
+
     def forget(self, name: str) -> None:
         """Forget a server, but not its keychain items. Raises ConfigError."""
         self._change(lambda servers: {each: known for each, known in servers.items() if each != name})
@@ -80,10 +88,12 @@ class ImportRecords:
                 "server": [_as_table(after[name]) for name in sorted(after)],
             }
 
-        try:
-            update_toml(self._file, changed, self._report)
-        except UnicodeEncodeError:
-            raise ConfigError("a server's origin holds characters that no file can hold", path=self._file) from None
+        update_toml(self._file, changed, self._report)
+
+
+def as_text(text: str) -> str:
+    """``text`` as a file can hold it: a path may have bytes that are no text."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _as_table(server: ImportedServer) -> dict[str, Any]:
@@ -92,7 +102,7 @@ def _as_table(server: ImportedServer) -> dict[str, Any]:
         "content": server.content,
         "secrets": list(server.secrets),
         "items": list(server.items),
-        "origin": [asdict(origin) for origin in server.origins],
+        "origin": [{key: as_text(part) for key, part in asdict(origin).items()} for origin in server.origins],
         "table": dict(server.table),
     }
 

@@ -58,7 +58,7 @@ def test_a_reference_becomes_its_value(values: Values, text: str, result: str) -
     [
         ("${UNSET}", "${UNSET} is not set; set the environment variable UNSET"),
         ("${EMPTY}", "is not set"),
-        ("${keyring:absent}", "store it there, under the service mcphost: keyring set mcphost absent"),
+        ("${keyring:absent}", "to store it there: mcphost secret set absent"),
         ("${keyring:void}", "is not in the keychain"),
         ("${file:absent.txt}", "is not there; create "),
         ("${file:void.txt}", "is empty"),

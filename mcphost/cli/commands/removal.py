@@ -1,0 +1,69 @@
+"""``mcphost remove``: takes a server out of ``servers.toml``, with what mcphost keeps of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mcphost.cli.approver import confirmed
+from mcphost.cli.importer import open_importer
+from mcphost.cli.output import Outcome, remark
+from mcphost.cli.run import finish, run
+from mcphost.cli.settings import find, users_settings
+from mcphost.cli.terminal import has_terminal
+from mcphost.config import state_folder, update_toml
+from mcphost.errors import UsageError
+from mcphost.host.consent.approval_store import APPROVALS, from_toml, to_toml
+from mcphost.imports.importer import Importer
+
+
+def run_remove(options: Namespace) -> int:
+    """Remove a server."""
+    if options.traffic is not None:
+        raise UsageError("--traffic: this command connects to no server")
+    importer = open_importer(options.config, os.environ)
+    return finish(run(_remove(importer, options.server, yes=options.yes)))
+
+
+async def _remove(importer: Importer, name: str, *, yes: bool) -> Outcome:
+    items = await importer.remove(name)
+    lines = [f"{name} is no longer in {importer.path}"]
+    if name in users_settings(find(None, os.environ)).loaded.config.servers:
+        lines.append(f"{name} is still in your own configuration, which mcphost does not write")
+    elif number := await asyncio.to_thread(_forget_approvals, state_folder(os.environ), name):
+        lines.append(f"what you allowed of {number} of its tools is forgotten")
+    remarks = list[str]()
+    if items:
+        if await _agreed(items, yes=yes):
+            await importer.forget_items(items)
+            lines.append(f"deleted from the keychain: {', '.join(items)}")
+        else:
+            remarks.append(f"still in the keychain; to delete it: mcphost secret forget {' '.join(items)}")
+    return Outcome("".join(f"{line}\n" for line in lines), remarks=tuple(remarks))
+
+
+async def _agreed(items: Sequence[str], *, yes: bool) -> bool:
+    if yes or not has_terminal():
+        return yes
+    return await confirmed(f"Delete its secrets from the keychain, too ({', '.join(items)})? [y/N] ")
+
+
+def _forget_approvals(state: Path, server: str) -> int:
+    """Forget what was allowed of a server; of how many tools. Raises ConfigError."""
+    number = 0
+
+    def without(data: Mapping[str, Any]) -> dict[str, Any]:
+        nonlocal number
+        approved = from_toml(data)
+        kept = [tool for tool in approved if tool.server != server]
+        number = len(approved) - len(kept)
+        return to_toml(kept)
+
+    path = state / f"{APPROVALS}.toml"
+    if path.exists():
+        update_toml(path, without, remark)
+    return number
