@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Final
 
 from mcphost.cli.margin import framed, labelled
@@ -23,6 +23,7 @@ from mcphost.cli.terminal import (
     say,
     shown_line,
     terminal_size,
+    unseen,
 )
 from mcphost.host.consent.questions import Answer, Approver, DeclineAll, Question, ToolCallQuestion
 from mcphost.protocol.display import show_line, show_name, size_text
@@ -138,13 +139,15 @@ async def typed_line(prompt: str, *, hidden: bool = False, fresh: bool = True) -
     """A typed line; empty at end of file. ``hidden``: without echo; ``fresh``: ignore keys typed ahead."""
     with StatusLine.held(), open_terminal() as found:
         there = found or Terminal(sys.stdin.fileno(), sys.stderr)
-        if fresh:
-            discard_typed_ahead(there.typed)
-        there.shown.write(prompt)
-        there.shown.flush()
         line = b""
         try:
-            line = await (hidden_line if hidden else shown_line)(there.typed)
+            # Whoever sees the question may type at once, so the echo is off before.
+            with unseen(there.typed) if hidden else nullcontext():
+                if fresh:
+                    discard_typed_ahead(there.typed)
+                there.shown.write(prompt)
+                there.shown.flush()
+                line = await (hidden_line if hidden else shown_line)(there.typed)
         finally:
             if hidden or not line.endswith(b"\n"):  # the next output starts on a new line
                 with suppress(OSError, ValueError):  # on a terminal that hung up

@@ -35,7 +35,7 @@ async def hidden_line(descriptor: int, *, filled: bool = False) -> bytes:
     A longer line is dropped, and so is what was pasted after its end. ``filled``: skip empty lines.
     """
     typed = bytearray()
-    with _unseen(descriptor):
+    with unseen(descriptor):
         while chunk := await _next_bytes(descriptor):
             for byte in chunk:
                 if byte in _ENDS:
@@ -76,7 +76,7 @@ def _take(byte: int, typed: bytearray) -> None:
 
 
 @contextmanager
-def _unseen(descriptor: int) -> Iterator[None]:
+def unseen(descriptor: int) -> Iterator[None]:
     """Turn off echo and line mode; in line mode a terminal drops everything after 4,095 bytes."""
     import termios
 
