@@ -204,7 +204,8 @@ class _Adding:
             return SecretPlace.KEYCHAIN
         if self._options.keep_secrets == "keyring":
             raise ConfigError(f"servers.{candidate.name}: its secrets were not stored: {self._without_keychain}")
-        say(f"  {self._without_keychain}: its secrets become references to environment variables.")
+        words = f"{self._without_keychain}; its secrets become references to environment variables"
+        say(*_sentence("secrets", words, terminal_size()[0]))
         return SecretPlace.ENVIRONMENT
 
     def _given(self) -> dict[str, str]:

@@ -96,7 +96,10 @@ def test_several_secrets_of_an_entry_have_names_of_their_own() -> None:
 
 
 def test_references_take_the_places_of_secrets_alone() -> None:
-    table = {"args": ["postgres://ada:pw@h/x?key=k1", "-v"], "http_headers": {"Authorization": "Bearer abc"}}
+    table: dict[str, Any] = {
+        "args": ["postgres://ada:pw@h/x?key=k1", "-v"],
+        "http_headers": {"Authorization": "Bearer abc"},
+    }
     made = with_references(table, find_secrets(table), lambda secret: f"<{secret.item}>")
     assert made == {
         "args": ["postgres://ada:<password>@h/x?key=<key>", "-v"],

@@ -1,0 +1,181 @@
+"""``mcphost secret`` and ``mcphost remove``: the keychain's items, and what goes with a server."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import tomli_w
+
+from mcphost.config.servers_file import read_servers
+from tests.auth.keychains import FileShelf, Shelf, locked
+from tests.cli.conftest import Mcphost
+from tests.cli.test_adding import GITHUB, Add, add, items, servers_toml, shelf
+from tests.terminal import Terminal
+from tests.whole.keychain_file import KeychainFile
+
+__all__ = ["add", "servers_toml", "shelf"]
+
+CANARY = "canary-hidden-12345678"
+
+
+def pipe(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    """Let stdin be a pipe with this content."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+def test_a_secret_comes_from_stdin_and_is_never_printed(
+    mcphost: Mcphost, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe(monkeypatch, f"{CANARY} é\n".encode())
+    done = mcphost("secret", "set", "github.TOKEN")
+    assert (done.code, done.out) == (
+        0,
+        "github.TOKEN is in the keychain; refer to it by ${keyring:github.TOKEN}\n",
+    )
+    assert items(shelf) == {"github.TOKEN": f"{CANARY} é"}
+    assert "canary" not in done.err
+    pipe(monkeypatch, b"other")
+    assert "was replaced" in mcphost("secret", "set", "github.TOKEN").out
+    assert items(shelf) == {"github.TOKEN": "other"}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [(b"", "nothing was given"), (b"x" * 65_537, "at most"), (b"\xff", "UTF-8")]
+)
+def test_what_can_be_no_secret_is_refused(
+    mcphost: Mcphost, shelf: Shelf, monkeypatch: pytest.MonkeyPatch, content: bytes, words: str
+) -> None:
+    pipe(monkeypatch, content)
+    done = mcphost("secret", "set", "a")
+    assert done.code == 2
+    assert words in done.err
+    assert shelf.items == {}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["set"],
+        ["set", "a", "s3cret"],
+        ["list", "a"],
+        ["forget"],
+        ["set", "a}b"],
+        ["set", ""],
+        ["set", "a\nb"],
+        ["list", "--traffic", "t"],
+    ],
+)
+def test_a_command_line_that_makes_no_sense_is_refused(mcphost: Mcphost, shelf: Shelf, words: list[str]) -> None:
+    assert mcphost("secret", *words).code == 2
+    assert shelf.calls == []
+
+
+def test_secrets_are_listed_with_what_uses_them(mcphost: Mcphost, shelf: Shelf, tmp_path: Path) -> None:
+    config = {
+        "servers": {"github": {"command": "x", "env": {"T": "a ${keyring:github.TOKEN} b"}}},
+        "models": {"m": {"provider": "openai", "model": "m", "api_key": "${keyring:absent}"}},
+    }
+    (tmp_path / "c.toml").write_text(tomli_w.dumps(config))
+    shelf.items = {"mcphost github.TOKEN": CANARY}
+    done = mcphost("--config", "c.toml", "secret", "list", "--json")
+    assert [json.loads(line) for line in done.out.splitlines()] == [
+        {"name": "absent", "stored": False, "usedBy": ["models.m.api_key"]},
+        {"name": "github.TOKEN", "stored": True, "usedBy": ["servers.github.env.T"]},
+    ]
+    assert CANARY not in done.out + done.err
+    lines = mcphost("--config", "c.toml", "secret", "list").out.splitlines()
+    assert lines[2].split() == ["github.TOKEN", "yes", "servers.github.env.T"]
+
+
+def test_a_locked_keychain_is_asked_once_and_the_list_is_still_shown(mcphost: Mcphost, add: Add, shelf: Shelf) -> None:
+    add({"github": GITHUB}, "--yes")
+    shelf.before, shelf.calls = locked, []
+    done = mcphost("secret", "list")
+    assert done.code == 0
+    assert [line.split()[1] for line in done.out.splitlines()[1:]] == ["?", "?"]
+    assert "it is locked" in done.err
+    assert shelf.calls == ["get"]
+
+
+def test_without_any_secret_the_list_says_how_to_keep_one(mcphost: Mcphost, shelf: Shelf) -> None:
+    done = mcphost("secret", "list")
+    assert (done.code, done.out) == (0, "")
+    assert "mcphost secret set NAME" in done.err
+
+
+def test_a_forgotten_secret_is_gone(mcphost: Mcphost, add: Add, shelf: Shelf) -> None:
+    add({"github": GITHUB}, "--yes")
+    done = mcphost("secret", "forget", "github.TOKEN", "absent")
+    assert (done.code, done.out) == (0, "github.TOKEN is forgotten\nabsent was not in the keychain\n")
+    assert items(shelf) == {"github.api-key": "s3cret-arg"}
+    assert mcphost("secret", "forget", "absent").code == 2
+
+
+def test_where_no_keychain_may_be_used_that_is_said(mcphost: Mcphost) -> None:
+    done = mcphost("secret", "list")
+    assert done.code == 2
+    assert "MCPHOST_KEYCHAIN=off" in done.err
+
+
+@pytest.mark.slow
+def test_a_secret_is_asked_for_without_being_shown(tmp_path: Path) -> None:
+    shelf = KeychainFile(tmp_path / "items.shelf")
+    command = [sys.executable, "-m", KeychainFile.PROGRAM, "secret", "set", "a b"]
+    env = {**shelf.env, "MCPHOST_KEYCHAIN": ""}
+    with Terminal(command, env=env, cwd=tmp_path) as terminal:
+        terminal.wait_for("Secret a b (not shown):")
+        terminal.press(CANARY, "enter")
+        terminal.wait_for("a b is in the keychain")
+        assert terminal.wait_exit() == 0
+        assert CANARY.encode() not in terminal.raw
+    assert FileShelf(tmp_path / "items.shelf").get_password("mcphost", "a b") == CANARY
+    (tmp_path / "items.shelf").unlink()
+
+
+def test_a_removed_server_is_gone_with_what_was_allowed_of_it(
+    mcphost: Mcphost, add: Add, shelf: Shelf, servers_toml: Path, isolated: Path
+) -> None:
+    add({"github": GITHUB, "b": {"command": "b"}}, "--yes")
+    approval = {"tool": "t", "lifetime": "always", "since": "", "identity": "i", "definition": "{}"}
+    text = "".join(
+        tomli_w.dumps({"approval": [{**approval, "server": name}]}).replace(
+            'since = ""', "since = 2026-01-01T00:00:00Z"
+        )
+        for name in ("github", "b")
+    )
+    state = isolated / "state" / "mcphost"
+    (state / "approvals.toml").write_text(text)
+    (state / "approvals.toml").chmod(0o600)
+    done = mcphost("remove", "github")
+    assert done.code == 0
+    assert "what you allowed of 1 of its tools is forgotten" in done.out
+    assert list(read_servers(servers_toml)) == ["b"]
+    assert 'server = "b"' in (state / "approvals.toml").read_text()
+    assert 'server = "github"' not in (state / "approvals.toml").read_text()
+    assert "mcphost secret forget github" in done.err
+    assert len(shelf.items) == 2
+
+
+def test_with_yes_its_secrets_go_as_well(mcphost: Mcphost, add: Add, shelf: Shelf) -> None:
+    add({"github": GITHUB}, "--yes")
+    done = mcphost("remove", "github", "--yes")
+    assert "deleted from the keychain: " in done.out
+    assert shelf.items == {}
+    assert mcphost("secret", "list").out == ""
+
+
+def test_a_server_of_the_users_own_file_is_not_removed(
+    mcphost: Mcphost, add: Add, shelf: Shelf, servers_toml: Path
+) -> None:
+    add({"github": GITHUB}, "--yes")
+    own = servers_toml.with_name("config.toml")
+    own.write_text('[servers.own]\ncommand = "x"\n[servers.github]\ncommand = "mine"\n')
+    done = mcphost("remove", "own")
+    assert done.code == 2
+    assert "are yours to delete" in done.err
+    assert "github is still in your own configuration" in mcphost("remove", "github").out
+    assert own.read_text().startswith("[servers.own]")
