@@ -443,6 +443,10 @@ class Client:
     def stderr(self, text: str) -> None:
         self._observer.stderr(text)
 
+    def authorization_changed(self) -> None:
+        if self._cache is not None:  # what is kept was for whoever was authorized before
+            self.forget_fetched()
+
     def closed(self, reason: Exception) -> None:
         """Stop answering server requests, and report that the connection ended."""
         self._server_requests.stop()

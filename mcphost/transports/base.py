@@ -31,6 +31,9 @@ class Inbound(Protocol):
     def stderr(self, text: str) -> None:
         """The server's process wrote a line to its standard error."""
 
+    def authorization_changed(self) -> None:
+        """Requests carry other credentials from now on: a new token, or none any more."""
+
     def closed(self, reason: Exception) -> None:
         """The connection was lost. Called at most once, and never after ``aclose``."""
 

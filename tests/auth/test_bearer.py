@@ -18,11 +18,15 @@ from mcphost.auth import session
 from mcphost.auth.ports import OAuthSettings
 from mcphost.auth.storage.credentials import Credentials
 from mcphost.auth.storage.tokens import Lock
+from mcphost.client.client import Client, Identity
 from mcphost.config.state import named_lock
 from mcphost.errors import ConfigError
+from mcphost.transports.http.streamable import HttpTransport
 from tests.auth.keychains import FileShelf, Shelf, shelved
 from tests.auth.people import Echo, Guarded, House, house
+from tests.client.scripted import Notes
 from tests.conftest import Until
+from tests.transports.http.http_connection import SMALL, Talk
 
 ROOT = Path(__file__).parents[2]
 
@@ -70,6 +74,37 @@ async def test_a_refused_token_is_renewed_once_and_the_call_sent_again() -> None
         first, second = home.visits("/mcp")
         assert first.body == second.body
         assert first.headers["authorization"] != second.headers["authorization"]
+
+
+@pytest.mark.requirement("CACHE-03")
+@pytest.mark.parametrize("refused", [True, False])
+async def test_a_renewed_token_empties_what_a_modern_session_kept(refused: bool) -> None:
+    with house(Guarded(inner=_of_the_token)) as home:
+        await home.sign_in()
+        client = Client(HttpTransport(home.web.url, SMALL, auth=home.bearer), Notes(), Identity("1"), era="modern")
+        try:
+            await client.connect(10)
+            [first], [kept] = (await client.list_tools()).items, (await client.list_tools()).items
+            if refused:
+                home.guard.valid.clear()
+            else:
+                home.clock[0] += 3580
+            await client.ping()
+            [second] = (await client.list_tools()).items
+        finally:
+            await client.aclose()
+        assert home.guard.renewed == 1
+        assert first.name == kept.name != second.name
+
+
+def _of_the_token(talk: Talk) -> None:
+    """A modern server whose one tool is named after the token, and may be kept."""
+    kept = {"resultType": "complete", "ttlMs": 3_600_000, "cacheScope": "private"}
+    results = {
+        "server/discover": {**kept, "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}},
+        "tools/list": {**kept, "tools": [{"name": talk.visit.headers["authorization"][-8:], "inputSchema": {}}]},
+    }
+    talk.result(results[talk.visit.message["method"]])
 
 
 @pytest.mark.hostile("O15")

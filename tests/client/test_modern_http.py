@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import httpx
 import pytest
 
 from mcphost.client.client import Client, Identity
@@ -14,6 +17,7 @@ from mcphost.transports.http.detection import DetectedTransport
 from mcphost.transports.http.sse_2024 import SseTransport
 from mcphost.transports.http.streamable import HttpTransport
 from tests.client.scripted import Notes
+from tests.conftest import Until
 from tests.transports.http.http_connection import QUICK, SMALL, Echo, Talk, Web
 
 Serve = Callable[[Talk], None]
@@ -21,11 +25,11 @@ DISCOVERED = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}
 
 
 @asynccontextmanager
-async def opened(serve: Serve, **more: Any) -> AsyncIterator[tuple[Web, Client]]:
+async def opened(serve: Serve, *, auth: httpx.Auth | None = None, **more: Any) -> AsyncIterator[tuple[Web, Client]]:
     """A client whose session is open, and the server that it met."""
     with Web(serve) as web:
         transport = DetectedTransport(
-            lambda: HttpTransport(web.url, SMALL, phases=QUICK),
+            lambda: HttpTransport(web.url, SMALL, phases=QUICK, auth=auth),
             lambda: SseTransport(web.url, SMALL, phases=QUICK, endpoint_seconds=0.5),
         )
         client = Client(transport, Notes(), Identity("1"), era="auto", **more)
@@ -126,3 +130,73 @@ async def test_an_outage_at_the_probe_is_no_verdict(status: int) -> None:
         async with opened(serve):
             pass
     assert visits == ["server/discover"]
+
+
+# Whose results are kept.
+
+
+class Token(httpx.Auth):
+    """Sends a token that a test may replace; empty is none."""
+
+    def __init__(self, value: str) -> None:
+        self.value = value
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response]:
+        if self.value:
+            request.headers["Authorization"] = f"Bearer {self.value}"
+        yield request
+
+
+def tools_of_the_token(talk: Talk) -> None:
+    """Each token has its own tool, and lists may be kept for long."""
+    request = talk.visit.message
+    tool = {"name": talk.visit.headers.get("authorization", "nobody")[7:] or "nobody", "inputSchema": {}}
+    kept = {"resultType": "complete", "ttlMs": 3_600_000, "cacheScope": "private"}
+    results = {"server/discover": DISCOVERED, "tools/list": {"tools": [tool], **kept}}
+    talk.json({"jsonrpc": "2.0", "id": request["id"], "result": results[request["method"]]})
+
+
+@pytest.mark.requirement("CACHE-03")
+@pytest.mark.parametrize(("first", "second"), [("anna", "bert"), ("anna", ""), ("", "bert")])
+async def test_what_is_kept_goes_when_a_request_carries_another_token(first: str, second: str) -> None:
+    token = Token(first)
+    async with opened(tools_of_the_token, auth=token) as (web, client):
+
+        async def names() -> list[str]:
+            return [tool.name for tool in (await client.list_tools()).items]
+
+        assert await names() == await names() == [first or "nobody"]
+        assert len(web.visits) == 2
+        token.value = second
+        await client.ping()  # any request that is sent will do
+        assert await names() == [second or "nobody"]
+        assert await names() == [second or "nobody"]
+        assert len(web.visits) == 4
+
+
+@pytest.mark.requirement("CACHE-03")
+async def test_an_answer_to_the_token_before_is_not_kept(until: Until) -> None:
+    token, held = Token("anna"), threading.Event()
+
+    def slow_for_anna(talk: Talk) -> None:
+        if talk.visit.message["method"] == "tools/list" and talk.visit.headers["authorization"] == "Bearer anna":
+            held.wait(20)
+        tools_of_the_token(talk)
+
+    async with opened(slow_for_anna, auth=token) as (web, client):
+        listing = asyncio.create_task(client.list_tools())
+        await until(lambda: len(web.visits) == 2)
+        token.value = "bert"
+        await client.ping()
+        held.set()
+        assert [tool.name for tool in (await listing).items] == ["anna"]
+        assert [tool.name for tool in (await client.list_tools()).items] == ["bert"]
+
+
+@pytest.mark.requirement("CACHE-03")
+async def test_the_same_token_again_empties_nothing() -> None:
+    async with opened(tools_of_the_token, auth=Token("anna")) as (web, client):
+        for _ in range(3):
+            await client.ping()
+            await client.list_tools()
+        assert [visit.message["method"] for visit in web.visits].count("tools/list") == 1

@@ -24,11 +24,15 @@ class Inbox:
         self.strays: list[Response] = []
         self.lines: list[str] = []
         self.ends: list[Exception] = []
+        self.reauthorized = 0
         self.message = self.messages.append
         self.malformed = self.problems.append
         self.unmatched = self.strays.append
         self.stderr = self.lines.append
         self.closed = self.ends.append
+
+    def authorization_changed(self) -> None:
+        self.reauthorized += 1
 
 
 @dataclass

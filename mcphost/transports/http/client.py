@@ -5,7 +5,7 @@ The client does nothing by itself: it follows no redirect, keeps no cookie, deco
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final
@@ -16,6 +16,8 @@ from mcphost import __version__
 from mcphost.errors import ConnectionLost
 from mcphost.net.proxy_and_tls import proxy_for, trusted_authorities
 from mcphost.transports.http.engine import AiohttpEngine
+
+RequestHook = Callable[[httpx.Request], Awaitable[None]]
 
 FAILURES: Final = (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL)
 """What an exchange raises for failures of the network."""
@@ -34,11 +36,17 @@ class Phases:
 
 
 def open_client(
-    url: str, phases: Phases, *, headers: Mapping[str, str] | None = None, auth: httpx.Auth | None = None
+    url: str,
+    phases: Phases,
+    *,
+    headers: Mapping[str, str] | None = None,
+    auth: httpx.Auth | None = None,
+    on_request: RequestHook | None = None,
 ) -> httpx.AsyncClient:
     """A client for the origin of ``url``, with the proxy and authorities that `mcphost.net` chooses.
 
-    ``headers`` are sent with every request. Raises ConnectionLost if the URL or those settings cannot be used.
+    ``headers`` are sent with every request; ``on_request`` is awaited with each before it leaves, ``auth`` applied.
+    Raises ConnectionLost if the URL or those settings cannot be used.
     """
     try:
         target = httpx.URL(url)
@@ -52,6 +60,7 @@ def open_client(
         headers={"User-Agent": f"mcphost/{__version__}", "Accept-Encoding": "gzip, deflate", **(headers or {})},
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         auth=auth,
+        event_hooks={"request": [on_request] if on_request else []},
         follow_redirects=False,
         trust_env=False,
     )

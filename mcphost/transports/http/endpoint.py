@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -54,9 +54,16 @@ class ServerEndpoint:
         self._session = ""
         self._client: httpx.AsyncClient | None = None
         self._closed = asyncio.Event()
+        self._authorization: str | None = None
+        """The ``Authorization`` header of the last request, empty if it had none; None before the first request."""
+        self._authorization_changed: Callable[[], None] = lambda: None
 
-    def open(self) -> None:
-        """Create the client; the first exchange connects. Raises ConnectionLost for an unusable URL."""
+    def open(self, authorization_changed: Callable[[], None]) -> None:
+        """Create the client; the first exchange connects. Raises ConnectionLost for an unusable URL.
+
+        ``authorization_changed`` is called before a request leaves with other credentials than the one before it.
+        """
+        self._authorization_changed = authorization_changed
         self._client = self._new_client()
 
     def start_session(self, response: httpx.Response) -> None:
@@ -191,7 +198,15 @@ class ServerEndpoint:
             await response.aclose()  # whatever its status
 
     def _new_client(self) -> httpx.AsyncClient:
-        return open_client(self.url, self.phases, headers=self._headers, auth=self._auth)
+        return open_client(
+            self.url, self.phases, headers=self._headers, auth=self._auth, on_request=self._watch_authorization
+        )
+
+    async def _watch_authorization(self, request: httpx.Request) -> None:
+        given, before = request.headers.get("Authorization", ""), self._authorization
+        self._authorization = given
+        if before not in (None, given):
+            self._authorization_changed()
 
 
 def _is_about_session(found: Response | None, problem: HttpStatusError | None) -> bool:

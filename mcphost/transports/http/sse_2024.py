@@ -60,7 +60,7 @@ class SseTransport(Pipe):
         Raises ConnectionLost, AuthorizationRequired, and HttpStatusError, also for a stream without that event.
         """
         self._inbound = inbound
-        self._endpoint.open()
+        self._endpoint.open(inbound.authorization_changed)
         response = await self._first_answer()
         self._address = asyncio.get_running_loop().create_future()
         self._reader = asyncio.create_task(self._read(response, inbound), name="read event stream")

@@ -73,7 +73,7 @@ class HttpTransport:
     async def open(self, inbound: Inbound) -> None:
         """Create the client; the first request connects. Raises ConnectionLost for an unusable URL."""
         self._inbound = inbound
-        self._endpoint.open()
+        self._endpoint.open(inbound.authorization_changed)
 
     def agreed(self, revision: Revision) -> None:
         self._agreed = True
