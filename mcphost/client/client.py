@@ -20,7 +20,7 @@ from mcphost.client.notifications import NotificationObserver, Notifications
 from mcphost.client.opening import Declare, Identity, SessionOpening, probe_failed
 from mcphost.client.paging import ListedItems, ListLimits, read_list
 from mcphost.client.refused_requests import with_what_was_sent
-from mcphost.client.requests import Item, ProgressCallback, Requests, RequestTimeouts, Session
+from mcphost.client.requests import Item, ProgressCallback, Requests, RequestTimeouts, Session, TimeBudget
 from mcphost.client.rounds import (
     InputRound,
     RoundCallback,
@@ -211,23 +211,33 @@ class Client:
         timeouts: RequestTimeouts | None = None,
         on_progress: ProgressCallback | None = None,
         on_round: RoundCallback | None = None,
+        budget: TimeBudget | None = None,
     ) -> Complete | TaskStarted:
-        """As `request`, for methods that a task may answer. ``timeouts.hard`` bounds all rounds together."""
+        """As `request`, for methods that a task may answer.
+
+        ``timeouts.hard`` bounds all rounds together. What they took is subtracted from ``budget``; time spent answering
+        the server is not.
+        """
         rules, limits = self._rules, timeouts or self.timeouts
         if rules is None:
             raise ServerNotReady("the session is not open")
         clock = asyncio.get_running_loop().time
-        left = limits.hard
+        budget = budget or TimeBudget(limits.hard)
 
         async def send(given: Mapping[str, Any] | None) -> Complete | InputRequired | TaskStarted:
-            nonlocal left
             request = rules.request(next(self._ids), method, given, progress=on_progress is not None)
             began = clock()
             try:
-                result = await self._requests.send(request, rules, RequestTimeouts(limits.idle, left), on_progress)
+                result = await self._requests.send(
+                    request, rules, RequestTimeouts(limits.idle, budget.left), on_progress
+                )
             except ServerError as error:
                 raise with_what_was_sent(error, request, rules) from None
-            left -= clock() - began
+            except RequestTimeout as error:
+                if error.hard:  # what was left of the limit is not the limit
+                    raise RequestTimeout(method, limits.hard, hard=True) from None
+                raise
+            budget.left -= clock() - began
             return rules.read(method, result)
 
         read = await send(params)

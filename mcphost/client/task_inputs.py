@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from mcphost.client.deadlines import Deadline
@@ -22,11 +23,21 @@ if TYPE_CHECKING:
 METHOD: Final = "tasks/update"
 
 
+@dataclass(slots=True)
+class GivenInputs:
+    """What a call needed so far, in this session and in earlier ones."""
+
+    keys: set[str] = field(default_factory=set)
+    """Of the inputs that its task was given."""
+    rounds: int = 0
+    """Those before it became a task, and those of the task."""
+
+
 class TaskInputs:
     """The inputs of task ``task_id``, which tool ``name`` began.
 
-    ``answered`` holds the keys of all inputs that were given, also in earlier sessions. While an input is asked for,
-    the clock of ``limit`` stands still. ``wake`` is called if that fails; `answer` then raises why.
+    ``given`` is continued. While an input is asked for, the clock of ``limit`` stands still. ``wake`` is called if that
+    fails; `answer` then raises why.
     """
 
     def __init__(
@@ -34,16 +45,15 @@ class TaskInputs:
         client: Client,
         task_id: str,
         name: str,
-        answered: set[str],
+        given: GivenInputs,
         limit: Deadline,
         report: RoundCallback,
         wake: Callable[[], None],
     ) -> None:
         self._client, self._task_id, self._name = client, task_id, name
-        self._answered, self._asked = answered, set(answered)
+        self._given, self._asked = given, set(given.keys)
         self._limit, self._report, self._wake = limit, report, wake
         self._due: list[InputRound] = []
-        self._rounds = 0
         self._work: asyncio.Task[None] | None = None
 
     def answer(self, inputs: Mapping[str, ServerInput]) -> None:
@@ -57,8 +67,8 @@ class TaskInputs:
         if not new:
             return
         self._asked.update(new)
-        self._rounds += 1
-        current = InputRound(self._rounds, InputRequired(new, None))
+        self._given.rounds += 1
+        current = InputRound(self._given.rounds, InputRequired(new, None))
         self._client.check_round(current)
         self._due.append(current)
         if self._work is None or self._work.done():
@@ -82,4 +92,4 @@ class TaskInputs:
         async for key, answer in self._client.answer_inputs(inputs, purpose):
             with suppress(ServerError):  # the task no longer needs it; its next status tells how it goes on
                 await self._client.request(METHOD, {"taskId": self._task_id, "inputResponses": {key: answer}})
-            self._answered.add(key)
+            self._given.keys.add(key)

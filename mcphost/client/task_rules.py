@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mcphost.client.requests import ProgressCallback, RequestTimeouts
+from mcphost.client.requests import ProgressCallback, RequestTimeouts, TimeBudget
 from mcphost.client.rounds import RoundCallback
 from mcphost.errors import ServerError
 from mcphost.protocol.lifecycle.results import ServerInput, TaskStarted
@@ -37,6 +37,8 @@ class TaskCall:
     token: str
     """Identifies progress, where that outlives the request."""
     timeouts: RequestTimeouts
+    budget: TimeBudget
+    """What ``timeouts.hard`` leaves for the task, once a call has become one."""
     on_progress: ProgressCallback
     on_round: RoundCallback
 
@@ -142,7 +144,12 @@ class ExtensionTasks:
 
     async def begin(self, call: TaskCall) -> Task | CallToolResult:
         read = await self._client.exchange(
-            "tools/call", call.params, timeouts=call.timeouts, on_progress=call.on_progress, on_round=call.on_round
+            "tools/call",
+            call.params,
+            timeouts=call.timeouts,
+            on_progress=call.on_progress,
+            on_round=call.on_round,
+            budget=call.budget,
         )
         return self.read(read.task) if isinstance(read, TaskStarted) else CallToolResult.read(read.result)
 

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.deadlines import Deadline
 from mcphost.client.paging import ListedItems
-from mcphost.client.requests import ProgressCallback, RequestTimeouts
+from mcphost.client.requests import ProgressCallback, RequestTimeouts, TimeBudget
 from mcphost.client.rounds import InputRound, RoundCallback
-from mcphost.client.task_inputs import TaskInputs
+from mcphost.client.task_inputs import GivenInputs, TaskInputs
 from mcphost.client.task_rules import CoreTasks, ExtensionTasks, TaskCall, TaskRules
 from mcphost.errors import (
     InputNotGiven,
@@ -60,8 +60,10 @@ class _Wait:
 
     name: str
     timeouts: RequestTimeouts
+    budget: TimeBudget
+    """How long the task may take."""
     since: float | None
-    answered: set[str]
+    given: GivenInputs
     report: TaskCallback
     on_round: RoundCallback
 
@@ -101,7 +103,7 @@ class Tasks:
         *,
         ttl: int | None = None,
         token: str | None = None,
-        answered: set[str] | None = None,
+        given: GivenInputs | None = None,
         cancels: Callable[[], bool] | None = None,
         timeouts: RequestTimeouts | None = None,
         on_progress: ProgressCallback | None = None,
@@ -110,19 +112,26 @@ class Tasks:
     ) -> CallToolResult:
         """Call a tool as a task with this ``ttl`` in milliseconds (default: ``timeouts.hard``), and wait for its end.
 
-        ``on_task`` is called with every status; ``token`` identifies progress (see `new_token`); ``answered`` gathers
-        the keys of the inputs that were given. Cancelling the await, and ``timeouts.hard``, cancel the task, unless
-        ``cancels`` says no. Raises TaskStopped if the server cancelled it, TaskExpired if it kept it to no end.
+        ``on_task`` is called with every status; ``token`` identifies progress (see `new_token`); ``given`` gathers what
+        the call needed. ``timeouts.hard`` bounds the call and its task together. When it is over, and when the await is
+        cancelled, the task is cancelled, unless ``cancels`` says no. Raises TaskStopped if the server cancelled it,
+        TaskExpired if it kept it to no end.
         """
         timeouts, token, rules = timeouts or RequestTimeouts(), token or new_token(), self._rules
         kept = round(timeouts.hard * 1000) if ttl is None else ttl
         on_progress, on_round = on_progress or _ignore, on_round or _ignore
-        call = TaskCall(name, arguments, kept, token, timeouts, on_progress, on_round)
+        given, budget = given or GivenInputs(), TimeBudget(timeouts.hard)
+
+        def count(current: InputRound) -> None:
+            given.rounds = current.number
+            on_round(current)
+
+        call = TaskCall(name, arguments, kept, token, timeouts, budget, on_progress, count)
         # A task of its own: after an early cancellation its result still tells which task to stop.
         begun = asyncio.ensure_future(rules.begin(call))
         if not rules.asked_for:
             await begun
-        wait = _Wait(name, timeouts, time.time(), set() if answered is None else answered, on_task or _ignore, on_round)
+        wait = _Wait(name, timeouts, budget, time.time(), given, on_task or _ignore, on_round)
         with self._client.progress_observed(token, on_progress), self._cancelling(begun, cancels or _always):
             return await self._wait_for_end(begun, wait)
 
@@ -134,7 +143,7 @@ class Tasks:
         name: str = "",
         since: float | None = None,
         token: str | None = None,
-        answered: set[str] | None = None,
+        given: GivenInputs | None = None,
         timeouts: RequestTimeouts | None = None,
         on_progress: ProgressCallback | None = None,
         on_task: TaskCallback | None = None,
@@ -146,8 +155,9 @@ class Tasks:
         If the server does not know the task, ``tasks/get`` raises ServerError.
         """
         begun: asyncio.Future[Task | CallToolResult] = asyncio.ensure_future(self.get(task_id))
-        keys = set() if answered is None else answered
-        wait = _Wait(name, timeouts or RequestTimeouts(), since, keys, on_task or _ignore, on_round or _ignore)
+        timeouts, given = timeouts or RequestTimeouts(), given or GivenInputs()
+        budget = TimeBudget(timeouts.hard)
+        wait = _Wait(name, timeouts, budget, since, given, on_task or _ignore, on_round or _ignore)
         progress = self._client.progress_observed(token or new_token(), on_progress or _ignore)
         with progress, self._cancelling(begun, cancels):
             return await self._wait_for_end(begun, wait)
@@ -198,18 +208,17 @@ class Tasks:
             raise
 
     async def _wait_for_end(self, begun: asyncio.Future[Task | CallToolResult], wait: _Wait) -> CallToolResult:
-        hard = wait.timeouts.hard
         try:
-            with self._client.within(hard) as limit:
+            with self._client.within(wait.budget.left) as limit:
                 first = await asyncio.shield(begun)
                 return first if isinstance(first, CallToolResult) else await self._follow(first, wait, limit)
         except TimeoutError:
-            raise RequestTimeout("tools/call", hard, hard=True) from None
+            raise RequestTimeout("tools/call", wait.timeouts.hard, hard=True) from None
 
     async def _follow(self, task: Task, wait: _Wait, limit: Deadline) -> CallToolResult:
         rules, task_id = self._rules, task.task_id
         pending = self._pending[task_id] = _PendingTask(wait.report)
-        inputs = TaskInputs(self._client, task_id, wait.name, wait.answered, limit, wait.on_round, pending.news.set)
+        inputs = TaskInputs(self._client, task_id, wait.name, wait.given, limit, wait.on_round, pending.news.set)
         self._listen_for(task_id)
         try:
             pending.update(task)

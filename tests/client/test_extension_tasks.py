@@ -14,6 +14,7 @@ from mcphost.client import tasks
 from mcphost.client.client import RequestTimeouts
 from mcphost.client.rounds import InputRound, RoundLimits
 from mcphost.client.server_requests import InputRequest
+from mcphost.client.task_inputs import GivenInputs
 from mcphost.errors import InputNotGiven, InvalidResult, RequestTimeout, ServerError, TaskExpired, TaskStopped
 from mcphost.protocol.lifecycle.capabilities import ClientCapabilities
 from mcphost.protocol.lifecycle.revisions import REVISIONS, TASKS_EXTENSION, V2026_07_28, has_extension
@@ -229,11 +230,13 @@ async def test_each_input_is_asked_for_once_and_sent_as_it_comes(draw: Draw, unt
 
 @pytest.mark.requirement("XTASK-07")
 async def test_what_was_answered_in_another_session_is_not_asked_for_again(draw: Draw) -> None:
-    handler, answered = Answers(), {"a"}
+    handler, given = Answers(), GivenInputs({"a"}, rounds=3)
+    rounds = list[InputRound]()
     line = await modern(draw, {"tasks/get": [asks("a", "b"), asks("a", "b"), COMPLETED]}, handler=handler)
-    await line.client.tasks.resume("t1", cancels=lambda: False, answered=answered, timeouts=PATIENCE)
+    await line.client.tasks.resume("t1", cancels=lambda: False, given=given, timeouts=PATIENCE, on_round=rounds.append)
     assert [request.params["for"] for request in handler.asked] == ["b"]
-    assert answered == {"a", "b"}
+    assert given == GivenInputs({"a", "b"}, rounds=4)
+    assert [each.number for each in rounds] == [4]
 
 
 @pytest.mark.requirement("XTASK-04")
@@ -450,6 +453,44 @@ async def test_a_server_that_refuses_to_announce_tasks_still_announces_the_rest(
     assert listener.honoured.lists == {"tools"}
     line.server.says("notifications/tools/list_changed", subscription(line.server.requests("subscriptions/listen")[0]))
     assert line.notes.all("changed") == ["tools"]
+
+
+async def test_the_rounds_of_a_task_are_counted_on_from_those_before_it(draw: Draw) -> None:
+    handler, rounds, given = Answers(), list[InputRound](), GivenInputs()
+    first, second = needs("s", a="elicitation/create"), needs("s", b="elicitation/create")
+    script: dict[str, Answer] = {"tools/call": [first, second, BEGUN], "tasks/get": [asks("c"), asks("d"), COMPLETED]}
+    line = await modern(draw, script, handler=handler, round_limits=RoundLimits(rounds=4))
+    await line.client.tasks.call_tool("t", timeouts=PATIENCE, given=given, on_round=rounds.append)
+    assert [each.number for each in rounds if not each.answered] == [1, 2, 3, 4]
+    assert [each.purpose and each.purpose.round for each in handler.asked] == [1, 2, 3, 4]
+    assert given == GivenInputs({"c", "d"}, rounds=4)
+    line.server.script |= {"tools/call": [first, second, BEGUN], "tasks/get": [asks(key) for key in "cde"]}
+    with pytest.raises(InvalidResult, match="still needs input after 4 rounds"):
+        await line.client.tasks.call_tool("t", timeouts=PATIENCE)
+
+
+@pytest.mark.requirement("XTASK-09")
+@pytest.mark.parametrize("rounds", [0, 1])
+async def test_a_call_and_its_task_share_one_limit(draw: Draw, rounds: int) -> None:
+    class Slow(Answers):
+        async def answer(self, request: InputRequest) -> Any:
+            await asyncio.sleep(1.5)  # longer than the limit, which it is not part of
+            return await super().answer(request)
+
+    def begins(_: Request) -> object:
+        answer = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_later(0.8, answer.set_result, BEGUN)
+        return answer
+
+    asked = [needs("s", a="elicitation/create")] * rounds
+    line = await modern(draw, {"tools/call": [*asked, begins], "tasks/get": told("working")}, handler=Slow())
+    moved = list[float]()
+    clock = asyncio.get_running_loop().time
+    with pytest.raises(RequestTimeout, match="1 s in all"):
+        await line.client.tasks.call_tool(
+            "t", timeouts=RequestTimeouts(idle=5, hard=1), on_task=lambda _: moved.append(clock())
+        )
+    assert clock() - moved[0] < 0.8  # not anew from when it became a task
 
 
 async def test_rounds_come_before_the_task_and_progress_with_them(draw: Draw) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
+from mcphost.client.task_inputs import GivenInputs
 from mcphost.errors import Declined, InputNotGiven, McphostError, RequestTimeout
 from mcphost.host.consent.provenance import NOTHING, Provenance
 from mcphost.host.tool_calls.validation import ValidationResult
@@ -100,8 +101,8 @@ class ToolCall:
         """Was the server asked to stop its task?"""
         self.leaving = False
         """Does its task go on when the wait for it ends?"""
-        self.inputs_given: set[str] = set()
-        """The keys of the inputs that its task was given."""
+        self.given = GivenInputs()
+        """What its task was given, in whichever session."""
         self.sign_in: int | None = None
         """The number of the sign-in that it waits for, or waited for last."""
         self.outcome: CallToolResult | None = None
