@@ -31,9 +31,9 @@ from mcphost.tui.comparison.screen import ComparisonScreen
 from mcphost.tui.consent.argument_rule import ArgumentRuleScreen
 from mcphost.tui.consent.grants import GrantsScreen
 from mcphost.tui.consent.result_review import ResultScreen
-from mcphost.tui.consent.tool_call import EditArgumentsScreen
 from mcphost.tui.elicitation.form import FormElicitationScreen
 from mcphost.tui.elicitation.url import UrlElicitationScreen
+from mcphost.tui.forms.edit_arguments import EditArgumentsScreen
 from mcphost.tui.inbox.screen import InboxScreen
 from mcphost.tui.kit.export import SaveScreen
 from mcphost.tui.kit.reader import ReaderScreen

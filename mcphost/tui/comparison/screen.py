@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Final
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from rich.cells import cell_len
 from textual import on
@@ -16,6 +16,8 @@ from textual.worker import Worker
 from mcphost.errors import McphostError
 from mcphost.host.comparison.report import Comparison, Row, compare_sides, rows_of
 from mcphost.protocol.display import show_line
+from mcphost.protocol.models.tools import Tool
+from mcphost.tui.forms.edit_arguments import EditArgumentsScreen
 from mcphost.tui.kit.framed import FramedScreen, PickScreen
 from mcphost.tui.kit.modal import KEYS
 from mcphost.tui.kit.reader import ReaderScreen
@@ -33,13 +35,15 @@ class ComparisonScreen(FramedScreen[None]):
 
     HELP = (
         "Two servers, or one in both eras, side by side; ≠ marks what differs. enter shows both values in full.\n"
-        "c sends the arguments of the latest call of this server to both sides; each asks for your approval as usual,\n"
-        "and more calls give better times. d shows only what differs, r opens both sides again, y copies the report."
+        "t calls a tool on both sides with the arguments that you fill in; each side asks for your approval as usual.\n"
+        "c repeats the latest call of this server on both sides: more calls give better times. d shows only what\n"
+        "differs, r opens both sides again, y copies the report."
     )
     QUESTIONS_ABOVE = True
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("c", "call", "call both", id="comparison.call", tooltip="Repeat the latest call on both sides"),
+        Binding("t", "tool", "call a tool", id="comparison.tool", tooltip="Call a tool on both sides"),
+        Binding("c", "call", "repeat call", id="comparison.call", tooltip="Repeat the latest call on both sides"),
         Binding("d", "differences", "differences", id="comparison.differences", tooltip="Show only what differs"),
         Binding("r", "again", "again", id="comparison.again", tooltip="Connect both sides again, and list anew"),
         Binding("y", "copy", "copy", id="comparison.copy", tooltip="Copy the report as text"),
@@ -67,7 +71,7 @@ class ComparisonScreen(FramedScreen[None]):
 
     def compose(self) -> ComposeResult:
         title = f"Compare · {show_line(self._open.title, 140)}"
-        with self.framed(title, "c call both · d differences · r again · y copy · esc back"):
+        with self.framed(title, "t call a tool · c repeat · d differences · r again · y copy · esc back"):
             yield self._verdict
             yield self._labels
             yield self.rows
@@ -83,13 +87,18 @@ class ComparisonScreen(FramedScreen[None]):
         """Connect both sides and list what they offer."""
         self._work(self._open.observe(self._progress))
 
+    def action_tool(self) -> None:
+        """Choose a tool, fill in its arguments, and call it on both sides."""
+        if self._callable:
+            self.app.push_screen(ToolScreen(self._open.tools), self._fill_in)
+
     def action_call(self) -> None:
         """Repeat the latest call of the server on both sides."""
         call = self._open.repeatable
         if call is None:
-            self.notify("Call a tool of this server first (t): c repeats its latest call on both sides.")
-        elif self._seen is not None and self.report is not None and self.report.complete:
-            self._work(self._open.call(self._seen, call, self._progress))
+            self.notify("Call a tool first (t): c repeats the latest call on both sides.")
+        else:
+            self._call(call.request.tool, call.request.arguments)
 
     def action_differences(self) -> None:
         self._only_differences = not self._only_differences
@@ -109,6 +118,26 @@ class ComparisonScreen(FramedScreen[None]):
             labels = report.first.side.label, report.second.side.label
             text = f"{labels[0]}:\n{chosen.first}\n\n{labels[1]}:\n{chosen.second}"
             self.app.push_screen(ReaderScreen(show_line(chosen.label, 100), text))
+
+    @property
+    def _callable(self) -> bool:
+        """Are both sides open?"""
+        return self._seen is not None and self.report is not None and self.report.complete
+
+    def _fill_in(self, tool: Tool | None) -> None:
+        if tool is None:
+            return
+
+        def filled(arguments: Mapping[str, Any] | None) -> None:
+            if arguments is not None:
+                self._call(tool.name, arguments)
+
+        before = self._open.arguments_of(tool.name)
+        self.app.push_screen(EditArgumentsScreen("both sides", tool, before, submit="call both sides"), filled)
+
+    def _call(self, tool: str, arguments: Mapping[str, Any]) -> None:
+        if self._callable and self._seen is not None:
+            self._work(self._open.call(self._seen, tool, arguments, self._progress))
 
     def _work(self, work: Awaitable[Pair]) -> None:
         _: Worker[None] = self.run_worker(self._take(work), group="compare", exclusive=True)
@@ -186,4 +215,22 @@ class OtherServerScreen(PickScreen[str, str]):
         return columns(width, [Cell(show_line(item, 64), "", 10)])
 
     def value(self, item: str) -> str:
+        return item
+
+
+class ToolScreen(PickScreen[Tool, Tool]):
+    """Chooses the tool to call on both sides."""
+
+    HELP = "enter opens the form of the tool, esc goes back."
+
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        super().__init__("Call on both sides", "fill in arguments", tools, empty="Neither side has a tool.")
+
+    def row(self, item: Tool, width: int) -> Content:
+        about = (item.description or "").strip().partition("\n")[0]
+        return columns(
+            width, [Cell(show_line(item.name, 64), "", 16, 40), Cell(show_line(about, 200), "$foreground-muted", 10)]
+        )
+
+    def value(self, item: Tool) -> Tool:
         return item

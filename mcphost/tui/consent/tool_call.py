@@ -17,12 +17,10 @@ from mcphost.host.consent.provenance import Provenance
 from mcphost.host.consent.questions import Answer, ToolCallQuestion
 from mcphost.host.tool_calls.history import CallHistory
 from mcphost.protocol.display import show_line
-from mcphost.protocol.models.tools import Tool
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.call_rows import Arguments, argument_facts, call_facts, is_cut, tool_facts
-from mcphost.tui.forms.schema_form import SchemaForm
+from mcphost.tui.forms.edit_arguments import EditArgumentsScreen
 from mcphost.tui.kit.facts_table import Fact, FactsTable
-from mcphost.tui.kit.framed import FramedScreen
 from mcphost.tui.kit.json_text import json_text
 from mcphost.tui.kit.modal import (
     LATER,
@@ -333,39 +331,3 @@ class ToolCallScreen(QuestionDialog):
         if self.by_model:
             yield AnswerOption("t", "don't run, and tell the model why", "tell", "say why")
         yield AnswerOption("p", LATER, "park", "later")
-
-
-class EditArgumentsScreen(FramedScreen[Mapping[str, Any] | None]):
-    """Dismissed with the new arguments, or with None if they stay as they were."""
-
-    HELP = "Edit the arguments before anything is sent. ctrl+r keeps the changes, esc drops them."
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", "drop changes", id="edit.back", tooltip="Close without changes"),
-    ]
-
-    DEFAULT_CSS = """
-    EditArgumentsScreen {
-        align: center bottom;
-        & > .frame { width: 100%; max-width: 140; height: 85%; }
-    }
-    """
-
-    def __init__(self, server: str, tool: Tool, arguments: Mapping[str, Any]) -> None:
-        super().__init__()
-        self._server, self._tool, self._arguments = server, tool, arguments
-
-    def compose(self) -> ComposeResult:
-        title = f"Arguments of {self._server} › {show_line(self._tool.name, 60)}"
-        with self.framed(title, "ctrl+r keep changes · esc drop them"):
-            yield SchemaForm(submit_label="keep changes")
-
-    async def on_mount(self) -> None:
-        form = self.query_one(SchemaForm)
-        await form.load(self._tool.input_schema, self._arguments)
-        form.focus_first()
-
-    @on(SchemaForm.Submitted)
-    def _submitted(self, event: SchemaForm.Submitted) -> None:
-        event.stop()
-        self.dismiss(event.arguments)

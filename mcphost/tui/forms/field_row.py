@@ -258,6 +258,8 @@ class FieldRow(Widget):
         self.refresh(layout=self.get_content_height(self.size, self.size, self.size.width) != before)
 
     def _show_focused(self) -> None:
+        if not self.is_attached:  # the form was closed meanwhile
+            return
         focused = self.screen.focused
         row = next((each for each in focused.ancestors if isinstance(each, FieldRow)), None) if focused else None
         if row is not None:

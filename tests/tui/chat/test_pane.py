@@ -19,7 +19,7 @@ from mcphost.tui.chat.preview import PreviewScreen
 from mcphost.tui.chat.tools import ChatToolsScreen
 from mcphost.tui.chat.transcript import Transcript
 from mcphost.tui.consent.result_review import EditResultScreen, ResultScreen
-from mcphost.tui.consent.tool_call import EditArgumentsScreen
+from mcphost.tui.forms.edit_arguments import EditArgumentsScreen
 from mcphost.tui.sampling.dialogs import RefusalScreen
 from tests.host.chat.scripted_model import Wait, given, text, tool_result, use, uses
 from tests.host.conftest import echo, script

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from mcphost.config import ComparedServer, Config, ServerConfig
-from mcphost.tui.comparison.screen import ComparisonScreen, OtherServerScreen
+from mcphost.tui.comparison.screen import ComparisonScreen, OtherServerScreen, ToolScreen
+from mcphost.tui.forms.edit_arguments import EditArgumentsScreen
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.palette import PaletteScreen
 from tests.tui.stage import NARROW, WIDE, Stage, on_stage, server, servers
@@ -72,6 +73,43 @@ async def test_the_latest_call_is_repeated_on_both_sides_each_with_approval() ->
             await stage.until(lambda _: isinstance(stage.app.screen, ComparisonScreen) or stage.app.questions._dialog)
         await stage.until(lambda _: screen.report and screen.report.answers)
         await stage.shows("Calls: the same answers", "median", "questions asked")
+
+
+async def test_a_tool_is_called_on_both_sides_with_the_arguments_of_its_form() -> None:
+    async with on_stage(both_eras(), size=WIDE) as stage:
+        await stage.ready()
+        await stage.press("c", "C")
+        screen = await compared(stage)
+        await stage.press("c")
+        await stage.shows("Call a tool first (t)")
+        for city in ("Rome", "Oslo"):
+            await stage.press("t")
+            await stage.at(ToolScreen)
+            assert isinstance(stage.app.screen, ToolScreen)
+            names = [tool.name for tool in stage.app.screen.rows.items]
+            assert names == sorted(names)
+            await stage.press("home", *["down"] * names.index("weather"), "enter")
+            await stage.at(EditArgumentsScreen)
+            await stage.shows("both sides › weather", "ctrl+r call both sides")
+            await stage.press("ctrl+u")
+            await stage.write(city)
+            await stage.press("ctrl+r")
+            for name in ("sdk-legacy", "sdk-modern"):
+                await stage.shows(f"on {name}?", city)
+                await stage.call_dialog()
+                await stage.press("y")
+            await stage.at(ComparisonScreen)
+            await answered(stage, screen, city)
+            assert screen.report is not None
+            assert screen.report.answers is not None
+            assert screen.report.answers.varying == ()  # calls with other arguments are not compared
+        calls = list(stage.host.tool_calls.calls.values())
+        assert [call.request.arguments["city"] for call in calls] == ["Rome", "Rome", "Oslo", "Oslo"]
+
+
+async def answered(stage: Stage, screen: ComparisonScreen, city: str) -> None:
+    """Wait until both sides answered about this city."""
+    await stage.until(lambda _: screen._seen and all(city in str(side.calls) for side in screen._seen))
 
 
 async def test_a_declined_call_is_no_answer() -> None:

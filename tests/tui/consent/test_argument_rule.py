@@ -12,7 +12,8 @@ from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.protocol.models.tools import Tool
 from mcphost.tui.consent.argument_rule import ArgumentRuleScreen
 from mcphost.tui.consent.grants import GrantsScreen
-from mcphost.tui.consent.tool_call import EditArgumentsScreen, ToolCallScreen
+from mcphost.tui.consent.tool_call import ToolCallScreen
+from mcphost.tui.forms.edit_arguments import EditArgumentsScreen
 from mcphost.tui.kit.reader import ReaderScreen
 from tests.tui.stage import NARROW, Stage, echo, on_stage
 

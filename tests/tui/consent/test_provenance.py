@@ -8,7 +8,7 @@ from textual.widgets import Static
 
 from mcphost.host.consent.provenance import Provenance, UntrustedSpan
 from mcphost.tui.consent.call_rows import SHOWN_CHARACTERS, argument_rows
-from mcphost.tui.consent.tool_call import EditArgumentsScreen
+from mcphost.tui.forms.edit_arguments import EditArgumentsScreen
 from mcphost.tui.kit.reader import ReaderScreen
 from tests.host.chat.scripted_model import given, text, tool_result, use, uses
 from tests.host.conftest import echo

@@ -10,7 +10,8 @@ from textual.events import Key, Paste
 
 from mcphost.config import ServerConfig
 from mcphost.host.tool_calls.call import CallState
-from mcphost.tui.consent.tool_call import EditArgumentsScreen, ToolCallScreen
+from mcphost.tui.consent.tool_call import ToolCallScreen
+from mcphost.tui.forms.edit_arguments import EditArgumentsScreen
 from mcphost.tui.forms.schema_form import SchemaForm
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.kit.rows import RowList
