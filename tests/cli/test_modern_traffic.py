@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from mcphost.host.traffic.book import read_traffic
-from tests.cli.conftest import Mcphost
+from tests.cli.conftest import Mcphost, hostile
+from tests.secret_search import secrets_in
 from tests.whole.peers import free_port, listening
 
 ROUNDS = Path(__file__).parents[1] / "servers" / "sdk_modern.py"
@@ -43,3 +44,17 @@ def test_headers_agree_with_the_body_in_each_round_and_no_state_is_written(mcpho
     states = [line.partition("requestState")[2] for line in lines if "requestState" in line]
     assert len(states) == 4
     assert all("bytes, sha256" in state[:60] for state in states)
+
+
+@pytest.mark.requirement("MRTR-15")
+@pytest.mark.parametrize(("kind", "code"), [("complete", 0), ("refused", 1), ("exits", 3)])
+def test_a_state_is_in_no_output_or_file_whatever_a_server_does_with_it(
+    mcphost: Mcphost, isolated: Path, tmp_path: Path, kind: str, code: int
+) -> None:
+    file = tmp_path / "traffic.jsonl"
+    server = hostile(f"modern-state --kind {kind}")
+    said = mcphost("call", server, "act", "--yes", "--traffic", str(file), "--root", str(isolated))
+    assert said.code == code, said.err
+    assert file.read_text().count("requestState") >= 6
+    assert "canary-state" not in said.out + said.err
+    assert secrets_in(tmp_path) == secrets_in(isolated) == []

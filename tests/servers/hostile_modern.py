@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -108,6 +109,36 @@ def modern_needs(peer: Peer) -> None:
     }
     kind = peer.kind("endless")
     peer.instead(lambda request: peer.wire.reply(request["id"], {"resultType": "input_required", **needs[kind]}))
+
+
+STATE = "canary-state-20260728"
+
+
+@mode
+def modern_state(peer: Peer) -> None:
+    """--kind complete|refused|exits: needs folders for act and has a state carried, which it puts elsewhere, too."""
+    modern(peer)
+    needed = {
+        "requestState": STATE,
+        "resultType": "input_required",
+        "inputRequests": {"a": {"method": "roots/list"}},
+    }
+
+    def act(request: Message) -> None:
+        if "requestState" not in request["params"]:
+            peer.wire.reply("nobody", needed)
+            peer.wire.send({"jsonrpc": "2.0", "id": "both", "result": needed, "error": needed})
+            peer.wire.send({"jsonrpc": "2.0", "method": 5, "params": needed})
+            peer.wire.raw(f"no message: {json.dumps(needed)}\n".encode())
+            peer.wire.reply(request["id"], needed)
+        elif peer.kind("complete") == "complete":
+            peer.right(request)
+        elif peer.kind("") == "refused":
+            peer.wire.refuse(request["id"], -32021, "no")
+        else:
+            os._exit(EXIT_CODE)
+
+    peer.instead(act)
 
 
 @mode

@@ -163,6 +163,7 @@ MODES: list[Case] = [
     ("probe-late", RIGHT, 0, None),
     ("modern-asks", rb'"id":"own-2","method":"sampling/createMessage"(.*\n)+' + RIGHT, 0, None),
     ("modern-needs", rb'"id":3,"result":\{"resultType":"input_required"', 0, None),
+    ("modern-state", rb'"id":"nobody","result":\{"requestState":"canary-state-20260728"', 0, None),
     ("modern-strays", rb"subscriptionId(.*\n)+" + RIGHT, 0, None),
     ("modern-page", rb'"id":3,"result":.*"url":"http://127\.0\.0\.1:9/pay"', 0, None),
     ("modern-exits", rb'"id":2,"result"', 3, None),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.host.logs import LINE_CHARACTERS, LogSource
+from mcphost.host.traffic.request_state import hide_state
 from mcphost.protocol.display import duration_text
 from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.models.logging import LogLevel
@@ -121,7 +122,9 @@ class ConnectionObserver:
 
 
 def _text(data: bytes, most: int) -> str:
-    return data[:most].decode("utf-8", "replace") + (f"… {len(data) - most} bytes more" if len(data) > most else "")
+    """The start of what is quoted of a server, a ``requestState`` only by its size and digest."""
+    more = f"… {len(data) - most} bytes more" if len(data) > most else ""
+    return hide_state(data[:most].decode("utf-8", "replace")) + more
 
 
 def _compact(value: object) -> str:

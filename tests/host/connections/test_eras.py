@@ -20,8 +20,10 @@ from mcphost.host.desktop import no_browser
 from mcphost.host.tool_calls.call import CallState
 from tests.conftest import Until
 from tests.host.conftest import FileStore, HostOf, RecordingHost, ScriptedApprover, echo, hostile, received, settings
+from tests.secret_search import secrets_in
 
 ALLOW = {"default": "allow"}
+STATE = "canary-state-20260728"
 
 
 @pytest.mark.requirement("MOD-28", "MOD-31")
@@ -130,6 +132,23 @@ async def test_a_modern_server_that_needs_too_much_ends_its_call_and_nothing_els
         assert isinstance(call.error, error)
         assert says in str(call.error)
         assert (await running.run("a", "report")).state is CallState.DONE
+
+
+@pytest.mark.requirement("MRTR-15")
+@pytest.mark.parametrize("kind", ["complete", "refused", "exits"])
+async def test_a_state_is_in_no_log(host: HostOf, tmp_path: Path, kind: str) -> None:
+    entry = hostile("modern-state", "--kind", kind, roots=[str(tmp_path)])
+    dependencies = {"audit_path": tmp_path / "audit", "store": FileStore(tmp_path)}
+    async with host(a=entry, policy=ALLOW, dependencies=dependencies) as running:
+        await running.servers.ready()
+        call = await running.run("a", "act")
+        assert len(call.rounds) == 1
+        logged = [record.text for record in running.logs.of("a")]
+        said = [*logged, *call.needs(), str(call.error)]
+    assert sum("bytes, sha256" in text for text in logged) == 3  # of what was no message
+    assert not [text for text in said if STATE in text]
+    assert (tmp_path / "audit").exists()
+    assert secrets_in(tmp_path) == []
 
 
 @pytest.mark.requirement("SUB-03", "SUB-12")
