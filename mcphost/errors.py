@@ -28,12 +28,14 @@
     ├── RequestError             one request, not the connection
     │   ├── ServerError          the server answered with a JSON-RPC error: code, message and data as they came
     │   │   ├── RequestRefused   it found fault with the headers or declared capabilities: says what was sent
+    │   │   │   └── ClientCapabilityMissing  it needs capabilities that mcphost did not declare: names them
     │   │   └── ResourceMissing  it has no resource of this URI
     │   ├── TaskStopped          the server stopped the task that was to bring the answer
     │   ├── TaskExpired          the task did not end in the time for which its server keeps it
     │   ├── RequestTimeout       no answer within the limit
     │   ├── ListingFailed        what the server offers is not known: it could not be listed
     │   ├── CapabilityMissing    never sent: the server did not offer this
+    │   │   └── CapabilityWithheld  the server offers it, but is not offered it by the configuration
     │   └── MethodRemoved        never sent: the negotiated revision no longer has this method
     └── NotDone                  we decided against it
         ├── Declined             policy or the user said no
@@ -266,6 +268,17 @@ class RequestRefused(ServerError):
         self.args = (f"{self.args[0]}{details}; mcphost sent {sent}",)
 
 
+class ClientCapabilityMissing(RequestRefused):
+    """The server needs capabilities that mcphost did not declare: ``required``, those of extensions by identifier.
+
+    The names are the server's, and may be none.
+    """
+
+    def __init__(self, error: ServerError, sent: str, required: Sequence[str]) -> None:
+        super().__init__(error, sent)
+        self.required = tuple(required)
+
+
 class ResourceMissing(ServerError):
     """The server has no resource ``uri`` (the one it names, or else the one that was asked for)."""
 
@@ -316,6 +329,14 @@ class CapabilityMissing(RequestError):
     def __init__(self, method: str, capability: str) -> None:
         self.method, self.capability = method, capability
         super().__init__(f"the server does not offer {capability}, which {method} needs")
+
+
+class CapabilityWithheld(CapabilityMissing):
+    """The server offers the capability, but mcphost does not use it there; nothing was sent."""
+
+    def __init__(self, method: str, capability: str) -> None:
+        super().__init__(method, capability)
+        self.args = (f"mcphost does not use {capability} with this server, which {method} needs",)
 
 
 class MethodRemoved(RequestError):

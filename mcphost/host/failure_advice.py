@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.config import GivenServer, ServerConfig
 from mcphost.errors import (
     AuthorizationRequired,
+    CapabilityWithheld,
+    ClientCapabilityMissing,
     HttpStatusError,
     McphostError,
     ResourceMissing,
@@ -18,6 +20,7 @@ from mcphost.errors import (
     TaskExpired,
     TaskStopped,
 )
+from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,47 @@ def _scopes(error: AuthorizationRequired) -> list[str]:
     return [scope for scope in (named[1].split() if named else []) if _HARMLESS.fullmatch(scope)][:20]
 
 
+_DECLARED_BY: Final = {
+    "roots": "roots = true",
+    "sampling": "sampling = true",
+    "elicitation": 'elicitation = ["form", "url"]',
+    TASKS_EXTENSION: f'extensions = ["{TASKS_EXTENSION}"]',
+}
+"""The line of ``[servers.NAME.capabilities]`` by which each capability is declared."""
+
+
+def _client_capability_missing(error: ClientCapabilityMissing, place: _Place) -> Advice:
+    headline = "The server needs a capability that mcphost did not declare"
+    known = [name for name in _DECLARED_BY if name in error.required]
+    off = [name for name in known if not _is_on(name, place.config)]
+    if off:
+        return Advice(headline, f"Nothing was done. {_how_to_declare(off, place)}")
+    if known:
+        why = "sampling takes a configured model, and elicitation somebody who can answer"
+        return Advice(headline, f"Nothing was done. This run cannot provide it: {why}.")
+    return Advice(headline, "Nothing was done. mcphost has no such capability, so that this cannot be used from here.")
+
+
+def _withheld(error: CapabilityWithheld, place: _Place) -> Advice:
+    return Advice(
+        "This capability is off for the server", f"Nothing was sent. {_how_to_declare([error.capability], place)}"
+    )
+
+
+def _is_on(capability: str, config: ServerConfig | None) -> bool:
+    if config is None:
+        return False
+    given = config.capabilities
+    return {
+        "roots": given.roots, "sampling": given.sampling, "elicitation": bool(given.elicitation),
+    }.get(capability, capability in given.extensions)  # fmt: skip
+
+
+def _how_to_declare(capabilities: Sequence[str], place: _Place) -> str:
+    lines = " and ".join(_DECLARED_BY[name] for name in capabilities if name in _DECLARED_BY)
+    return f"To declare it, put {lines} into [servers.{place.server}.capabilities]."
+
+
 def _always(headline: str, next_step: str) -> Callable[[McphostError, _Place], Advice]:
     return lambda error, place: Advice(headline, next_step)
 
@@ -127,6 +171,8 @@ _ADVICE: Final[tuple[tuple[type[McphostError], Callable[[Any, _Place], Advice]],
             "The server keeps its result no longer, and part of the work may be done. Run it again to go on.",
         ),
     ),
+    (ClientCapabilityMissing, _client_capability_missing),
+    (CapabilityWithheld, _withheld),
     (HttpStatusError, _status),
     (
         SessionExpired,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcphost.client.refused_requests import with_what_was_sent
-from mcphost.errors import RequestRefused, ServerError
+from mcphost.errors import ClientCapabilityMissing, RequestRefused, ServerError
 from mcphost.protocol.lifecycle.revisions import HANDSHAKE_REVISIONS, V2026_07_28
 from mcphost.protocol.lifecycle.session import ClientMetadata, HandshakeRules, ModernRules
 from mcphost.protocol.wire.jsonrpc import Request
@@ -53,3 +53,22 @@ def test_other_errors_and_those_of_older_servers_stay_as_they_are(code: int) -> 
     old, error = HandshakeRules(HANDSHAKE_REVISIONS[-1], CAPABILITIES), ServerError(code, "no")
     assert with_what_was_sent(error, Request(1, "tools/call", {}), old) is error
     assert with_what_was_sent(error, request(rules()), rules()) is error
+
+
+@pytest.mark.requirement("MOD-35", "XTASK-06")
+@pytest.mark.parametrize(
+    ("data", "names"),
+    [
+        ({"requiredCapabilities": {"extensions": {"a/b": {}, "c/d": {}}, "roots": {}}}, ("a/b", "c/d", "roots")),
+        ({"requiredCapabilities": {"extensions": []}}, ("extensions",)),
+        ({"requiredCapabilities": {str(number): {} for number in range(1000)}}, tuple(map(str, range(20)))),
+        ({"requiredCapabilities": ["roots"]}, ()),
+        ({}, ()),
+        ("roots", ()),
+        (None, ()),
+    ],
+)
+def test_what_a_server_requires_is_named_whatever_it_says(data: Any, names: tuple[str, ...]) -> None:
+    error = with_what_was_sent(ServerError(-32021, "no", data), request(rules()), rules())
+    assert isinstance(error, ClientCapabilityMissing)
+    assert error.required == names

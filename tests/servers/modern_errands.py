@@ -3,8 +3,8 @@
     python tests/servers/modern_errands.py --keep FILE [--record FILE] [--without-extension] [--ttl MS] [--named ID]
 
 The tasks are those in FILE, so that another process goes on with them. Tools: `research` works until `finish` is
-called, `travel` asks for a city, `fail` fails with an error, `echo` answers at once; `panel` has a user interface, and
-`refresh` is for that interface alone.
+called, `travel` asks for a city, `fail` fails with an error, `survey` runs as a task alone, `echo` answers at once;
+`panel` has a user interface, and `refresh` is for that interface alone.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ TOOLS = [
     define("finish", "Ends every task that works.", {}),
     define("travel", "Asks for a city.", {}),
     define("fail", "Fails with an error.", {}),
+    define("survey", "Runs as a task or not at all.", {}),
     define("echo", "Answers at once.", {}),
     {**define("panel", "Has a user interface.", {}), "_meta": PANEL},
     {**define("refresh", "Serves that interface.", {}), "_meta": REFRESH},
@@ -69,8 +70,10 @@ class ModernErrands:
         if name == "finish":
             self.change("working", status="completed", result=text("found"))
             return done(text("finished"))
-        if name not in ("research", "travel", "fail"):
+        if name not in ("research", "travel", "fail", "survey"):
             return done(text(name))
+        if not as_task and name == "survey":
+            return failed(-32021, "no task, no survey", {"requiredCapabilities": {"extensions": {EXTENSION: {}}}})
         if not as_task:
             return done(text(f"{name}, without a task"))
         task_id = self.options.named or f"task-{len(self.tasks) + 1}"
@@ -117,8 +120,8 @@ def done(result: Message) -> Message:
     return {"result": {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **result}}
 
 
-def failed(code: int, message: str) -> Message:
-    return {"error": {"code": code, "message": message}}
+def failed(code: int, message: str, data: Message | None = None) -> Message:
+    return {"error": {"code": code, "message": message} | ({} if data is None else {"data": data})}
 
 
 def main() -> None:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 from mcphost.client.client import Client
 from mcphost.client.paging import ListedItems, Rejected
 from mcphost.config import ServerConfig
-from mcphost.errors import CapabilityMissing, InvalidResult, McphostError, ServerError
+from mcphost.errors import CapabilityMissing, CapabilityWithheld, InvalidResult, McphostError, ServerError
 from mcphost.host.audited_requests import AuditedRequests
 from mcphost.host.connections.connection import Connection
 from mcphost.host.connections.servers import Servers
 from mcphost.host.tool_calls.call import CallRequest, ToolCall
 from mcphost.host.tool_calls.service import ToolCallService
 from mcphost.host.tool_calls.started_tasks import StartedTask, StartedTasks
-from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION, offers
+from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION, has_extension, offers
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 if TYPE_CHECKING:
@@ -60,6 +60,14 @@ def keeps_tasks(connection: Connection) -> bool:
     return offers("tasks", session.server.capabilities, session.revision)
 
 
+def tasks_withheld(connection: Connection) -> bool:
+    """Does this server have tasks, but the configuration does not let it use them?"""
+    session = connection.session
+    if session is None or not connection.ready or not session.revision.modern:
+        return False
+    return has_extension(TASKS_EXTENSION, session.server.capabilities) and not connection.client.tasks.offered
+
+
 class TaskService:
     """The tasks of all servers."""
 
@@ -72,7 +80,8 @@ class TaskService:
         """The tasks a server keeps, those of earlier runs included: all of them if it lists them, else those that were
         begun here.
 
-        Raises UnknownName, CapabilityMissing where it lists none, or as a request does.
+        Raises UnknownName, CapabilityMissing where it lists none (CapabilityWithheld: because it may not have any), or
+        as a request does.
         """
         connection = self._servers[server]
         await self._requests.reach(connection)
@@ -124,7 +133,9 @@ class TaskService:
         if client.tasks.listable:
             return await client.tasks.list()
         if not client.tasks.offered:
-            raise CapabilityMissing("tasks/get", TASKS_EXTENSION)
+            raise (CapabilityWithheld if tasks_withheld(connection) else CapabilityMissing)(
+                "tasks/get", TASKS_EXTENSION
+            )
         found = await asyncio.gather(*(self._look(client, config, each.id) for each in self._started.of(config)))
         rejected = [each for each in found if isinstance(each, Rejected)]
         return ListedItems([each for each in found if each is not None and not isinstance(each, Rejected)], rejected)

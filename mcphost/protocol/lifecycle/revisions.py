@@ -82,12 +82,12 @@ _MODERN_CAPABILITY: Final[Mapping[str, str]] = {
 }
 """The server capability that each method without a handshake requires."""
 
-_MODERN_EXTENSION: Final[Mapping[str, str]] = {
+NEEDED_EXTENSION: Final[Mapping[str, str]] = {
     "tasks/get": TASKS_EXTENSION,
     "tasks/update": TASKS_EXTENSION,
     "tasks/cancel": TASKS_EXTENSION,
 }
-"""The extension that each method without a handshake requires."""
+"""The extension that each method without a handshake requires of both sides."""
 
 REMOVED_METHODS: Final = frozenset(
     {
@@ -132,7 +132,7 @@ def find_revision(version: object) -> Revision | None:
 
 def missing_capability(method: str, capabilities: Mapping[str, Any], revision: Revision) -> str | None:
     """The capability that ``method`` requires and the server lacks; None if it may be sent."""
-    if revision.modern and (extension := _MODERN_EXTENSION.get(method)) is not None:
+    if revision.modern and (extension := NEEDED_EXTENSION.get(method)) is not None:
         return None if has_extension(extension, capabilities) else extension
     needed = (_MODERN_CAPABILITY if revision.modern else NEEDED_CAPABILITY).get(method)
     return None if needed is None or offers(needed, capabilities, revision) else needed

@@ -13,9 +13,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from mcphost.errors import CapabilityMissing, MethodRemoved
+from mcphost.errors import CapabilityMissing, CapabilityWithheld, MethodRemoved
 from mcphost.protocol.lifecycle.results import Complete, InputRequired, TaskStarted, read_result
-from mcphost.protocol.lifecycle.revisions import REMOVED_METHODS, Revision, missing_capability
+from mcphost.protocol.lifecycle.revisions import (
+    NEEDED_EXTENSION,
+    REMOVED_METHODS,
+    Revision,
+    has_extension,
+    missing_capability,
+)
 from mcphost.protocol.wire.headers import ParameterHeader, encode_header_value, parameter_headers_of
 from mcphost.protocol.wire.jsonrpc import Notification, Request, RequestId
 
@@ -130,6 +136,9 @@ class ModernRules:
             self._lacking[method] = missing_capability(method, self.capabilities, self.revision)
         if (lacking := self._lacking[method]) is not None:
             raise CapabilityMissing(method, lacking)
+        extension = NEEDED_EXTENSION.get(method)
+        if extension is not None and not has_extension(extension, self.client.declare()):
+            raise CapabilityWithheld(method, extension)
         return self.stamped(Request(request_id, method, params), progress=progress)
 
     def stamped(self, request: Request, *, progress: bool = False) -> Request:

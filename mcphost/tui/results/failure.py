@@ -9,6 +9,8 @@ from typing import Final
 
 from mcphost.errors import (
     AuthorizationRequired,
+    CapabilityWithheld,
+    ClientCapabilityMissing,
     ConnectionLost,
     Declined,
     HttpStatusError,
@@ -203,6 +205,7 @@ def _advised(error: McphostError, server: str) -> Failure:
 def _quotes(error: McphostError, server: str) -> Iterator[Quote]:
     if isinstance(error, ResourceMissing):
         yield Quote("which", error.uri)
+    if isinstance(error, ServerError):
         yield from _error_quotes(error, server)
     elif isinstance(error, AuthorizationRequired):
         yield Quote(f"{server} asks for", error.www_authenticate or "(nothing)")
@@ -210,9 +213,14 @@ def _quotes(error: McphostError, server: str) -> Iterator[Quote]:
         yield Quote("why", str(error))
 
 
+_ADVISED: Final = (
+    ResourceMissing, ClientCapabilityMissing, CapabilityWithheld, TaskStopped, TaskExpired, HttpStatusError,
+    SessionExpired, AuthorizationRequired,
+)  # fmt: skip
+"""Errors on which the command line gives the same advice."""
 _Kinds = type[McphostError] | tuple[type[McphostError], ...]
 _EXPLANATIONS: Final[tuple[tuple[_Kinds, Callable[..., Failure]], ...]] = (
-    ((ResourceMissing, TaskStopped, TaskExpired, HttpStatusError, SessionExpired, AuthorizationRequired), _advised),
+    (_ADVISED, _advised),
     (ServerError, _server_error),
     (RequestTimeout, _timeout),
     (Declined, _declined),

@@ -7,7 +7,8 @@ from typing import Any
 
 from textual.app import App
 
-from mcphost.errors import CapabilityMissing, McphostError
+from mcphost.errors import CapabilityMissing, CapabilityWithheld, McphostError
+from mcphost.host.failure_advice import next_step
 from mcphost.host.host import Host
 from mcphost.host.tool_calls.tasks import KeptTask, keeps_tasks
 from mcphost.protocol.display import show
@@ -57,6 +58,8 @@ class TasksController:
         """Return the tasks that a server lists, else those known from this run, and why there may be more."""
         try:
             listing = await self._host.tasks.listed(server)
+        except CapabilityWithheld as error:
+            return self._host.tasks.known(server), f"{server}: {error}. {next_step(error, server)}"
         except CapabilityMissing as error:
             why = f"{server} does not list its tasks: it declares no {error.capability}"
             return self._host.tasks.known(server), f"{why}. Those of this run are shown, in their last known state."

@@ -89,3 +89,27 @@ def test_a_tool_for_an_apps_user_interface_is_listed_as_such(mcphost: Mcphost, s
     assert "app only" in lines["refresh"]
     assert "app only" not in lines["panel"]
     assert mcphost("call", server, "panel", "--yes").out == "panel\n"
+
+
+@pytest.mark.requirement("XTASK-06", "EXT-05", "MOD-35")
+@pytest.mark.parametrize(
+    ("words", "said_of_it"),
+    [
+        (("tasks", "errands"), "errands: mcphost does not use io.modelcontextprotocol/tasks with this server"),
+        (("tasks", "errands", "--cancel", "task-1"), "errands: mcphost does not use io.modelcontextprotocol/tasks"),
+        (("call", "errands", "survey", "--yes"), "no task, no survey (-32021)"),
+    ],
+)
+def test_where_tasks_are_withheld_the_error_names_the_key_that_withholds_them(
+    mcphost: Mcphost, tmp_path: Path, words: tuple[str, ...], said_of_it: str
+) -> None:
+    script, config = ECHO.with_name("modern_errands.py"), tmp_path / "mcphost.toml"
+    args = json.dumps(["-S", "-E", str(script), "--keep", str(tmp_path / "tasks"), "--record", str(tmp_path / "wire")])
+    command = f"[servers.errands]\ncommand = {json.dumps(sys.executable)}\nargs = {args}\n"
+    config.write_text(f"{command}[servers.errands.capabilities]\nextensions = []\n")
+    said = mcphost("--config", str(config), *words)
+    assert (said.code, said.out) == (1 if words[0] == "call" else 2, "")
+    assert said_of_it in said.err
+    key = 'extensions = ["io.modelcontextprotocol/tasks"] into [servers.errands.capabilities]'
+    assert f"To declare it, put {key}" in said.err
+    assert sent(tmp_path, "tasks/cancel") == 0

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from mcphost.errors import CapabilityMissing, ServerError
+from mcphost.errors import CapabilityWithheld, ServerError
 from mcphost.host.consent.questions import Answer
 from mcphost.host.server_requests.pending import DIALOG_KINDS
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.host.tool_calls.started_tasks import KEPT, StartedTasks
-from mcphost.host.tool_calls.tasks import keeps_tasks
+from mcphost.host.tool_calls.tasks import keeps_tasks, tasks_withheld
 from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION
 from tests.conftest import Until
 from tests.host.conftest import FileStore, HostOf, RecordingHost, script, settings
@@ -70,8 +70,12 @@ async def test_the_extension_is_declared_or_withheld_for_each_server(
         if extensions is not None:
             assert call.outcome is not None
             assert call.outcome.raw["content"][0]["text"] == "research, without a task"
-            with pytest.raises(CapabilityMissing, match=TASKS_EXTENSION):
+            assert [tasks_withheld(running.servers[name]) for name in "ab"] == [True, False]
+            with pytest.raises(CapabilityWithheld, match=TASKS_EXTENSION):
                 await running.tasks.listed("a")
+            with pytest.raises(CapabilityWithheld, match=TASKS_EXTENSION):
+                await running.tasks.cancel("a", "task-1")
+            assert sent(tmp_path, "tasks/cancel") == []
     for folder, withheld in ((tmp_path, extensions is not None), (tmp_path / "b", False)):
         for params in sent(folder, "tools/list"):
             declared = params["_meta"]["io.modelcontextprotocol/clientCapabilities"]

@@ -7,6 +7,8 @@ import pytest
 from mcphost import errors
 from mcphost.errors import (
     AuthorizationRequired,
+    CapabilityWithheld,
+    ClientCapabilityMissing,
     HttpStatusError,
     McphostError,
     ResourceMissing,
@@ -26,6 +28,24 @@ FAILURES: list[tuple[McphostError, str, str, str, list[Quote]]] = [
         "The server has no such resource",
         "the list of resources",
         [Quote("which", "x:/\x1b[2J"), Quote("web says", "gone for good"), Quote("data from web", '{"uri": "x:/"}')],
+    ),
+    (
+        ClientCapabilityMissing(ServerError(-32021, "no", {"x": 1}), "clientCapabilities: roots", ["sampling"]),
+        "✖",
+        "The server needs a capability that mcphost did not declare",
+        "put sampling = true into [servers.web.capabilities]",
+        [
+            Quote("web says", "no"),
+            Quote("data from web", '{"x": 1}'),
+            Quote("mcphost sent", "clientCapabilities: roots"),
+        ],
+    ),
+    (
+        CapabilityWithheld("tasks/get", "io.modelcontextprotocol/tasks"),
+        "✖",
+        "This capability is off for the server",
+        "into [servers.web.capabilities]",
+        [Quote("why", "mcphost does not use io.modelcontextprotocol/tasks with this server, which tasks/get needs")],
     ),
     (
         TaskStopped("t1", "out of oil"),
