@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from rich.text import Text
@@ -44,6 +44,7 @@ from mcphost.tui.kit.messages import (
     MuteToggled,
     OpenRequested,
     QuestionsDeclined,
+    RelistRequested,
     ResourceLinkFollowed,
     RootsRequested,
     SignInRequested,
@@ -296,6 +297,10 @@ class McphostApp(App[None]):
     def _log_level_requested(self, event: LogLevelRequested) -> None:
         self.servers.choose_level(event.server)
 
+    @on(RelistRequested)
+    def _relist_requested(self, event: RelistRequested) -> None:
+        self.servers.relist(event.server)
+
     @on(MainScreen.TasksRequested)
     def _tasks_requested(self, event: MainScreen.TasksRequested) -> None:
         self.tasks.show(event.server)
@@ -424,6 +429,9 @@ class McphostApp(App[None]):
         yield from self.comparison.commands()
         for server in self.host.servers.values():
             yield SystemCommand(f"Restart {server.name}", f"It is {server.state.value}", server.restart)
+            if server.ready:
+                relist = partial(self.servers.relist, server.name)
+                yield SystemCommand(f"List again what {server.name} offers", "From the server, not the cache", relist)
         yield SystemCommand("Save a screenshot", "As an SVG file", self.deliver_screenshot)
 
     # Errors of the screen itself.

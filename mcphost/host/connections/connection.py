@@ -291,6 +291,10 @@ class Connection:
         """List again now. A failure is noted, and the old items stay. Raises ServerNotReady."""
         await self.listings.of(kind).read(self.client, self.config)
 
+    async def relist_all(self) -> None:
+        """List again now all that the server offers, nothing from the cache. As `relist`."""
+        await self.listings.read(self.client, self.config)
+
     @property
     def _idle_state(self) -> ServerState:
         return ServerState.STOPPED if self.config.enabled else ServerState.DISABLED

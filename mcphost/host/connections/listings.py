@@ -234,6 +234,10 @@ class Listings:
             if kind.capability in features and self.declared(kind):
                 listing.mark_stale()
 
+    async def read(self, client: Client, config: ServerConfig) -> None:
+        """List everything now that the server declared. Failures are noted, and the old items stay."""
+        await asyncio.gather(*(listing.read(client, config) for kind, listing in self if self.declared(kind)))
+
     def clear(self) -> None:
         self._capabilities = ()
         for _, listing in self:

@@ -42,6 +42,13 @@ class LogLevelRequested(Message):
 
 
 @dataclass
+class RelistRequested(Message):
+    """The user asked to list again what this server offers."""
+
+    server: str
+
+
+@dataclass
 class SignInRequested(Message):
     """The user asked to sign in to this server, or to see the sign-in that runs."""
 

@@ -25,13 +25,13 @@ from mcphost.host.connections.process_usage import UsageReading
 from mcphost.host.consent.policy import PolicyVerdict, SamplingPolicy, sampling_policy
 from mcphost.host.host import Host
 from mcphost.host.server_requests.roots import OfferedRoot, SentRoots
-from mcphost.host.tool_calls.tasks import keeps_tasks
+from mcphost.host.tool_calls.tasks import keeps_tasks, tasks_withheld
 from mcphost.protocol.display import age_text, duration_text, show, show_line, size_text
 from mcphost.protocol.models.initialization import Implementation
 from mcphost.tui.kit.clock import fresh_words
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.marks import SERVER_MARKS
-from mcphost.tui.kit.messages import BudgetRequested, MuteToggled, RootsRequested, SignInRequested
+from mcphost.tui.kit.messages import BudgetRequested, MuteToggled, RelistRequested, RootsRequested, SignInRequested
 from mcphost.tui.roots.facts import folder_words, last_request_words
 from mcphost.tui.sampling.facts import has_budget, usage_words
 from mcphost.tui.sign_in.status import NOBODY, SignInSummary, key_of, sign_in_facts
@@ -162,10 +162,10 @@ _RETRIED: Final = (ServerState.FAILED, ServerState.RECONNECTING)
 class ServerCard(VerticalScroll):
     HELP = (
         "A server's card: its state and last failure, process, protocol, consent and model usage.\n"
-        "r restarts the server or retries now, P pings it, T lists its tasks, y copies the card. S signs in or out;\n"
-        "F forgets everything about the server: its tokens and approvals. f chooses its roots (folders). M mutes it:\n"
-        "everything it asks is declined until mcphost exits. b raises its model budget, u measures memory and CPU,\n"
-        "C compares it in both eras."
+        "r restarts the server or retries now, P pings it, L lists again what it offers, T lists its tasks, y copies\n"
+        "the card. S signs in or out; F forgets everything about the server: its tokens and approvals. f chooses its\n"
+        "roots (folders). M mutes it: everything it asks is declined until mcphost exits. b raises its model budget,\n"
+        "u measures memory and CPU, C compares it in both eras."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -180,6 +180,7 @@ class ServerCard(VerticalScroll):
         Binding("M", "mute", "mute", id="card.mute", tooltip="Decline all it asks until mcphost exits, or unmute it"),
         Binding("b", "budget", "budget", id="card.budget", tooltip="Raise its model budget; asks first"),
         Binding("C", "eras", "eras", id="card.eras", tooltip="Open it in both eras, and compare them"),
+        Binding("L", "relist", "list again", id="card.relist", tooltip="List again what it offers, not from the cache"),
         Binding("u", "usage", "refresh", id="card.usage", tooltip="Measure its memory and CPU again"),
         Binding("y", "copy", "copy", id="card.copy", tooltip="Copy the card as text"),
     ]
@@ -274,7 +275,7 @@ class ServerCard(VerticalScroll):
             return bool(self._shown[0])
         if action == "usage":
             return self._program is not None
-        return self._pingable is not None if action == "ping" else True
+        return self._pingable is not None if action in ("ping", "relist") else True
 
     def on_show(self) -> None:
         """Measure again: the usage may have changed."""
@@ -310,6 +311,11 @@ class ServerCard(VerticalScroll):
     def action_restart(self) -> None:
         if self._connection is not None:
             self._connection.restart()
+
+    def action_relist(self) -> None:
+        """List again what the server offers."""
+        if self._pingable is not None:
+            self.post_message(RelistRequested(self._pingable))
 
     def action_retry(self) -> None:
         self.action_restart()
@@ -504,6 +510,8 @@ def _tools(connection: Connection) -> Iterator[Fact]:
         yield fact("tools", str(len(connection.tools)))
     if keeps_tasks(connection):
         yield fact("tasks", "calls can run as tasks: T lists them")
+    elif tasks_withheld(connection):
+        yield fact("tasks", "off: capabilities.extensions in its entry")
     if connection.notice:
         yield fact("", show(connection.notice, limit=400), "$text-warning")
     for refused in connection.rejected[:20]:

@@ -1,4 +1,4 @@
-"""Sets the log levels of servers."""
+"""Sets the log levels of servers, and lists again what they offer."""
 
 from __future__ import annotations
 
@@ -33,6 +33,22 @@ class ServersController:
                 self._app.run_worker(self._set_level(server, level))
 
         self._app.push_screen(LevelScreen(server.name, server.level), chosen)
+
+    def relist(self, name: str) -> None:
+        """List again what this server offers."""
+        self._app.run_worker(self._relist(self._host.servers[name]), group=f"relist {name}", exclusive=True)
+
+    async def _relist(self, server: Connection) -> None:
+        try:
+            await server.relist_all()
+        except McphostError as error:
+            self._app.notify(show(f"Not listed again: {error}", limit=400), severity="warning", markup=False)
+            return
+        lists = [listing for kind, listing in server.listings if server.listings.declared(kind)]
+        counts = [f"{len(listing.items)} {kind.value}" for kind, listing in server.listings if listing in lists]
+        failed = next((str(listing.failure) for listing in lists if listing.failure is not None), "")
+        words = f"Listed {server.name} again: {failed or ', '.join(counts) or 'it offers no lists'}."
+        self._app.notify(show(words, limit=400), severity="warning" if failed else "information", markup=False)
 
     async def _set_level(self, server: Connection, level: LogLevel) -> None:
         try:

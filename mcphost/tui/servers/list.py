@@ -16,7 +16,7 @@ from mcphost.host.connections.connection import Connection, ServerState
 from mcphost.host.tool_calls.tasks import keeps_tasks
 from mcphost.tui.kit.filtered_rows import FilteredRows
 from mcphost.tui.kit.marks import SERVER_MARKS
-from mcphost.tui.kit.messages import LogLevelRequested, SignInRequested
+from mcphost.tui.kit.messages import LogLevelRequested, RelistRequested, SignInRequested
 from mcphost.tui.kit.ranking import Search, SearchText
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
@@ -47,6 +47,7 @@ class ServersPane(FilteredRows[ServerRow]):
         Binding("r", "restart", "restart", id="servers.restart", tooltip="Restart it, or retry now"),
         Binding("v", "level", "log level", id="servers.level", tooltip="Set the log level that it sends"),
         Binding("T", "screen.tasks", "tasks", id="servers.tasks", tooltip="List its tasks"),
+        Binding("L", "relist", "list again", id="servers.relist", tooltip="List again what it offers"),
     ]
 
     DEFAULT_CSS = """
@@ -86,10 +87,13 @@ class ServersPane(FilteredRows[ServerRow]):
         for each in servers:
             left = max(0.0, each.retry_at - now) if each.retry_at else 0.0
             rows.append(ServerRow(each, len(each.tools), left, each.name in signing_in))
-        could = self.check_action("sign_in", ())
+        could = self._keys()
         self.show_items(rows, keep=_name)
-        if self.check_action("sign_in", ()) != could:
+        if self._keys() != could:
             self.refresh_bindings()
+
+    def _keys(self) -> tuple[bool | None, ...]:
+        return tuple(self.check_action(action, ()) for action in ("sign_in", "relist"))
 
     @property
     def chosen(self) -> str | None:
@@ -127,8 +131,10 @@ class ServersPane(FilteredRows[ServerRow]):
         self.post_message(self.Selected(_name(event.item)))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only a server that needs a sign-in uses this key."""
+        """A server that needs a sign-in, or is ready, has keys that others do not use."""
         row = self.rows.item
+        if action == "relist":
+            return row is not None and row.connection is not None and row.connection.ready
         if action == "sign_in":
             return row is not None and _wants_sign_in(row)
         return super().check_action(action, parameters)
@@ -149,6 +155,11 @@ class ServersPane(FilteredRows[ServerRow]):
         """Reconnect, or retry now."""
         if self._connection is not None:
             self._connection.restart()
+
+    def action_relist(self) -> None:
+        """List again what the server offers, nothing from the cache."""
+        if self._connection is not None:
+            self.post_message(RelistRequested(self._connection.name))
 
     def action_level(self) -> None:
         if self.chosen is not None:

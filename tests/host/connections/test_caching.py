@@ -23,6 +23,7 @@ from tests.host.conftest import SCRIPTS, HostOf, RecordingHost
 
 ALLOW = {"default": "allow"}
 HOUR, NO_TIME = 3_600_000, 1
+LISTS = "tools/list", "prompts/list", "resources/list", "resources/templates/list"
 COUNT = "count://reads"
 DEMO: dict[str, Any] = {"command": sys.executable, "args": ["-m", "mcphost.demo"]}
 
@@ -104,6 +105,19 @@ async def test_a_fresh_list_serves_every_use(tapped: HostOf) -> None:
         assert requests(running, "tools/list") == 1
         await running.resources.relist("a", CatalogKind.TOOLS)
         assert requests(running, "tools/list") == 2
+
+
+async def test_everything_can_be_listed_again_from_the_server(tapped: HostOf) -> None:
+    async with tapped(a=serve(HOUR)) as running:
+        await running.servers.ready()
+        connection = running.servers["a"]
+        await connection.relist_all()
+        before = [requests(running, method) for method in LISTS]
+        for kind in CatalogKind:
+            await connection.current(kind)
+        assert [requests(running, method) for method in LISTS] == before
+        await connection.relist_all()
+        assert [requests(running, method) for method in LISTS] == [count + 1 for count in before]
 
 
 async def test_a_list_without_a_lifetime_serves_the_uses_of_one_call(tapped: HostOf) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from mcphost.host.connections.connection import ServerState
+from mcphost.host.traffic.message import MessageKind
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.logs.dialogs import LevelScreen
-from tests.tui.stage import NARROW, Stage, echo, on_stage, server, servers
+from tests.tui.stage import NARROW, WIDE, Stage, demo, echo, on_stage, server, servers
 
 pytestmark = pytest.mark.slow
 
@@ -62,6 +63,28 @@ async def test_v_sets_the_level_a_server_sends_and_says_where_it_cannot(tmp_path
         await stage.at(LevelScreen)
         await stage.press("enter")
         await stage.shows("The log level was not changed")
+
+
+@pytest.mark.parametrize("opened", [False, True], ids=["in the list", "on the card"])
+async def test_shift_l_lists_again_what_a_server_offers_though_it_is_fresh(opened: bool) -> None:
+    config = demo()
+    modern = config.servers["demo"].model_copy(update={"protocol": "modern"})
+    async with on_stage(config.model_copy(update={"servers": {"demo": modern}}), size=WIDE) as stage:
+        await stage.ready()
+        await stage.press("s", "down", *["enter"] * opened)
+        await stage.shows("L list again")
+        before = pages_listed(stage)
+        await stage.press("L")
+        await stage.shows("Listed demo again:", "tools,")
+        assert pages_listed(stage) == 2 * before > 0
+        stage.host.servers["demo"].stop()
+        await stage.until(lambda _: "list again" not in stage.text)
+
+
+def pages_listed(stage: Stage) -> int:
+    """How many pages of tools were requested."""
+    messages = stage.host.traffic.since(0)
+    return sum((each.sent, each.kind, each.method) == (True, MessageKind.REQUEST, "tools/list") for each in messages)
 
 
 async def test_twenty_servers_are_walked_through_on_a_small_screen() -> None:
