@@ -36,6 +36,10 @@ EXAMPLES: Final = {
   mcphost doctor git                              one server, even one that does not start by itself
   mcphost doctor --no-start --json | jq 'select(.status != "ok")'
 """,
+    "report": """\
+  mcphost report report.txt                       shown first, then written if you say so
+  mcphost report - --no-start | less
+""",
     "compare": """\
   mcphost compare time                            one server in both eras
   mcphost compare time get_current_time timezone=UTC --times 20 --yes
@@ -123,6 +127,7 @@ ABOUT: Final = {
     "demo": "Open the screen with the built-in demo server.",
     "check": "Connect to servers and report the state of each.",
     "doctor": "Look for what keeps mcphost from working, and say what mends it.",
+    "report": "Gather what a bug report needs, show it, and write it to a file.\nNothing is sent anywhere.",
     "compare": "Compare one server in both eras, or two servers.\n"
     "It shows what they offer, what they answer to the same call, and how fast.",
     "list": "List what servers offer.",
@@ -171,6 +176,11 @@ With --json, one object a line: topic, status (ok, warning or problem), text and
 fix (a command, or null).
 
 Exit codes: 0 no problem, 1 at least one.
+""",
+    "report": """\
+It holds versions, the diagnosis of mcphost doctor, the keys of the
+configuration with their values masked, the last log lines, the last entries of
+the audit log without arguments, and the last crash.
 """,
     "compare": """\
 The first WORD is a server if it is a URL, 'stdio:COMMAND LINE' or a configured
@@ -238,6 +248,15 @@ def add_doctor(parser: Parser) -> None:
     parser.add_argument("server", nargs="?", metavar="SERVER", help=about)
     parser.add_argument("--no-start", action="store_true", help="start no server")
     add_json(parser, "print one JSON object a line for each finding")
+
+
+def add_report(parser: Parser) -> None:
+    """The words of ``report``."""
+    parser.add_argument("file", metavar="FILE", help="where to write it; - only prints it")
+    about = f"{SERVER_HELP}; without one: all that start by themselves"
+    parser.add_argument("server", nargs="?", metavar="SERVER", help=about)
+    parser.add_argument("--no-start", action="store_true", help="start no server")
+    parser.add_argument("--yes", action="store_true", help="write it without a question")
 
 
 ERA_CHOICES: Final = ("legacy", "modern", "both")
@@ -500,6 +519,7 @@ def _parser() -> Parser:
     )
     add_check(command("check", "servers.run_check", several="servers"))
     add_doctor(command("doctor", "doctor.run_doctor"))
+    add_report(command("report", "report.run_report"))
     add_compare(command("compare", "compare.run_compare", several="words"))
     listing = command("list", "catalog.run_list", several="servers")
     kinds = ["tools", "resources", "templates", "prompts"]

@@ -24,6 +24,8 @@ class KeychainAnswer:
     name: str
     seconds: float
     failure: str = ""
+    missing: bool = False
+    """Is there none at all?"""
 
 
 def ask_keychain(env: Mapping[str, str], seconds: float) -> KeychainAnswer | None:
@@ -43,13 +45,18 @@ def ask_keychain(env: Mapping[str, str], seconds: float) -> KeychainAnswer | Non
 
 
 def _asked(began: float) -> KeychainAnswer:
-    from mcphost.auth.storage.keychain import KeychainUnusable, best_backend, given_secret  # late: slow to import
+    from mcphost.auth.storage.keychain import (  # late: slow to import
+        KeychainUnusable,
+        NoKeychain,
+        best_backend,
+        given_secret,
+    )
 
     try:
         name = str(best_backend().name).partition(" ")[0]
         given_secret(KEYRING_SERVICE, PROBE)
     except KeychainUnusable as error:
-        return KeychainAnswer("", time.monotonic() - began, str(error))
+        return KeychainAnswer("", time.monotonic() - began, str(error), isinstance(error, NoKeychain))
     return KeychainAnswer(name, time.monotonic() - began)
 
 

@@ -18,9 +18,9 @@ from mcphost.config.schema import config_schema
 from tests.cli.conftest import Mcphost, echo, entry, hostile
 
 COMMANDS = [
-    [], ["demo"], ["check"], ["doctor"], ["list", "tools"], ["call", "a", "b"], ["chat"], ["read", "a", "b"],
-    ["prompt", "a", "b"], ["complete", "a", "b", "c", "d"], ["tasks", "a"], ["login", "a"], ["logout", "a"],
-    ["config", "path"],
+    [], ["demo"], ["check"], ["doctor"], ["report", "-"], ["list", "tools"], ["call", "a", "b"], ["chat"],
+    ["read", "a", "b"], ["prompt", "a", "b"], ["complete", "a", "b", "c", "d"], ["tasks", "a"], ["login", "a"],
+    ["logout", "a"], ["config", "path"],
 ]  # fmt: skip
 
 

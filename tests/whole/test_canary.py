@@ -159,3 +159,41 @@ async def test_what_the_screen_shows_and_leaves_behind_holds_no_secret(tmp_path:
     shown = "".join(letter for letter in "".join(seen) if letter not in " \n│▏")
     assert shown.count("•••") > 40
     assert caught(tmp_path, shown.encode()) == []
+
+
+@pytest.mark.hostile("C10")
+@pytest.mark.requirement("SEC-09", "LOG-04")
+def test_a_report_holds_names_and_no_value(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with planted(tmp_path, "crash") as config:
+        words = {
+            name: f"planted-{name}-0123456789" for name in ("arg", "literal", "address", "pattern", "mistake", "scope")
+        }
+        with config.open("a") as file:
+            file.write(
+                f"""
+[servers.more]
+command = "/opt/{words["address"]}/server"
+args = ["--token={words["arg"]}", "x"]
+env = {{ ANY = "{words["literal"]}", MIXED = "{words["scope"]}${{IN_PLAIN}}" }}
+tools.act.allow_when = {{ text = "{words["pattern"]}" }}
+
+[servers.wrong]
+comand = "{words["mistake"]}"
+"""
+            )
+        assert main(["call", "program", "act", "--yes", "--config", str(config)]) == 3
+        capfdbinary.readouterr()
+        report = tmp_path / "report.txt"
+        assert main(["report", str(report), "--yes", "--config", str(config)]) == 0
+    said = b"".join(capfdbinary.readouterr())
+    text = report.read_text()
+    assert text.encode() in said
+    for name in ("servers.program.env.OWN_KEY", "servers.web.url", "X-Team", "servers.wrong.comand", "${IN_HEADER}"):
+        assert name in text
+    assert "server program" in text
+    assert "event decision, server program, tool act" in text
+    assert report.stat().st_mode & 0o777 == 0o600
+    assert caught(tmp_path, said) == []
+    assert [word for word in words.values() if word in text or word.encode() in said] == []

@@ -12,7 +12,7 @@ from typing import Final
 from mcphost.cli.doctor.configuration import read_configuration
 from mcphost.cli.doctor.files import leftovers, state_folder_findings
 from mcphost.cli.doctor.findings import Finding, Severity, ok, problem, warning
-from mcphost.cli.doctor.programs import programs
+from mcphost.cli.doctor.programs import install_command, programs
 from mcphost.cli.doctor.servers import StartedServers, start_servers
 from mcphost.cli.doctor.surroundings import surroundings
 from mcphost.cli.output import is_terminal
@@ -20,6 +20,7 @@ from mcphost.composition.diagnosis import ask_keychain, leftover_servers
 from mcphost.config import Config, references_within, state_folder
 from mcphost.errors import ConfigError
 from mcphost.host.logs import LogRecord
+from mcphost.redaction import Mask
 
 KEYCHAIN_SECONDS: Final = 3.0
 """Seconds for the keychain to answer; a working one takes a tenth of one."""
@@ -27,10 +28,11 @@ KEYCHAIN_SECONDS: Final = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """All findings, and what the servers wrote meanwhile."""
+    """All findings, and what the servers wrote meanwhile. ``mask`` takes the secrets that were met out of a text."""
 
     findings: tuple[Finding, ...]
     logs: tuple[LogRecord, ...] = field(default=(), repr=False)
+    mask: Mask = str
 
     @property
     def has_problem(self) -> bool:
@@ -57,7 +59,7 @@ def diagnose(options: Namespace, env: Mapping[str, str]) -> Diagnosis:
         found.append(ok("servers", "not started, since the configuration cannot be used"))
     elif not options.no_start:
         started = start_servers(options, settings.loaded, settings.edit)
-    return Diagnosis((*found, *started.findings), started.logs)
+    return Diagnosis((*found, *started.findings), started.logs, started.mask)
 
 
 def _needs_keychain(config: Config) -> bool:
@@ -79,7 +81,8 @@ def _keychain(env: Mapping[str, str], needed: bool) -> Finding:
         return ok("keychain", f"{answer.name} answers after {answer.seconds:.1f} s")
     if needed:
         text = f"{answer.failure}, and your configuration refers to it"
-        return problem("keychain", text, _UNLOCK.get(sys.platform, ""))
+        install = install_command("gnome-keyring", env.get("PATH", "")) if answer.missing else ""
+        return problem("keychain", text, install or _UNLOCK.get(sys.platform, ""))
     return warning("keychain", f"{answer.failure}; tokens of sign-ins end with mcphost", "export MCPHOST_KEYCHAIN=off")
 
 

@@ -16,11 +16,39 @@ LAUNCHERS: Final = ("node", "npx", "uvx", "docker")
 """What most servers are started with, named whether a server needs it or not."""
 
 _PACKAGES: Final[Mapping[str, Mapping[str, str]]] = {
-    "apt-get": {"node": "nodejs", "npx": "npm", "docker": "docker.io", "git": "git", "python3": "python3"},
+    "apt-get": {
+        "gnome-keyring": "gnome-keyring",
+        "node": "nodejs",
+        "npx": "npm",
+        "docker": "docker.io",
+        "git": "git",
+        "python3": "python3",
+    },
     "brew": {"node": "node", "npx": "node", "uvx": "uv", "docker": "docker", "git": "git", "python3": "python"},
-    "dnf": {"node": "nodejs", "npx": "nodejs-npm", "uvx": "uv", "docker": "docker", "git": "git"},
-    "pacman": {"node": "nodejs", "npx": "npm", "uvx": "uv", "docker": "docker", "git": "git"},
-    "apk": {"node": "nodejs", "npx": "npm", "uvx": "uv", "docker": "docker", "git": "git"},
+    "dnf": {
+        "gnome-keyring": "gnome-keyring",
+        "node": "nodejs",
+        "npx": "nodejs-npm",
+        "uvx": "uv",
+        "docker": "docker",
+        "git": "git",
+    },
+    "pacman": {
+        "gnome-keyring": "gnome-keyring",
+        "node": "nodejs",
+        "npx": "npm",
+        "uvx": "uv",
+        "docker": "docker",
+        "git": "git",
+    },
+    "apk": {
+        "gnome-keyring": "gnome-keyring",
+        "node": "nodejs",
+        "npx": "npm",
+        "uvx": "uv",
+        "docker": "docker",
+        "git": "git",
+    },
 }
 """The package that brings a program, by the program that installs it."""
 
@@ -43,7 +71,7 @@ def programs(config: Config, env: Mapping[str, str], edit: str) -> Iterator[Find
     for program, servers in needed.items():
         if _find(program, config.servers[servers[0]], path) is None:
             text = f"{program} is not there, which {', '.join(servers)} needs"
-            yield problem("program", text, _install(program, path) or edit)
+            yield problem("program", text, install_command(program, path) or edit)
     there = {name: found for name in LAUNCHERS if (found := shutil.which(name, path=path))}
     missing = [name for name in LAUNCHERS if name not in there and name not in needed]
     words = [*there.values(), *([f"no {', '.join(missing)} (no server here needs it)"] if missing else [])]
@@ -58,7 +86,7 @@ def _find(program: str, server: ServerConfig, path: str) -> str | None:
     return shutil.which(Path(server.cwd or ".").expanduser() / Path(program).expanduser())
 
 
-def _install(program: str, path: str) -> str:
+def install_command(program: str, path: str) -> str:
     """The command that installs a program; empty where it is not known."""
     if program == "uvx" and shutil.which("pipx", path=path):
         return "pipx install uv"

@@ -6,7 +6,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from typing import Final
 
@@ -21,6 +21,7 @@ from mcphost.host.host import Host
 from mcphost.host.logs import LogRecord
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.protocol.display import duration_text
+from mcphost.redaction import Mask
 
 CLOCK_SECONDS: Final = 60.0
 """How far the clock may be off; tokens are valid for minutes, and their times are compared with it."""
@@ -28,10 +29,11 @@ CLOCK_SECONDS: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class StartedServers:
-    """What came of starting the servers. ``logs`` are without the secrets that mcphost knows."""
+    """What came of starting the servers. ``mask`` takes the secrets that were met out of a text."""
 
     findings: tuple[Finding, ...] = ()
     logs: tuple[LogRecord, ...] = field(default=(), repr=False)
+    mask: Mask = str
 
 
 def start_servers(options: Namespace, loaded: LoadedConfig, edit: str) -> StartedServers:
@@ -45,7 +47,7 @@ def start_servers(options: Namespace, loaded: LoadedConfig, edit: str) -> Starte
     if not names:
         return StartedServers(left_out or (ok("servers", "none is configured"),))
     started = _start(options, select(loaded, names), edit)
-    return StartedServers((*started.findings, *left_out), started.logs)
+    return replace(started, findings=(*started.findings, *left_out))
 
 
 def _start(options: Namespace, chosen: Selection, edit: str) -> StartedServers:
@@ -58,7 +60,7 @@ def _start(options: Namespace, chosen: Selection, edit: str) -> StartedServers:
             results = await check_servers(host, chosen.names, chosen.broken)
             findings = [_finding(each, chosen, edit) for each in results]
             logs = tuple(record for name in chosen.names for record in host.logs.of(name))
-            return StartedServers((*findings, *_clock(host.traffic)), logs)
+            return StartedServers((*findings, *_clock(host.traffic)), logs, values.mask)
 
     return run(opened())
 

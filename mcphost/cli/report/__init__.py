@@ -1,0 +1,1 @@
+"""What ``mcphost report`` gathers for a bug report: names, versions and findings, and no value of the configuration."""
