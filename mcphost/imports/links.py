@@ -1,0 +1,227 @@
+"""Reads the links with which web pages offer servers to VS Code, Cursor, LM Studio, Kiro and Goose.
+
+A link is parsed as the user pasted it; no address in it is called, and mcphost never registers itself for links.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+
+from mcphost.errors import ConfigError
+from mcphost.imports.dialects.dialect import DocumentSource, EntryGroup, HostDialect
+from mcphost.imports.dialects.entries import read_group
+from mcphost.imports.dialects.table import CURSOR, KIRO, VSCODE, looks_like_entry
+from mcphost.imports.documents import read_document
+from mcphost.imports.found import FoundServer, ImportNote, Input, Origin, digest_of, legal_name
+from mcphost.imports.inputs import input_id, join, literal, placeholder
+from mcphost.redaction import looks_secret
+
+MOST_BYTES: Final = 64_000
+"""Of a link; browsers take less."""
+
+MOST_PARAMETERS: Final = 100
+
+_CONTROLS: Final = re.compile(r"[\x00-\x20\x7f]")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
+_VSCODE_HOSTS: Final = ("vscode.dev", "insiders.vscode.dev")
+_CURSOR_PATH: Final = re.compile(r"(?:/[a-z]{2}(?:-[a-z]+)?)?/install-mcp/?", re.IGNORECASE)
+
+
+def is_link(text: str) -> bool:
+    """Is this a link that one of the known hosts would take?"""
+    return _kind_of(_split(text)) is not None
+
+
+def read_link(text: str) -> list[FoundServer]:
+    """Read the server that a link offers; one that cannot be imported has a ``refusal``. Raises ConfigError."""
+    text = text.strip()
+    if len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
+        raise ConfigError(f"the link is longer than {MOST_BYTES:,} bytes")
+    if _CONTROLS.search(text):
+        raise ConfigError("the link holds a blank or a control character, which no link does")
+    parts = _split(text)
+    kind = _kind_of(parts)
+    if parts is None or kind is None:
+        raise ConfigError("is no link of VS Code, Cursor, LM Studio, Kiro or Goose")
+    return list(kind.read(parts, _place(parts)))
+
+
+@dataclass(frozen=True, slots=True)
+class _LinkKind:
+    matches: Callable[[SplitResult], bool]
+    read: Callable[[SplitResult, str], Iterator[FoundServer]]
+
+
+def _split(text: str) -> SplitResult | None:
+    try:
+        return urlsplit(text.strip())
+    except ValueError:
+        return None
+
+
+def _kind_of(parts: SplitResult | None) -> _LinkKind | None:
+    return None if parts is None else next((kind for kind in _KINDS if kind.matches(parts)), None)
+
+
+def _place(parts: SplitResult) -> str:
+    """The link without what it carries, which may be secret."""
+    return parts._replace(query="", fragment="").geturl()
+
+
+def _path(parts: SplitResult) -> str:
+    return f"{parts.netloc}{parts.path}".strip("/").lower()
+
+
+def _web(parts: SplitResult, *hosts: str) -> bool:
+    return parts.scheme == "https" and parts.netloc.lower() in (*hosts, *(f"www.{host}" for host in hosts))
+
+
+def _from_vscode(parts: SplitResult, place: str) -> Iterator[FoundServer]:
+    """The whole query is the entry, with its name and inputs."""
+    entry = dict(_object(_json(unquote(parts.query, errors="replace"))))
+    yield from _servers(entry.pop("name", None), entry, place, VSCODE, entry.pop("inputs", None))
+
+
+def _from_vscode_page(parts: SplitResult, place: str) -> Iterator[FoundServer]:
+    given = _parameters(parts)
+    inputs = _json(given["inputs"]) if given.get("inputs") else None
+    yield from _servers(given.get("name"), _object(_json(given.get("config", ""))), place, VSCODE, inputs)
+
+
+def _from_config(dialect: HostDialect) -> Callable[[SplitResult, str], Iterator[FoundServer]]:
+    """``name`` and ``config``, which is JSON, mostly as base64."""
+
+    def read(parts: SplitResult, place: str) -> Iterator[FoundServer]:
+        given = _parameters(parts)
+        config = given.get("config", "")
+        text = config if config.lstrip().startswith("{") else _decoded(config)
+        yield from _servers(given.get("name"), _object(_json(text)), place, dialect)
+
+    return read
+
+
+def _servers(
+    name: object, entry: Mapping[str, Any], place: str, dialect: HostDialect, inputs: object = None
+) -> Iterator[FoundServer]:
+    """Read the entry, or what some pages put in its place: a table of one, or of several under ``mcpServers``."""
+    named = name if isinstance(name, str) and name else "server"
+    inner = entry.get("mcpServers", entry)
+    if (
+        not looks_like_entry(entry)
+        and isinstance(inner, Mapping)
+        and inner
+        and all(map(looks_like_entry, inner.values()))
+    ):
+        entries: Mapping[str, Any] = inner
+    else:
+        entries = {named: entry}
+    yield from read_group(EntryGroup(entries, inputs=inputs), dialect, DocumentSource("link", place))
+
+
+def _from_goose(parts: SplitResult, place: str) -> Iterator[FoundServer]:
+    """Words of a command, or an address; ``env`` and ``header`` name what has to be given, with a description."""
+    pairs = _pairs(parts)
+    given = dict(reversed(pairs))
+    inputs: dict[str, Input] = {}
+
+    def asked(key: str) -> dict[str, str]:
+        table: dict[str, str] = {}
+        for name, _, about in (value.partition("=") for found, value in pairs if found == key):
+            if name:
+                one = Input(input_id(name), about, secret=looks_secret(name))
+                inputs[one.id] = one
+                table[name] = join([placeholder(one.id)])
+        return table
+
+    if url := given.get("url"):
+        kind = "sse" if given.get("type") == "sse" else "http"
+        table: dict[str, Any] = {"url": literal(url), "transport": kind, "http_headers": asked("header")}
+    else:
+        args = [literal(value) for key, value in pairs if key == "arg"]
+        table = {"command": literal(given.get("cmd", "")), "args": args, "env": asked("env")}
+    refusal = "" if given.get("url") or given.get("cmd") else "the link names neither a command nor a URL"
+    name = given.get("name") or given.get("id") or "server"
+    yield FoundServer(
+        name=legal_name(name),
+        origin=Origin("link", place, name, digest_of(pairs)),
+        table={} if refusal else {key: value for key, value in table.items() if value},
+        inputs=() if refusal else tuple(inputs.values()),
+        notes=tuple(ImportNote(key, "mcphost has its own") for key in given if key == "timeout"),
+        refusal=refusal,
+        description=given.get("description", ""),
+    )
+
+
+def _pairs(parts: SplitResult) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(parts.query, keep_blank_values=True, max_num_fields=MOST_PARAMETERS, errors="replace")
+    except ValueError:
+        raise ConfigError("the link has too many parameters") from None
+
+
+def _parameters(parts: SplitResult) -> dict[str, str]:
+    pairs = _pairs(parts)
+    given = dict(pairs)
+    if len(given) != len(pairs):
+        raise ConfigError("the link has a parameter twice")
+    return given
+
+
+def _decoded(text: str) -> str:
+    """Decode base64 of either alphabet, with or without its padding. Raises ConfigError."""
+    text = text.replace(" ", "+")  # what a plus becomes in a query
+    if not text or not _BASE64.fullmatch(text):
+        raise ConfigError("the link's config is neither JSON nor base64")
+    plain = text.rstrip("=").replace("-", "+").replace("_", "/")
+    try:
+        return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True).decode()
+    except (binascii.Error, ValueError):
+        raise ConfigError("the link's config is damaged base64") from None
+
+
+def _json(text: str) -> object:
+    try:
+        return read_document(text.encode("utf-8", "replace"), "json")
+    except ConfigError as error:
+        raise ConfigError(f"the link's content {error.message}") from None
+
+
+def _object(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ConfigError("the link holds no server")
+    return value
+
+
+_KINDS: Final = (
+    _LinkKind(
+        lambda parts: parts.scheme in ("vscode", "vscode-insiders") and _path(parts) == "mcp/install", _from_vscode
+    ),
+    _LinkKind(
+        lambda parts: _web(parts, *_VSCODE_HOSTS) and parts.path.rstrip("/") == "/redirect/mcp/install",
+        _from_vscode_page,
+    ),
+    _LinkKind(
+        lambda parts: (
+            (parts.scheme == "cursor" and _path(parts) == "anysphere.cursor-deeplink/mcp/install")
+            or (_web(parts, "cursor.com") and _CURSOR_PATH.fullmatch(parts.path) is not None)
+        ),
+        _from_config(CURSOR),
+    ),
+    _LinkKind(
+        lambda parts: (
+            (parts.scheme == "lmstudio" and _path(parts) == "add_mcp")
+            or (_web(parts, "lmstudio.ai") and parts.path.rstrip("/") == "/install-mcp")
+        ),
+        _from_config(CURSOR),
+    ),
+    _LinkKind(
+        lambda parts: _web(parts, "kiro.dev") and parts.path.rstrip("/") == "/launch/mcp/add", _from_config(KIRO)
+    ),
+    _LinkKind(lambda parts: parts.scheme == "goose" and _path(parts) == "extension", _from_goose),
+)
