@@ -16,7 +16,7 @@ from mcphost.config.loading import (
     servers_path,
     users_path,
 )
-from mcphost.config.models import UI, ChatConfig, Config, ModelConfig
+from mcphost.config.models import OFFICIAL_REGISTRY, UI, ChatConfig, Config, ModelConfig, RegistryConfig
 from mcphost.config.policy import Policy, PolicyAction, rule_matches
 from mcphost.config.problems import ConfigErrors
 from mcphost.config.references import Reference, references, references_within
@@ -43,6 +43,7 @@ from mcphost.config.values import KEYRING_SERVICE, Values
 
 __all__ = [
     "KEYRING_SERVICE",
+    "OFFICIAL_REGISTRY",
     "UI",
     "CapabilitiesConfig",
     "Changes",
@@ -59,6 +60,7 @@ __all__ = [
     "Policy",
     "PolicyAction",
     "Reference",
+    "RegistryConfig",
     "ResolvedModel",
     "ResolvedRoot",
     "ResolvedServer",

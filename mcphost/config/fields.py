@@ -96,6 +96,14 @@ def reason_against_document(url: str) -> str | None:
     return "must be https and have a path" if parts.scheme != "https" or parts.path in ("", "/") else None
 
 
+def _plain_url(text: str) -> str:
+    if "${" in text:
+        raise ValueError("takes no reference; write the address itself")
+    if reason := reason_against_url(text):
+        raise ValueError(reason)
+    return text
+
+
 def _document_url(text: str) -> str:
     if all(isinstance(piece, str) for piece in parse(text)) and (reason := reason_against_document(text)):
         raise ValueError(reason)
@@ -166,12 +174,15 @@ _REFERENCE = r"\$\{(?:(?:keyring|file):[^}]+|[A-Za-z_][A-Za-z0-9_]*(?::-[^}]*)?)
 _TEXT = rf"^(?:[^$\x00]|\$*(?:{_REFERENCE}|\$\$\{{)|\$+[^{{$\x00])*\$*$"
 _HOST = rf"(?:[^\s/?#@:$]|{_REFERENCE})+|\[[0-9A-Fa-f:.]+\]"
 _URL = rf"^(?:\$\{{.*|https?://(?:{_HOST})(?::(?:[0-9]|{_REFERENCE})*)?(?:[/?](?:[^\s#$]|\$[^{{]|{_REFERENCE})*)?#?)$"
+_PLAIN_URL = r"^https?://[^/?#@\s$]+(?:[/?][^\s#$]*)?$"
 _PRINTABLE = rf"^(?:[\t\x20-~]|{_REFERENCE})*$"
 
 Text = Annotated[str, AfterValidator(_text), InSchema(_TEXT)]
 """Free text in which ``${…}`` references may stand."""
 Filled = Annotated[Text, AfterValidator(_filled), InSchema(r"\S")]
 Url = Annotated[Filled, AfterValidator(_url), InSchema(_URL)]
+PlainUrl = Annotated[str, AfterValidator(_plain_url), InSchema(_PLAIN_URL)]
+"""A URL in which no reference may stand."""
 DocumentUrl = Annotated[Url, AfterValidator(_document_url), InSchema(r"^(?:\$\{|https://[^/]+/.)")]
 """The URL of a client metadata document: https, and with a path, since it serves as client id."""
 HeaderName = Annotated[str, _matching(_HEADER_NAME, "is not the name of an HTTP header"), _as_pattern(_HEADER_NAME)]

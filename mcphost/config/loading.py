@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from mcphost.config.fields import ConfigTable, server_name
 from mcphost.config.files import read_regular
 from mcphost.config.limits import Limits
-from mcphost.config.models import UI, ChatConfig, Config, ModelConfig
+from mcphost.config.models import UI, ChatConfig, Config, ModelConfig, RegistryConfig
 from mcphost.config.policy import Policy
 from mcphost.config.problems import TableValidator, each, together
 from mcphost.config.servers import ServerConfig
@@ -34,7 +34,7 @@ MAX_FILE_BYTES = 2 * 1024 * 1024
 MAX_ENTRIES = 500
 """Servers, or models, of one file."""
 
-_SECTIONS = ("servers", "mcp_servers", "models", "policy", "limits", "ui", "chat")
+_SECTIONS = ("servers", "mcp_servers", "models", "policy", "limits", "ui", "chat", "registry")
 _PROJECT_SECTIONS = ("servers", "mcp_servers")
 _USERS_KEYS = ("trust_hints", "sampling", "limits", "roots")
 _AT_LINE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
@@ -133,7 +133,7 @@ def parse(text: str, path: Path | None = None, *, project: bool = False) -> Load
 
     With ``project`` only servers count, and nothing in them may loosen the user's decisions; the rest is left out and
     reported. Raises ConfigError (ConfigErrors for several) for invalid TOML, unknown sections and mistakes in
-    ``[policy]``, ``[limits]``, ``[ui]`` and ``[chat]``.
+    ``[policy]``, ``[limits]``, ``[ui]``, ``[chat]`` and ``[registry]``.
     """
     return _Reader(text, path, project).read()
 
@@ -253,17 +253,19 @@ class _Reader:
     def read(self) -> LoadedConfig:
         self._data = _toml(self._text, self._path)
         self._check_sections()
-        policy, limits, ui, chat = (
-            self._section("policy", Policy),
-            self._section("limits", Limits),
-            self._section("ui", UI),
-            self._section("chat", ChatConfig),
+        config = Config(
+            policy=self._section("policy", Policy),
+            limits=self._section("limits", Limits),
+            ui=self._section("ui", UI),
+            chat=self._section("chat", ChatConfig),
+            registry=self._section("registry", RegistryConfig),
+            path=self._path,
         )
         models = dict(self._models())
         servers = dict(self._servers())
         if self._fatal:
             raise together([*self._fatal, *self._problems])
-        config = Config(servers=servers, models=models, policy=policy, limits=limits, ui=ui, chat=chat, path=self._path)
+        config = config.model_copy(update={"servers": servers, "models": models})
         return LoadedConfig(config, each(self._problems), self._disabled)
 
     def _check_sections(self) -> None:

@@ -14,6 +14,7 @@ from mcphost.config.fields import (
     Filled,
     LogLevel,
     Name,
+    PlainUrl,
     Price,
     Seconds,
     Share,
@@ -126,6 +127,16 @@ class UI(ConfigTable):
     """Whether the mouse is used; false leaves selecting text to the terminal."""
 
 
+OFFICIAL_REGISTRY = "https://registry.modelcontextprotocol.io"
+
+
+class RegistryConfig(ConfigTable):
+    """``[registry]``: where ``mcphost search`` and ``mcphost add`` look for servers. Nothing else asks there."""
+
+    urls: Distinct[PlainUrl] = (OFFICIAL_REGISTRY,)
+    """Registries of MCP servers, asked in this order; an empty list is none."""
+
+
 class Config(ConfigTable):
     """The whole configuration. ``path`` is the file it came from; None: built in code."""
 
@@ -141,6 +152,8 @@ class Config(ConfigTable):
     """The screen."""
     chat: ChatConfig = ChatConfig.model_construct()
     """Conversations with a language model."""
+    registry: RegistryConfig = RegistryConfig.model_construct()
+    """Where to look for servers."""
     path: Path | None = None
     """The file; not a key of it."""
     added: Path | None = None

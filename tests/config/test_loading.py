@@ -246,3 +246,15 @@ def test_whatever_an_entry_holds_its_problems_have_lines_and_can_be_shown(entry:
     for problem in loaded.problems:
         assert problem.line is not None
         assert str(problem).isprintable()
+
+
+def test_registries_are_plain_addresses_and_none_may_be_named() -> None:
+    assert parse("").config.registry.urls == ("https://registry.modelcontextprotocol.io",)
+    assert parse("[registry]\nurls = []").config.registry.urls == ()
+    assert parse('[registry]\nurls = ["http://127.0.0.1:8080/x"]').config.registry.urls == ("http://127.0.0.1:8080/x",)
+    for wrong in ("ftp://x.example", "https://a:b@x.example", "https://${HOST}", "https://x.example/#y", "x"):
+        with pytest.raises(ConfigError, match=r"registry\.urls"):
+            parse(f'[registry]\nurls = ["{wrong}"]')
+    assert (
+        parse('[registry]\nurls = ["https://evil.example"]', project=True).config.registry == parse("").config.registry
+    )
