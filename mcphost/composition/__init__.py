@@ -21,6 +21,7 @@ from mcphost.config import (
     ModelConfig,
     ServerConfig,
     Values,
+    file_version,
     read_toml,
     resolve_roots,
     state_folder,
@@ -157,6 +158,10 @@ class StateFiles:
     def read(self, name: str) -> Mapping[str, Any]:
         """The content of a state file; empty where there is none. Raises ConfigError."""
         return read_toml(self._path(name), self._report)
+
+    def version(self, name: str) -> object:
+        """Equal as long as nobody writes the state file; takes no longer than one look at its entry in the folder."""
+        return file_version(self._path(name))
 
     def update(self, name: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
         """Replace a state file by what ``change`` makes of it, unless that is the same. Raises ConfigError."""

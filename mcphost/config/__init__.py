@@ -38,7 +38,7 @@ from mcphost.config.servers import (
     ServerConfig,
     ToolConfig,
 )
-from mcphost.config.state import TrustedFolders, read_toml, state_folder, update_toml, write_toml
+from mcphost.config.state import TrustedFolders, file_version, read_toml, state_folder, update_toml, write_toml
 from mcphost.config.values import KEYRING_SERVICE, Values
 
 __all__ = [
@@ -71,6 +71,7 @@ __all__ = [
     "TrustedFolders",
     "Values",
     "compare",
+    "file_version",
     "find_config",
     "load",
     "load_found",

@@ -68,6 +68,15 @@ def read_toml(path: Path, report: Report) -> dict[str, Any]:
     return {}
 
 
+def file_version(path: Path) -> tuple[int, ...] | None:
+    """Equal as long as nobody writes or replaces the file; None where there is none."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
 def write_toml(path: Path, data: Mapping[str, Any]) -> None:
     """Replace the state file atomically by ``data``, mode 0600.
 

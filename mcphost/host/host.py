@@ -81,7 +81,13 @@ class Host:
         self._audit_log = AuditLog(given.audit_path, mask)
         self._audit = AuditWriter(self._config, self._audit_log, self.bus.alarm)
         self.consent = ConsentBroker(
-            self._config, Approvals(), given.approver, self._audit, self._save_approvals, self.bus.alarm
+            self._config,
+            Approvals(),
+            given.approver,
+            self._audit,
+            self._save_approvals,
+            self._refresh_approvals,
+            self.bus.alarm,
         )
         self.sign_ins = SignInService(
             given.sign_in,
@@ -318,6 +324,10 @@ class Host:
 
         self._traffic_file = TrafficFile(self._dependencies.traffic_path, self._dependencies.mask, self.bus.alarm)
         self._traffic_file.open(self.traffic)
+
+    async def _refresh_approvals(self) -> None:
+        if await self._approvals.refresh(self.consent.approvals):
+            self.bus.publish(GrantsChanged())
 
     def _save_approvals(self) -> None:
         self._approvals.mark_stale()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.config import Config, read_toml, update_toml
+from mcphost.config import Config, file_version, read_toml, update_toml
 from mcphost.errors import ConfigError
 from mcphost.host.connections import reconnection as retry
 from mcphost.host.consent.questions import Answer, Question, ToolCallQuestion
@@ -53,6 +53,9 @@ class FileStore:
 
     def read(self, name: str) -> Mapping[str, Any]:
         return read_toml(self.folder / f"{name}.toml", self.alarms.append)
+
+    def version(self, name: str) -> object:
+        return file_version(self.folder / f"{name}.toml")
 
     def update(self, name: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
         update_toml(self.folder / f"{name}.toml", change, self.alarms.append)

@@ -32,7 +32,13 @@ def merged(data: Mapping[str, Any], before: Sequence[ApprovedTool], after: Seque
 
     Two mcphosts may run: neither takes back what the other was told, nor keeps what was revoked there.
     """
-    kept, old, new = (by_tool(approved) for approved in (from_toml(data), before, after))
+    return to_toml(_merged_all(from_toml(data), before, after))
+
+
+def _merged_all(
+    there: Sequence[ApprovedTool], before: Sequence[ApprovedTool], after: Sequence[ApprovedTool]
+) -> list[ApprovedTool]:
+    kept, old, new = (by_tool(approved) for approved in (there, before, after))
     for key in old.keys() | new.keys():
         if old.get(key) == new.get(key):
             continue
@@ -40,7 +46,7 @@ def merged(data: Mapping[str, Any], before: Sequence[ApprovedTool], after: Seque
             kept[key] = _merged(kept.get(key), old.get(key), new[key])
         else:
             kept.pop(key, None)
-    return to_toml(kept.values())
+    return list(kept.values())
 
 
 def _merged(theirs: ApprovedTool | None, old: ApprovedTool | None, new: ApprovedTool) -> ApprovedTool:
@@ -103,6 +109,9 @@ def _tables(value: Any) -> list[Mapping[str, Any]]:
 
 APPROVALS: Final = "approvals"
 
+_UNKNOWN: Final = object()
+"""The version of a file that must be read again."""
+
 
 class ApprovalStore:
     """Reads and writes approvals through ``store`` (None: there is none); ``alarm`` takes a sentence for the user."""
@@ -112,13 +121,42 @@ class ApprovalStore:
         self._writing = asyncio.Lock()
         self._stale = False
         self._saved: Sequence[ApprovedTool] = ()
+        self._version: object = _UNKNOWN
+        """Of the file as it was read last."""
 
     async def approvals(self) -> Approvals:
         """What was allowed in earlier runs. Raises ConfigError."""
         if self._store is None:
             return Approvals()
+        self._version = self._store.version(APPROVALS)
         self._saved = from_toml(await asyncio.to_thread(self._store.read, APPROVALS))
         return Approvals(self._saved)
+
+    async def refresh(self, approvals: Approvals) -> bool:
+        """Take over what another mcphost allowed or revoked since; True if anything. Never raises.
+
+        Costs a look at the file's entry in its folder, and more only after somebody wrote it.
+        """
+        if self._store is None or self._version == self._store.version(APPROVALS):
+            return False
+        async with self._writing:
+            self._version = self._store.version(APPROVALS)
+            try:
+                there = await asyncio.to_thread(self._read, self._store)
+            except ConfigError as error:
+                self._alarm(f"what you allowed could not be read again: {error}")
+                return False
+            before, ours = self._saved, tuple(approvals.lasting())
+            self._saved = there
+            now = _merged_all(there, before, ours)
+            if by_tool(now) == by_tool(ours):
+                return False
+            approvals.replace_lasting(now)
+            return True
+
+    @staticmethod
+    def _read(store: StateStore) -> Sequence[ApprovedTool]:
+        return from_toml(store.read(APPROVALS))
 
     def mark_stale(self) -> None:
         """The approvals are others than were written last."""
@@ -134,6 +172,7 @@ class ApprovalStore:
             try:
                 await asyncio.to_thread(self._store.update, APPROVALS, lambda data: merged(data, before, after))
                 self._saved = after
+                self._version = _UNKNOWN  # another mcphost may have written right after
             except ConfigError as error:
                 self._alarm(f"what you allowed could not be saved: {error}")
             except Exception as error:

@@ -100,6 +100,21 @@ class ApprovedTool:
         lifetime = Lifetime.ONCE if self.lifetime is Lifetime.SESSION else self.lifetime
         return replace(self, lifetime=lifetime, rules=rules)
 
+    @property
+    def passing(self) -> ApprovedTool:
+        """What of it ends with this run."""
+        rules = tuple(rule for rule in self.rules if rule.lifetime is Lifetime.SESSION)
+        lifetime = Lifetime.SESSION if self.lifetime is Lifetime.SESSION else Lifetime.ONCE
+        return replace(self, lifetime=lifetime, rules=rules)
+
+    def joined(self, passing: ApprovedTool) -> ApprovedTool:
+        """With what of the same tool ends with this run."""
+        known = [rule.when for rule in self.rules]
+        rules = (*self.rules, *(rule for rule in passing.rules if rule.when not in known))
+        if self.lifetime is Lifetime.ONCE and passing.lifetime is Lifetime.SESSION:
+            return replace(self, lifetime=passing.lifetime, since=passing.since, rules=rules)
+        return replace(self, rules=rules)
+
     def allowed(self, lifetime: Lifetime, now: datetime, when: Mapping[str, str]) -> ApprovedTool:
         """After another yes to the same tool; a longer-lived earlier one outlives a yes to one call."""
         known = next((rule.lifetime for rule in self.rules if rule.when == when), None) if when else self.lifetime
@@ -233,6 +248,18 @@ class Approvals:
         """What runs without asking because the user said so, not before ``oldest`` where it was said for good."""
         given = (grant for each in self._approved.values() for grant in each.grants)
         return [grant for grant in given if not grant.lifetime.lapsed(grant.since, oldest)]
+
+    def replace_lasting(self, lasting: Iterable[ApprovedTool]) -> None:
+        """Let this hold beyond this run, and nothing else; what ends with this run stays as it is."""
+        before = self._approved
+        passing = {key: each.passing for key, each in before.items()}
+        kept = {key: each for key, each in passing.items() if any(each.grants)}
+        for key, tool in by_tool(lasting).items():
+            session = kept.get(key)
+            same = session is not None and session.fingerprint == tool.fingerprint
+            kept[key] = tool.joined(session) if session is not None and same else tool
+        # The same object where nothing changed, so that it need not be compared with the tool again.
+        self._approved = {key: before[key] if before.get(key) == each else each for key, each in kept.items()}
 
     def lasting(self) -> Iterator[ApprovedTool]:
         """What is worth keeping beyond this run."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -51,8 +51,8 @@ class Proposal:
 class ConsentBroker:
     """Settles whether a call may be sent.
 
-    ``changed`` is called when what is remembered changed and is to be saved; ``alarm`` takes a sentence the user
-    must see.
+    ``changed`` is called when what is remembered changed and is to be saved; ``refresh`` takes over what was allowed or
+    revoked elsewhere; ``alarm`` takes a sentence the user must see.
     """
 
     def __init__(
@@ -62,10 +62,11 @@ class ConsentBroker:
         approver: Approver,
         audit: AuditWriter,
         changed: Callable[[], None],
+        refresh: Callable[[], Awaitable[None]],
         alarm: Callable[[str], None],
     ) -> None:
         self._config, self.approvals, self._approver, self._audit = config, approvals, approver, audit
-        self._changed, self._alarm = changed, alarm
+        self._changed, self._refresh, self._alarm = changed, refresh, alarm
         self._asking: dict[int, tuple[str, asyncio.Future[Answer]]] = {}
 
     async def settle(self, proposal: Proposal) -> Answer:
@@ -75,6 +76,7 @@ class ConsentBroker:
 
         An answer may carry other arguments: the caller checks them as it checked the first.
         """
+        await self._refresh()
         approval = self._approval(proposal.server, proposal.identity, proposal.tool)
         decision = self._decide(proposal, approval)
         answer = await self._answer(proposal, approval, decision)
@@ -101,8 +103,9 @@ class ConsentBroker:
         approval = self._approval(server, identity, tool)
         return self._decide(Proposal(0, server, tool, arguments, "", identity, outside=outside), approval).verdict
 
-    def remembers(self, proposal: Proposal) -> bool:
+    async def remembers(self, proposal: Proposal) -> bool:
         """Would this run by what was allowed on screen? Then its definition must not be read too long ago."""
+        await self._refresh()
         approval = self._approval(proposal.server, proposal.identity, proposal.tool)
         remembered = approval.remembered(proposal.arguments)
         return remembered is not None and self._decide(proposal, approval).rule == remembered

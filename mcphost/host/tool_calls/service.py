@@ -264,7 +264,7 @@ class ToolCallService:
         Raises InvalidArguments, Declined, or ServerNotReady where the server went while somebody was asked.
         """
         proposal, config = await self._proposal(call, connection, why), connection.config
-        if self._consent.remembers(proposal):
+        if await self._consent.remembers(proposal):
             problem = await connection.recent(CatalogKind.TOOLS, self._consent.relist_sec)
             proposal = replace(await self._proposal(call, connection, why), unconfirmed=problem)
         answer = await self._consent.settle(proposal)

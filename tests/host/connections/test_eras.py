@@ -260,6 +260,9 @@ class Store:
     def read(self, name: str) -> Mapping[str, Any]:
         return self.content
 
+    def version(self, name: str) -> object:
+        return None
+
     def update(self, name: str, change: Any) -> None:
         self.content = change(self.content)
 

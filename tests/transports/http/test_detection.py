@@ -218,6 +218,9 @@ class Book:
     def read(self, name: str) -> dict[str, Any]:
         return self.data
 
+    def version(self, name: str) -> object:
+        return None
+
     def update(self, name: str, change: Callable[[Any], Any]) -> None:
         self.data = change(self.data)
 
