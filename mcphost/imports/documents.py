@@ -36,6 +36,7 @@ MAX_DEPTH: Final = 64
 MAX_NODES: Final = 100_000
 """Values of a YAML document, each alias counted as a copy of what it stands for."""
 
+_NEAR = re.compile(r"near (\d+)")  # in what pyjson5 says; the rest of it may quote the file
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 # tomllib needs quadratic time for keys of very many parts. A lookbehind and possessive repeats keep this linear.
@@ -101,10 +102,12 @@ def _json(text: str) -> object:
 def _json5(text: str) -> object:
     try:
         return pyjson5.decode(text, MAX_DEPTH)
+    except pyjson5.Json5NestingTooDeep:
+        raise _too_deep() from None
     except pyjson5.Json5Exception as error:
-        if "maximum depth" in str(error).lower() or "depth" in type(error).__name__.lower():
-            raise _too_deep() from None
-        raise ConfigError("is not valid JSON") from None
+        place = _NEAR.search(str(error.args[0]))
+        line = None if place is None else text.count("\n", 0, int(place[1])) + 1
+        raise ConfigError("is not valid JSON", line=line) from None
     except ValueError:
         raise ConfigError("is not valid JSON") from None
 

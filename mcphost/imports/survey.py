@@ -113,6 +113,8 @@ def read_any(content: bytes, place: str = "stdin", platform: str = sys.platform)
     Raises ConfigError where it is no document, or holds no servers.
     """
     path = Path(place) if os.path.isabs(place) else None
+    if path is None and content.lstrip().startswith(b'"'):  # members without the braces around them
+        content = b"{%b}" % content
     document = _whole(read_document(content, kind_of(content, place)))
     host, project = host_of(path) if path else (None, None)
     dialect = host.dialect if host is not None and any(host.dialect.groups(document)) else dialect_of(document)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
-from mcphost.imports.survey import read_host, survey
+import pytest
+
+from mcphost.errors import ConfigError
+from mcphost.imports.documents import MAX_BYTES
+from mcphost.imports.survey import read_any, read_file, read_host, survey
 
 
 def place(path: Path, document: object) -> Path:
@@ -35,3 +40,148 @@ def test_the_servers_of_a_host_are_read_from_all_its_files(tmp_path: Path) -> No
     assert first.table == {"command": "./run", "cwd": str(project)}
     assert first.origin.scope == f"project {project}"
     assert second.table == {"url": "https://x.example/mcp", "transport": "http"}
+
+
+ENTRY = {"mcpServers": {"a": {"command": "a-mcp"}}}
+
+
+def problems(home: Path, project: Path | None = None) -> dict[str, str]:
+    return {each.path.name: each.problem for each in survey({}, home, "linux", project) if each.problem}
+
+
+def test_a_link_of_a_dotfile_manager_is_followed(tmp_path: Path) -> None:
+    kept = place(tmp_path / "dotfiles" / "cursor.json", ENTRY)
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".cursor" / "mcp.json").symlink_to(kept)
+    (found,) = survey({}, tmp_path, "linux", None)
+    assert (found.host.id, found.servers) == ("cursor", 1)
+
+
+def test_a_pipe_a_folder_and_a_huge_file_are_named_and_not_read(tmp_path: Path) -> None:
+    (tmp_path / ".cursor").mkdir()
+    os.mkfifo(tmp_path / ".cursor" / "mcp.json")
+    (tmp_path / ".claude.json").mkdir()
+    large = place(tmp_path / ".gemini" / "settings.json", ENTRY)
+    os.truncate(large, MAX_BYTES + 1)
+    found = problems(tmp_path)
+    assert found.keys() == {"mcp.json", ".claude.json", "settings.json"}
+    assert "larger" in found["settings.json"]
+    with pytest.raises(ConfigError):
+        read_host("cursor", {}, tmp_path, "linux", None)
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can give a file away")
+def test_a_file_of_another_user_is_not_read(tmp_path: Path) -> None:
+    path = place(tmp_path / ".cursor" / "mcp.json", ENTRY)
+    os.chown(path, 65_534, 65_534)
+    assert "another user" in problems(tmp_path)["mcp.json"]
+
+
+def test_a_large_history_of_claude_code_is_read_and_nothing_else_of_it(tmp_path: Path) -> None:
+    history = [{"display": "x" * 1000}] * 2000
+    place(
+        tmp_path / ".claude.json",
+        {"oauthAccount": {"token": "never"}, "projects": {"/p": {"history": history}}} | ENTRY,
+    )
+    (found,) = read_host("claude-code", {}, tmp_path, "linux", None)
+    assert "never" not in repr(found)
+    assert found.table == {"command": "a-mcp"}
+
+
+def test_empty_files_of_any_format_hold_no_servers(tmp_path: Path) -> None:
+    for name in (".config/goose/config.yaml", ".codex/config.toml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    place(tmp_path / ".cursor" / "mcp.json", {})
+    assert survey({}, tmp_path, "linux", None) == []
+
+
+def test_variables_of_the_environment_move_a_hosts_folder(tmp_path: Path) -> None:
+    place(tmp_path / "elsewhere" / ".claude.json", ENTRY)
+    (tmp_path / "codex").mkdir()
+    (tmp_path / "codex" / "config.toml").write_text('[mcp_servers.x]\ncommand = "x"\n')
+    env = {
+        "CLAUDE_CONFIG_DIR": str(tmp_path / "elsewhere"),
+        "CODEX_HOME": str(tmp_path / "codex"),
+        "COPILOT_HOME": "rel",
+    }
+    assert [each.host.id for each in survey(env, tmp_path / "home", "linux", None)] == ["claude-code", "codex"]
+
+
+@pytest.mark.parametrize(
+    ("platform", "env", "path"),
+    [
+        ("linux", {}, ".config/Code/User/mcp.json"),
+        ("linux", {"XDG_CONFIG_HOME": "{home}/xdg"}, "xdg/Code/User/mcp.json"),
+        ("darwin", {}, "Library/Application Support/Code/User/mcp.json"),
+        ("win32", {"APPDATA": "{home}/Roaming"}, "Roaming/Code/User/mcp.json"),
+    ],
+)
+def test_each_platform_has_its_configuration_folder(
+    platform: str, env: dict[str, str], path: str, tmp_path: Path
+) -> None:
+    place(tmp_path / path, {"servers": {"a": {"command": "a-mcp"}}})
+    env = {name: value.replace("{home}", str(tmp_path)) for name, value in env.items()}
+    assert [each.host.id for each in survey(env, tmp_path, platform, None)] == ["vscode"]
+
+
+def test_a_deep_tree_of_plugins_is_searched_within_limits(tmp_path: Path) -> None:
+    plugins = tmp_path / ".claude" / "plugins" / "cache"
+    near = place(plugins / "market" / "a" / ".mcp.json", ENTRY)
+    place(plugins / "node_modules" / "b" / ".mcp.json", ENTRY)
+    place(plugins.joinpath(*"0123456789") / ".mcp.json", ENTRY)
+    (plugins / "market" / "loop").symlink_to(plugins)
+    assert [each.path for each in survey({}, tmp_path, "linux", None)] == [near]
+
+
+def test_a_file_is_read_in_the_dialect_of_the_host_whose_it_looks_like(tmp_path: Path) -> None:
+    entry = {"command": "./x", "timeout": 2000, "env": {"A": "$B"}}
+    for name, timeout, variable in (
+        (".gemini/settings.json", 2.0, "${B}"), ("roo/.roo/mcp.json", 600.0, "$B"), ("other.json", 2.0, "$B"),
+    ):  # fmt: skip
+        (found,) = read_file(place(tmp_path / name, {"mcpServers": {"a": entry}}))
+        assert (found.table["tool_timeout_sec"], found.table["env"]) == (timeout, {"A": variable})
+    (found,) = read_file(tmp_path / "roo" / ".roo" / "mcp.json")
+    assert (found.origin.source, found.table["cwd"]) == ("roo", str(tmp_path / "roo"))
+
+
+@pytest.mark.parametrize("name", ["missing.json", "a\0b", "folder"])
+def test_a_file_that_is_none_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ConfigError):
+        read_file(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('{"mcpServers": {"a": {"command": "x"}}}', ["a"]),
+        ('{"servers": {"a": {"command": "x"}}}', ["a"]),
+        ('{"a": {"command": "x"}, "b": {"url": "https://x.example"}}', ["a", "b"]),
+        ('{"command": "x", "args": []}', ["server"]),
+        ('{"name": "Nice One", "url": "https://x.example"}', ["Nice-One"]),
+        ('"a": {"command": "x"}', ["a"]),
+        ('"mcpServers": {"a": {"command": "x"}},', ["a"]),
+        ('{"mcp": {"a": {"type": "local", "command": ["x"]}}}', ["a"]),
+        ('{"mcp": {"servers": {"a": {"type": "stdio", "command": "x"}}}}', ["a"]),
+        ('{"context_servers": {"a": {"command": "x"}}}', ["a"]),
+        ('[mcp_servers.a]\ncommand = "x"', ["a"]),
+        ("extensions:\n  a: {type: stdio, cmd: x}", ["a"]),
+        ("mcpServers:\n  - {name: a, command: x}", ["a"]),
+        ("- {name: a, command: x}", ["a"]),
+    ],
+)
+def test_a_paste_of_any_shape_is_recognized(text: str, names: list[str]) -> None:
+    assert [(each.name, each.refusal) for each in read_any(text.encode())] == [(name, "") for name in names]
+
+
+@pytest.mark.parametrize("text", ["", "5", "null", "{}", '{"mcpServers": 5}', '{"a": 1}', "hello", '{"servers": "x"}'])
+def test_a_paste_without_servers_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError):
+        read_any(text.encode())
+
+
+def test_more_servers_than_anybody_has_are_refused() -> None:
+    many = {"mcpServers": {str(number): {"command": "x"} for number in range(501)}}
+    with pytest.raises(ConfigError, match="more than 500 servers"):
+        read_any(json.dumps(many).encode())

@@ -65,6 +65,7 @@ MAX_TIMEOUT: Final = 600.0
 MAX_WORDS: Final = 1000
 """Arguments, variables or headers of one entry."""
 
+_LEGAL = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,63}")
 _SLUG = re.compile(r"[^A-Za-z0-9_.-]+")
 _BEARER = re.compile(r"Bearer \$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
@@ -96,7 +97,7 @@ def named_entries(entries: object) -> Iterator[tuple[str, object]]:
 
 def slug(name: str) -> str:
     """Make a legal name of a server: letters, digits, ``_``, ``.`` and ``-``; it does not begin with ``-``."""
-    return _SLUG.sub("-", name).strip("-")[:64].strip("-") or "server"
+    return name if _LEGAL.fullmatch(name) else _SLUG.sub("-", name).strip("-")[:64].strip("-") or "server"
 
 
 def _read(

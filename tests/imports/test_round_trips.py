@@ -1,0 +1,225 @@
+"""What a host can be told of a server is the same after an export and an import; and nothing in its file does harm."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from mcphost.config import Reference, ServerConfig
+from mcphost.errors import ConfigError
+from mcphost.imports.dialects.dialect import DocumentSource, HostDialect
+from mcphost.imports.dialects.entries import read_group
+from mcphost.imports.dialects.table import dialect_of
+from mcphost.imports.documents import kind_of, read_document
+from mcphost.imports.export import export_servers
+from mcphost.imports.found import FoundServer
+from mcphost.imports.hosts import HOSTS, NO_HOST, KnownHost
+from mcphost.imports.secrets import find_secrets
+from mcphost.imports.survey import read_any
+from mcphost.imports.variables import Syntax, escaped, taken_for_variables
+from tests.imports.made_fixtures import FIXTURES
+
+QUICKLY = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
+WRITTEN = {host.dialect.id: host for host in (*HOSTS, NO_HOST) if host.dialect.path}
+HOME = Path("/home/ada")
+
+WORDS = st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,8}", fullmatch=True)
+REFERRED = WORDS.map("REFERRED_{}".format)  # a name that no entry gives its program
+NAMES = st.from_regex(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,12}", fullmatch=True)
+PLAIN = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=12)
+ASCII = st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=12)
+COMMANDS = st.from_regex(r"[a-z][a-z0-9_.-]{0,8}(?:/[a-z0-9]{1,5})?", fullmatch=True).filter(
+    lambda word: not re.match(r"npx|cmd", word)
+)
+
+
+def read_back(host: KnownHost, text: str) -> list[FoundServer]:
+    document: Any = read_document(text.encode(), host.dialect.kind)
+    source = DocumentSource(host.id, "/home/ada/file", host.label, folder=HOME, platform="linux")
+    return [server for group in host.dialect.groups(document) for server in read_group(group, host.dialect, source)]
+
+
+@st.composite
+def texts(draw: st.DrawFn, syntax: Syntax, literals: st.SearchStrategy[str] = PLAIN) -> str:
+    """A value in mcphost's spelling that the host can express: literals and environment variables."""
+    literal = literals.filter(lambda text: not taken_for_variables(text, syntax) and not re.search(r"^%.*%$", text))
+    text = escaped(draw(literal))
+    if can_spell(syntax):
+        for _ in range(draw(st.integers(0, 2))):
+            assume(not text.endswith("$"))
+            default = draw(st.none() | ASCII.filter(lambda text: not set("}$") & set(text)))
+            if default is not None and syntax.write("X", default) is not None:
+                text += f"${{{draw(REFERRED)}:-{default}}}"
+            else:
+                text += f"${{{draw(REFERRED)}}}"
+            text += escaped(draw(literal))
+    return text
+
+
+def can_spell(syntax: Syntax) -> bool:
+    """Does the host have environment variables? Continue has secrets instead, which become inputs."""
+    return (syntax.write("X", None) or "${{").startswith("${{") is False
+
+
+@st.composite
+def programs(draw: st.DrawFn, dialect: HostDialect) -> dict[str, Any]:
+    keys, values = dialect.shape.keys, texts(dialect.syntax_of("args"))
+    environment = values.filter(lambda text: not re.fullmatch(r"\$\{\w+\}", text))
+    entry: dict[str, Any] = {
+        "command": COMMANDS,
+        "args": st.lists(values, max_size=3),
+        "env": st.dictionaries(WORDS, environment),
+    }
+    if "env_vars" in keys and dialect.id != "goose":  # Goose keeps the values of such variables itself
+        entry["env_vars"] = st.lists(WORDS.map(lambda word: f"PASSED_{word}"), max_size=2)
+    if "cwd" in keys:
+        entry["cwd"] = WORDS.map(lambda word: f"/srv/{word}")
+    return {key: value for key, each in entry.items() if (value := draw(each))}
+
+
+@st.composite
+def addresses(draw: st.DrawFn, dialect: HostDialect) -> dict[str, Any]:
+    keys, shape = dialect.shape.keys, dialect.shape
+    headers = st.from_regex(r"X-[a-z]{1,8}", fullmatch=True)
+    entry: dict[str, Any] = {"url": WORDS.map(lambda word: f"https://x.example/{word}")}
+    if shape.types.get("http") not in (None, "remote"):
+        entry["transport"] = st.sampled_from(["http", "sse"])
+    entry["http_headers"] = st.dictionaries(headers, texts(dialect.syntax, ASCII), max_size=3)
+    if "env_http_headers" in keys:
+        entry["env_http_headers"] = st.dictionaries(headers.map("Y-{}".format), WORDS, max_size=2)
+    if "bearer_token_env_var" in keys or can_spell(dialect.syntax):
+        entry["bearer_token_env_var"] = st.none() | WORDS
+    oauth = {"client_id": WORDS, "scopes": st.lists(WORDS, min_size=1), "redirect_port": st.integers(1, 65_535)}
+    optional = {key: each for key, each in oauth.items() if key in shape.oauth}
+    entry["oauth"] = st.fixed_dictionaries({}, optional=optional)
+    return {key: value for key, each in entry.items() if (value := draw(each))}
+
+
+@st.composite
+def tables(draw: st.DrawFn, dialect: HostDialect) -> dict[str, Any]:
+    """An entry of which the host can be told everything."""
+    keys = dialect.shape.keys
+    table: dict[str, Any] = draw(programs(dialect) | addresses(dialect) if "url" in keys else programs(dialect))
+    more: dict[str, Any] = {target: st.integers(1000, 600_000).map(lambda ms: ms / 1000)
+                            for target, unit in dialect.timeouts.values() if unit}  # fmt: skip
+    more |= {key: st.lists(WORDS, min_size=1) for key in ("enabled_tools", "disabled_tools") if key in keys}
+    if dialect.shape.enabled:
+        more["enabled"] = st.just(False)
+    added: dict[str, Any] = draw(st.fixed_dictionaries({}, optional=more))
+    return {**table, **added}
+
+
+def unresolved(reference: Reference) -> str:
+    raise AssertionError(f"the host can be told of {reference.text}")
+
+
+@pytest.mark.parametrize("dialect", sorted(WRITTEN))
+@given(data=st.data())
+@settings(max_examples=25, phases=QUICKLY, suppress_health_check=[HealthCheck.too_slow])
+def test_an_export_is_imported_as_what_it_was(dialect: str, data: st.DataObject) -> None:
+    host = WRITTEN[dialect]
+    wanted = data.draw(st.dictionaries(NAMES, tables(host.dialect), max_size=3))
+    servers = {name: ServerConfig.model_validate(table) for name, table in wanted.items()}
+    exported = export_servers(host, servers, HOME, unresolved)
+    assert exported.notes == ()
+    found = {server.name: dict(server.table) for server in read_back(host, exported.text)}
+    defaults = {"tool_timeout_sec": 300.0} if host.id == "goose" else {}
+    assert found == {name: {**defaults, **table} for name, table in wanted.items()}
+
+
+SECRET = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+WITH_SECRETS: dict[str, dict[str, Any]] = {
+    "env": {"command": "db", "env": {"TOKEN": SECRET, "OTHER": "${keyring:db.OTHER}"}},
+    "args": {"command": "db", "args": ["--token", SECRET, "${keyring:db.ARG}", "${file:/etc/key}"]},
+    "headers": {"url": "https://x.example", "http_headers": {"Authorization": f"Bearer {SECRET}"}},
+    "url": {"url": f"https://x.example/?token={SECRET}"},
+    "oauth": {"url": "https://x.example", "oauth": {"client_id": "a", "client_secret": SECRET}},
+}
+
+
+@pytest.mark.parametrize("place", WITH_SECRETS)
+@pytest.mark.parametrize("dialect", sorted(WRITTEN))
+def test_an_export_holds_no_secret_and_says_where_it_is(dialect: str, place: str) -> None:
+    host, server = WRITTEN[dialect], ServerConfig.model_validate(WITH_SECRETS[place])
+    exported = export_servers(host, {"db": server}, HOME)
+    assert SECRET not in exported.text
+    assert exported.notes
+    assert not any(SECRET in str(note) for note in exported.notes)
+    assert [server.refusal for server in read_back(host, exported.text)] in ([], [""])
+
+
+JSON_FILES = [path for path in sorted(FIXTURES.rglob("*")) if path.suffix in (".json", ".jsonc")]
+KEYS = sorted({
+    *re.findall(r'"(\w+)"\s*:', "".join(path.read_text("utf-8") for path in JSON_FILES)),
+    *("mcp_servers", "extensions", "context_servers", "cmd", "envs", "env_keys", "uri", "bearer_token_env_var"),
+})  # fmt: skip
+ODD = st.sampled_from([
+    "", "${", "${env:", "${input:a}", "$${A}", "${workspaceFolder}", "\x1b[31m", "\ud800", "\0", "%A%", "npx", "cmd",
+    "stdio", "http", "remote", "ws", "-", "é" * 70, "{file:x}", "${{ secrets.A }}",
+])  # fmt: skip
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | ODD
+ANY = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS) | ODD, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+FILES = [
+    path for path in sorted(FIXTURES.rglob("*.*")) if path.is_file() and path.name not in ("expected.toml", ".env")
+]
+DOCUMENTS: list[Any] = [read_document(path.read_bytes(), kind_of(b"", path.name)) for path in FILES]
+
+
+def damaged(data: st.DataObject, value: Any) -> Any:
+    """The document with any value in any place."""
+    if isinstance(value, Mapping) and value and data.draw(st.integers(0, 5)):
+        key = data.draw(st.sampled_from(sorted(value)))
+        return {**value, key: damaged(data, value[key])}
+    if isinstance(value, list) and value and data.draw(st.integers(0, 5)):
+        index = data.draw(st.integers(0, len(value) - 1))
+        return [*value[:index], damaged(data, value[index]), *value[index + 1 :]]
+    return data.draw(ANY)
+
+
+def read_all(document: Any) -> list[FoundServer]:
+    """What each dialect makes of a document. Raises nothing but ConfigError."""
+    found: list[FoundServer] = []
+    for host in (*HOSTS, NO_HOST):
+        source = DocumentSource(host.id, "/srv/app/file", host.label, folder=HOME, workspace=HOME, platform="linux")
+        with suppress(ConfigError):
+            for group in host.dialect.groups(document):
+                found += read_group(group, host.dialect, source)
+    return found
+
+
+@given(data=st.data())
+@settings(max_examples=150, phases=QUICKLY, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_any_value_in_any_place_is_read_or_refused(data: st.DataObject) -> None:
+    document = damaged(data, data.draw(st.sampled_from(DOCUMENTS)))
+    if not isinstance(document, dict):
+        return
+    with suppress(ConfigError):
+        dialect_of(document)
+    for server in read_all(document):
+        assert re.fullmatch(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,63}", server.name)
+        assert bool(server.table) != bool(server.refusal)
+        find_secrets(server.table)
+        with suppress(ValidationError):
+            ServerConfig.model_validate(dict(server.table))
+
+
+@given(value=ANY)
+@settings(max_examples=200)
+def test_any_json_is_read_or_refused_as_a_paste(value: Any) -> None:
+    with suppress(ConfigError):
+        read_any(json.dumps(value).encode())
