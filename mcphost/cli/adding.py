@@ -69,7 +69,7 @@ def preview_lines(candidate: ImportCandidate, env: Mapping[str, str], width: int
     yield f"{MARKS[candidate.status]} {candidate.name}"
     facts = [("found in", preview.found_in)]
     facts += [("also in", place_of(origin)) for origin in candidate.others]
-    facts += [("called there", preview.name_there)] if preview.name_there != preview.name else []
+    facts += [("name there", preview.name_there)] if preview.name_there != preview.name else []
     facts += [("like", f"{candidate.like}, with other settings")] if candidate.like else []
     facts += [("about", preview.description)] if preview.description else []
     facts += [("would run", preview.command_line)] if preview.words else [("address", preview.url)]
@@ -209,8 +209,10 @@ class _Adding:
         return SecretPlace.ENVIRONMENT
 
     def _given(self) -> dict[str, str]:
-        pairs = [text.partition("=") for text in getattr(self._options, "set", None) or ()]
-        return {name: value for name, _, value in pairs}
+        given: dict[str, str] = {}
+        for name, _, value in (text.partition("=") for text in getattr(self._options, "set", None) or ()):
+            given[name] = f"{given[name]}\n{value}" if name in given else value  # several values are lines
+        return given
 
     def _added(self, candidate: ImportCandidate, planned: PlannedEntry) -> None:
         words = "added" if candidate.status is ImportStatus.NEW else "changed"

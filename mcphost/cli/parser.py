@@ -85,6 +85,18 @@ EXAMPLES: Final = {
     "logout": """\
   mcphost logout docs
 """,
+    "add": """\
+  mcphost add git -- uvx mcp-server-git --repository .
+  mcphost add https://docs.example.com/mcp --header 'X-Key=${DOCS_KEY}'
+  mcphost add io.github.ada/weather               by its name in a registry; @1.2.0 for one version
+  mcphost add ./weather.mcpb                      a bundle, or a server.json
+  mcphost add 'cursor://anysphere.cursor-deeplink/mcp/install?name=...'
+""",
+    "search": """\
+  mcphost search weather
+  mcphost search github issues --json
+  mcphost search weather --registry https://registry.example.com
+""",
     "import": """\
   mcphost import                                  what do other hosts have?
   mcphost import claude-code                      add its servers; each is shown, and you are asked
@@ -139,6 +151,9 @@ ABOUT: Final = {
     "tasks": "List a server's tasks, cancel one, or print its result.",
     "login": "Sign in to a server with your browser (OAuth).",
     "logout": "Sign out of a server and delete its tokens.",
+    "add": "Add one server: a command, an address, a link, a file or a name in a registry.\n"
+    "It is shown in full, and you are asked. Nothing of it runs before that.",
+    "search": "Search the registries of MCP servers, by name.",
     "import": "Add servers that other hosts have, or a file, or a paste.\n"
     "Without HOST it only lists what is there. It runs nothing, and changes no file\nof others.",
     "export": "Print servers as another host's configuration.\nNo file is changed: put the block where it belongs.",
@@ -402,6 +417,38 @@ def add_adding(parser: Parser) -> None:
     add_json(parser, "print one JSON object a line for each server")
 
 
+def add_add(parser: Parser) -> None:
+    """The words of ``add``."""
+    about = (
+        "a URL, a link from a web page, a server.json or bundle, a registry's NAME[@VERSION], or NAME -- COMMAND ..."
+    )
+    parser.add_argument("word", metavar="WHAT", help=about)
+    several: dict[str, Any] = {"action": "append", "default": []}
+    parser.add_argument(
+        "--env", metavar="NAME=VALUE", help="a variable of its program; may hold ${REFERENCES}", **several
+    )
+    parser.add_argument("--header", metavar="NAME=VALUE", help="a header for its address; so may this", **several)
+    parser.add_argument("--set", metavar="INPUT=VALUE", help="a value that it asks for", **several)
+    parser.add_argument("--transport", choices=["stdio", "http", "sse"], help="the wire; default: found out")
+    about = "which offer to take where there are several: remote, npm, pypi, oci, nuget or mcpb; default: the best"
+    parser.add_argument("--package", metavar="KIND", help=about)
+    add_registry(parser)
+    add_adding(parser)
+    parser.set_defaults(program=None)
+
+
+def add_search(parser: Parser) -> None:
+    """The words of ``search``."""
+    parser.add_argument("words", nargs="*", default=[], metavar="WORD", help="a part of the server's name")
+    add_registry(parser)
+    add_json(parser, "print one JSON object a line for each server")
+
+
+def add_registry(parser: Parser) -> None:
+    about = "ask this registry; default: those of [registry] urls"
+    parser.add_argument("--registry", action="append", default=[], metavar="URL", help=about)
+
+
 def add_import(parser: Parser) -> None:
     """The words of ``import``."""
     about = "a host, as the list names it, or a FILE of any of them, or - for stdin; without it: list what is there"
@@ -470,7 +517,8 @@ def _seconds(text: str) -> float:
 Words = argparse.Namespace
 
 OPEN_NO_SERVER: Final = frozenset({
-    "config.run_config", "importing.run_import", "importing.run_export", "removal.run_remove", "secret.run_secret",
+    "adding.run_add", "adding.run_search", "config.run_config", "importing.run_import", "importing.run_export",
+    "removal.run_remove", "secret.run_secret",
 })  # fmt: skip
 """Commands without messages to record."""
 
@@ -480,7 +528,10 @@ def parse(argv: Sequence[str]) -> Words:
 
     Raises UsageError; SystemExit after ``--help``.
     """
-    options, rest = _parser().parse_known_args(argv)
+    own, program = _without_program(argv)
+    options, rest = _parser().parse_known_args(own)
+    if program is not None:
+        options.program = program
     # argparse gives up on words that follow an option; to the commands that take several they belong.
     unknown = [word for word in rest if word.startswith("-")]
     several: str | None = getattr(options, "several", None)
@@ -489,6 +540,16 @@ def parse(argv: Sequence[str]) -> Words:
     if several is not None:
         setattr(options, several, [*getattr(options, several), *rest])
     return options
+
+
+def _without_program(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
+    """Split ``add NAME -- COMMAND`` at its ``--``: the words of a server's command are none of ours."""
+    if "--" not in argv or "add" not in argv[: argv.index("--")]:
+        return argv, None
+    own = argv[: argv.index("--")]
+    valued = {index + 1 for index, word in enumerate(own) if word in ("--config", "--traffic")}
+    words = [word for index, word in enumerate(own) if index not in valued and not word.startswith("-")]
+    return (own, argv[len(own) + 1 :]) if words[:1] == ["add"] else (argv, None)
 
 
 def _parser() -> Parser:
@@ -535,6 +596,8 @@ def _parser() -> Parser:
     add_tasks(command("tasks", "tasks.run_tasks"))
     add_login(command("login", "login.run_login"))
     command("logout", "login.run_logout").add_argument("server", metavar="SERVER", help="a configured name or a URL")
+    add_add(command("add", "adding.run_add"))
+    add_search(command("search", "adding.run_search", several="words"))
     add_import(command("import", "importing.run_import", several="names"))
     add_export(command("export", "importing.run_export", several="names"))
     removing = command("remove", "removal.run_remove")

@@ -16,8 +16,7 @@ import sys
 import tempfile
 import unicodedata
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final
@@ -185,17 +184,10 @@ def unpack(bundle: Bundle, bundles: Path) -> Path:
     return folder
 
 
-def remove_unused(bundles: Path, used: Iterable[str]) -> tuple[Path, ...]:
-    """Remove the unpacked bundles that none of the texts ``used`` names, such as commands and their arguments."""
-    texts = tuple(used)
-    gone: list[Path] = []
-    with suppress(OSError):
-        for folder in sorted(bundles.iterdir()):
-            ours = _FOLDER.fullmatch(folder.name) and folder.is_dir() and not folder.is_symlink()
-            if ours and not any(folder.name in text for text in texts):
-                shutil.rmtree(folder, ignore_errors=True)
-                gone.append(folder)
-    return tuple(gone)
+def discard(folder: Path) -> None:
+    """Remove an unpacked bundle; a folder of any other name is left alone."""
+    if _FOLDER.fullmatch(folder.name) and not folder.is_symlink():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def read_bundle(bundle: Bundle, bundles: Path, place: str, surroundings: Surroundings) -> FoundServer:

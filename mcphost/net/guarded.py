@@ -135,8 +135,7 @@ class GuardedClient:
         literal = literal_address(url.host)
         if literal is None:
             return await self._resolve(url.raw_host.decode("ascii"), port_of(url))
-        is_name = url.host.rstrip(".").lower().endswith("localhost")
-        return LOOPBACK if is_name else [literal]
+        return LOOPBACK if _is_name(url.host) else [literal]
 
     async def _exchange(
         self,
@@ -174,7 +173,7 @@ def _built(
     client: httpx.AsyncClient, request: GuardedRequest, url: httpx.URL, address: Address | None
 ) -> httpx.Request:
     own = {"Host": url.netloc.decode("ascii"), "User-Agent": AGENT, "Accept-Encoding": "identity"}
-    named = address is not None and literal_address(url.host) is None
+    named = address is not None and _is_name(url.host)
     return client.build_request(
         "GET" if request.content is None else "POST",
         url if address is None else url.copy_with(host=str(address)),
@@ -182,6 +181,10 @@ def _built(
         content=request.content,
         extensions={"sni_hostname": url.raw_host.decode("ascii").rstrip(".")} if named else {},
     )
+
+
+def _is_name(host: str) -> bool:
+    return literal_address(host) is None or host.rstrip(".").lower().endswith("localhost")
 
 
 async def _read(response: httpx.Response, limit: int, sink: Sink | None) -> bytes:

@@ -21,7 +21,7 @@ from mcphost.config import references_within
 from mcphost.config.servers_file import validated_server
 from mcphost.errors import ConfigError
 from mcphost.imports import bundles
-from mcphost.imports.bundles import Bundle, Surroundings, copy_bundle, open_bundle, read_bundle, remove_unused, unpack
+from mcphost.imports.bundles import Bundle, Surroundings, copy_bundle, discard, open_bundle, read_bundle, unpack
 from mcphost.imports.found import FoundServer
 from mcphost.imports.inputs import fill_in
 from tests.npm import NETWORK, installed
@@ -386,13 +386,13 @@ def test_a_planted_folder_is_not_used(tmp_path: Path) -> None:
         unpack(bundle, tmp_path / "bundles")
 
 
-def test_bundles_that_no_server_uses_are_removed(tmp_path: Path) -> None:
-    place = tmp_path / "bundles"
-    one, other = unpack(opened(GOOD), place), unpack(opened(archive(("a", b"other"))), place)
-    (place / ".unpacking-x").mkdir()
-    (place / "notes").mkdir()
-    assert remove_unused(place, [f"{other}/server/index.js"]) == (one,)
-    assert sorted(path.name for path in place.iterdir()) == [".unpacking-x", "notes", other.name]
+def test_only_an_unpacked_bundle_is_discarded(tmp_path: Path) -> None:
+    folder = unpack(opened(GOOD), tmp_path / "bundles")
+    (tmp_path / "notes").mkdir()
+    discard(tmp_path / "notes")
+    discard(folder)
+    assert (tmp_path / "notes").exists()
+    assert list((tmp_path / "bundles").iterdir()) == []
 
 
 def test_names_of_a_bundle_cannot_lead_out_of_the_folder_of_bundles(tmp_path: Path) -> None:
