@@ -45,6 +45,11 @@ class DangerSign:
         return f"{self.sentence}: {self.words}" if self.words else f"{self.sentence}."
 
 
+_LOADS: Final = "It loads something from the network"
+_RUNS_LOADED: Final = "It runs what it downloads, whatever that is"
+_USES: Final = "It uses a folder that every user can write to"
+_RUNS_FROM: Final = "It runs a program from a folder that every user can write to"
+
 _ADMINISTRATORS: Final = frozenset({"sudo", "doas", "pkexec", "su", "runas", "gsudo", "sudoedit"})
 _FETCHERS: Final = frozenset({
     "curl", "wget", "fetch", "aria2c", "iwr", "irm", "invoke-webrequest", "invoke-restmethod", "bitsadmin", "certutil",
@@ -127,7 +132,14 @@ def danger_signs(table: Mapping[str, Any]) -> tuple[DangerSign, ...]:
     found += _of_letters(named, words)
     if len(joined) > MAX_TEXT:
         found.append(DangerSign("It is too long to be searched for danger to its end", f"{len(joined):,} characters"))
-    return tuple(dict.fromkeys(found))
+    return tuple(sign for sign in dict.fromkeys(found) if not _is_said(sign, found))
+
+
+def _is_said(sign: DangerSign, signs: Sequence[DangerSign]) -> bool:
+    """Does a worse sign say the same?"""
+    worse = {_USES: _RUNS_FROM, _LOADS: _RUNS_LOADED}.get(sign.sentence)
+    same = (other for other in signs if other.sentence == worse)
+    return any(sign.sentence == _LOADS or other.words == sign.words for other in same)
 
 
 def command_words(table: Mapping[str, Any]) -> tuple[str, ...]:
@@ -168,10 +180,10 @@ def _of_program(words: tuple[str, ...]) -> Iterator[DangerSign]:
     if (options := _CODE_OPTIONS.get(code)) is not None and (named := [word for word in rest[:8] if word in options]):
         yield _sign("It runs code that is written in the command itself", words[0], named[0])
     if name in _FETCHERS:
-        yield _sign("It loads something from the network", words[0], *rest[-1:])
+        yield _sign(_LOADS, words[0], *rest[-1:])
     yield from _of_container(words)
     if _SHARED_FOLDER.match(words[0]):
-        yield _sign("It runs a program from a folder that every user can write to", words[0])
+        yield _sign(_RUNS_FROM, words[0])
 
 
 def _encoded_option(words: Sequence[str]) -> str:
@@ -185,11 +197,11 @@ def _piped(script: str) -> Iterator[DangerSign]:
         names = [program_name(word) for word in part.replace("(", " ").replace(";", " ").split()]
         target = next((re.sub(r"[\d.]+$", "", name) for name in names if name not in _ADMINISTRATORS | {"env"}), "")
         if fetching and target in _PIPE_TARGETS:
-            yield _sign("It runs what it downloads, whatever that is", f"{fetching} … | {target}")
+            yield _sign(_RUNS_LOADED, f"{fetching} … | {target}")
         fetching = next((name for name in names if name in _FETCHERS), fetching)
     for match in _SUBSTITUTION.finditer(script[:MAX_TEXT]):
         if match[1].lower() in _FETCHERS:
-            yield _sign("It runs what it downloads, whatever that is", f"{match[0]} …)")
+            yield _sign(_RUNS_LOADED, f"{match[0]} …)")
 
 
 def _of_container(words: tuple[str, ...]) -> Iterator[DangerSign]:
@@ -249,7 +261,7 @@ def _in_words(words: Sequence[str]) -> Iterator[DangerSign]:
         if value in _EVERYTHING:
             yield _sign("It is given everything: the whole disk or home folder", word)
         elif match := _SHARED_FOLDER.search(word):
-            yield _sign("It uses a folder that every user can write to", match[1])
+            yield _sign(_USES, match[1])
         if any(map(_hides_text, _BASE64.findall(word[:MAX_TEXT]))):
             yield DangerSign("It hides text in base64", f"argument {number}")  # the text itself may be a secret
 

@@ -29,11 +29,11 @@ class Download:
 
     @property
     def sentence(self) -> str:
-        """What happens, for a person."""
+        """For a person, after the word "downloads"."""
         if self.pinned:
-            return f"Downloads {self.package} from {self.registry} and runs it, always version {self.version}."
-        which = f"version {self.version}, which is not pinned" if self.version else "no version is pinned"
-        return f"Downloads {self.package} from {self.registry} and runs it; {which}: the code can change at any start."
+            return f"{self.package} from {self.registry}, and runs it: always version {self.version}"
+        which = f"version {self.version} is not pinned" if self.version else "no version is pinned"
+        return f"{self.package} from {self.registry}, and runs it; {which}: the code can change at any start"
 
 
 _EXACT: Final = re.compile(r"[v=]*\d+\.\d+\.\d+(?:[-+.][\w.+-]*)?")

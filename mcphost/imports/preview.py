@@ -5,6 +5,7 @@ The screen and the command line show the same facts. No secret's value is among 
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
@@ -73,7 +74,7 @@ class Preview:
     name_there: str
     """What it is called where it was found."""
     found_in: str
-    """The program, file and part of it: ``Claude Code · /home/ada/.claude.json · project /home/ada/app``."""
+    """The program, file and part of it: ``Claude Code · ~/.claude.json · project /home/ada/app``."""
     description: str
     words: tuple[str, ...]
     """The program and its arguments, each in full; only secrets are masked. Empty for an address."""
@@ -143,10 +144,12 @@ def shown(text: str) -> str:
 
 
 def place_of(origin: Origin) -> str:
-    """The program, file and part of it, for people: ``Claude Code · /home/ada/.claude.json``. Safe to show."""
+    """The program, file and part of it, for people: ``Claude Code · ~/.claude.json``. Safe to show."""
     place = origin.place
     if origin.source == "link":
         place = place.partition("?")[0]  # the rest is the entry, secrets included
+    home = os.path.join(os.path.expanduser("~"), "")
+    place = f"~/{place.removeprefix(home)}" if place.startswith(home) else place
     host = BY_ID.get(origin.source)
     parts = (host.label if host else origin.source, safe_url(place), origin.scope)
     return " · ".join(shown(part) for part in parts if part)

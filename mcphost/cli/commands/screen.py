@@ -23,6 +23,7 @@ from mcphost.host.host import Host
 from mcphost.host.server_requests.pending import SCREEN_KINDS
 
 if TYPE_CHECKING:
+    from mcphost.imports.importer import Importer
     from mcphost.tui.start_info import ReloadedConfig, StartInfo
 
 HOW_TO: Final = """\
@@ -52,7 +53,7 @@ def run_screen(options: Namespace) -> int:
         import mcphost.tui.app  # noqa: F401  # takes as long as the terminal needs to answer
 
         start = replace(start, light_terminal=has_light_background())
-    return run(_show(config, start, _config_reader(options, start), traffic_path(options)))
+    return run(_show(config, start, _config_reader(options), _importer_opener(options), traffic_path(options)))
 
 
 def _starting_point(options: Namespace) -> tuple[Config, StartInfo]:
@@ -74,22 +75,39 @@ def _starting_point(options: Namespace) -> tuple[Config, StartInfo]:
     return settings.loaded.config, StartInfo(settings.path, False, settings.problems, state, how_to)
 
 
-def _config_reader(options: Namespace, start: StartInfo) -> Callable[[], ReloadedConfig] | None:
-    """A function that reads the configuration again; None where no file is in use."""
-    if start.config_path is None:
+def _importer_opener(options: Namespace) -> Callable[[], Importer]:
+    """A function that opens what adds servers to the user's configuration."""
+
+    def opened() -> Importer:
+        from mcphost.cli.importer import open_importer
+
+        return open_importer(options.config, os.environ)
+
+    return opened
+
+
+def _config_reader(options: Namespace) -> Callable[[], ReloadedConfig] | None:
+    """A function that reads the configuration again; None where the demo was asked for."""
+    if options.demo:
         return None
 
     def reread() -> ReloadedConfig:
         from mcphost.tui.start_info import ReloadedConfig
 
         settings = settings_for_screen(find(options.config, os.environ), os.environ)
+        if settings.path is None:
+            raise ConfigError("there is no configuration yet")
         return ReloadedConfig(settings.loaded.config, settings.problems)
 
     return reread
 
 
 async def _show(
-    config: Config, start: StartInfo, reread: Callable[[], ReloadedConfig] | None, traffic: Path | None
+    config: Config,
+    start: StartInfo,
+    reread: Callable[[], ReloadedConfig] | None,
+    open_importer: Callable[[], Importer],
+    traffic: Path | None,
 ) -> int:
     from mcphost.tui.app import McphostApp
     from mcphost.tui.bridge import ScreenApprover
@@ -100,6 +118,6 @@ async def _show(
     parts = dependencies(approver, values, **kept, open_url=open_page, answers=SCREEN_KINDS)
     async with Host(config, parts) as host:
         start = replace(start, problems=(*start.problems, *damages))
-        app = McphostApp(host, approver, start, reread)
+        app = McphostApp(host, approver, start, reread, open_importer)
         await app.run_async(mouse=config.ui.mouse)
     return UNEXPECTED if app.return_code else 0

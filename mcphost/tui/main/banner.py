@@ -29,10 +29,16 @@ class StartBanner(Widget):
         home = Path.home()
         shown = Path("~") / missing.relative_to(home) if home in missing.parents else missing
         self._path = show_line(str(shown), 4096)
+        self._elsewhere = ""
+
+    def show_elsewhere(self, words: str) -> None:
+        """Say which other programs have servers: ``Claude Code has 4 servers, VS Code 2``."""
+        self._elsewhere = words
+        self.refresh()
 
     def render(self) -> Content:
         width = self.size.width
-        return Content("\n").join([_longest(self._about(), width), _longest(_how_to(), width)])
+        return Content("\n").join([_longest(self._about(), width), _longest(_how_to(self._elsewhere), width)])
 
     def _about(self) -> Iterable[Content]:
         for words in (
@@ -46,12 +52,24 @@ class StartBanner(Widget):
 _KEY: Final = "bold $text-accent"
 
 
-def _how_to() -> Iterable[Content]:
-    more = " · more: mcphost --help"
-    copies = Content.assemble(("y", _KEY), " copies")
-    yield Content.assemble("Add a server there: ", (_ONE_LINE, "$text-primary"), " · ", copies, more)
-    yield Content.assemble("Add a server there: ", ("[servers.git] …", "$text-primary"), " · ", copies, more)
-    yield Content.assemble("Add a server: ", copies, " an example", more)
+def _how_to(elsewhere: str) -> Iterable[Content]:
+    adds = Content.assemble(("a", _KEY), " adds a server")
+    copies = Content.assemble(("y", _KEY), " copies an example")
+    if elsewhere:
+        found = Content.assemble((elsewhere, "$text-primary"), ": ", ("i", _KEY), " looks at them")
+        yield Content(" · ").join([found, adds, copies, Content("more: mcphost --help")])
+        yield Content(" · ").join([found, adds, copies])
+        yield Content(" · ").join([found, adds])
+        yield Content.assemble(found, " · ", ("a", _KEY), " adds one")
+        yield found
+    else:
+        looks = Content.assemble(("i", _KEY), " looks for those of other programs")
+        example = Content.assemble(copies, ": ", (_ONE_LINE, "$text-primary"))
+        yield Content(" · ").join([adds, looks, example, Content("more: mcphost --help")])
+        yield Content(" · ").join([adds, looks, copies])
+        yield Content(" · ").join([adds, looks])
+    yield Content.assemble(("i", _KEY), " looks at servers of other programs · ", adds)
+    yield adds
 
 
 def _longest(wordings: Iterable[Content], width: int) -> Content:

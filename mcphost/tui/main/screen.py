@@ -86,6 +86,8 @@ class Body(Horizontal):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("x", "close_banner", "close", id="start.close", show=False, system=True),
         Binding("y", "copy_example", "copy example", id="start.copy", system=True, tooltip="Copy a server's entry"),
+        Binding("i", "import_servers", "import", id="start.import", system=True, tooltip="Servers of other programs"),
+        Binding("a", "add_server", "add a server", id="start.add", system=True, tooltip="Add a server"),
     ]
 
     def __init__(self, host: Host, banner: StartBanner | None) -> None:
@@ -94,7 +96,7 @@ class Body(Horizontal):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         shown = self._banner is not None and self._banner.is_attached
-        return shown or (action == "copy_example" and not self._host.servers)
+        return shown or (action != "close_banner" and not self._host.servers)
 
     def action_close_banner(self) -> None:
         if self._banner is not None:
@@ -103,6 +105,12 @@ class Body(Horizontal):
 
     def action_copy_example(self) -> None:
         copy_text(self.app, EXAMPLE)
+
+    def action_import_servers(self) -> None:
+        self.post_message(MainScreen.ImportRequested())
+
+    def action_add_server(self) -> None:
+        self.post_message(MainScreen.AdditionRequested())
 
 
 class MainScreen(ErrorBoundary, Screen[None]):
@@ -160,6 +168,12 @@ class MainScreen(ErrorBoundary, Screen[None]):
         """The user asked for the tasks of this server; None: of all servers."""
 
         server: str | None
+
+    class ImportRequested(Message):
+        """The user asked for the servers of other programs."""
+
+    class AdditionRequested(Message):
+        """The user asked to add a server."""
 
     class PaneMade(Message):
         """A pane was made; it is still empty."""
@@ -447,6 +461,22 @@ class MainScreen(ErrorBoundary, Screen[None]):
         if action == "divide":
             return not self.single
         return self._has_tasks if action == "tasks" else True
+
+    def action_import_servers(self) -> None:
+        self.post_message(self.ImportRequested())
+
+    def action_add_server(self) -> None:
+        self.post_message(self.AdditionRequested())
+
+    def show_elsewhere(self, words: str) -> None:
+        """Say which other programs have servers, while there is nothing of the user's own here."""
+        if self._banner is not None:
+            self._banner.show_elsewhere(words)
+
+    def leave_demo(self) -> None:
+        """Servers of the user's own took the demo's place."""
+        self.query_one(Body).action_close_banner()
+        self.tools.forget_welcome()
 
     def servers_changed(self) -> None:
         """Update the keys that work only with some servers."""

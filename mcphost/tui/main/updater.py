@@ -27,6 +27,8 @@ CALLS = (CallStarted, CallChanged, CallFinished)
 
 NO_SERVERS: Final = "No servers are configured."
 
+ADD: Final = "a adds one: a command line, an address, a link or a file. i looks at those of other programs."
+
 
 class MainScreenUpdater:
     """``questions`` are those that wait unseen."""
@@ -40,9 +42,26 @@ class MainScreenUpdater:
         start: StartInfo,
     ) -> None:
         self._host, self._main, self._questions, self._sign_in_status = host, main, questions, sign_in_status
-        self._no_servers = f"{NO_SERVERS}\n{start.how_to}"
+        self._how_to, self._elsewhere = start.how_to, ""
         self._config_name = "demo" if start.is_demo else start.config_path.name if start.config_path else ""
         self._ticking: Timer | None = None
+
+    def show_elsewhere(self, words: str) -> None:
+        """Say which other programs have servers: ``Claude Code has 4 servers``, or nothing."""
+        self._elsewhere = words
+        self._main.show_elsewhere(words)
+        if not self._host.servers:
+            self.chosen()
+
+    def _no_servers(self) -> str:
+        found = f"{self._elsewhere}: i looks at them, and a adds another." if self._elsewhere else ADD
+        return f"{NO_SERVERS}\n{found}\n\n{self._how_to}"
+
+    def leave_demo(self) -> None:
+        """Servers of the user's own took the demo's place."""
+        path = self._host.config.path
+        self._config_name = path.name if path else ""
+        self.everything()
 
     def everything(self) -> None:
         """Update all panes."""
@@ -71,7 +90,7 @@ class MainScreenUpdater:
     def chosen(self) -> None:
         """Update the tools and the card for the selected server."""
         server = self._main.servers.chosen
-        self._main.tools.list.say_when_empty("" if self._host.servers else self._no_servers)
+        self._main.tools.list.say_when_empty("" if self._host.servers else self._no_servers())
         self._main.tools.show_tools(self._host.catalog.tools(server), server)
         self.offers()
         self.card()

@@ -46,6 +46,8 @@ class ServersPane(FilteredRows[ServerRow]):
         Binding("space", "on_off", "on/off", id="servers.toggle", tooltip="Connect or disconnect this server"),
         Binding("r", "restart", "restart", id="servers.restart", tooltip="Restart it, or retry now"),
         Binding("v", "level", "log level", id="servers.level", tooltip="Set the log level that it sends"),
+        Binding("i", "screen.import_servers", "import", id="servers.import", tooltip="Servers of other programs here"),
+        Binding("a", "screen.add_server", "add", id="servers.add", tooltip="Add a server"),
         Binding("T", "screen.tasks", "tasks", id="servers.tasks", tooltip="List its tasks"),
         Binding("L", "relist", "list again", id="servers.relist", tooltip="List again what it offers"),
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import ClassVar
 
 from textual.app import App
@@ -49,6 +49,18 @@ async def reload(app: App[None], host: Host, read: Read, apply_ui: Callable[[UI,
             _: Worker[None] = app.run_worker(apply, exclusive=True)
 
     app.push_screen(ReloadScreen(changes, before, fresh.config), answered)
+
+
+async def take_over_servers(host: Host, read: Read, names: Collection[str], *, whole: bool) -> None:
+    """Go over to the configuration's servers of these names, which the user has just agreed to.
+
+    What else changed in it waits for `reload`, unless ``whole``: then only the demo ran until now. Raises ConfigError.
+    """
+    fresh = (await asyncio.to_thread(read)).config
+    now = host.config
+    servers = {name: each for name, each in fresh.servers.items() if name in names or name in now.servers}
+    servers = {name: each if name in names else now.servers[name] for name, each in servers.items()}
+    await host.apply(fresh if whole else now.model_copy(update={"servers": {**now.servers, **servers}}))
 
 
 class ReloadScreen(AskScreen, inherit_bindings=False):

@@ -38,8 +38,7 @@ class ToolForm(FormFrame):
 
     def __init__(self, welcome: str = "") -> None:
         super().__init__(classes="-none")
-        self._welcome = f"{NO_TOOL}\n\n{welcome}" if welcome else NO_TOOL
-        self._about = Static(self._welcome, markup=False)
+        self._about = Static(f"{NO_TOOL}\n\n{welcome}" if welcome else NO_TOOL, markup=False)
         self.form = SchemaForm(submit_label="run")
         self.form.display = False
 
@@ -48,6 +47,10 @@ class ToolForm(FormFrame):
         with VerticalScroll(id="about", can_focus=False):
             yield self._about
         yield self.form
+
+    def forget_welcome(self) -> None:
+        if self.border_title == "Tool":  # no tool was shown yet
+            self._about.update(NO_TOOL)
 
     def preview(self, offered: CatalogTool) -> None:
         """What the server says, and the names of the arguments."""

@@ -1,0 +1,298 @@
+"""The consent screen of one server from elsewhere: all that adding it means, and the answers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from mcphost.errors import ConfigError
+from mcphost.imports.found import Input
+from mcphost.imports.importer import ImportAnswer, ImportCandidate, ImportStatus, PlannedEntry, SecretPlace
+from mcphost.imports.preview import Preview, preview_of
+from mcphost.protocol.display import show, show_line
+from mcphost.tui.imports.facts import consent_facts
+from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
+from mcphost.tui.kit.modal import KEYS, SCROLL_FIRST, AnswerOption, AnswerOptions, Dialog, ReadToEnd, in_one_line
+from mcphost.tui.kit.rows import RowList
+
+if TYPE_CHECKING:
+    from mcphost.tui.imports.form import Edits
+
+SHORT: Final = 20
+"""Rows below which all answers share one line."""
+
+MASK: Final = "•••"
+"""In place of a secret that was given."""
+
+
+class Verdict(Enum):
+    ADD = "add"
+    SKIP = "skip"
+    STOP = "stop"
+    """Neither this one nor those after it."""
+
+
+@dataclass(frozen=True)
+class AdditionDecision:
+    """What the user decided, and the server as they edited it."""
+
+    verdict: Verdict
+    candidate: ImportCandidate
+    answer: ImportAnswer
+
+
+Plan = Callable[[ImportCandidate, ImportAnswer], PlannedEntry]
+"""What would be written. Raises ConfigError."""
+
+
+class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
+    """Dismissed with what the user decided. ``keychain_problem`` says why no secret can go to the keychain; ``problem``
+    why the last attempt to add this server failed.
+    """
+
+    HELP = (
+        "One server, before it is added: nothing of it has run, and nothing was sent. y adds it and starts it, once\n"
+        "all of it was on screen (space scrolls). e changes its name and values, and asks for what only you can give.\n"
+        "k decides where its secrets go. n leaves this one out; esc also leaves out those that follow."
+    )
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "add", "add", id="add-server.add", tooltip="Add this server and start it"),
+        Binding("n", "skip", "skip", id="add-server.skip", tooltip="Do not add this server"),
+        Binding("e", "edit", "edit", id="add-server.edit", tooltip="Change its name and values"),
+        Binding("k", "secrets", "secrets", id="add-server.secrets", tooltip="Where its secrets go"),
+        Binding("escape", "stop", "stop", id="add-server.stop", tooltip="Add neither this one nor the rest"),
+        Binding("enter", "choose_default", "choose", id="add-server.easy", show=False),
+        Binding("space,pagedown", "page(1)", "scroll", id="add-server.down", show=False),
+        Binding("pageup", "page(-1)", "scroll back", id="add-server.up", show=False),
+        KEYS,
+    ]
+
+    DEFAULT_CSS = """
+    AddServerScreen {
+        .hint { height: auto; color: $text-warning; }
+        .short { display: none; height: auto; border-top: solid $border-blurred; color: $foreground-muted; }
+        & > .dialog { max-height: 100%; }
+        &.-short .short { display: block; }
+        &.-short AnswerOptions { display: none; }
+    }
+    """
+
+    def __init__(
+        self,
+        candidate: ImportCandidate,
+        answer: ImportAnswer,
+        plan: Plan,
+        *,
+        place: tuple[int, int] = (1, 1),
+        keychain_problem: str | None = None,
+        problem: str = "",
+    ) -> None:
+        """``place``: this is which of how many."""
+        super().__init__()
+        self._candidate, self._answer, self._plan, self._place = candidate, answer, plan, place
+        self._keychain_problem, self._problem = keychain_problem, problem
+        self._preview = _preview(candidate)
+        self._planned, self._refusal = self._try_plan()
+        self.what, self.answers = ReadToEnd(), AnswerOptions()
+        self._facts = FactsTable(self._rows())
+        self._hint, self._short = Static(classes="hint", markup=False), Static(classes="short", markup=False)
+
+    def compose(self) -> ComposeResult:
+        self._fit_height()  # before the first layout: what is cut off then does not count as seen
+        with Vertical(classes="dialog") as dialog:
+            dialog.border_title = self._title()
+            number, count = self._place
+            dialog.border_subtitle = Content(f"{number} of {count} · nothing of it has run" if count > 1 else "")
+            with self.what:
+                yield self._facts
+            yield self._hint
+            yield self._short
+            yield self.answers
+
+    def on_mount(self) -> None:
+        self._hint.display = False
+        self.set_class(bool(self._preview.dangers), "-careful")
+        self._offer(at=self._default_key)
+        self.answers.focus()
+        self.call_after_refresh(self._update_hint)
+
+    def on_resize(self) -> None:
+        self._fit_height()
+        self.call_after_refresh(self._update_hint)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Where secrets go is a question only with secrets."""
+        return self._has_secrets if action == "secrets" else True
+
+    # What is shown.
+
+    def _title(self) -> Content:
+        again = self._candidate.status is ImportStatus.CHANGED
+        words = "Take over what changed of the server " if again else "Add the server "
+        return Content.assemble(words, (show_line(self._candidate.name, 64), "bold"), "?")
+
+    def _rows(self) -> Iterator[Fact]:
+        if self._problem:
+            yield fact("✖ not added", show(self._problem, limit=600), "bold $text-error")
+        yield from consent_facts(self._preview, self._candidate, self._answer, self._planned)
+        if self._has_secrets and self._keychain_problem:
+            yield fact("▲ keychain", show(self._keychain_problem, limit=400), "$text-warning")
+        for each in self._candidate.found.inputs:
+            yield Fact("you give", self._given(each))
+        if self._refusal and not self._unanswered:
+            yield fact("✖ invalid", show(self._refusal, limit=600), "bold $text-error")
+
+    def _given(self, asked: Input) -> Content:
+        about = show_line(asked.description or asked.id, 400)
+        value = self._answer.inputs.get(asked.id) or asked.default
+        if not value:
+            need = ("not yet: e asks for it", "$text-warning") if asked.required else ("left out", "$foreground-muted")
+            return Content.assemble(f"{about}: ", need)
+        return Content.assemble(f"{about}: ", (MASK if asked.secret else show_line(value, 400), "$text-success"))
+
+    def _show_all(self) -> None:
+        """Show the server as it is now, and have it read again."""
+        self._preview = _preview(self._candidate)
+        self._planned, self._refusal = self._try_plan()
+        self.query_one(".dialog").border_title = self._title()
+        self._facts.show_facts(self._rows())
+        self.what.rewind()
+        self._offer()
+        self._fit_height()
+        self.call_after_refresh(self._update_hint)
+
+    def _fit_height(self) -> None:
+        """Leave room for the answers below what is to be read."""
+        width, height = self.app.size
+        short = height < SHORT
+        self.set_class(short, "-short")
+        options = list(self._options())
+        below = len(in_one_line(options).wrap(max(20, width - 4))) if short else len(options)
+        self.what.styles.max_height = max(3, height - below - 5)  # the line above them, the frame, the hint, a gap
+
+    def _offer(self, at: str | None = None) -> None:
+        options = list(self._options())
+        self.answers.offer(options, at)
+        self._short.update(in_one_line(options, self._default_key))
+
+    def _options(self) -> Iterator[AnswerOption]:
+        if self._unanswered:
+            yield AnswerOption("y", "give what it needs, then add it", "add", "give, add")
+        else:
+            words = "add it, off as it was there" if self._candidate.found.disabled_there else "add it and start it"
+            yield AnswerOption("y", words, "add", "add", not self._can_add)
+        yield AnswerOption("n", "leave it out", "skip", "leave out")
+        yield AnswerOption("e", "edit its name and values", "edit", "edit")
+        if self._has_secrets:
+            yield AnswerOption("k", f"secrets: {_PLACES[self._secrets_go]}", "secrets", "secrets")
+        if self._place[0] < self._place[1]:
+            yield AnswerOption("esc", "stop: leave out this one and the rest", "stop", "stop")
+
+    @property
+    def _default_key(self) -> str:
+        return "n" if self._preview.dangers else "y"
+
+    @property
+    def _can_add(self) -> bool:
+        return self.what.reached and self._planned is not None
+
+    @on(ReadToEnd.Reached)
+    def _update_hint(self) -> None:
+        locked = not self.what.reached and not self._unanswered
+        self._hint.update(SCROLL_FIRST if locked else "")
+        self._hint.display = locked
+        self._offer()
+
+    # What the user decides.
+
+    @property
+    def _unanswered(self) -> bool:
+        """Is a value missing that only the user can give?"""
+        given = self._answer.inputs
+        return any(each.required and not (given.get(each.id) or each.default) for each in self._candidate.found.inputs)
+
+    @property
+    def _has_secrets(self) -> bool:
+        return self._preview.has_secrets or any(each.secret for each in self._candidate.found.inputs)
+
+    @property
+    def _secrets_go(self) -> SecretPlace:
+        place = self._answer.secrets
+        return place if isinstance(place, SecretPlace) else SecretPlace.KEYCHAIN
+
+    def _try_plan(self) -> tuple[PlannedEntry | None, str]:
+        try:
+            return self._plan(self._candidate, self._answer), ""
+        except ConfigError as error:
+            return None, str(error)
+
+    @on(RowList.Selected)
+    async def _option_chosen(self, event: RowList.Selected[AnswerOption]) -> None:
+        event.stop()
+        await self.run_action(event.item.action)
+
+    async def action_choose_default(self) -> None:
+        """Choose the default, if all answers share one line."""
+        await self.run_action(next(option.action for option in self._options() if option.key == self._default_key))
+
+    def action_add(self) -> None:
+        """Add it, once all of it was on screen; ask first for what is missing."""
+        if self._unanswered:
+            self.action_edit()
+        elif self._can_add:
+            self._decide(Verdict.ADD)
+        else:
+            self.app.bell()
+
+    def action_skip(self) -> None:
+        self._decide(Verdict.SKIP)
+
+    def action_stop(self) -> None:
+        self._decide(Verdict.STOP)
+
+    def _decide(self, verdict: Verdict) -> None:
+        self.dismiss(AdditionDecision(verdict, self._candidate, self._answer))
+
+    def action_secrets(self) -> None:
+        """Go on to the next place where secrets may go."""
+        places = [place for place in _PLACES if place is not SecretPlace.KEYCHAIN or not self._keychain_problem]
+        after = places[(places.index(self._secrets_go) + 1) % len(places)]
+        self._answer = replace(self._answer, secrets=after)
+        self._show_all()
+
+    def action_edit(self) -> None:
+        from mcphost.tui.imports.form import EditServerScreen
+
+        self.app.push_screen(EditServerScreen(self._candidate, self._answer), self._use_edits)
+
+    def _use_edits(self, edits: Edits | None) -> None:
+        if edits is not None:
+            self._candidate = self._candidate.renamed(edits.name).edited(edits.texts)
+            self._answer = replace(self._answer, inputs={**self._answer.inputs, **edits.inputs})
+            self._problem = ""
+            self._show_all()
+
+    def action_page(self, direction: int) -> None:
+        self.what.page(direction)
+
+
+_PLACES: Final = {
+    SecretPlace.KEYCHAIN: "into your keychain",
+    SecretPlace.ENVIRONMENT: "left out; you set variables before mcphost starts",
+    SecretPlace.ENTRY: "copied in plain text, because they are none",
+}
+
+
+def _preview(candidate: ImportCandidate) -> Preview:
+    return preview_of(replace(candidate.found, name=candidate.name, table=candidate.table), os.environ)

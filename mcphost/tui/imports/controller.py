@@ -1,0 +1,196 @@
+"""Takes in servers that other programs have configured, or that the user names: each after a look at it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from textual.app import App, SystemCommand
+from textual.worker import Worker
+
+from mcphost.errors import ConfigError, McphostError
+from mcphost.protocol.display import show
+from mcphost.tui.key_order import KeyOrder
+
+if TYPE_CHECKING:
+    from mcphost.imports.found import FoundServer
+    from mcphost.imports.importer import ImportAnswer, ImportCandidate, Importer
+    from mcphost.tui.imports.consent import AdditionDecision
+    from mcphost.tui.imports.facts import AddedServer
+
+OpenImporter = Callable[[], "Importer"]
+"""Reads the user's configuration, for what is taken in. Blocks on the disk; raises McphostError."""
+
+TakeOver = Callable[[Collection[str]], Awaitable[None]]
+"""Goes over to the configuration with the servers of these names. Raises McphostError."""
+
+
+class ImportsController:
+    """``open_importer`` None: this run has no configuration that servers could be added to."""
+
+    def __init__(
+        self, app: App[Any], keys: KeyOrder, take_over: TakeOver, open_importer: OpenImporter | None = None
+    ) -> None:
+        self.app, self._keys, self.take_over, self._open_importer = app, keys, take_over, open_importer
+
+    def commands(self) -> Iterator[SystemCommand]:
+        yield SystemCommand("Import servers", "Those that other programs here have configured", self.look)
+        yield SystemCommand("Add a server", "From a command line, an address, a link or a file", self.add)
+
+    def look(self) -> None:
+        """List the servers of other programs."""
+        self.run(self._look)
+
+    def add(self) -> None:
+        """Ask for a command line, an address, a link or a file."""
+        self.run(self._ask_for_server)
+
+    async def count_elsewhere(self) -> str:
+        """Which other programs have servers: ``Claude Code has 4 servers, VS Code 2``."""
+        return await asyncio.to_thread(_elsewhere)
+
+    def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do this, and hold back keys until it is done: they are meant for what it opens."""
+        opening: Worker[None] = self.app.run_worker(work(), group="imports", exclusive=True)
+        self._keys.wait_for(opening)
+
+    async def _importer(self) -> Importer | None:
+        """The importer; None, and a word about it, where nothing can be added."""
+        if self._open_importer is None:
+            self.app.notify("Servers cannot be added to this run: it has no configuration of yours.")
+            return None
+        try:
+            return await asyncio.to_thread(self._open_importer)
+        except McphostError as error:
+            self.app.notify(show(str(error), limit=600), severity="warning", timeout=15, markup=False)
+            return None
+
+    async def _look(self) -> None:
+        from mcphost.tui.imports.found import FoundServersScreen
+        from mcphost.tui.imports.reading import found_here
+
+        importer = await self._importer()
+        if importer is None:
+            return
+        screen = FoundServersScreen()
+        await self.app.push_screen(screen, partial(self._chosen, importer))
+        try:
+            screen.show_rows(await asyncio.to_thread(found_here, importer))
+        except McphostError as error:
+            screen.show_problem(show(str(error), limit=600))
+
+    def _chosen(self, importer: Importer, candidates: Sequence[ImportCandidate] | None) -> None:
+        if candidates:
+            self.run(Additions(self, importer, candidates).begin)
+
+    async def _ask_for_server(self) -> None:
+        from mcphost.tui.imports.line import ServerLineScreen
+        from mcphost.tui.imports.reading import servers_named
+
+        importer = await self._importer()
+        if importer is not None:
+            await self.app.push_screen(ServerLineScreen(servers_named), partial(self._named, importer))
+
+    def _named(self, importer: Importer, found: Sequence[FoundServer] | None) -> None:
+        if found:
+            self.run(partial(self._compare, importer, found))
+
+    async def _compare(self, importer: Importer, found: Sequence[FoundServer]) -> None:
+        from mcphost.tui.imports.reading import compared
+
+        try:
+            candidates = await asyncio.to_thread(compared, importer, found)
+        except McphostError as error:
+            self.app.notify(show(str(error), limit=600), severity="warning", timeout=15, markup=False)
+        else:
+            await Additions(self, importer, candidates).begin()
+
+
+def _elsewhere() -> str:
+    from mcphost.tui.imports.counts import counts_here, sentence  # late: only a start without servers needs it
+
+    return sentence(counts_here())
+
+
+class Additions:
+    """Servers that are looked at one after the other, and added where the user agrees."""
+
+    def __init__(
+        self, controller: ImportsController, importer: Importer, candidates: Sequence[ImportCandidate]
+    ) -> None:
+        self._controller, self._importer, self._candidates = controller, importer, list(candidates)
+        self._number = 0
+        self._keychain_problem: str | None = None
+        self._added: list[AddedServer] = []
+
+    async def begin(self) -> None:
+        if any(each.secrets or any(one.secret for one in each.found.inputs) for each in self._candidates):
+            self._keychain_problem = await self._importer.keychain_problem()
+        await self._ask()
+
+    async def _ask(self) -> None:
+        """Show the next server, else what became of those before."""
+        from mcphost.imports.importer import ImportAnswer, SecretPlace
+
+        if self._number < len(self._candidates):
+            place = SecretPlace.ENVIRONMENT if self._keychain_problem else SecretPlace.KEYCHAIN
+            await self._show(self._candidates[self._number], ImportAnswer(secrets=place))
+        else:
+            await self._finish()
+
+    async def _show(self, candidate: ImportCandidate, answer: ImportAnswer, problem: str = "") -> None:
+        from mcphost.tui.imports.consent import AddServerScreen
+
+        screen = AddServerScreen(
+            candidate,
+            answer,
+            self._importer.plan,
+            place=(self._number + 1, len(self._candidates)),
+            keychain_problem=self._keychain_problem,
+            problem=problem,
+        )
+        await self._controller.app.push_screen(screen, self._decided)
+
+    def _decided(self, decision: AdditionDecision | None) -> None:
+        if decision is not None:
+            self._controller.run(partial(self._go_on, decision))
+
+    async def _go_on(self, decision: AdditionDecision) -> None:
+        from mcphost.tui.imports.consent import Verdict
+
+        if decision.verdict is Verdict.STOP:
+            await self._finish()
+            return
+        if decision.verdict is Verdict.ADD:
+            try:
+                await self._add(decision)
+            except ConfigError as error:
+                await self._show(decision.candidate, decision.answer, str(error))
+                return
+        self._number += 1
+        await self._ask()
+
+    async def _add(self, decision: AdditionDecision) -> None:
+        """Raises ConfigError."""
+        from mcphost.tui.imports.facts import AddedServer
+        from mcphost.tui.imports.reading import lines_with_secrets
+
+        planned = await self._importer.store(decision.candidate, decision.answer)
+        lines = await asyncio.to_thread(lines_with_secrets, decision.candidate)
+        self._added.append(AddedServer(decision.candidate, planned, lines))
+
+    async def _finish(self) -> None:
+        """Start what was added, and say so."""
+        from mcphost.tui.imports.report import AddedScreen
+
+        if not self._added:
+            self._controller.app.notify("Nothing was added.")
+            return
+        problem = ""
+        try:
+            await self._controller.take_over([each.planned.name for each in self._added])
+        except McphostError as error:
+            problem = str(error)
+        await self._controller.app.push_screen(AddedScreen(self._added, str(self._importer.path), problem))

@@ -1,0 +1,132 @@
+"""What the consent screen, and the screen after it, say of servers from elsewhere, as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Final
+
+from textual.content import Content
+
+from mcphost.imports.importer import ImportAnswer, ImportCandidate, ImportStatus, PlannedEntry, SecretPlace
+from mcphost.imports.preview import Preview, ShownValue, ValueSource, place_of
+from mcphost.protocol.display import show_line
+from mcphost.tui.kit.facts_table import Fact, fact
+
+_STYLES: Final[Mapping[ValueSource, str]] = {
+    ValueSource.SECRET: "$text-warning",
+    ValueSource.UNSET: "$text-warning",
+    ValueSource.ASKED: "$text-accent",
+}
+
+_VALUE: Final = 2_000
+"""Characters of a value that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddedServer:
+    """A server that was added."""
+
+    candidate: ImportCandidate
+    planned: PlannedEntry
+    lines: tuple[int, ...] = ()
+    """The lines of the file there that still hold its secrets."""
+
+
+def consent_facts(
+    preview: Preview, candidate: ImportCandidate, answer: ImportAnswer, planned: PlannedEntry | None
+) -> Iterator[Fact]:
+    """All that is known of a server before it is added; ``planned``: what would be written, if it can be."""
+    yield fact("found in", preview.found_in)
+    yield from (fact("", f"also in {place_of(each)}", "$foreground-muted") for each in candidate.others)
+    if preview.description:
+        yield fact("it says", show_line(preview.description, _VALUE), "$foreground-muted")
+    if preview.words:
+        yield fact("would run", preview.command_line, "bold")
+    if preview.url:
+        yield fact("would call", preview.url, "bold")
+    if preview.folder:
+        yield fact("in", preview.folder)
+    yield from _labelled("▲ danger", [Content.styled(sign.text, "$text-error") for sign in preview.dangers])
+    yield from _labelled("downloads", [_download(each.sentence, each.pinned) for each in preview.downloads])
+    yield from _labelled("gets", list(_values(preview, answer)))
+    yield from _labelled("settings", [Content(f"{name} = {value}") for name, value in preview.settings])
+    if candidate.status is ImportStatus.CHANGED:
+        yield from _labelled("changed there", list(_changes(candidate)))
+    left_out = [Content.assemble(name, (f": {why}", "$foreground-muted")) for name, why in preview.notes]
+    yield from _labelled("differences", left_out)
+    if candidate.like:
+        yield fact("▲ here as", f"{candidate.like}: it runs the same, with other settings", "$text-warning")
+    if planned is not None:
+        yield from _afterwards(candidate, answer, planned)
+
+
+def _labelled(label: str, lines: Sequence[Content]) -> Iterator[Fact]:
+    for name, line in zip_longest([label][: len(lines)], lines, fillvalue=""):
+        assert isinstance(line, Content)
+        yield Fact(str(name), line)
+
+
+def _download(sentence: str, pinned: bool) -> Content:
+    return Content(sentence) if pinned else Content.styled(sentence, "$text-warning")
+
+
+def _values(preview: Preview, answer: ImportAnswer) -> Iterator[Content]:
+    width = min(30, max((len(each.name) for each in preview.values), default=0))
+    for each in preview.values:
+        yield Content.assemble(
+            (each.name.ljust(width), "$foreground-muted"), "  ", (_value(each, answer), _STYLES.get(each.source, ""))
+        )
+
+
+def _value(value: ShownValue, answer: ImportAnswer) -> str:
+    if value.source is not ValueSource.SECRET:
+        return show_line(value.text, _VALUE)
+    goes = {
+        SecretPlace.KEYCHAIN: "goes into your keychain",
+        SecretPlace.ENVIRONMENT: "is left out: you set it as a variable",
+        SecretPlace.ENTRY: "is copied in plain text",
+    }
+    place = answer.secrets if isinstance(answer.secrets, SecretPlace) else SecretPlace.KEYCHAIN
+    return f"{show_line(value.text, _VALUE)} → {goes[place]}"
+
+
+def _changes(candidate: ImportCandidate) -> Iterator[Content]:
+    for change in candidate.changes:
+        before = "nothing" if change.before is None else show_line(change.before, _VALUE)
+        after = "nothing" if change.after is None else show_line(change.after, _VALUE)
+        yield Content.assemble(
+            (show_line(change.key, 200), "bold"), f": {before} ", ("→", "$text-warning"), f" {after}"
+        )
+    if not candidate.changes:
+        yield Content("the value of a secret")
+
+
+def _afterwards(candidate: ImportCandidate, answer: ImportAnswer, planned: PlannedEntry) -> Iterator[Fact]:
+    if planned.in_arguments:
+        words = "an argument holds a secret: everybody on this machine can see it while the server runs"
+        yield fact("▲ visible", words, "$text-warning")
+    if candidate.found.disabled_there:
+        yield fact("afterwards", "it stays off, as it was there: space in the server list turns it on")
+    elif answer.looked_at:
+        yield fact("afterwards", "it starts at once, and whenever mcphost starts")
+
+
+def added_facts(added: Iterable[AddedServer], unset: Mapping[str, Sequence[str]], file: str) -> Iterator[Fact]:
+    """What became of the servers that were added; ``unset`` says what each of them waits for."""
+    for each in added:
+        name, waits = each.planned.name, unset.get(each.planned.name, ())
+        if each.candidate.found.disabled_there:
+            yield fact(name, "added, and off as it was there")
+        elif waits:
+            yield fact(name, f"added; it cannot start yet: {'; '.join(waits)}", "$text-warning")
+        else:
+            yield fact(name, "added; it starts now", "$text-success")
+        if each.planned.items:
+            yield fact("", f"in your keychain: {', '.join(each.planned.items)}")
+        if each.lines:
+            place, lines = place_of(each.candidate.found.origin), ", ".join(map(str, each.lines))
+            yield fact("", f"still in plain text where it was: {place}, line {lines}", "$text-warning")
+    yield fact("", "")
+    yield fact("written to", f"{file}  (mcphost remove NAME takes a server out again)")

@@ -1,0 +1,56 @@
+"""What became of the servers that were added."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+
+from mcphost.imports.preview import preview_of
+from mcphost.protocol.display import show, show_line
+from mcphost.tui.imports.facts import AddedServer, added_facts
+from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
+from mcphost.tui.kit.modal import KEYS, Dialog
+
+
+class AddedScreen(Dialog[None], inherit_bindings=False):
+    """``problem``: why what was added does not start now."""
+
+    HELP = "The servers that were just added, where their secrets are, and what still has to be done by hand."
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,enter,space", "close", "close", id="added.close", tooltip="Go to the servers"),
+        KEYS,
+    ]
+
+    def __init__(self, added: Sequence[AddedServer], file: str, problem: str = "") -> None:
+        super().__init__()
+        self._added, self._file, self._problem = added, file, problem
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(classes="dialog") as frame:
+            count = len(self._added)
+            frame.border_title = Content(f"{count} server{'s' if count > 1 else ''} added")
+            frame.border_subtitle = Content("enter close")
+            yield FactsTable(self._facts(), labels=max(14, *(len(each.planned.name) + 2 for each in self._added)))
+
+    def _facts(self) -> Iterator[Fact]:
+        if self._problem:
+            yield fact("✖ not started", show(self._problem, limit=600), "$text-error")
+        unset = {each.planned.name: list(_unset(each)) for each in self._added}
+        yield from added_facts(self._added, unset, show_line(self._file, 4096))
+
+    def action_close(self) -> None:
+        self.dismiss(None)
+
+
+def _unset(added: AddedServer) -> Iterator[str]:
+    """What is missing without which the server cannot start."""
+    entry = replace(added.candidate.found, table=added.planned.table, inputs=())
+    yield from (value.text for value in preview_of(entry, os.environ).unset)
