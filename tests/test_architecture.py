@@ -38,8 +38,9 @@ MAY_IMPORT: dict[str, list[str]] = {
     "__main__": ["mcphost.cli"],
     "errors": [],
     "redaction": [],
+    "places": [],
     # protocol.limits: defaults that the transports share.
-    "config": ["mcphost.errors", "mcphost.redaction", "mcphost.protocol.limits"],
+    "config": ["mcphost.errors", "mcphost.places", "mcphost.redaction", "mcphost.protocol.limits"],
     "protocol": ["mcphost.errors"],
     # protocol.urls: which hosts are loopback. protocol.display: why nothing came is shown.
     "net": ["mcphost.errors", "mcphost.protocol.urls", "mcphost.protocol.display"],
@@ -61,8 +62,8 @@ MAY_IMPORT: dict[str, list[str]] = {
     "composition": ["mcphost.errors", "mcphost.config", "mcphost.protocol", "mcphost.transports", "mcphost.auth",
                     "mcphost.providers", "mcphost.client", "mcphost.host", "mcphost.demo"],
     # redaction: a report shows the names in a configuration, and no value.
-    "cli": ["mcphost.errors", "mcphost.redaction", "mcphost.config", "mcphost.host", "mcphost.auth.ports",
-            "mcphost.composition", "mcphost.imports", "mcphost.tui", *SEEN],
+    "cli": ["mcphost.errors", "mcphost.places", "mcphost.redaction", "mcphost.config", "mcphost.host",
+            "mcphost.auth.ports", "mcphost.composition", "mcphost.imports", "mcphost.tui", *SEEN],
 }  # fmt: skip
 
 # Which parts may use a library, so that another one could take its place in a day.
@@ -75,7 +76,7 @@ OWNERS: dict[str, set[str]] = {
     "jsonschema_rs": {"protocol", "host.tool_calls.validation_worker"},
     "keyring": {"auth", "composition"},
     "markdown_it": {"tui"},
-    "platformdirs": {"config", "cli"},
+    "platformdirs": {"places"},
     "pydantic": {"config", "protocol", "auth", "providers", "composition"},
     "pydantic_core": {"config"},
     "pyjson5": {"imports"},
@@ -392,6 +393,7 @@ def test_what_is_unwanted_somewhere_exists() -> None:
         (ONE_CALL.format(server=ECHO), CALLS_DO_WITHOUT),
         ("import mcphost.tui.app, mcphost.composition", NOT_YET_SEEN | NETWORK | {"PIL", "segno"}),
         ("from mcphost.cli import main; main(['config', 'path'])", SCREEN | NETWORK),
+        ("from mcphost.cli import main; main(['__complete', 'check', ''])", SCREEN | NETWORK | {"asyncio", "pydantic"}),
         ("from mcphost.cli.parser import parse; parse(['check', 'a'])", SCREEN | NETWORK | {"asyncio", "pydantic"}),
     ],
 )

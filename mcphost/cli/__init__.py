@@ -23,6 +23,9 @@ BROKEN_PIPE: Final = 141
 
 INTERRUPTED: Final = 130
 
+COMPLETE: Final = "__complete"
+"""The first word of a shell that asks for completion; the words so far follow, the one at the cursor last."""
+
 UNEXPECTED: Final = 70
 """Exit code after an error in mcphost itself."""
 
@@ -43,6 +46,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(words: Sequence[str]) -> int:
     try:
+        if words and words[0] == COMPLETE:
+            from mcphost.cli.completion.answer import answer_shell  # a command that no parser has
+
+            return answer_shell(words[1:])
         options = parse(words)
         return _command(options.run)(options)
     except KeyboardInterrupt:

@@ -118,6 +118,11 @@ EXAMPLES: Final = {
   mcphost secret list
   mcphost secret forget github.TOKEN
 """,
+    "completion": """\
+  mcphost completion bash                         ~/.bashrc: eval "$(mcphost completion bash)"
+  mcphost completion zsh                          ~/.zshrc: eval "$(mcphost completion zsh)"
+  mcphost completion fish                         goes to ~/.config/fish/completions/mcphost.fish
+""",
     "config": """\
   mcphost config path
   mcphost config check --config new.toml
@@ -159,6 +164,7 @@ ABOUT: Final = {
     "export": "Print servers as another host's configuration.\nNo file is changed: put the block where it belongs.",
     "remove": "Take a server out of servers.toml, where mcphost add and import wrote it.",
     "secret": "Keep secrets in the system's keychain, for ${keyring:NAME} in the configuration.",
+    "completion": "Print the script with which a shell completes commands, servers and tools.",
     "config": "Show, check or trust the configuration.",
 }
 
@@ -517,7 +523,8 @@ def _seconds(text: str) -> float:
 Words = argparse.Namespace
 
 OPEN_NO_SERVER: Final = frozenset({
-    "adding.run_add", "adding.run_search", "config.run_config", "importing.run_import", "importing.run_export",
+    "adding.run_add", "adding.run_search", "completion.run_completion", "config.run_config",
+    "importing.run_import", "importing.run_export",
     "removal.run_remove", "secret.run_secret",
 })  # fmt: skip
 """Commands without messages to record."""
@@ -529,7 +536,7 @@ def parse(argv: Sequence[str]) -> Words:
     Raises UsageError; SystemExit after ``--help``.
     """
     own, program = _without_program(argv)
-    options, rest = _parser().parse_known_args(own)
+    options, rest = command_parser().parse_known_args(own)
     if program is not None:
         options.program = program
     # argparse gives up on words that follow an option; to the commands that take several they belong.
@@ -552,7 +559,8 @@ def _without_program(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str] 
     return (own, argv[len(own) + 1 :]) if words[:1] == ["add"] else (argv, None)
 
 
-def _parser() -> Parser:
+def command_parser() -> Parser:
+    """The parser of all command lines, with one of its own for each command."""
     about = "A terminal host for the Model Context Protocol.\nWithout a command it opens the screen."
     parser = Parser(prog="mcphost", description=about, epilog=_epilog(""))
     parser.add_argument("--version", action="version", version=f"mcphost {__version__}")
@@ -604,6 +612,8 @@ def _parser() -> Parser:
     removing.add_argument("server", metavar="NAME", help="the name of its entry")
     removing.add_argument("--yes", action="store_true", help="delete its secrets from the keychain, too")
     add_secret(command("secret", "secret.run_secret", several="names"))
+    shells = command("completion", "completion.run_completion")
+    shells.add_argument("shell", choices=["bash", "zsh", "fish"], metavar="SHELL", help="bash, zsh or fish")
     add_config(command("config", "config.run_config"))
     return parser
 

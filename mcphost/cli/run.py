@@ -18,6 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeVar
 
+from mcphost.cli.completion.remembering import remember_offers
 from mcphost.cli.output import Outcome, Signalled, answer, is_terminal, remark, report
 from mcphost.config import Config, state_folder
 from mcphost.errors import ConfigError
@@ -45,6 +46,7 @@ def in_host(config: Config, dependencies: Dependencies, work: Callable[[Host], A
         async with Host(config, dependencies) as host:
             host.bus.observe(_remark_alarm)
             outcome = await work(host)
+            remember_offers(host)
             if is_terminal(sys.stdout):  # a person should not wait for servers that stop slowly
                 answer(outcome.text)
                 return replace(outcome, text="")

@@ -13,8 +13,6 @@ from mcphost.config.loading import (
     load,
     load_found,
     parse,
-    servers_path,
-    users_path,
 )
 from mcphost.config.models import OFFICIAL_REGISTRY, UI, ChatConfig, Config, ModelConfig, RegistryConfig
 from mcphost.config.policy import Policy, PolicyAction, rule_matches
@@ -40,6 +38,7 @@ from mcphost.config.servers import (
 )
 from mcphost.config.state import TrustedFolders, file_version, read_toml, state_folder, update_toml, write_toml
 from mcphost.config.values import KEYRING_SERVICE, Values
+from mcphost.places import servers_path, users_path
 
 __all__ = [
     "KEYRING_SERVICE",

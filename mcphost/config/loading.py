@@ -22,11 +22,7 @@ from mcphost.config.policy import Policy
 from mcphost.config.problems import TableValidator, each, together
 from mcphost.config.servers import ServerConfig
 from mcphost.errors import ConfigError, UnresolvedReference
-
-PROJECT_FILE = "mcphost.toml"
-
-SERVERS_FILE = "servers.toml"
-"""mcphost's own file of servers, beside the user's; see `mcphost.config.servers_file`."""
+from mcphost.places import PROJECT_FILE, SERVERS_FILE, users_path
 
 MAX_FILE_BYTES = 2 * 1024 * 1024
 """Bytes of a configuration file; more than any person writes."""
@@ -93,20 +89,6 @@ def find_config(explicit: Path | None, cwd: Path, env: Mapping[str, str]) -> Con
     if os.path.lexists(project):
         return ConfigLocation(project, needs_trust=True, user=own, added=added_there)
     return ConfigLocation(own, added=added_there)
-
-
-def users_path(env: Mapping[str, str]) -> Path:
-    """The user's own file, there or not: ``$MCPHOST_CONFIG``, else ``config.toml`` in the platform's folder."""
-    if named := env.get("MCPHOST_CONFIG"):
-        return Path(os.path.expanduser(named))
-    from platformdirs import user_config_path  # late: slower than the rest of this module
-
-    return user_config_path("mcphost", appauthor=False) / "config.toml"
-
-
-def servers_path(env: Mapping[str, str]) -> Path:
-    """``servers.toml``, there or not."""
-    return users_path(env).with_name(SERVERS_FILE)
 
 
 def load(path: Path, *, project: bool = False) -> LoadedConfig:

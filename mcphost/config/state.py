@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from mcphost.config.files import owned_by_us, read_regular
 from mcphost.errors import ConfigError
+from mcphost.places import state_path
 
 MAX_STATE_BYTES = 16 * 1024 * 1024
 """Bytes of one state file, far above what mcphost writes."""
@@ -32,7 +33,7 @@ def state_folder(env: Mapping[str, str]) -> Path:
 
     ``$MCPHOST_STATE_DIR`` if set, else the platform's. Raises ConfigError if it cannot be used.
     """
-    folder = _place(env)
+    folder = state_path(env)
     _make_private(folder)
     return folder
 
@@ -130,14 +131,6 @@ class TrustedFolders:
 def _digests(data: Mapping[str, Any]) -> dict[str, str]:
     files = data.get("files")
     return {} if not isinstance(files, dict) else {str(path): str(digest) for path, digest in files.items()}
-
-
-def _place(env: Mapping[str, str]) -> Path:
-    if named := env.get("MCPHOST_STATE_DIR"):
-        return Path(os.path.expanduser(named)).absolute()
-    from platformdirs import user_state_path  # late: slow to import
-
-    return user_state_path("mcphost", appauthor=False)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.cli import UNEXPECTED
+from mcphost.cli.completion.remembering import remember_offers
 from mcphost.cli.output import is_terminal
 from mcphost.cli.run import run, traffic_path
 from mcphost.cli.settings import find, settings_for_screen
@@ -120,4 +121,5 @@ async def _show(
         start = replace(start, problems=(*start.problems, *damages))
         app = McphostApp(host, approver, start, reread, open_importer)
         await app.run_async(mouse=config.ui.mouse)
+        remember_offers(host)
     return UNEXPECTED if app.return_code else 0

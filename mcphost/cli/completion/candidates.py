@@ -1,0 +1,157 @@
+"""The words that fit at the cursor of a command line, found by walking the parser."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mcphost.cli.completion.known_names import KnownNames
+from mcphost.cli.parser import command_parser
+
+Candidate = tuple[str, str]
+"""A word, and what it is in a few words, which may be empty."""
+
+
+@dataclass(slots=True)
+class _Line:
+    """A command line up to the cursor, as the parser understands it."""
+
+    parser: argparse.ArgumentParser
+    words: list[str] = field(default_factory=list)
+    """The arguments of the command that are no options."""
+    pending: argparse.Action | None = None
+    """The option whose value comes next."""
+    options: bool = True
+    """May options still come?"""
+    given: dict[str, str] = field(default_factory=dict)
+    """The last value of each option that has one."""
+
+    def take(self, word: str) -> None:
+        if self.pending is not None and not (self.pending.nargs == "?" and word.startswith("-")):
+            self.given[self.pending.dest], self.pending = word, None
+        elif self.options and word == "--":
+            self.options = False
+        elif self.options and word.startswith("-") and word != "-":
+            self._take_option(word)
+        elif (commands := _commands(self.parser)) is not None:
+            self.parser = commands.get(word, self.parser)
+        else:
+            self.words.append(word)
+
+    def _take_option(self, word: str) -> None:
+        name, equals, value = word.partition("=")
+        action = self.parser._option_string_actions.get(name)
+        self.pending = None
+        if action is not None and action.nargs != 0:
+            if equals:
+                self.given[action.dest] = value
+            else:
+                self.pending = action
+
+    @property
+    def positional(self) -> argparse.Action | None:
+        """The argument at the cursor."""
+        place = len(self.words)
+        for action in self.parser._get_positional_actions():
+            if place == 0 or action.nargs == "*":
+                return action
+            place -= 1
+        return None
+
+
+def candidates(words: Sequence[str], names: KnownNames) -> list[Candidate]:
+    """What may stand in place of the last of ``words``, which begin after the program's name.
+
+    Empty where a shell should complete names of files.
+    """
+    *before, current = words or [""]
+    line = _Line(command_parser())
+    for word in before:
+        line.take(word)
+    return [each for each in _fitting(line, current, names) if each[0].startswith(current)]
+
+
+def _fitting(line: _Line, current: str, names: KnownNames) -> Iterator[Candidate]:
+    name, equals, _ = current.partition("=")
+    option = line.parser._option_string_actions.get(name) if line.options and name.startswith("-") else None
+    if line.pending is not None and not (line.pending.nargs == "?" and current.startswith("-")):
+        yield from _values(line.pending, line, names)
+    elif option is not None and equals:
+        yield from ((f"{name}={word}", about) for word, about in _values(option, line, names))
+    elif line.options and current.startswith("-"):
+        yield from _options(line.parser)
+    elif (commands := _commands(line.parser)) is not None:
+        yield from ((each, (command.description or "").partition(".")[0]) for each, command in commands.items())
+    elif (action := line.positional) is not None:
+        yield from _values(action, line, names)
+
+
+def _commands(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser] | None:
+    for action in parser._get_positional_actions():
+        if isinstance(action, argparse._SubParsersAction):
+            return action.choices
+    return None
+
+
+def _options(parser: argparse.ArgumentParser) -> Iterator[Candidate]:
+    for name, action in parser._option_string_actions.items():
+        if name.startswith("--"):
+            hidden = action.help == argparse.SUPPRESS
+            yield name, "use this configuration and no other" if hidden else (action.help or "").partition(";")[0]
+
+
+def _values(action: argparse.Action, line: _Line, names: KnownNames) -> Iterator[Candidate]:
+    if action.choices is not None:
+        yield from ((str(choice), "") for choice in action.choices)
+        return
+    find = _FIND.get((_command(line.parser), action.dest)) or _FIND.get(("", str(action.metavar)))
+    if find is not None:
+        yield from find(names, line)
+
+
+def _command(parser: argparse.ArgumentParser) -> str:
+    return parser.prog.rpartition(" ")[2]
+
+
+def _servers(names: KnownNames, line: _Line) -> Iterator[Candidate]:
+    return ((name, "") for name in names.servers(line.given.get("config")))
+
+
+def _of_server(kind: str) -> Callable[[KnownNames, _Line], Iterator[Candidate]]:
+    return lambda names, line: ((name, "") for name in names.items(line.words[0], kind))
+
+
+def _arguments(kind: str) -> Callable[[KnownNames, _Line], Iterator[Candidate]]:
+    """``NAME=`` for each argument of the tool or prompt that is named."""
+    return lambda names, line: ((f"{name}=", "") for name in names.arguments(line.words[0], kind, line.words[1]))
+
+
+def _tools_of_all(names: KnownNames, line: _Line) -> Iterator[Candidate]:
+    for server in names.servers(line.given.get("config")):
+        yield from ((f"{server}:{tool}", "") for tool in names.items(server, "tools"))
+
+
+def _references(names: KnownNames, line: _Line) -> Iterator[Candidate]:
+    yield from ((f"prompt:{name}", "") for name in names.items(line.words[0], "prompts"))
+    yield from ((f"template:{name}", "") for name in names.items(line.words[0], "templates"))
+
+
+_FIND: Final[Mapping[tuple[str, str], Callable[[KnownNames, Any], Iterator[Candidate]]]] = {
+    ("", "SERVER"): _servers,
+    ("", "SERVER:TOOL"): _tools_of_all,
+    ("", "TOOL"): _of_server("tools"),
+    ("", "URI"): _of_server("resources"),
+    ("call", "pairs"): _arguments("tools"),
+    ("prompt", "pairs"): _arguments("prompts"),
+    ("prompt", "prompt"): _of_server("prompts"),
+    ("complete", "ref"): _references,
+    ("compare", "words"): _servers,
+    ("chat", "model"): lambda names, line: ((name, "") for name in names.models(line.given.get("config"))),
+    ("chat", "resume"): lambda names, line: ((name, "") for name in ("last", *names.chats())),
+    ("chat", "export"): lambda names, line: ((name, "") for name in ("last", *names.chats())),
+    ("export", "names"): _servers,
+    ("remove", "name"): _servers,
+}
+"""Who knows the values of an argument: by command and name, or by how it is called everywhere."""

@@ -1,0 +1,134 @@
+"""The words that fit at the cursor: of the parser, of the configuration, and of what servers offered."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from mcphost.cli.completion.candidates import candidates
+from mcphost.cli.completion.known_names import REMEMBERED, KnownNames, harmless_items, is_harmless
+from mcphost.cli.parser import ABOUT
+from tests.cli.conftest import Mcphost, echo, entry
+
+OFFERED = {
+    "git": {
+        "tools": {"git_log": ["repo_path", "max_count"], "git_status": ["repo_path"]},
+        "prompts": {"review": ["language"]},
+        "resources": {"file:///guide.md": []},
+        "templates": {"file:///x": []},
+    }
+}
+
+
+@pytest.fixture
+def names(tmp_path: Path, isolated: Path) -> KnownNames:
+    folder, state = isolated / "config" / "mcphost", tmp_path / "state"
+    folder.mkdir(parents=True)
+    (folder / "config.toml").write_text('[servers.git]\ncommand = "x"\n[models.claude]\nprovider = "manual"\n')
+    (folder / "servers.toml").write_text('[servers.added]\ncommand = "x"\n')
+    (tmp_path / "mcphost.toml").write_text('[servers.project]\ncommand = "x"\n[mcp_servers.alias]\ncommand = "x"\n')
+    (tmp_path / "other.toml").write_text('[servers.elsewhere]\ncommand = "x"\n')
+    (state / "chats").mkdir(parents=True)
+    (state / "chats" / "abc123.jsonl").touch()
+    (state / REMEMBERED).write_text(json.dumps(OFFERED))
+    return KnownNames({"MCPHOST_STATE_DIR": str(state)}, tmp_path)
+
+
+ALL = ["git", "added", "project", "alias"]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("ch", ["check", "chat"]),
+        ("check ''", ALL),
+        ("check git ''", ALL),
+        ("check g", ["git"]),
+        ("--config other.toml check ''", ["elsewhere"]),
+        ("--config=other.toml check ''", ["elsewhere"]),
+        ("check --config other.toml ''", ["elsewhere"]),
+        ("check --era ''", []),
+        ("check --json ''", ALL),
+        ("check --", ["--help", "--config", "--traffic", "--json", "--era"]),
+        ("check -- --", []),
+        ("demo --era ''", ["legacy", "modern"]),
+        ("demo --era=m", ["--era=modern"]),
+        ("list t", ["tools", "templates"]),
+        ("list tools g", ["git"]),
+        ("call git git_l", ["git_log"]),
+        ("call git git_log ''", ["repo_path=", "max_count="]),
+        ("call git git_log repo_path=. m", ["max_count="]),
+        ("call --yes git --timeout 3 git_log m", ["max_count="]),
+        ("call nobody ''", []),
+        ("call git git_log --output ''", []),
+        ("read git ''", ["file:///guide.md"]),
+        ("prompt git ''", ["review"]),
+        ("prompt git review ''", ["language="]),
+        ("complete git ''", ["prompt:review", "template:file:///x"]),
+        ("chat --model ''", ["claude"]),
+        ("chat --allow git:git_s", ["git:git_status"]),
+        ("chat --resume ''", ["last", "abc123"]),
+        ("config c", ["check", "client-metadata"]),
+        ("completion ''", ["bash", "zsh", "fish"]),
+        ("nonsense ''", list(ABOUT)),
+        ("", list(ABOUT)),
+    ],
+)
+def test_what_fits_is_offered(names: KnownNames, line: str, expected: list[str]) -> None:
+    found = [word for word, _ in candidates(shlex.split(line), names)]
+    if line in ("", "nonsense ''"):
+        assert set(found) == set(expected)
+    else:
+        assert found == expected or (line == "check --" and set(found) == set(expected))
+
+
+READ_BY_SHELLS = [f"a{sign}b" for sign in " ;'\"\n\x1b|*=\\&<>()$`?[]{}~!#^é"]
+
+
+@pytest.mark.parametrize("name", [*READ_BY_SHELLS, "$(x)", "`x`", "-x", "~x", "#a", "!x", "", "x" * 300])
+def test_a_name_that_a_shell_could_take_for_anything_else_is_never_offered(names: KnownNames, name: str) -> None:
+    assert not is_harmless(name)
+    assert harmless_items([(name, ()), ("fine", [name, "ok"])]) == {"fine": ["ok"]}
+    state = Path(names._env["MCPHOST_STATE_DIR"])
+    (state / REMEMBERED).write_text(json.dumps({"git": {"tools": {name: [], "fine": [name]}}}))
+    fresh = KnownNames(names._env, names._cwd)
+    assert candidates(["call", "git", ""], fresh) == [("fine", "")]
+    assert candidates(["call", "git", "fine", ""], fresh) == []
+
+
+@pytest.mark.parametrize(
+    "content", ["", "[]", "{", '{"git": 3}', '{"git": {"tools": []}}', '{"git": {"tools": {"a": 1}}}', "[" * 100_000]
+)
+def test_a_file_of_any_shape_does_no_harm(names: KnownNames, content: str) -> None:
+    state = Path(names._env["MCPHOST_STATE_DIR"])
+    (state / REMEMBERED).write_text(content)
+    (names._cwd / "mcphost.toml").write_text(content)
+    assert candidates(["call", "git", ""], names) == []
+    assert "git" in [word for word, _ in candidates(["check", ""], names)]
+
+
+def test_what_servers_offer_is_remembered_when_they_run(
+    mcphost: Mcphost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCPHOST_STATE_DIR", str(tmp_path / "state"))
+    (tmp_path / "own.toml").write_text(entry("echo"))
+    assert mcphost("__complete", "call", "echo", "").out == ""
+    assert mcphost("check", "--config", "own.toml").code == 0
+    assert "echo\n" in mcphost("__complete", "call", "echo", "e").out
+    assert mcphost("__complete", "call", "echo", "add", "").out == "a=\nb=\n"
+    remembered = tmp_path / "state" / REMEMBERED
+    before = remembered.stat()
+    assert mcphost("check", "--config", "own.toml").code == 0
+    assert (remembered.stat().st_ino, before.st_mode & 0o777) == (before.st_ino, 0o600)
+
+
+def test_a_server_of_the_command_line_is_not_remembered(
+    mcphost: Mcphost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCPHOST_STATE_DIR", str(tmp_path / "state"))
+    (tmp_path / "own.toml").write_text(entry("echo"))
+    assert mcphost("check", echo()).code == 0
+    assert not (tmp_path / "state" / REMEMBERED).exists()
