@@ -116,6 +116,9 @@ class Notifications:
             self.cache.resource_updated(uri)
         self._observer.resource_updated(uri)
 
+    def task_may_have_changed(self, task_id: str) -> None:
+        self._tasks.may_have_changed(task_id)
+
     def listening_changed(self) -> None:
         self._observer.listening_changed()
 

@@ -111,6 +111,8 @@ class ChangeObserver(Protocol):
 
     def resource_updated(self, uri: str) -> None: ...
 
+    def task_may_have_changed(self, task_id: str) -> None: ...
+
     def listening_changed(self) -> None: ...
 
 
@@ -288,6 +290,7 @@ class SubscriptionListener:
             return
         self._current = new
         await self._end(current)
+        announced = frozenset[str]() if self._interrupted else self.honoured.tasks
         self.honoured = new.acknowledged.result() if new.acknowledged.done() else ChangeFilter()
         self.missing = new.filter - self.honoured
         if self.missing:
@@ -298,6 +301,8 @@ class SubscriptionListener:
         if self._interrupted:
             self._interrupted = False
             self._everything_may_have_changed(new.filter)
+        for task_id in sorted((self.honoured.tasks & new.filter.tasks) - announced):
+            self._observer.task_may_have_changed(task_id)  # before it was announced: nothing is replayed
 
     async def _wait_for_change(self) -> None:
         changed = asyncio.ensure_future(self._changed.wait())

@@ -189,6 +189,13 @@ class Tasks:
         self._update(task)
         return task
 
+    def may_have_changed(self, task_id: str) -> None:
+        """Look at a task that is waited for, whenever the next poll is due."""
+        pending = self._pending.get(task_id)
+        if pending is not None:
+            pending.outdated = True
+            pending.news.set()
+
     def _update(self, task: Task) -> None:
         pending = self._pending.get(task.task_id)
         if pending is not None:
@@ -244,6 +251,9 @@ class Tasks:
             async with asyncio.timeout(min(pending.pause, max(seconds_left, LEAST_POLL_SECONDS))):
                 await pending.news.wait()
         except TimeoutError:
+            pending.outdated = True
+        if pending.outdated:
+            pending.outdated = False
             pending.update(await self.get(task.task_id))
 
     def _listen_for(self, task_id: str) -> None:
@@ -267,6 +277,8 @@ class _PendingTask:
     def __init__(self, report: TaskCallback) -> None:
         self.task: Task
         self.news = asyncio.Event()
+        self.outdated = False
+        """May the server know more than was received?"""
         self._report = report
 
     @property

@@ -399,7 +399,8 @@ async def test_a_senseless_lifetime_does_no_harm(draw: Draw, ttl: object) -> Non
 
 @pytest.mark.requirement("XTASK-10", "XTASK-06")
 async def test_a_notification_changes_the_status_at_once(draw: Draw, until: Until) -> None:
-    line, seen = await modern(draw, {"tools/call": {**BEGUN, "pollIntervalMs": FOR_EVER}}), list[str]()
+    slow = {"tools/call": {**BEGUN, "pollIntervalMs": FOR_EVER}, "tasks/get": told("working", pollIntervalMs=FOR_EVER)}
+    line, seen = await modern(draw, slow), list[str]()
     line.server.script["subscriptions/listen"] = acknowledges(line, taskIds=["t1"])
     call = asyncio.create_task(
         line.client.tasks.call_tool("t", timeouts=PATIENCE, on_task=lambda task: seen.append(task.words))
@@ -407,6 +408,7 @@ async def test_a_notification_changes_the_status_at_once(draw: Draw, until: Unti
     await until(lambda: line.server.requests("subscriptions/listen"))
     (listen,) = line.server.requests("subscriptions/listen")
     assert (listen.params or {})["notifications"] == {"taskIds": ["t1"]}
+    await until(lambda: line.server.requests("tasks/get"))
     half = told("working", statusMessage="half", pollIntervalMs=FOR_EVER)
     for status in (half, told("failed", taskId="t2"), {"taskId": "t1"}):
         line.server.says("notifications/tasks", {**status, **subscription(listen)})
@@ -416,8 +418,25 @@ async def test_a_notification_changes_the_status_at_once(draw: Draw, until: Unti
     assert not call.done()
     line.server.says("notifications/tasks", {**COMPLETED, **subscription(listen)})
     assert (await call).raw == DONE
-    assert seen == ["working", "working: half", "completed"]
-    assert line.server.requests("tasks/get") == []
+    assert seen == ["working", "working", "working: half", "completed"]
+    assert len(line.server.requests("tasks/get")) == 1  # once announcements had begun
+
+
+@pytest.mark.requirement("XTASK-10", "SUB-08")
+async def test_what_a_task_became_before_it_was_announced_is_found_at_once(draw: Draw, until: Until) -> None:
+    slow = {**BEGUN, "pollIntervalMs": FOR_EVER}
+    line = await modern(draw, {"tools/call": slow})
+    line.server.script["subscriptions/listen"] = acknowledges(line, taskIds=["t1"])
+    assert (await line.client.tasks.call_tool("t", timeouts=PATIENCE)).raw == DONE
+    assert len(line.server.requests("tasks/get")) == 1
+    line.server.script["subscriptions/listen"] = acknowledges(line, taskIds=["t2"])
+    line.server.script["tools/call"] = {**slow, "taskId": "t2"}
+    line.server.script["tasks/get"] = told("working", taskId="t2", pollIntervalMs=FOR_EVER)
+    call = asyncio.create_task(line.client.tasks.call_tool("t", timeouts=RequestTimeouts(60, 60)))
+    await until(lambda: len(line.server.requests("tasks/get")) == 2)
+    line.server.script["tasks/get"] = {**COMPLETED, "taskId": "t2"}
+    line.server.says("notifications/cancelled", {"requestId": line.server.requests("subscriptions/listen")[-1].id})
+    assert (await call).raw == DONE  # though its end was announced to nobody
 
 
 @pytest.mark.requirement("XTASK-10")
