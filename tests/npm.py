@@ -59,6 +59,14 @@ def installed(name: str, packages: Sequence[str]) -> Path:
     return folder / "node_modules"
 
 
+def needs_node(major: int, what: str) -> None:
+    """Skip the test where Node.js is missing or older than this ``major`` version, which ``what`` needs."""
+    said = subprocess.run(["node", "--version"], capture_output=True, text=True).stdout if shutil.which("node") else ""
+    found = re.match(r"v(\d+)\.", said)
+    if found is None or int(found[1]) < major:
+        pytest.skip(f"{what} needs Node.js {major}; here is {said.strip() or 'none'}")
+
+
 def download(*command: str) -> None:
     """Run a command that fetches something; skips where nothing can be reached, and says why in either case."""
     done = subprocess.run(command, env=NETWORK, capture_output=True, text=True, timeout=INSTALL_SECONDS)

@@ -29,6 +29,7 @@ NPM_SERVERS = (
     "@modelcontextprotocol/server-memory@2026.8.31",
 )
 PYTHON_SERVERS = ("fastmcp[tasks]==4.1.2", "mcp==2.3.0")  # the newest FastMCP that installs
+DJANGO_SERVERS = ("djangorestframework-mcp-server==0.54.0", "uvicorn==0.54.0")
 SDKS = {"2.3.0": ("python-servers", PYTHON_SERVERS), "1.30.0": ("python-sdk-1", ("mcp==1.30.0",))}
 
 PATHS = {"http": "/mcp", "sse": "/sse"}

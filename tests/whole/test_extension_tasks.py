@@ -1,4 +1,4 @@
-"""The tasks extension of FastMCP's server: what it answers with tasks, over stdio and HTTP."""
+"""The tasks extension of FastMCP's server, over stdio and HTTP, and of one that announces how its tasks stand."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.conftest import SERVERS, Until
 from tests.host.conftest import RecordingHost
 from tests.host.server_requests.pending import NEVER, Person
 from tests.pypi import environment
-from tests.whole.peers import PYTHON_SERVERS, meeting, running
+from tests.whole.peers import DJANGO_SERVERS, PYTHON_SERVERS, free_port, listening, meeting, running
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400)]  # a first run installs
 
@@ -100,3 +100,23 @@ async def test_a_task_is_listed_collected_and_cancelled_by_its_id(met: Recording
     await met.end_of(call)
     await met.end_of(collected)
     assert (text(call), text(collected), stopped.state) == ("all about x", "all about x", CallState.CANCELLED)
+
+
+@pytest.mark.requirement("XTASK-10", "SUB-08")
+async def test_the_end_of_a_task_is_announced(until: Until) -> None:
+    """Between two polls of this server lies an hour."""
+    port = free_port()
+    program = environment("django-servers", DJANGO_SERVERS) / "python"
+    with listening([str(program), "-W", "ignore", str(SERVERS / "django_errands.py"), str(port)], port):
+        entry = {"url": f"http://127.0.0.1:{port}/mcp/", "protocol": "modern", "startup_timeout_sec": 40}
+        async with meeting(entry) as host:
+            call = host.tool_calls.call("e", "research", {})
+            listener = host.servers["e"].client.listener
+            assert listener is not None
+            await until(lambda: listener.honoured.tasks)
+            await host.run("e", "finish")
+            await host.end_of(call)
+            assert "all of it" in text(call)
+            announced = [frame for frame in host.traffic.since(0) if frame.method == "notifications/tasks"]
+            assert [json.loads(frame.data)["params"]["status"] for frame in announced] == ["completed"]
+            assert "at once" in text(await host.run("e", "hurry"))
