@@ -13,7 +13,7 @@
     ├── TransportError           the wire
     │   ├── SpawnFailed          the program could not be started
     │   ├── ConnectionLost       it was there and is gone, or cannot be reached; carries exit code and last of stderr
-    │   │   └── ProbeFailed      its program did not bear the question for its revisions; start it again without
+    │   │   └── ProbeFailed      the program exited or hung when it was probed; it is started again without the probe
     │   ├── HttpStatusError      an HTTP answer that holds no message: its status, content type and first characters
     │   ├── SessionExpired       the server no longer knows the session: a new one must be opened
     │   └── AuthorizationRequired  the server wants a sign-in first, or more than this one allows

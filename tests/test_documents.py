@@ -22,6 +22,7 @@ README = (ROOT / "README.md").read_text("utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
 TESTS = (ROOT / "tests" / "README.md").read_text("utf-8")
 SECURITY = README.partition("\n## Security and privacy\n")[2].partition("\n## ")[0]
+ENVIRONMENT = README.partition("\n**Environment.**")[2].partition("\n\n")[0]
 
 
 @pytest.mark.requirement("SEC-03")
@@ -41,8 +42,7 @@ def test_what_is_kept_and_passed_on_is_named() -> None:
         assert f'"{name}' in source
         assert name in SECURITY
     assert {"policy", "limits"} <= Config.model_fields.keys()
-    assert {"HOME", "PATH", "LANG"} <= set(INHERITED)
-    assert "`HOME`, `PATH`, `LANG`" in README
+    assert all(f"`{name}`" in ENVIRONMENT for name in (*INHERITED, "LC_*"))
 
 
 @pytest.mark.requirement("SCHEMA-02")

@@ -19,7 +19,7 @@ from mcphost.auth.storage.credentials import Credentials, TokenGrant
 from mcphost.auth.storage.tokens import TokenStore
 from mcphost.errors import ConfigError, SignInFailed
 
-COOL_DOWN: Final = 30.0
+RENEWAL_PAUSE: Final = 30.0
 """Seconds after a failed renewal in which none is tried."""
 
 _T = TypeVar("_T")
@@ -110,7 +110,7 @@ class TokenSession:
     async def _failed(self, error: SignInFailed, held: Credentials, current: TokenGrant | None) -> None:
         """Forget a grant only if the authorization server says that this very grant is invalid."""
         self.problem = str(error)
-        self._pause = self._now(), COOL_DOWN
+        self._pause = self._now(), RENEWAL_PAUSE
         if error.code == "invalid_client" and current is not None and current.client.kept:
             await self._store.write(self.server, held.without_client(current.issuer))
         elif error.code == "invalid_grant" and current is not None:

@@ -64,8 +64,8 @@ class Exit(IntEnum):
     """How a command ended, for scripts."""
 
     DONE = 0
-    TOOL_FAILED = 1
-    """The tool set ``isError``, or its server answered with an error."""
+    NEGATIVE = 1
+    """It ran, and the result is negative: a tool's failure, a server's error, sides that differ, an era not spoken."""
     USAGE = 2
     """The command line, its arguments or the configuration."""
     NOT_CONNECTED = 3
@@ -86,7 +86,7 @@ class Signalled(Exception):
 _EXITS: Final = (
     ((Declined, InputNotGiven), Exit.DECLINED),
     ((RequestTimeout, TaskExpired), Exit.TIMED_OUT),
-    ((ServerError, TaskStopped), Exit.TOOL_FAILED),
+    ((ServerError, TaskStopped), Exit.NEGATIVE),
     ((UsageError, ConfigError, UnknownName, InvalidArguments, CapabilityMissing), Exit.USAGE),
 )
 

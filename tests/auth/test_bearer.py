@@ -184,7 +184,7 @@ async def test_only_a_definite_no_of_the_authorization_server_ends_a_sign_in(
             standing = await home.authorizer.status("web")
             assert (standing.signed_in, words in standing.problem) == (kept, True)
             home.guard.spoiled = {}
-            home.clock[0] += session.COOL_DOWN
+            home.clock[0] += session.RENEWAL_PAUSE
             assert await home.ask(client) == (200 if kept else 401)
             assert (await home.authorizer.status("web")).problem == ("" if kept else standing.problem)
 

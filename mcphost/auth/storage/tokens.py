@@ -19,7 +19,7 @@ from mcphost.auth.storage.keychain import Keychain, KeychainUnusable, NoKeychain
 SERVICE: Final = "mcphost-oauth"
 """Differs from the service that ``${keyring:NAME}`` reads, so that no configuration can name a token."""
 
-COOL_DOWN: Final = 15.0
+KEYCHAIN_PAUSE: Final = 15.0
 """Seconds after a failure in which the keychain is not used, so that calls do not wait for it each time."""
 
 Lock = Callable[[str], AbstractAsyncContextManager[None]]
@@ -121,7 +121,7 @@ class TokenStore:
             answer = await question(self._keychain)
         except KeychainUnusable as error:
             self.problem = str(error)
-            self._not_before = self._clock() + COOL_DOWN
+            self._not_before = self._clock() + KEYCHAIN_PAUSE
             if isinstance(error, NoKeychain):
                 self._keychain = None
             raise

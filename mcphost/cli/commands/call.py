@@ -217,7 +217,7 @@ async def outcome_of(
         stop()
         status.clear()
     text = json_text(result.raw) if as_json else result_text(result)
-    code, doubts = Exit.TOOL_FAILED if result.is_error else Exit.DONE, _validation_remarks(running)
+    code, doubts = Exit.NEGATIVE if result.is_error else Exit.DONE, _validation_remarks(running)
     try:
         return Outcome(text, code, (*doubts, *await _saved(result, output, as_json=as_json)))
     except ConfigError as error:  # the tool has run, so its answer is printed although the file cannot be written

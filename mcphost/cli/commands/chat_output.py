@@ -19,7 +19,7 @@ LINE: Final = 4000
 _CODES: Final[Mapping[TurnState, Exit]] = {
     TurnState.DONE: Exit.DONE,
     TurnState.FAILED: Exit.NOT_CONNECTED,
-    TurnState.BOUNDED: Exit.TOOL_FAILED,
+    TurnState.BOUNDED: Exit.NEGATIVE,
 }
 
 
@@ -60,7 +60,7 @@ class TurnPrinter:
         self.tell(turn)
         self.over(turn)
         declined = any(use.outcome == "declined" for use in turn.uses)
-        code = _CODES.get(turn.state, Exit.TOOL_FAILED)
+        code = _CODES.get(turn.state, Exit.NEGATIVE)
         remarks = [each.cut for each in turn.rounds if each.cut and not each.superseded]
         ended = f"{turn.state.value}: {turn.reason}" if turn.reason else ""
         if ended and code is Exit.DONE:

@@ -110,7 +110,7 @@ async def compare(
         code = Exit.USAGE if any(isinstance(error, ConfigError) for error in errors) else Exit.NOT_CONNECTED
         return Outcome(text, code, errors=tuple(map(ErrorReport.of, errors)))
     remarks = (line for side in sides for kind in CatalogKind for line in left_out(host, side.server, kind))
-    return Outcome(text, Exit.DONE if comparison.same else Exit.TOOL_FAILED, tuple(remarks))
+    return Outcome(text, Exit.DONE if comparison.same else Exit.NEGATIVE, tuple(remarks))
 
 
 def _table(comparison: Comparison) -> Iterator[Sequence[str]]:

@@ -53,7 +53,7 @@ class ServerEras:
         if not self.speaks:
             return worst_exit([check.failure for check in self.eras.values() if check.failure])
         asked = ERAS if wanted == "both" else tuple(era for era in ERAS if era == wanted)
-        return Exit.DONE if all(era in self.speaks for era in asked) else Exit.TOOL_FAILED
+        return Exit.DONE if all(era in self.speaks for era in asked) else Exit.NEGATIVE
 
     def as_object(self) -> dict[str, Any]:
         """For ``--json``."""

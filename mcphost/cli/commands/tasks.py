@@ -65,7 +65,7 @@ async def cancel(host: Host, server: str, task: str, broken: BrokenServers, *, a
         text = json_text(stands.definition()) if as_json else f"{show_line(stands.words)}\n"
         remarks = () if stands.ended else (f"{server} got the request, and its task still goes on",)
         too_late = stands.ended and stands.status != "cancelled"
-        return Outcome(text, Exit.TOOL_FAILED if too_late else Exit.DONE, remarks)
+        return Outcome(text, Exit.NEGATIVE if too_late else Exit.DONE, remarks)
 
     return await when_ready(host, server, broken, work)
 

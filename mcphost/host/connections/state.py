@@ -40,7 +40,7 @@ LIVE_LIMITS: Final = frozenset({
     "log_bytes", "log_lines", "log_lines_per_second", "process_bytes", "resource_bytes", "traffic_bytes",
     "traffic_frames",
 })  # fmt: skip
-"""The limits of which this is true; a connection is built with the others."""
+"""Limits that are read each time they are used; a connection is built with the others."""
 
 
 def same_for_connection(before: Limits, after: Limits) -> bool:

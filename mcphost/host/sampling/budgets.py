@@ -62,8 +62,8 @@ class SamplingBudgets:
         tokens, cost = self._most(server)
         return SamplingUsage(account.requests, account.tokens, account.cost, tokens, cost, self.exhausted(server))
 
-    def take_slot(self, server: str) -> bool:
-        """Return whether another request now exceeds the rate limit; count the request if it does not."""
+    def exceeds_rate(self, server: str) -> bool:
+        """Say whether another request now exceeds ``per_minute``; count the request if it does not."""
         now, times = self._now(), self._of(server).request_times
         while times and now - times[0] >= WINDOW:
             times.popleft()

@@ -149,7 +149,7 @@ class SamplingService:
         """Raise InputRefused for a request that is not even looked at."""
         server = server_request.server
         open_ = sum(each.server == server and not each.state.ended for each in self.all.values())
-        if self._budgets.take_slot(server):
+        if self._budgets.exceeds_rate(server):
             self._refuse_flood(server, "that is more sampling requests in a minute than the user allows")
         if open_ >= MOST_PENDING:
             self._refuse_flood(server, f"{MOST_PENDING} sampling requests are being answered already")

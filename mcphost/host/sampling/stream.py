@@ -18,7 +18,7 @@ from mcphost.providers.base import AnswerCollector, CollectedAnswer, ModelReques
 async def ask_model(
     sampling: Sampling, models: ModelCatalog, budgets: SamplingBudgets, mask: Callable[[str], str]
 ) -> None:
-    """Ask the model once; what came, and what went wrong, is the handle's. Raises nothing but CancelledError."""
+    """Ask the model once; ``sampling`` keeps the answer or the error. Raises nothing but CancelledError."""
     sampling.begin()
     sampling.attach(asyncio.current_task())
     gathering, error = AnswerCollector(), None

@@ -47,8 +47,9 @@ LOST: Final = (ConnectionLost, SessionExpired, ServerNotReady)
 class CallSending:
     """One call on its way over ``connection``; ``timeouts`` is counted from when it was sent.
 
-    ``mask`` takes secrets out of what the server says meanwhile. ``started`` is called with a task that only its id
-    leads back to, once it began; ``since`` is when that was, in seconds since 1970, if it began in another run.
+    ``mask`` takes secrets out of what the server says meanwhile. ``started`` is called with a task that can be
+    found again only by its id, once it began; ``since`` is when that was, in seconds since 1970, if it began in another
+    run.
     """
 
     def __init__(

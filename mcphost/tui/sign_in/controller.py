@@ -87,6 +87,7 @@ class SignInController:
             fact("server", show_line(server, 60)),
             fact("forgotten", "its tokens, and who mcphost is at the place that signs in"),
             fact("", "which of its tools you allowed, and how they looked then"),
+            fact("", "that you share no folder with it, if you said so"),
             fact("", "what was learned of its transport"),
             fact("kept", "its entry in your configuration, and the audit log"),
         ]

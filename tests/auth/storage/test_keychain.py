@@ -154,7 +154,7 @@ async def test_a_locked_keychain_says_so_and_gives_and_takes_once_it_is_unlocked
     await store.write("web", HELD)
     assert store.place("web") == "in memory until mcphost ends: it is locked"
     locked.unlock()
-    clock[0] += tokens.COOL_DOWN
+    clock[0] += tokens.KEYCHAIN_PAUSE
     assert await vault.read("old") == "kept"
     assert await store.read("web", again=True) == HELD
     assert store.place("web") == "in the keychain (SecretService)"
@@ -175,6 +175,6 @@ async def test_a_keychain_that_is_killed_is_a_reason_and_costs_no_token(
         assert await store.write("other", HELD) is False  # the bus starts another one, which is locked
         assert "locked" in store.place("other")
         here.keyring = daemon(here.env, "--replace", "--unlock")
-        clock[0] += tokens.COOL_DOWN
+        clock[0] += tokens.KEYCHAIN_PAUSE
         async with store.changing("other"):
             assert store.place("other") == "in the keychain (SecretService)"

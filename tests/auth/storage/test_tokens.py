@@ -136,7 +136,7 @@ async def test_a_locked_keychain_is_asked_again_after_a_while_and_then_gets_what
     assert (store.unread("web"), store.place("web")) == ("", "in memory until mcphost ends: it is locked")
     assert len(shelf.calls) == 1  # not at each turn
     shelf.before = lambda call: None
-    clock[0] += tokens.COOL_DOWN
+    clock[0] += tokens.KEYCHAIN_PAUSE
     async with store.changing("web") as held:
         assert held == HELD
     assert store.place("web") == "in the keychain (Shelf)"
@@ -152,7 +152,7 @@ async def test_tokens_behind_a_lock_are_found_once_it_is_open() -> None:
     store = store_over(shelf, clock)
     assert await store.read("web") == Credentials()
     shelf.before = lambda call: None
-    clock[0] += tokens.COOL_DOWN
+    clock[0] += tokens.KEYCHAIN_PAUSE
     assert await store.read("web") == HELD
 
 
@@ -204,7 +204,7 @@ async def test_signing_out_says_where_the_keychain_did_not_forget() -> None:
             await home.authorizer.sign_out("web")
         assert home.guard.valid == set()
         shelf.before = lambda call: None
-        home.clock[0] += tokens.COOL_DOWN
+        home.clock[0] += tokens.KEYCHAIN_PAUSE
         assert await home.authorizer.sign_out("web") == "nobody was signed in"
         assert shelf.items == {}
 
