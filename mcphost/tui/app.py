@@ -153,7 +153,7 @@ class McphostApp(App[None]):
         self.chat = ChatController(self, self.keys, host, self.main, self.questions, self.updater)
         self.comparison = ComparisonController(self, host)
         self.elicitation = ElicitationController(self, host, self.questions)
-        self.imports = ImportsController(self, self.keys, self._take_over, open_importer)
+        self.imports = ImportsController(self, self.keys, host, start.state_folder, self._take_over, open_importer)
         self.offers = OffersController(self, self.keys, self.main)
         self.results = ResultsController(self)
         self.roots = RootsController(self, self.keys, host)

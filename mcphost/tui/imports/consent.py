@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Final
@@ -97,11 +97,12 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
         place: tuple[int, int] = (1, 1),
         keychain_problem: str | None = None,
         problem: str = "",
+        remarks: Sequence[str] = (),
     ) -> None:
-        """``place``: this is which of how many."""
+        """``place``: this is which of how many. ``remarks`` are safe to show."""
         super().__init__()
         self._candidate, self._answer, self._plan, self._place = candidate, answer, plan, place
-        self._keychain_problem, self._problem = keychain_problem, problem
+        self._keychain_problem, self._problem, self._remarks = keychain_problem, problem, tuple(remarks)
         self._preview = _preview(candidate)
         self._planned, self._refusal = self._try_plan()
         self.what, self.answers = ReadToEnd(), AnswerOptions()
@@ -145,6 +146,7 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
     def _rows(self) -> Iterator[Fact]:
         if self._problem:
             yield fact("✖ not added", show(self._problem, limit=600), "bold $text-error")
+        yield from (fact("▲ note", remark, "$text-warning") for remark in self._remarks)
         yield from consent_facts(self._preview, self._candidate, self._answer, self._planned)
         if self._has_secrets and self._keychain_problem:
             yield fact("▲ keychain", show(self._keychain_problem, limit=400), "$text-warning")

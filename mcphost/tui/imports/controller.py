@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from textual.app import App, SystemCommand
 from textual.worker import Worker
 
 from mcphost.errors import ConfigError, McphostError
+from mcphost.host.host import Host
 from mcphost.protocol.display import show
 from mcphost.tui.key_order import KeyOrder
 
 if TYPE_CHECKING:
-    from mcphost.imports.found import FoundServer
     from mcphost.imports.importer import ImportAnswer, ImportCandidate, Importer
+    from mcphost.imports.sources import FoundSource
     from mcphost.tui.imports.consent import AdditionDecision
     from mcphost.tui.imports.facts import AddedServer
 
@@ -27,12 +29,23 @@ TakeOver = Callable[[Collection[str]], Awaitable[None]]
 """Goes over to the configuration with the servers of these names. Raises McphostError."""
 
 
+BUNDLES: Final = "bundles"
+"""The folder of unpacked bundles in the state folder."""
+
+
 class ImportsController:
-    """``open_importer`` None: this run has no configuration that servers could be added to."""
+    """``state`` is the folder for bundles. ``open_importer`` None: servers cannot be added to this run."""
 
     def __init__(
-        self, app: App[Any], keys: KeyOrder, take_over: TakeOver, open_importer: OpenImporter | None = None
+        self,
+        app: App[Any],
+        keys: KeyOrder,
+        host: Host,
+        state: Path,
+        take_over: TakeOver,
+        open_importer: OpenImporter | None = None,
     ) -> None:
+        self._host, self._state = host, state
         self.app, self._keys, self.take_over, self._open_importer = app, keys, take_over, open_importer
 
     def commands(self) -> Iterator[SystemCommand]:
@@ -87,25 +100,26 @@ class ImportsController:
 
     async def _ask_for_server(self) -> None:
         from mcphost.tui.imports.line import ServerLineScreen
-        from mcphost.tui.imports.reading import servers_named
+        from mcphost.tui.imports.meaning import LineReader
 
         importer = await self._importer()
         if importer is not None:
-            await self.app.push_screen(ServerLineScreen(servers_named), partial(self._named, importer))
+            reader = LineReader(self._state / BUNDLES, self._host.config.registry.urls)
+            await self.app.push_screen(ServerLineScreen(reader), partial(self._named, importer))
 
-    def _named(self, importer: Importer, found: Sequence[FoundServer] | None) -> None:
-        if found:
+    def _named(self, importer: Importer, found: FoundSource | None) -> None:
+        if found is not None:
             self.run(partial(self._compare, importer, found))
 
-    async def _compare(self, importer: Importer, found: Sequence[FoundServer]) -> None:
+    async def _compare(self, importer: Importer, found: FoundSource) -> None:
         from mcphost.tui.imports.reading import compared
 
         try:
-            candidates = await asyncio.to_thread(compared, importer, found)
+            candidates = await asyncio.to_thread(compared, importer, found.servers)
         except McphostError as error:
             self.app.notify(show(str(error), limit=600), severity="warning", timeout=15, markup=False)
-        else:
-            await Additions(self, importer, candidates).begin()
+            candidates = ()
+        await Additions(self, importer, candidates, found.remarks, found.unpacked).begin()
 
 
 def _elsewhere() -> str:
@@ -118,8 +132,15 @@ class Additions:
     """Servers that are looked at one after the other, and added where the user agrees."""
 
     def __init__(
-        self, controller: ImportsController, importer: Importer, candidates: Sequence[ImportCandidate]
+        self,
+        controller: ImportsController,
+        importer: Importer,
+        candidates: Sequence[ImportCandidate],
+        remarks: Sequence[str] = (),
+        unpacked: Sequence[Path] = (),
     ) -> None:
+        """``remarks`` are shown with each; ``unpacked`` are bundles, of which the unwanted are removed again."""
+        self._remarks, self._unpacked = tuple(remarks), tuple(unpacked)
         self._controller, self._importer, self._candidates = controller, importer, list(candidates)
         self._number = 0
         self._keychain_problem: str | None = None
@@ -150,6 +171,7 @@ class Additions:
             place=(self._number + 1, len(self._candidates)),
             keychain_problem=self._keychain_problem,
             problem=problem,
+            remarks=self._remarks,
         )
         await self._controller.app.push_screen(screen, self._decided)
 
@@ -183,8 +205,11 @@ class Additions:
 
     async def _finish(self) -> None:
         """Start what was added, and say so."""
+        from mcphost.tui.imports.reading import discard_unused
         from mcphost.tui.imports.report import AddedScreen
 
+        if self._unpacked:
+            await asyncio.to_thread(discard_unused, self._unpacked, self._importer)
         if not self._added:
             self._controller.app.notify("Nothing was added.")
             return

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Sequence
 from typing import ClassVar, Final
 
 from textual.binding import Binding, BindingType
+from textual.worker import Worker
 
 from mcphost.errors import McphostError
-from mcphost.imports.found import FoundServer
-from mcphost.protocol.display import show
+from mcphost.imports.sources import FoundSource
+from mcphost.protocol.display import show, show_line
+from mcphost.tui.imports.meaning import LineReader
 from mcphost.tui.kit.framed import LineScreen
 from mcphost.tui.kit.inputs import LineInput
 from mcphost.tui.kit.modal import KEYS
 
 EXAMPLES: Final = "npx -y @scope/server@1.2.3   https://mcp.example/mcp   ./mcp.json"
 
-Meaning = Callable[[str], Sequence[FoundServer]]
-"""What a line means. Blocks on the disk or the network; raises McphostError."""
+LOOKING: Final = "Looking … (esc stops)"
 
 
-class ServerLineScreen(LineScreen[tuple[FoundServer, ...] | None]):
-    """Dismissed with the servers that the line means."""
+class ServerLineScreen(LineScreen[FoundSource | None]):
+    """Dismissed with what the line means."""
 
     HELP = (
-        "A command line as a shell takes it, an https address, a pasted link, the JSON of an entry, or the path of a\n"
-        "file with servers. Nothing is run; what it means is shown before anything is added."
+        "A command line as a shell takes it, an address, a link of a web page, the JSON of an entry, a file with\n"
+        "servers, a bundle, or a name in a registry. An address is called only if you give one, or a name.\n"
+        "Nothing is run: what it means is shown before anything is added."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -34,21 +34,38 @@ class ServerLineScreen(LineScreen[tuple[FoundServer, ...] | None]):
         KEYS,
     ]
 
-    def __init__(self, meaning: Meaning) -> None:
+    def __init__(self, reader: LineReader) -> None:
         super().__init__("Add a server", "enter look at it · esc back", LineInput(placeholder=EXAMPLES))
-        self._meaning = meaning
+        self._reader = reader
 
     async def submit(self, text: str) -> None:
-        if not text.strip():
+        line = text.strip()
+        if not line:
             self.show_problem("")
             return
         try:
-            found = tuple(await asyncio.to_thread(self._meaning, text.strip()))
+            local = self._reader.is_local(line)
         except McphostError as error:
-            self.show_problem(show(str(error), limit=600))
+            self._show_error(line, error)
             return
-        refused = next((each for each in found if each.refusal), None)
-        if refused is not None and len(found) == 1:
-            self.show_problem(f"It cannot be added: {show(refused.refusal, limit=600)}")
+        if local:
+            await self._find(line)
+        else:
+            self.show_problem(LOOKING)
+            _: Worker[None] = self.run_worker(self._find(line), exclusive=True)
+
+    async def _find(self, line: str) -> None:
+        try:
+            found = await self._reader.find(line)
+        except McphostError as error:
+            self._show_error(line, error)
+            return
+        if len(found.servers) == 1 and found.servers[0].refusal:
+            self.show_problem(f"It cannot be added: {show(found.servers[0].refusal, limit=600)}")
         else:
             self.dismiss(found)
+
+    def _show_error(self, line: str, error: McphostError) -> None:
+        words = str(error)
+        about = f"{show_line(line, 60)} " if words.startswith("is ") else ""
+        self.show_problem(f"✖ {about}{show(words, limit=600)}")

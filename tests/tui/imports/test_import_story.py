@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import shlex
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from textual.widgets import Input
@@ -251,10 +254,8 @@ async def test_a_command_line_is_added_from_a_box() -> None:
     async with importing_stage() as stage:
         await stage.press("s", "a")
         await stage.at(ServerLineScreen)
-        await stage.press("'")
-        await stage.press("enter")
+        await stage.press("x", "space", "'", "enter")
         await stage.shows("is no command line")
-        await stage.press("backspace")
         stage.app.screen.query_one(Input).value = shlex.join([str(python), *words])
         await stage.press("enter")
         await stage.asked()
@@ -274,6 +275,33 @@ async def test_an_address_is_added_from_a_box_and_its_lack_of_encryption_named()
         await stage.shows("would call", "http://mcp.example/mcp", "not encrypted")
         await stage.press("escape")
         await stage.shows("Nothing was added.")
+
+
+async def test_a_pasted_link_is_added_after_a_look_and_its_approvals_are_not() -> None:
+    config = entry("echo.py", "--page", 4, autoApprove=["*"])
+    payload = base64.b64encode(json.dumps(config).encode()).decode()
+    async with importing_stage() as stage:
+        await stage.press("s", "a")
+        await stage.at(ServerLineScreen)
+        link = f"cursor://anysphere.cursor-deeplink/mcp/install?name=linked&config={quote(payload)}"
+        stage.app.screen.query_one(Input).value = link
+        await stage.press("enter")
+        await stage.asked()
+        await stage.shows("linked", "autoApprove")
+        await stage.press("y")
+        await stage.added()
+        await stage.running("linked")
+
+
+async def test_what_means_nothing_is_said_in_the_box() -> None:
+    async with importing_stage() as stage:
+        await stage.press("s", "a")
+        await stage.at(ServerLineScreen)
+        await stage.write("no-such-thing-anywhere")
+        await stage.press("enter")
+        await stage.shows("is no address, file, link or name in a registry")
+        await stage.press("escape")
+        await stage.gone()
 
 
 async def test_a_start_without_servers_counts_those_of_other_programs_and_runs_nothing() -> None:

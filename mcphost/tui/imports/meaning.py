@@ -1,0 +1,96 @@
+"""Says what a line means that the user typed or pasted: a command line, an address, a link, a file, or a name."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from mcphost.errors import ConfigError, UsageError
+from mcphost.imports.commands import program_name
+from mcphost.imports.downloads import downloads_of
+from mcphost.imports.found import FoundServer, legal_name
+from mcphost.imports.sources import (
+    AddRequest,
+    FoundSource,
+    ServerSources,
+    SourceKind,
+    kind_of_source,
+    surroundings,
+)
+from mcphost.imports.survey import read_any, read_file
+
+LONGEST_PATH: Final = 4096
+"""Characters of a path."""
+
+LOCAL: Final = frozenset({SourceKind.PROGRAM, SourceKind.LINK, SourceKind.FILE})
+"""What is understood at once, without calling an address."""
+
+_ONE_WORD: Final = re.compile(r"\S+")
+
+
+class LineReader:
+    """Unpacks bundles into ``bundles``; ``registries`` are asked for names."""
+
+    def __init__(self, bundles: Path, registries: Sequence[str]) -> None:
+        self._bundles, self._registries = bundles, tuple(registries)
+
+    def is_local(self, line: str) -> bool:
+        """Can it be understood without calling an address? Raises ConfigError or UsageError where it means nothing."""
+        return _is_json(line) or kind_of_source(self._request(line)) in LOCAL
+
+    async def find(self, line: str) -> FoundSource:
+        """Find what the line means. Raises McphostError."""
+        if _is_json(line):
+            return FoundSource(tuple(await asyncio.to_thread(read_any, line.encode("utf-8", "replace"))))
+        request = self._request(line)
+        if kind_of_source(request) is SourceKind.FILE:
+            try:
+                return FoundSource(tuple(await asyncio.to_thread(_read_file, request.word)))
+            except ConfigError:
+                pass  # no other program's configuration; perhaps a bundle or a server.json
+        return await ServerSources(surroundings(), self._bundles).find(request)
+
+    def _request(self, line: str) -> AddRequest:
+        if _ONE_WORD.fullmatch(line) or _is_file(line):
+            try:
+                request = AddRequest(line, registries=self._registries)
+                kind_of_source(request)
+            except UsageError:
+                if shutil.which(line) is None:
+                    raise ConfigError(
+                        "is no address, file, link or name in a registry, and no program of this machine"
+                    ) from None
+            else:
+                return request
+        try:
+            words = shlex.split(line)
+        except ValueError as error:
+            raise ConfigError(f"is no command line: {str(error).lower()}") from None
+        return AddRequest(_name_of(words), tuple(words))
+
+
+def _is_json(line: str) -> bool:
+    return line.startswith(("{", "["))
+
+
+def _is_file(line: str) -> bool:
+    try:
+        return len(line) <= LONGEST_PATH and os.path.isfile(os.path.expanduser(line))
+    except ValueError:
+        return False
+
+
+def _read_file(path: str) -> list[FoundServer]:
+    return read_file(Path(os.path.expanduser(path)))
+
+
+def _name_of(words: Sequence[str]) -> str:
+    """``server-git`` for ``npx -y @ada/server-git@1.0.0``, else the program's name."""
+    packages = downloads_of(words, {})
+    return legal_name((packages[0].package if packages else program_name(words[0])).rpartition("/")[2])
