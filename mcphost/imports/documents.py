@@ -45,6 +45,15 @@ _TOML_START = re.compile(r"""(?:\s|\#[^\n]*\n)*(?:\[\[?[\w"'. -]+\]|[\w"'.-]+[ \
 _JSON_START = re.compile(r"\s*(?:[{\[]|//|/\*)")
 
 
+def _no_number(_: str) -> NoReturn:
+    raise ValueError
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number)
+_BLANKS = re.compile(r"[ \t\r\n]*")
+_STEP_LEVELS = 3  # in ~/.claude.json: the file, its projects, and the members of each, such as the history
+
+
 def read_document(content: bytes, kind: Kind) -> object:
     """Parse a file to dicts, lists, texts, numbers, booleans, None and (TOML) dates; every text is valid Unicode.
 
@@ -88,15 +97,61 @@ def write_document(document: dict[str, Any], kind: Kind) -> str:
 
 
 def _json(text: str) -> object:
-    if len(text) > MAX_BYTES and sum(map(text.count, ",[{")) > MAX_ITEMS:
-        raise ConfigError(f"holds more than {MAX_ITEMS:,} values")
+    if len(text) > MAX_BYTES:
+        return _large_json(text)
     try:
         document = json.loads(text, parse_constant=_no_number)
-    except ValueError as error:
-        if len(text) > MAX_BYTES:  # JSON5 is for files that people write
-            raise ConfigError("is not valid JSON") from error
-        document = _json5(text)
+    except ValueError:
+        return _json5(text)
     return _without_surrogates(document) if _SURROGATE.search(text) else document
+
+
+def _large_json(text: str) -> object:
+    """Parse a large document, which must be plain JSON: JSON5 is for files that people write."""
+    if sum(map(text.count, ",[{")) > MAX_ITEMS:
+        raise ConfigError(f"holds more than {MAX_ITEMS:,} values")
+    try:
+        document, end = _in_steps(text, _after_blanks(text, 0), _STEP_LEVELS)
+        if _after_blanks(text, end) != len(text):
+            raise ValueError
+    except ValueError:
+        raise ConfigError("is not valid JSON") from None
+    return document
+
+
+def _in_steps(text: str, position: int, levels: int) -> tuple[object, int]:
+    """Decode the value at ``position``, objects of the first levels member by member; return it and where it ends.
+
+    The decoder holds the interpreter's lock: a file of 20 MB at once would freeze the screen for a tenth of a second.
+    Raises ValueError.
+    """
+    if levels == 0 or not text.startswith("{", position):
+        return _decoded(text, position)
+    members: dict[str, object] = {}
+    position = _after_blanks(text, position + 1)
+    while not (text.startswith("}", position) and not members):
+        key, position = _decoded(text, position)
+        position = _after_blanks(text, position)
+        if not isinstance(key, str) or not text.startswith(":", position):
+            raise ValueError
+        members[key], position = _in_steps(text, _after_blanks(text, position + 1), levels - 1)
+        position = _after_blanks(text, position)
+        if text.startswith("}", position):
+            break
+        if not text.startswith(",", position):
+            raise ValueError
+        position = _after_blanks(text, position + 1)
+    return members, position + 1
+
+
+def _after_blanks(text: str, position: int) -> int:
+    blanks = _BLANKS.match(text, position)
+    return blanks.end() if blanks else position
+
+
+def _decoded(text: str, position: int) -> tuple[object, int]:
+    value, end = _DECODER.raw_decode(text, position)
+    return (_without_surrogates(value) if _SURROGATE.search(text, position, end) else value), end
 
 
 def _json5(text: str) -> object:
@@ -110,10 +165,6 @@ def _json5(text: str) -> object:
         raise ConfigError("is not valid JSON", line=line) from None
     except ValueError:
         raise ConfigError("is not valid JSON") from None
-
-
-def _no_number(_: str) -> NoReturn:
-    raise ValueError
 
 
 def _without_surrogates(value: object) -> object:

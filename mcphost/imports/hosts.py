@@ -7,7 +7,7 @@ name, ``**`` for a few folders.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from mcphost.imports.dialects import table
@@ -33,11 +33,11 @@ class KnownHost:
 
     id: str
     label: str
-    user: tuple[FilePlace, ...]
+    user: tuple[FilePlace, ...] = field(repr=False)
     """Files of the user and of the system."""
-    project: tuple[FilePlace, ...]
+    project: tuple[FilePlace, ...] = field(repr=False)
     """Files in a project's folder; paths are relative to it."""
-    dialect: HostDialect
+    dialect: HostDialect = field(repr=False)
 
 
 def _places(*paths: str) -> tuple[FilePlace, ...]:

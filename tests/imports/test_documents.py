@@ -143,6 +143,24 @@ def test_a_large_file_is_refused_unless_it_is_plain_json() -> None:
     assert "JSON" in refusal(b"// comment\n" + history, "json")
 
 
+PADDING = '"padding": "' + "x" * MAX_BYTES + '"'
+
+
+@pytest.mark.parametrize(
+    "text", ["{%s}", '{%s , "a":{} }', '[{"a": [1, {%s}]}]', '{"p": {"/a": {%s, "b": {"c": []}}, "/b": {}}}']
+)
+def test_a_large_file_is_read_in_steps_as_if_at_once(text: str) -> None:
+    content = text % PADDING
+    assert read_document(f" {content}\n".encode(), "json") == json.loads(content)
+
+
+@pytest.mark.parametrize(
+    "text", ["{%s,}", "{%s} x", "{%s", "{,%s}", "{%s 1}", "{1: 2, %s}", '{"a" 1, %s}', '{"a": NaN, %s}', "%s"]
+)
+def test_a_large_file_that_is_no_json_is_refused(text: str) -> None:
+    assert refusal((text % PADDING).encode(), "json") == "is not valid JSON"
+
+
 def test_sixty_four_megabytes_of_commas_are_refused_without_reading_them() -> None:
     assert f"{MAX_ITEMS:,}" in refusal(b"[" + b"0," * (MAX_HISTORY_BYTES // 2 - 2) + b"0]", "json")
 

@@ -29,6 +29,7 @@ def test_every_known_host_has_a_fixture() -> None:
     assert {host_of_case(case) for case in CASES} == {host.id for host in HOSTS}
 
 
+@pytest.mark.hostile("C04")
 @pytest.mark.parametrize("case", CASES)
 def test_a_hosts_files_are_read_as_expected(case: str) -> None:
     assert as_toml(read_case(case), case) == (FIXTURES / case / "expected.toml").read_text("utf-8")

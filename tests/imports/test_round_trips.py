@@ -202,6 +202,7 @@ def read_all(document: Any) -> list[FoundServer]:
     return found
 
 
+@pytest.mark.hostile("C04")
 @given(data=st.data())
 @settings(max_examples=150, phases=QUICKLY, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_any_value_in_any_place_is_read_or_refused(data: st.DataObject) -> None:

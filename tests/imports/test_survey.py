@@ -57,6 +57,7 @@ def test_a_link_of_a_dotfile_manager_is_followed(tmp_path: Path) -> None:
     assert (found.host.id, found.servers) == ("cursor", 1)
 
 
+@pytest.mark.hostile("C04")
 def test_a_pipe_a_folder_and_a_huge_file_are_named_and_not_read(tmp_path: Path) -> None:
     (tmp_path / ".cursor").mkdir()
     os.mkfifo(tmp_path / ".cursor" / "mcp.json")

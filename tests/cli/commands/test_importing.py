@@ -51,6 +51,20 @@ def test_json_has_an_object_for_each_server_and_what_is_left_out(mcphost: Mcphos
     assert TOKEN not in said.out
 
 
+@pytest.mark.hostile("C04")
+def test_escape_sequences_in_a_file_do_not_reach_the_terminal(mcphost: Mcphost, isolated: Path) -> None:
+    escape = "\x1b]0;title\x07\x9b31m\u202e"
+    odd = {f"a{escape}": {"command": f"run{escape}", "args": [escape]}, "b": {"command": "b", f"key{escape}": 1}}
+    path = cursor(isolated, odd)
+    path.rename(path.with_name(f"mcp{escape}.json"))
+    path.symlink_to(path.with_name(f"mcp{escape}.json"))
+    words = [("import",), ("import", "--json"), ("import", "cursor", "--dry-run"), ("import", "cursor", escape)]
+    for each in (*words, ("import", escape), ("export", escape), ("import", str(path), "--dry-run")):
+        said = mcphost(*each)
+        assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(said.err)
+        assert not {"\x1b", "\x07"} & set(said.out)
+
+
 def test_a_file_that_cannot_be_read_is_named_and_the_others_are_listed(mcphost: Mcphost, isolated: Path) -> None:
     cursor(isolated, {"db": {"command": "uvx"}})
     (isolated / ".claude.json").write_text("{")
