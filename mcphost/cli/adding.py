@@ -40,6 +40,9 @@ MARKS: Final = {ImportStatus.NEW: "+", ImportStatus.CHANGED: "~", ImportStatus.S
 
 NOBODY: Final = "there is no terminal to ask on; look at what it runs, then add --yes"
 
+TRIES: Final = 3
+"""How often a value is asked for that is missing or not among the choices; then the server is not added."""
+
 EXACT: Final = ("would run", "address", "in", "given", "setting", "changed")
 """Facts in which every blank counts; others are broken between words."""
 
@@ -268,7 +271,19 @@ async def _asked(wanted: Input) -> str:
     about = f" ({shown(wanted.description)})" if wanted.description else ""
     choices = f", one of {', '.join(map(shown, wanted.choices))}" if wanted.choices else ""
     default = f" [{shown(wanted.default)}]" if wanted.default and not wanted.secret else ""
-    return await typed_line(f"{shown(wanted.id)}{about}{choices}{default}: ", hidden=wanted.secret)
+    prompt, answer = f"{shown(wanted.id)}{about}{choices}{default}: ", ""
+    for _ in range(TRIES):
+        answer = await typed_line(prompt, hidden=wanted.secret)
+        if not (problem := _problem_with(answer, wanted)):
+            break
+        say(f"  {problem}")
+    return answer
+
+
+def _problem_with(answer: str, wanted: Input) -> str:
+    if not answer:
+        return "it needs a value" if wanted.required and not wanted.default else ""
+    return "it must be one of these" if wanted.choices and answer not in wanted.choices else ""
 
 
 async def _place(question: str) -> SecretPlace:

@@ -238,6 +238,8 @@ def test_a_yes_adds_a_server_and_its_secrets_go_where_the_user_says(tmp_path: Pa
         terminal.wait_for("args[3] looks like a secret")
         terminal.press("e", "enter")
         terminal.wait_for("mode: ")
+        terminal.press("enter")
+        terminal.wait_for("it needs a value")
         terminal.press("ro", "enter")
         terminal.wait_for("key: ")
         terminal.press("s3cret-input", "enter")

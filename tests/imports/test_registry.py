@@ -8,12 +8,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcphost.errors import ConfigError, ConnectionLost, HttpStatusError, InvalidResult, McphostError, UnknownName
 from mcphost.imports.registry import (
     MOST_PAGES,
     MOST_RESULTS,
     Registry,
+    RegistryServer,
+    SearchResult,
     find_server,
     is_server_name,
     namespace_proof,
@@ -22,6 +26,7 @@ from mcphost.imports.registry import (
 from tests.auth.people import Talk, Web
 from tests.imports.registries import META, StubRegistry, base, listed
 
+KEYS = ("name", "server", "servers", "metadata", "nextCursor", "_meta", META, "status", "publishedAt", "version")
 NOW = datetime(2026, 1, 5, tzinfo=UTC)
 
 ENTRIES = [
@@ -224,3 +229,21 @@ async def test_escape_sequences_reach_nobody_unmarked() -> None:
 )
 def test_a_name_of_a_registry_is_recognized(text: str, is_name: bool) -> None:
     assert is_server_name(text) is is_name
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text("a./\x1b2026-", max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+@given(JSON | st.fixed_dictionaries({"servers": st.lists(JSON, max_size=4), "metadata": JSON}))
+async def test_any_answer_is_read_or_an_error(answer: object) -> None:
+    with Web(lambda talk: talk.json(answer)) as web:
+        for ask in (Registry(base(web)).search("a"), Registry(base(web)).server("a.b/c")):
+            try:
+                found = await ask
+            except McphostError:
+                continue
+            assert isinstance(found, SearchResult | RegistryServer)

@@ -7,25 +7,19 @@ import os
 from argparse import Namespace
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Final
 
 from mcphost.cli.adding import add_found
+from mcphost.cli.bundle_folders import bundles_folder, discard_unused, used_bundles
 from mcphost.cli.output import Outcome, json_text, remark, table
 from mcphost.cli.run import finish, run
 from mcphost.cli.settings import find, users_settings
-from mcphost.config import servers_path, state_folder
 from mcphost.config.fields import reason_against_url
-from mcphost.config.servers_file import read_servers
 from mcphost.errors import ConfigError, McphostError, UsageError
-from mcphost.imports.bundles import discard
 from mcphost.imports.found import FoundServer
 from mcphost.imports.registry import Registry, RegistryServer
 from mcphost.imports.sources import AddRequest, ServerSources, surroundings
 from mcphost.protocol.display import show_line
-
-BUNDLES: Final = "bundles"
-"""The folder of unpacked bundles in the state folder."""
 
 HEADING: Final = ("NAME", "VERSION", "PUBLISHED", "STATUS", "ABOUT")
 
@@ -58,16 +52,16 @@ async def add(options: Namespace, env: Mapping[str, str]) -> int:
     )
     if options.program is not None and not options.program:
         raise UsageError("after -- stands the command of the server")
-    bundles = state_folder(env) / BUNDLES
-    found = await ServerSources(surroundings(), bundles, unpacks=not options.dry_run).find(request)
+    before = await asyncio.to_thread(used_bundles, env)
+    found = await ServerSources(surroundings(), bundles_folder(env), unpacks=not options.dry_run).find(request)
     try:
         _check_inputs(options.set, found.servers)
         for sentence in found.remarks:
             remark(sentence)
         return await add_found(found.servers, options)
     finally:
-        if not options.print:
-            await asyncio.to_thread(_discard_unused, found.unpacked, env)
+        if not options.print:  # what is printed may stand in a file of the user's by and by
+            await asyncio.to_thread(discard_unused, env, {*before, *(folder.name for folder in found.unpacked)})
 
 
 async def search(words: str, urls: Sequence[str], *, as_json: bool) -> Outcome:
@@ -142,14 +136,6 @@ def _check_inputs(texts: Iterable[str], servers: Sequence[FoundServer]) -> None:
         if name not in known:
             asked = f"it asks for {', '.join(dict.fromkeys(known))}" if known else "it asks for nothing"
             raise UsageError(f"--set {show_line(name, 40)}: it does not ask for that; {asked}")
-
-
-def _discard_unused(folders: Iterable[Path], env: Mapping[str, str]) -> None:
-    """Remove the bundles that were unpacked in this run and did not become a server."""
-    entries = repr(read_servers(servers_path(env)))
-    for folder in folders:
-        if folder.name not in entries:
-            discard(folder)
 
 
 def _refuse_traffic(options: Namespace) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mcphost.cli.approver import confirmed
+from mcphost.cli.bundle_folders import discard_unused, used_bundles
 from mcphost.cli.importer import open_importer
 from mcphost.cli.output import Outcome, remark
 from mcphost.cli.run import finish, run
@@ -30,7 +31,9 @@ def run_remove(options: Namespace) -> int:
 
 
 async def _remove(importer: Importer, name: str, *, yes: bool) -> Outcome:
+    bundles = await asyncio.to_thread(used_bundles, os.environ)
     items = await importer.remove(name)
+    await asyncio.to_thread(discard_unused, os.environ, bundles)
     lines = [f"{name} is no longer in {importer.path}"]
     if name in users_settings(find(None, os.environ)).loaded.config.servers:
         lines.append(f"{name} is still in your own configuration, which mcphost does not write")

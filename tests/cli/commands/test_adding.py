@@ -79,7 +79,7 @@ def test_a_server_of_a_registry_is_added_by_its_name(mcphost: Mcphost, configure
     assert said.code == 0
     assert added(configured)["sea"]["args"] == ["-y", "@ada/tides@1.2.0"]
     assert "the name's owner: GitHub account ada" in said.err
-    assert "Downloads @ada/tides from npm" in said.err
+    assert "@ada/tides from npm" in said.err
     assert len(registry.visits) == 1
 
 
@@ -100,7 +100,7 @@ def test_values_that_are_asked_for_can_be_given(mcphost: Mcphost, configured: Pa
     assert "--set what: it does not ask for that; it asks for dir, port" in said.err
 
 
-def test_a_bundle_stays_unpacked_only_if_it_was_added(mcphost: Mcphost, configured: Path, isolated: Path) -> None:
+def test_a_bundle_stays_unpacked_while_a_server_uses_it(mcphost: Mcphost, configured: Path, isolated: Path) -> None:
     Path("tides.mcpb").write_bytes(archive(("server/index.js", b"x")))
 
     def unpacked() -> list[str]:
@@ -117,6 +117,12 @@ def test_a_bundle_stays_unpacked_only_if_it_was_added(mcphost: Mcphost, configur
     entry = added(configured)["tide-tables"]
     assert entry["cwd"].endswith(folder)
     assert Path(entry["args"][0]).read_bytes() == b"x"
+    Path("tides.mcpb").write_bytes(archive(("server/index.js", b"newer")))
+    assert mcphost("add", "tides.mcpb", "--yes").code == 0
+    (newer,) = unpacked()
+    assert newer != folder
+    assert mcphost("remove", "tide-tables").code == 0
+    assert unpacked() == []
 
 
 @pytest.mark.parametrize(
