@@ -277,7 +277,10 @@ async def _asked(wanted: Input) -> str:
         if not (problem := _problem_with(answer, wanted)):
             break
         say(f"  {problem}")
-    return answer
+    answers = [answer]
+    while wanted.several and answers[-1]:
+        answers.append(await typed_line(f"{shown(wanted.id)}, one more (enter: no more): ", hidden=wanted.secret))
+    return "\n".join(filter(None, answers))
 
 
 def _problem_with(answer: str, wanted: Input) -> str:

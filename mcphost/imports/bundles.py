@@ -266,7 +266,7 @@ def _checked_entries(entries: Sequence[zipfile.ZipInfo]) -> Iterator[zipfile.Zip
 def _check_entry(entry: zipfile.ZipInfo) -> None:
     name = entry.filename
     parts = name.rstrip("/").split("/")
-    # `zipfile` cuts a name at a NUL, and keeps what stood there in `orig_filename`.
+    # A name is cut at a NUL; ``orig_filename`` is what stood there.
     if _UNSAFE_NAME.search(entry.orig_filename) or len(name) > MOST_NAME or len(parts) > MOST_DEPTH:
         raise ConfigError(f"holds a file of a name that no file should have: {_shown(entry)}")
     if name.startswith("/") or any(part in ("", ".", "..") for part in parts):
