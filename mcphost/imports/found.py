@@ -73,11 +73,14 @@ class FoundServer:
     disabled_there: bool = False
 
 
+_LEGAL = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,63}")
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_.]+")
 
 
 def legal_name(text: str, fallback: str = "server") -> str:
     """Make a legal name for ``[servers.NAME]`` of any text; ``fallback`` where nothing of it is left."""
+    if _LEGAL.fullmatch(text):
+        return text
     plain = unicodedata.normalize("NFKD", text[:1000]).encode("ascii", "ignore").decode()
     return _ILLEGAL.sub("-", plain).strip("-.")[:64].rstrip("-.") or fallback
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -186,3 +187,14 @@ def test_more_servers_than_anybody_has_are_refused() -> None:
     many = {"mcpServers": {str(number): {"command": "x"} for number in range(501)}}
     with pytest.raises(ConfigError, match="more than 500 servers"):
         read_any(json.dumps(many).encode())
+
+
+def test_a_command_with_blanks_is_split_where_its_first_word_is_the_program(tmp_path: Path) -> None:
+    (program := tmp_path / "serve").touch()
+    (spaced := tmp_path / "my serve").touch()
+    lines = {"line": f"{shlex.quote(str(program))} --port 1", "path": str(spaced), "missing": f"{tmp_path}/none at all"}
+    document = {"mcpServers": {name: {"command": command} for name, command in lines.items()}}
+    found = {server.name: server.table for server in read_any(json.dumps(document).encode())}
+    assert found["line"] == {"command": str(program), "args": ["--port", "1"]}
+    assert found["path"] == {"command": str(spaced)}
+    assert found["missing"] == {"command": lines["missing"]}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import math
+import os
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from typing import Any, Final
 from mcphost.config.servers import PROTOCOL_HEADERS
 from mcphost.imports.dialects.dialect import DocumentSource, EntryGroup, HostDialect
 from mcphost.imports.dialects.env_file import EnvFileUnreadableError, read_env_file
-from mcphost.imports.found import FoundServer, ImportNote, Input, Origin, digest_of
+from mcphost.imports.found import FoundServer, ImportNote, Input, Origin, digest_of, legal_name
 from mcphost.imports.variables import UntranslatableError, VariableContext, translate
 
 WIRES: Final = {
@@ -65,8 +66,6 @@ MAX_TIMEOUT: Final = 600.0
 MAX_WORDS: Final = 1000
 """Arguments, variables or headers of one entry."""
 
-_LEGAL = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,63}")
-_SLUG = re.compile(r"[^A-Za-z0-9_.-]+")
 _BEARER = re.compile(r"Bearer \$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 _VARIABLE_NAME = re.compile(r"[^=\x00-\x1f\x7f]{1,256}")
@@ -95,9 +94,13 @@ def named_entries(entries: object) -> Iterator[tuple[str, object]]:
             yield (name if isinstance(name, str) and name else f"server-{index}"), raw
 
 
-def slug(name: str) -> str:
-    """Make a legal name of a server: letters, digits, ``_``, ``.`` and ``-``; it does not begin with ``-``."""
-    return name if _LEGAL.fullmatch(name) else _SLUG.sub("-", name).strip("-")[:64].strip("-") or "server"
+def _is_command_line(command: str) -> bool:
+    """Does a text with blanks hold arguments, too? A path may have blanks: then the file itself decides."""
+    try:
+        first = (shlex.split(command) or [""])[0]
+    except ValueError:
+        first = command.split()[0]
+    return not re.search(r"[/\\]", first) or (os.path.isfile(first) and not os.path.exists(command))
 
 
 def _read(
@@ -105,16 +108,16 @@ def _read(
 ) -> FoundServer:
     origin = Origin(source.host, source.place, name, digest_of(raw), source.scope)
     if not isinstance(raw, Mapping):
-        return FoundServer(slug(name), origin, {}, refusal="its entry is no table")
+        return FoundServer(legal_name(name), origin, {}, refusal="its entry is no table")
     reader = _EntryReader(raw, dialect, source)
     try:
         table = reader.read()
         used = tuple(_input(identifier, inputs) for identifier in sorted(reader.used_inputs))
     except (RefusedEntryError, UntranslatableError) as error:
-        return FoundServer(slug(name), origin, {}, refusal=str(error), disabled_there=reader.disabled)
+        return FoundServer(legal_name(name), origin, {}, refusal=str(error), disabled_there=reader.disabled)
     about = raw.get("description")
     return FoundServer(
-        slug(name),
+        legal_name(name),
         origin,
         table,
         used,
@@ -250,7 +253,7 @@ class _EntryReader:
     def _command_line(self) -> tuple[str, list[str]]:
         command = self._text(self._take(*_COMMAND), "command").strip()
         args = self._words("args")
-        if " " in command and not args and not re.search(r"[/\\]", command.split()[0]):
+        if " " in command and not args and _is_command_line(command):
             command, args = self._split(command)
         if not command:
             raise RefusedEntryError("its command is empty")
@@ -319,7 +322,7 @@ class _EntryReader:
         return self._translate(text, key)
 
     def _translate_input(self, name: str) -> str:
-        identifier = slug(name)
+        identifier = legal_name(name)
         self.used_inputs.add(identifier)
         return f"${{input:{identifier}}}"
 
