@@ -30,6 +30,9 @@ CONNECT_SECONDS: Final = 4.0
 MOST_REDIRECTS: Final = 5
 """Of one document or download; real ones need one or two."""
 
+REFUSAL_BYTES: Final = 256_000
+"""Of the response that comes in place of a download."""
+
 AGENT: Final = "mcphost"
 
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
@@ -156,7 +159,10 @@ class GuardedClient:
         async with client:
             response = await client.send(_built(client, request, url, address), stream=True)
             async with aclosing(response):
-                content = await _read(response, request.most_bytes, sink if response.status_code == 200 else None)
+                if sink is None or response.status_code == 200:
+                    content = await _read(response, request.most_bytes, sink)
+                else:  # in memory, and no download
+                    content = await _read(response, min(request.most_bytes, REFUSAL_BYTES), None)
         headers = {name.lower(): value for name, value in response.headers.items()}
         return GuardedResponse(request.url, response.status_code, headers, content)
 

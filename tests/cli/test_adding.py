@@ -240,6 +240,7 @@ def test_a_yes_adds_a_server_and_its_secrets_go_where_the_user_says(tmp_path: Pa
         terminal.wait_for("mode: ")
         terminal.press("enter")
         terminal.wait_for("it needs a value")
+        terminal.wait_until(lambda text: text.rstrip().endswith("mode:"), "the question once more")
         terminal.press("ro", "enter")
         terminal.wait_for("key: ")
         terminal.press("s3cret-input", "enter")

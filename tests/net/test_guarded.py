@@ -113,3 +113,11 @@ async def test_a_body_is_limited_and_can_go_elsewhere() -> None:
         taken.clear()
         assert len((await client.send(get(f"{home}/missing", 2000), taken.append)).content) == 2000
         assert taken == []
+
+
+async def test_a_refusal_in_place_of_a_large_download_is_not_taken_into_memory() -> None:
+    with Web(lambda talk: talk.whole(404, b"x" * 300_000)) as web:
+        request = get(f"http://127.0.0.1:{web.port}/a", 1_000_000)
+        with pytest.raises(NotReached, match="larger than 256 kB"):
+            await GuardedClient("http://127.0.0.1").send(request, lambda _: None)
+        assert len((await GuardedClient("http://127.0.0.1").send(request)).content) == 300_000

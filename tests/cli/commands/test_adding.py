@@ -15,6 +15,7 @@ from tests.auth.people import Web
 from tests.cli.conftest import Mcphost
 from tests.imports.registries import StubRegistry, base, listed
 from tests.imports.test_bundles import archive
+from tests.terminal import mcphost as terminal_of
 
 NPM = {"registryType": "npm", "identifier": "@ada/tides", "version": "1.2.0", "transport": {"type": "stdio"}}
 ENTRIES = [
@@ -98,6 +99,37 @@ def test_values_that_are_asked_for_can_be_given(mcphost: Mcphost, configured: Pa
     said = mcphost("add", "server.json", "--set", "port=1", "--set", "what=1")
     assert said.code == 2
     assert "--set what: it does not ask for that; it asks for dir, port" in said.err
+
+
+@pytest.mark.slow
+def test_at_a_terminal_the_values_are_asked_for(configured: Path, tmp_path: Path) -> None:
+    arguments = [
+        {"type": "named", "name": "--dir", "isRepeated": True, "isRequired": True, "description": "\x1b[2JWhich"},
+        {"type": "named", "name": "--mode", "choices": ["calm", "storm"], "default": "calm"},
+        {"type": "named", "name": "--port", "format": "number"},
+    ]
+    package = {**NPM, "packageArguments": arguments}
+    (tmp_path / "server.json").write_text(json.dumps({"name": "a.b/c", "description": "x", "packages": [package]}))
+    with terminal_of("add", "server.json", cwd=tmp_path) as terminal:
+        terminal.wait_for("Add c? [y/N]")
+        terminal.press("y", "enter")
+        terminal.wait_for("dir (␛[2JWhich):")
+        terminal.press("/a", "enter")
+        terminal.wait_for("dir, one more (enter: no more):")
+        terminal.press("/b", "enter")
+        terminal.wait_until(lambda text: text.count("one more (enter: no more):") == 2, "the question for a third")
+        terminal.press("enter")
+        terminal.wait_for("mode, one of calm, storm [calm]:")
+        terminal.press("gale", "enter")
+        terminal.wait_until(lambda text: text.count("[calm]:") == 2, "the question once more")
+        terminal.wait_for("it must be one of these")
+        terminal.press("storm", "enter")
+        terminal.wait_for("port (")
+        terminal.press("enter")
+        terminal.wait_for("+ c: added in")
+        assert terminal.wait_exit() == 0
+    words = ["-y", "@ada/tides@1.2.0", "--dir", "/a", "--dir", "/b", "--mode", "storm"]
+    assert added(configured)["c"] == {"command": "npx", "args": words}
 
 
 def test_a_bundle_stays_unpacked_while_a_server_uses_it(mcphost: Mcphost, configured: Path, isolated: Path) -> None:
