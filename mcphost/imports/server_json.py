@@ -317,7 +317,7 @@ class _Reader:
         return {"http_headers": headers} if headers else {}
 
     def _npm(self, package: _Members, inputs: _Inputs) -> _Built:
-        name = _checked(package.text("identifier"), _NPM_NAME, "npm package")
+        name = _checked(package.text("identifier"), _NPM_NAME, "an npm package")
         version, notes = _version(package)
         runtime = _without(_arguments(package, "runtimeArguments", inputs), ("-y", "--yes"))
         word = name if {"-p", "--package"} & set(runtime) or not version else f"{name}@{version}"
@@ -330,7 +330,7 @@ class _Reader:
         return self._run(f"{name}@{version or 'latest'}", "npx", args, env, (*notes, *_hint(package, ("npx",))))
 
     def _pypi(self, package: _Members, inputs: _Inputs) -> _Built:
-        name = _checked(package.text("identifier"), _PYPI_NAME, "Python package")
+        name = _checked(package.text("identifier"), _PYPI_NAME, "a Python package")
         version, notes = _version(package)
         runtime = _arguments(package, "runtimeArguments", inputs)
         word = name if "--from" in runtime or not version else f"{name}=={version}"
@@ -346,7 +346,7 @@ class _Reader:
         return self._run(f"{name} {version}".strip(), "uvx", [*runtime, word, *given], env, notes)
 
     def _oci(self, package: _Members, inputs: _Inputs) -> _Built:
-        image = _checked(_image(package), _IMAGE, "image")
+        image = _checked(_image(package), _IMAGE, "an image")
         runner = "podman" if package.text("runtimeHint") == "podman" else "docker"
         env = _named_values(package, "environmentVariables", inputs)
         # The values are in the environment of docker, and never on its command line, which every user can read.
@@ -359,7 +359,7 @@ class _Reader:
         return self._run(image, runner, args, env, (*notes, *_hint(package, ("docker", "podman"))))
 
     def _nuget(self, package: _Members, inputs: _Inputs) -> _Built:
-        name = _checked(package.text("identifier"), _NUGET_NAME, "NuGet package")
+        name = _checked(package.text("identifier"), _NUGET_NAME, "a NuGet package")
         version, notes = _version(package)
         base = package.text("registryBaseUrl")
         source = ["--source", _checked_base(base)] if base and _host(base) != _host(_NUGET_BASE) else []
@@ -423,7 +423,7 @@ def _hint(package: _Members, known: tuple[str, ...]) -> tuple[ImportNote, ...]:
 def _checked(name: str, pattern: re.Pattern[str], what: str) -> str:
     # A name that is an option, a path or an address would run something else than the package that is shown.
     if len(name) > 300 or not pattern.fullmatch(name):
-        raise ConfigError(f"{show_line(name, 80) or 'nothing'} is not the name of a {what}")
+        raise ConfigError(f"{show_line(name, 80) or 'nothing'} is not the name of {what}")
     return name
 
 
