@@ -18,6 +18,7 @@ from mcphost.errors import ConfigError
 from mcphost.imports.dialects.dialect import Wire
 from mcphost.imports.documents import write_document
 from mcphost.imports.hosts import KnownHost
+from mcphost.imports.inputs import input_id
 from mcphost.imports.secrets import find_secrets, with_references
 from mcphost.imports.variables import pieces_of, taken_for_variables
 
@@ -198,7 +199,7 @@ class _EntryWriter:
         if self._dialect.id == "opencode" and reference.kind == "file":
             return f"{{file:{reference.name if reference.name.startswith('~') else self._folder / reference.name}}}"
         if self._dialect.inputs:
-            identifier = re.sub(r"[^\w.-]+", "-", reference.name, flags=re.ASCII).strip("-")[:64] or "secret"
+            identifier = input_id(reference.name)
             about = f"{self._name}: {key}"
             self.inputs[identifier] = {
                 "type": "promptString", "id": identifier, "description": about, "password": True,

@@ -119,7 +119,7 @@ def read_any(content: bytes, place: str = "stdin", platform: str = sys.platform)
     host, project = host_of(path) if path else (None, None)
     dialect = host.dialect if host is not None and any(host.dialect.groups(document)) else dialect_of(document)
     if dialect is None:
-        raise ConfigError("holds no servers in any shape that is known")
+        raise _unknown_shape()
     source = DocumentSource(
         host.id if host else "file" if path else "paste",
         place,
@@ -156,11 +156,15 @@ def _whole(document: object) -> Mapping[str, object]:
     if isinstance(document, list):
         return {"mcpServers": document}
     if not isinstance(document, Mapping):
-        raise ConfigError("holds no servers in any shape that is known")
+        raise _unknown_shape()
     if looks_like_entry(document):
         name = document.get("name")
         return {"mcpServers": {name if isinstance(name, str) and name else "server": document}}
     return document
+
+
+def _unknown_shape() -> ConfigError:
+    return ConfigError("holds no servers as any known host writes them; a server.json or a bundle: mcphost add FILE")
 
 
 def _survey(env: Mapping[str, str], home: Path, platform: str, project: Path | None) -> Iterator[HostFile]:

@@ -10,6 +10,7 @@ from pathlib import PurePath
 from typing import Final
 
 from mcphost.config.references import MalformedReferenceError, Reference, parse
+from mcphost.imports.inputs import input_id, literal
 
 _NAME: Final = r"[A-Za-z_][A-Za-z0-9_]*"
 _REST: Final = r"(?:[^}$]|\$(?!\{))*"  # stops at the next variable: what is never closed is not read again and again
@@ -94,19 +95,14 @@ def translate(text: str, syntax: Syntax, context: VariableContext) -> str:
     return result
 
 
-def escaped(text: str) -> str:
-    """Return a literal text as the configuration spells it."""
-    return text.replace("${", "$${")
-
-
 def _pieces(text: str, syntax: Syntax, context: VariableContext) -> Iterator[tuple[str, bool]]:
     position = 0
     for match in syntax.pattern.finditer(text):
-        yield escaped(text[position : match.start()]), False
+        yield literal(text[position : match.start()]), False
         piece = _translated(match, context)
         yield piece, piece.startswith("${")
         position = match.end()
-    yield escaped(text[position:]), False
+    yield literal(text[position:]), False
 
 
 def _translated(match: re.Match[str], context: VariableContext) -> str:
@@ -119,13 +115,13 @@ def _translated(match: re.Match[str], context: VariableContext) -> str:
         path = body if body.startswith(("/", "~")) or context.folder is None else str(context.folder / body)
         return _reference(f"file:{path}", match[0])
     if kind in ("input", "secret"):
-        identifier = re.sub(r"[^\w.-]+", "-", body, flags=re.ASCII)[:64] or "input"
+        identifier = input_id(body)
         context.used_inputs.add(identifier)
         return f"${{input:{identifier}}}"
     if kind == "opaque":
         raise UntranslatableError(f"uses ${{{body[:64]}}}, which only the editor knows")
     if body in context.own and kind == "shell":
-        return escaped(match[0])
+        return literal(match[0])
     if not _VARIABLE.fullmatch(body):
         raise UntranslatableError(f"uses {match[0][:64]}, which is no name of a variable")
     default = found.get(f"{kind}_default", "")
@@ -149,7 +145,7 @@ def _folder(name: str, written: str, context: VariableContext) -> str:
     folder = context.folder if name == "CLAUDE_PLUGIN_ROOT" else context.workspace
     if folder is None:
         raise UntranslatableError(f"uses {written}, and this file belongs to no project")
-    return escaped(folder.name if name.endswith("Basename") else str(folder))
+    return literal(folder.name if name.endswith("Basename") else str(folder))
 
 
 def pieces_of(text: str) -> tuple[str | Reference, ...]:

@@ -23,9 +23,10 @@ from mcphost.imports.documents import kind_of, read_document
 from mcphost.imports.export import export_servers
 from mcphost.imports.found import FoundServer
 from mcphost.imports.hosts import HOSTS, NO_HOST, KnownHost
+from mcphost.imports.inputs import literal
 from mcphost.imports.secrets import find_secrets
 from mcphost.imports.survey import read_any
-from mcphost.imports.variables import Syntax, escaped, taken_for_variables
+from mcphost.imports.variables import Syntax, taken_for_variables
 from tests.imports.made_fixtures import FIXTURES
 
 QUICKLY = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
@@ -51,8 +52,8 @@ def read_back(host: KnownHost, text: str) -> list[FoundServer]:
 @st.composite
 def texts(draw: st.DrawFn, syntax: Syntax, literals: st.SearchStrategy[str] = PLAIN) -> str:
     """A value in mcphost's spelling that the host can express: literals and environment variables."""
-    literal = literals.filter(lambda text: not taken_for_variables(text, syntax) and not re.search(r"^%.*%$", text))
-    text = escaped(draw(literal))
+    plain = literals.filter(lambda text: not taken_for_variables(text, syntax) and not re.search(r"^%.*%$", text))
+    text = literal(draw(plain))
     if can_spell(syntax):
         for _ in range(draw(st.integers(0, 2))):
             assume(not text.endswith("$"))
@@ -61,7 +62,7 @@ def texts(draw: st.DrawFn, syntax: Syntax, literals: st.SearchStrategy[str] = PL
                 text += f"${{{draw(REFERRED)}:-{default}}}"
             else:
                 text += f"${{{draw(REFERRED)}}}"
-            text += escaped(draw(literal))
+            text += literal(draw(plain))
     return text
 
 

@@ -21,6 +21,7 @@ from mcphost.imports.documents import MAX_BYTES
 from mcphost.imports.export import Resolve, export_servers
 from mcphost.imports.found import FoundServer
 from mcphost.imports.hosts import BY_ID, NO_HOST
+from mcphost.imports.links import MOST_BYTES, is_link, read_link
 from mcphost.imports.secrets import masked
 from mcphost.imports.survey import HostFile, files_of, read_any, read_file, read_host, survey
 from mcphost.protocol.display import show, show_line
@@ -76,7 +77,9 @@ def read_source(source: str, env: Mapping[str, str]) -> tuple[list[FoundServer],
     Raises UnknownName and ConfigError.
     """
     if source == STDIN:
-        return read_any(sys.stdin.buffer.read(MAX_BYTES + 1)), []
+        content = sys.stdin.buffer.read(MAX_BYTES + 1)
+        text = content[:MOST_BYTES].decode("utf-8", "replace").strip()
+        return read_link(text) if is_link(text) else read_any(content), []
     if source in BY_ID:
         here = env, Path.home(), sys.platform, Path.cwd()
         return read_host(source, *here), [str(path) for path in files_of(source, *here)]

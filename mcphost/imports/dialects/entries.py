@@ -20,6 +20,7 @@ from mcphost.config.servers import PROTOCOL_HEADERS
 from mcphost.imports.dialects.dialect import DocumentSource, EntryGroup, HostDialect
 from mcphost.imports.dialects.env_file import EnvFileUnreadableError, read_env_file
 from mcphost.imports.found import FoundServer, ImportNote, Input, Origin, digest_of, legal_name
+from mcphost.imports.inputs import input_id
 from mcphost.imports.variables import UntranslatableError, VariableContext, translate
 
 WIRES: Final = {
@@ -322,7 +323,7 @@ class _EntryReader:
         return self._translate(text, key)
 
     def _translate_input(self, name: str) -> str:
-        identifier = legal_name(name)
+        identifier = input_id(name)
         self.used_inputs.add(identifier)
         return f"${{input:{identifier}}}"
 
@@ -539,7 +540,7 @@ def _declared_inputs(value: object) -> dict[str, Input | None]:
     declared: dict[str, Input | None] = {}
     for each in value[:MAX_INPUTS] if isinstance(value, list) else ():
         if isinstance(each, Mapping) and isinstance(name := each.get("id"), str):
-            identifier = re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII)[:64] or "input"
+            identifier = input_id(name)
             declared[identifier] = None if each.get("type") == "command" else _declared_input(identifier, each)
     return declared
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from mcphost.config.files import read_regular
 from mcphost.errors import ConfigError
-from mcphost.imports.variables import escaped
+from mcphost.imports.inputs import literal
 
 MAX_ENV_BYTES: Final = 64 * 1024
 MAX_VARIABLES: Final = 500
@@ -46,7 +46,7 @@ def read_env_file(name: str, workspace: Path | None, folder: Path | None) -> dic
         reason = error.message if isinstance(error, ConfigError) else "cannot be read"
         raise EnvFileUnreadableError(f"it {reason}") from None
     pairs = (_LINE.fullmatch(line.strip()) for line in text.splitlines())
-    found = {match[1]: escaped(_value(match[2])) for match in pairs if match}
+    found = {match[1]: literal(_value(match[2])) for match in pairs if match}
     return dict(list(found.items())[:MAX_VARIABLES])
 
 

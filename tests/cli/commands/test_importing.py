@@ -86,6 +86,18 @@ def test_a_paste_is_read_from_stdin(mcphost: Mcphost, monkeypatch: pytest.Monkey
     assert tomllib.loads(said.out)["servers"]["time"]["args"] == ["mcp-server-time"]
 
 
+def test_a_pasted_link_is_read_from_stdin(mcphost: Mcphost, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = 'vscode:mcp/install?{"name":"time","command":"uvx","args":["mcp-server-time"]}\n'
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(link.encode())))
+    assert tomllib.loads(mcphost("import", "-", "--print").out)["servers"]["time"]["command"] == "uvx"
+
+
+def test_a_file_for_another_command_is_refused_with_that_command(mcphost: Mcphost, tmp_path: Path) -> None:
+    (tmp_path / "server.json").write_text('{"name": "io.github.ada/weather", "packages": []}')
+    said = mcphost("import", "server.json")
+    assert (said.code, "mcphost add FILE" in said.err) == (2, True)
+
+
 def test_what_is_neither_host_nor_file_is_refused_with_the_hosts_there_are(mcphost: Mcphost) -> None:
     said = mcphost("import", "curser")
     assert said.code == 2
