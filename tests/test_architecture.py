@@ -39,30 +39,32 @@ MAY_IMPORT: dict[str, list[str]] = {
     "errors": [],
     "redaction": [],
     "places": [],
+    "posix": [],
     # protocol.limits: defaults that the transports share.
-    "config": ["mcphost.errors", "mcphost.places", "mcphost.redaction", "mcphost.protocol.limits"],
+    "config": ["mcphost.errors", "mcphost.posix", "mcphost.places", "mcphost.redaction", "mcphost.protocol.limits"],
     "protocol": ["mcphost.errors"],
     # protocol.urls: which hosts are loopback. protocol.display: why nothing came is shown.
     "net": ["mcphost.errors", "mcphost.protocol.urls", "mcphost.protocol.display"],
-    "transports": ["mcphost.errors", "mcphost.redaction", "mcphost.net", "mcphost.protocol"],
+    "transports": ["mcphost.errors", "mcphost.posix", "mcphost.redaction", "mcphost.net", "mcphost.protocol"],
     # protocol.display: what an authorization server says is shown, in errors and in the plan a person agrees to.
     # protocol.urls: which hosts are loopback.
     "auth": ["mcphost.errors", "mcphost.redaction", "mcphost.net", "mcphost.protocol.display", "mcphost.protocol.urls"],
     # protocol.display: what a file, a registry or a link says is shown. protocol.urls: which hosts are loopback.
     # protocol.host_names: which hosts may only look like others.
-    "imports": ["mcphost.errors", "mcphost.redaction", "mcphost.config", "mcphost.net", "mcphost.protocol.display",
-                "mcphost.protocol.host_names", "mcphost.protocol.urls"],
+    "imports": ["mcphost.errors", "mcphost.posix", "mcphost.redaction", "mcphost.config", "mcphost.net",
+                "mcphost.protocol.display", "mcphost.protocol.host_names", "mcphost.protocol.urls"],
     "providers": ["mcphost.errors", "mcphost.redaction", "mcphost.net", "mcphost.protocol"],
     "client": ["mcphost.errors", "mcphost.protocol", "mcphost.transports.base"],
     # transports.base, auth.ports: ports that a host is handed, values and protocols only.
-    "host": ["mcphost.errors", "mcphost.redaction", "mcphost.config", "mcphost.protocol", "mcphost.client",
-             "mcphost.providers.base", "mcphost.providers.choice", "mcphost.transports.base", "mcphost.auth.ports"],
+    "host": ["mcphost.errors", "mcphost.posix", "mcphost.redaction", "mcphost.config", "mcphost.protocol",
+             "mcphost.client", "mcphost.providers.base", "mcphost.providers.choice", "mcphost.transports.base",
+             "mcphost.auth.ports"],
     "tui": ["mcphost.errors", "mcphost.config", "mcphost.host", "mcphost.auth.ports", "mcphost.imports", *SEEN],
     "demo": [],
     "composition": ["mcphost.errors", "mcphost.config", "mcphost.protocol", "mcphost.transports", "mcphost.auth",
                     "mcphost.providers", "mcphost.client", "mcphost.host", "mcphost.demo"],
     # redaction: a report shows the names in a configuration, and no value.
-    "cli": ["mcphost.errors", "mcphost.places", "mcphost.redaction", "mcphost.config", "mcphost.host",
+    "cli": ["mcphost.errors", "mcphost.posix", "mcphost.places", "mcphost.redaction", "mcphost.config", "mcphost.host",
             "mcphost.auth.ports", "mcphost.composition", "mcphost.imports", "mcphost.tui", *SEEN],
 }  # fmt: skip
 

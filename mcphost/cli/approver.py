@@ -16,15 +16,14 @@ from mcphost.cli.margin import framed, labelled
 from mcphost.cli.output import StatusLine
 from mcphost.cli.terminal import (
     Terminal,
-    discard_typed_ahead,
     has_terminal,
     hidden_line,
     open_terminal,
     say,
     shown_line,
     terminal_size,
-    unseen,
 )
+from mcphost.cli.terminal_modes import discard_input, without_echo
 from mcphost.host.consent.questions import Answer, Approver, DeclineAll, Question, ToolCallQuestion
 from mcphost.protocol.display import show_line, show_name, size_text
 
@@ -142,9 +141,9 @@ async def typed_line(prompt: str, *, hidden: bool = False, fresh: bool = True) -
         line = b""
         try:
             # Whoever sees the question may type at once, so the echo is off before.
-            with unseen(there.typed) if hidden else nullcontext():
+            with without_echo(there.typed) if hidden else nullcontext():
                 if fresh:
-                    discard_typed_ahead(there.typed)
+                    discard_input(there.typed)
                 there.shown.write(prompt)
                 there.shown.flush()
                 line = await (hidden_line if hidden else shown_line)(there.typed)

@@ -27,6 +27,7 @@ from mcphost.host.dependencies import Dependencies
 from mcphost.host.events import Alarmed, Event
 from mcphost.host.host import Host
 from mcphost.host.internal_error import log as internal_error_log
+from mcphost.posix import HANG_UP
 
 END_SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGHUP")
 
@@ -144,7 +145,7 @@ async def _until_signalled(work: Coroutine[Any, Any, _T]) -> _T:
         if not received:
             received.append(number)
             _limit_shutdown(number)
-            if number == signal.SIGHUP:
+            if number == HANG_UP:
                 _detach_from_terminal()
             impatient_at = loop.time() + SECOND_SIGNAL_SECONDS
             task.cancel()
@@ -155,7 +156,7 @@ async def _until_signalled(work: Coroutine[Any, Any, _T]) -> _T:
         number = getattr(signal, name, None)
         # nohup ignores SIGHUP on purpose. A shell ignores SIGINT for every background job, so a SIGINT that arrives
         # there is meant for this process. Where the loop has no signal handlers, Python's default stays.
-        if number is not None and not (number == signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN):
+        if number is not None and not (number == HANG_UP and signal.getsignal(number) is signal.SIG_IGN):
             with suppress(NotImplementedError, RuntimeError):
                 loop.add_signal_handler(number, end, number)
     try:

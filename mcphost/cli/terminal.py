@@ -16,6 +16,7 @@ from typing import IO, Final
 
 from mcphost.cli.margin import size
 from mcphost.cli.output import StatusLine, is_terminal
+from mcphost.cli.terminal_modes import is_in_foreground, open_terminal_file, terminal_path, without_echo
 
 HIDDEN_LINE_BYTES: Final = 1 << 16
 """Limit of a line read without echo; the longest URL that is pasted there takes an eighth of it."""
@@ -35,7 +36,7 @@ async def hidden_line(descriptor: int, *, filled: bool = False) -> bytes:
     A longer line is dropped, and so is what was pasted after its end. ``filled``: skip empty lines.
     """
     typed = bytearray()
-    with unseen(descriptor):
+    with without_echo(descriptor):
         while chunk := await _next_bytes(descriptor):
             for byte in chunk:
                 if byte in _ENDS:
@@ -48,23 +49,6 @@ async def hidden_line(descriptor: int, *, filled: bool = False) -> bytes:
     return b""
 
 
-def discard_typed_ahead(descriptor: int) -> None:
-    """Discard keys that were typed before a question was shown."""
-    with suppress(ImportError, OSError):
-        import termios
-
-        with suppress(termios.error):
-            termios.tcflush(descriptor, termios.TCIFLUSH)
-
-
-def is_in_foreground(descriptor: int) -> bool:
-    """May this process read from the terminal? A background job that tries is stopped."""
-    try:
-        return os.tcgetpgrp(descriptor) == os.getpgrp()
-    except OSError:
-        return False
-
-
 def _take(byte: int, typed: bytearray) -> None:
     if byte in _ERASES:
         while typed and typed.pop() & 0xC0 == 0x80:  # continuation bytes of a UTF-8 character
@@ -73,22 +57,6 @@ def _take(byte: int, typed: bytearray) -> None:
         typed.clear()
     elif len(typed) <= HIDDEN_LINE_BYTES:
         typed.append(byte)
-
-
-@contextmanager
-def unseen(descriptor: int) -> Iterator[None]:
-    """Turn off echo and line mode; in line mode a terminal drops everything after 4,095 bytes."""
-    import termios
-
-    before = termios.tcgetattr(descriptor)
-    silent = [*before[:6], [*before[6]]]
-    silent[3] &= ~(termios.ECHO | termios.ICANON)
-    silent[6][termios.VMIN], silent[6][termios.VTIME] = 1, 0
-    termios.tcsetattr(descriptor, termios.TCSADRAIN, silent)
-    try:
-        yield
-    finally:
-        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
 async def _next_bytes(descriptor: int) -> bytes:
@@ -156,7 +124,7 @@ def _controlling() -> int | None:
     """The controlling terminal, opened; None where this process is not in its foreground."""
     for path in (*_names(), "/dev/tty"):
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+            descriptor = open_terminal_file(path)
         except OSError:
             continue
         if is_in_foreground(descriptor):
@@ -170,4 +138,4 @@ def _names() -> Iterator[str]:
     for stream in (sys.stderr, sys.stdout):
         if is_terminal(stream):
             with suppress(OSError, ValueError):
-                yield os.ttyname(stream.fileno())
+                yield terminal_path(stream.fileno())

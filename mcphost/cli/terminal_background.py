@@ -7,8 +7,10 @@ import re
 import select
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Final
+
+from mcphost.cli.terminal_modes import answering
 
 QUERY: Final = b"\x1b]11;?\x1b\\\x1b[c"
 """What is the background colour, and what are you? Every terminal answers the second question, in order."""
@@ -32,21 +34,11 @@ def background_query(keyboard: int, screen: int, environ: Mapping[str, str]) -> 
     if known.isdigit():
         yield lambda: known in _LIGHT_COLORS
         return
-    try:
-        import termios
-        import tty
-    except ImportError:  # not on Windows
-        yield lambda: False
-        return
     deadline = time.monotonic() + (REMOTE_SECONDS if "SSH_CONNECTION" in environ else LOCAL_SECONDS)
-    before = termios.tcgetattr(keyboard)
-    try:
-        tty.setcbreak(keyboard, termios.TCSANOW)
-        os.write(screen, QUERY)
-        yield lambda: is_light(_answer(keyboard, deadline))
-    finally:
-        with suppress(termios.error):
-            termios.tcsetattr(keyboard, termios.TCSAFLUSH, before)  # the rest of an answer is no typing
+    with answering(keyboard) as answers:
+        if answers:
+            os.write(screen, QUERY)
+        yield lambda: answers and is_light(_answer(keyboard, deadline))
 
 
 def is_light(answer: bytes) -> bool:

@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 from mcphost.errors import ConfigError
+from mcphost.posix import CLOSE_ON_EXEC, NO_FOLLOW, NO_WAIT, owned_by_us
 
 
 def read_regular(path: Path, limit: int, *, ours: bool = False, trusted_owner: bool = False) -> bytes:
@@ -16,10 +17,9 @@ def read_regular(path: Path, limit: int, *, ours: bool = False, trusted_owner: b
     With ``trusted_owner`` the file must belong to this user or to root. Raises ConfigError, or FileNotFoundError if
     there is no file.
     """
-    # O_NONBLOCK: opening a FIFO would otherwise wait for somebody to write to it.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    flags = os.O_RDONLY | NO_WAIT | CLOSE_ON_EXEC
     if ours:
-        flags |= getattr(os, "O_NOFOLLOW", 0)
+        flags |= NO_FOLLOW
     try:
         handle = os.open(path, flags)
         try:
@@ -36,11 +36,6 @@ def read_regular(path: Path, limit: int, *, ours: bool = False, trusted_owner: b
     if len(content) > limit:
         raise _too_large(path, limit)
     return content
-
-
-def owned_by_us(status: os.stat_result) -> bool:
-    """Does this user own the file? Always true where files have no numeric owner (Windows)."""
-    return not hasattr(os, "getuid") or status.st_uid == os.getuid()
 
 
 def _check(status: os.stat_result, path: Path, limit: int, ours: bool, trusted_owner: bool) -> None:

@@ -14,9 +14,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
-from mcphost.config.files import owned_by_us, read_regular
+from mcphost.config.files import read_regular
 from mcphost.errors import ConfigError
 from mcphost.places import state_path
+from mcphost.posix import CLOSE_ON_EXEC, NO_FOLLOW, owned_by_us, take_lock
 
 MAX_STATE_BYTES = 16 * 1024 * 1024
 """Bytes of one state file, far above what mcphost writes."""
@@ -167,22 +168,14 @@ async def named_lock(folder: Path, name: str, seconds: float) -> AsyncIterator[N
 @contextmanager
 def _lock(file: Path, what: Path) -> Iterator[Callable[[], bool]]:
     """Yield a function that tries to take a lock. The lock ends with the block or the process."""
-    import fcntl  # late: not needed for reading
-
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_CREAT | NO_FOLLOW | CLOSE_ON_EXEC
     try:
         handle = os.open(file, flags, 0o600)
     except OSError as error:
         raise ConfigError(f"cannot be locked: {error.strerror}", path=what) from None
 
-    def taken() -> bool:
-        with suppress(BlockingIOError):
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        return False
-
     try:
-        yield taken
+        yield lambda: take_lock(handle)
     finally:
         os.close(handle)
 

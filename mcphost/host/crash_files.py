@@ -21,6 +21,7 @@ from typing import Final
 
 from mcphost import __version__
 from mcphost.errors import McphostError
+from mcphost.posix import NO_FOLLOW
 
 FOLDER: Final = "crashes"
 """The name of the folder in the state folder."""
@@ -76,7 +77,7 @@ class CrashFiles:
     def _write(self, path: Path, error: BaseException) -> bool:
         with suppress(Exception):  # whatever goes wrong here must not hide the error itself
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW
             with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(crash_text(error))
             for old in sorted(self._files())[:-KEPT]:

@@ -7,6 +7,8 @@ import os
 import stat
 from pathlib import Path
 
+from mcphost.posix import CLOSE_ON_EXEC, NO_FOLLOW, NO_WAIT, close_to_others, owned_by_us
+
 
 class PrivateFile:
     """Appends to ``path``, mode 0600. Everything here waits for the disk, and belongs to one thread at a time.
@@ -61,7 +63,7 @@ class PrivateFile:
 
     def _create(self) -> int:
         # Not blocking: a pipe planted under this name would hold the thread for ever.
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | NO_FOLLOW | CLOSE_ON_EXEC | NO_WAIT
         try:
             return os.open(self.path, flags, 0o600)
         except FileNotFoundError:  # the folder is there but for the first time: looking first would double the work
@@ -77,9 +79,9 @@ def _traits(found: os.stat_result) -> tuple[int, ...]:
 def _make_private(descriptor: int) -> os.stat_result:
     """Refuse what is no file of our own, close it to others."""
     found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+    if not stat.S_ISREG(found.st_mode) or not owned_by_us(found):
         raise OSError(errno.EPERM, "it is not a regular file of yours")
     if found.st_mode & 0o077:
-        os.fchmod(descriptor, 0o600)
+        close_to_others(descriptor)
         return os.fstat(descriptor)
     return found

@@ -21,11 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final
 
-from mcphost.config.files import owned_by_us
 from mcphost.errors import ConfigError
 from mcphost.imports.documents import read_document
 from mcphost.imports.found import FoundServer, ImportNote, Input, Origin, legal_name
 from mcphost.imports.inputs import Placeholder, input_id, join, placeholder
+from mcphost.posix import CLOSE_ON_EXEC, NO_FOLLOW, NO_WAIT, owned_by_us
 from mcphost.protocol.display import show_line, size_text
 
 MOST_PACKED: Final = 512_000_000
@@ -118,7 +118,7 @@ def copy_bundle(path: Path, bundles: Path) -> IO[bytes]:
     """Copy the file at ``path``, so that nobody changes it while it is read. Raises ConfigError."""
     copy = private_file(bundles)
     try:
-        with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+        with open(os.open(path, os.O_RDONLY | NO_WAIT), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ConfigError("is not a regular file; name one that is", path=path)
             size = 0
@@ -322,7 +322,7 @@ def _extract(bundle: Bundle, folder: Path) -> None:
 
 def _write(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path, mode: int, left: int) -> int:
     """Write one file and return its size; the announced sizes of all files together are not exceeded."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW | CLOSE_ON_EXEC
     size = 0
     try:
         with os.fdopen(os.open(target, flags, mode), "wb") as file, opened.open(entry) as packed:

@@ -244,7 +244,7 @@ def test_an_unexpected_exception_ends_the_server_and_shows_neither_traceback_nor
     done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=SECONDS)
     witness.wait_for_death()
     assert (done.returncode, done.stdout) == (70, "")
-    assert done.stderr.count("\n") == 1
+    assert done.stderr.count("\n") == 2
     assert "KeyError at mcphost/cli/commands/call.py:" in done.stderr
     assert "hunter2" not in done.stderr
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from mcphost.cli.output import Exit, Outcome, is_terminal, json_text, remark, reports_on
 from mcphost.cli.run import finish
 from mcphost.cli.settings import find, read_settings, trusted_folders
-from mcphost.cli.terminal import discard_typed_ahead
+from mcphost.cli.terminal_modes import discard_input
 from mcphost.composition import hosted_document
 from mcphost.config import (
     ConfigErrors,
@@ -151,7 +151,7 @@ def _signs_in(server: ServerConfig) -> Iterator[str]:
 def _agreed() -> bool:
     if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise ConfigError("there is no terminal to ask on; add --yes once you have looked at the file")
-    discard_typed_ahead(sys.stdin.fileno())
+    discard_input(sys.stdin.fileno())
     sys.stderr.write("Trust this file as it is now? [y/N] ")
     sys.stderr.flush()
     with suppress(EOFError):

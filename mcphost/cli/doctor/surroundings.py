@@ -38,7 +38,7 @@ def _python() -> Finding:
 
 def _system() -> Finding:
     text = f"{platform.system()} {platform.release()} on {platform.machine()}"
-    if sys.platform == "win32":
+    if os.name == "nt":
         return problem("system", f"{text}: mcphost runs on Linux and macOS", "wsl --install")
     return ok("system", text)
 

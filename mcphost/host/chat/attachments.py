@@ -24,6 +24,7 @@ from mcphost.host.catalog import Catalog
 from mcphost.host.chat.turns import Attachment, PromptUsed
 from mcphost.host.connections.servers import Servers
 from mcphost.host.resources.service import ResourceService
+from mcphost.posix import CLOSE_ON_EXEC, NO_WAIT
 from mcphost.protocol.display import show_line, size_text
 from mcphost.protocol.models.content import (
     Content,
@@ -198,7 +199,7 @@ def _content(path: Path, limit: int) -> tuple[bytes, int]:
     try:
         if not path.resolve().is_relative_to(path.parent.resolve()):
             raise NotDone(f"{path} leads out of its folder; name the file itself")
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | NO_WAIT | CLOSE_ON_EXEC)
         with os.fdopen(descriptor, "rb") as file:
             found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode):

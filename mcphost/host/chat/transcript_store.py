@@ -24,6 +24,7 @@ from mcphost.errors import ConfigError, InvalidResult, UnknownName
 from mcphost.host.chat.preferences import ChatSettings
 from mcphost.host.chat.turns import Attachment, ModelRound, ModelToolUse, PromptUsed, Turn, TurnState, UserMessage
 from mcphost.host.private_file import PrivateFile
+from mcphost.posix import CLOSE_ON_EXEC, NO_FOLLOW, NO_WAIT
 from mcphost.protocol.models.content import MediaContent, TextContent
 from mcphost.protocol.models.sampling import SamplingMessage, ToolResult, block_object, read_block
 from mcphost.providers.base import TokenUsage
@@ -158,7 +159,7 @@ def _titles(start: bytes) -> Iterator[str]:
 
 def _read(path: Path, limit: int) -> bytes:
     """The first bytes of a regular file of our own."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | NO_FOLLOW | NO_WAIT | CLOSE_ON_EXEC)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError("it is not a regular file")

@@ -16,6 +16,7 @@ from typing import Any, Final
 from mcphost.host.consent.argument_rules import fits
 from mcphost.host.consent.questions import ToolCallQuestion
 from mcphost.host.tool_calls.call import CallState, ToolCall
+from mcphost.posix import CLOSE_ON_EXEC, NO_FOLLOW, NO_WAIT
 
 PAST_CALLS: Final = 200
 """More are no more telling."""
@@ -132,7 +133,7 @@ def _moment(time: str) -> datetime | None:
 
 def _last_lines(log: Path) -> list[bytes]:
     # Not blocking: a pipe planted under this name would hold the thread for ever.
-    descriptor = os.open(log, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(log, os.O_RDONLY | NO_FOLLOW | NO_WAIT | CLOSE_ON_EXEC)
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):

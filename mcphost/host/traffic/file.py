@@ -21,11 +21,11 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Final, Protocol
 
-from mcphost.config.files import owned_by_us
 from mcphost.errors import ConfigError, NotDone
 from mcphost.host.private_file import PrivateFile
 from mcphost.host.traffic.message import MessageKind, MessagePairing, TrafficMessage, is_answer
 from mcphost.host.traffic.request_state import hide_state
+from mcphost.posix import CLOSE_ON_EXEC, NO_FOLLOW, NO_WAIT, owned_by_us
 from mcphost.redaction import Mask, redacted
 
 ROTATE: Final = 256 << 20
@@ -157,7 +157,7 @@ def claim(path: Path) -> None:
 
 def _refuse_others(path: Path) -> None:
     # Non-blocking: a pipe planted under this name would block for ever.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    descriptor = os.open(path, os.O_RDONLY | NO_FOLLOW | CLOSE_ON_EXEC | NO_WAIT)
     try:
         found = os.fstat(descriptor)
         if not (stat.S_ISREG(found.st_mode) and owned_by_us(found)):

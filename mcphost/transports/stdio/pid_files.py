@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from mcphost.posix import NO_FOLLOW
 from mcphost.transports.stdio.descendants import identify, identify_outside, marked
 
 
@@ -78,7 +79,7 @@ class PidFiles:
         with suppress(OSError):
             self.folder.mkdir(mode=0o700, exist_ok=True)
             self.remove(pid)
-            handle = os.open(self._file(pid), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            handle = os.open(self._file(pid), os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW, 0o600)
             with os.fdopen(handle, "w") as file:
                 file.write(text)
 

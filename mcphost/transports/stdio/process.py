@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final, cast
 
+from mcphost.posix import KILL, signal_group
 from mcphost.protocol.wire.framing import LineFramer, Overlong
 from mcphost.transports.base import Inbound, TransportLimits
 from mcphost.transports.pipe import Pipe
@@ -174,7 +175,7 @@ class ServerProcesses:
                 if not self.signal(0):
                     break
             else:
-                self.signal(signal.SIGKILL)
+                self.signal(KILL)
 
 
 live_groups: dict[int, ServerProcesses] = {}
@@ -185,15 +186,4 @@ live_groups: dict[int, ServerProcesses] = {}
 def _end_groups() -> None:
     for processes in tuple(live_groups.values()):
         processes.look()
-        processes.signal(signal.SIGKILL)
-
-
-def signal_group(group: int, which: int) -> bool:
-    """Signal a process group (0: only check); return False if nothing of it is left."""
-    try:
-        os.killpg(group, which)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # only zombies, or processes that changed their user
-        return False
-    return True
+        processes.signal(KILL)

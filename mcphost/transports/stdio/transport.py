@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Final, cast
 
 from mcphost.errors import ConnectionLost, SpawnFailed, TransportError
+from mcphost.posix import KILL, signal_group
 from mcphost.transports.base import Inbound, ProcessReport, TransportLimits
 from mcphost.transports.pipe import Pipe
 from mcphost.transports.stdio.descendants import MARK_VARIABLE, PROC, new_mark
-from mcphost.transports.stdio.process import ServerProcess, ServerProcesses, live_groups, set_within, signal_group
+from mcphost.transports.stdio.process import ServerProcess, ServerProcesses, live_groups, set_within
 from mcphost.transports.tap import Tap
 
 INHERITED: Final = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
@@ -57,7 +58,7 @@ def find_program(command: Command, path: str) -> str:
         raise SpawnFailed(f"the folder {command.cwd} does not exist; correct cwd")
     if os.sep in command.program:
         given = Path(command.program).expanduser()
-        found = shutil.which(given if given.is_absolute() else (command.cwd or Path.cwd()) / given)
+        found = shutil.which(str((command.cwd or Path.cwd()) / given))
     else:
         absolute = os.pathsep.join(entry for entry in path.split(os.pathsep) if os.path.isabs(entry))
         found = shutil.which(command.program, path=absolute)
@@ -198,7 +199,7 @@ class StdioTransport(Pipe):
             self._put_gathered(cast("asyncio.WriteTransport", stdin))
             stalled = self._child.stalled or not self._child.writable.is_set()
             cast("asyncio.WriteTransport", stdin).abort() if stalled else stdin.close()
-        for ending in (signal.SIGTERM, signal.SIGKILL):
+        for ending in (signal.SIGTERM, KILL):
             if await set_within(self._child.exited, self.limits.exit_grace):
                 break
             signal_group(group, ending)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from mcphost.posix import system_figure
 from mcphost.transports.base import ProcessUsageReport
 
 PS: Final = ("/bin/ps", "-A", "-o", "pgid=", "-o", "rss=", "-o", "time=")
@@ -48,7 +49,7 @@ def usage_of(group: int, proc: Path = Path("/proc")) -> ProcessUsageReport | Non
 
 
 def _from_proc(proc: Path) -> Iterator[_Part]:
-    page, ticks = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
+    page, ticks = system_figure("SC_PAGE_SIZE"), system_figure("SC_CLK_TCK")
     for name in os.listdir(proc):
         if not (name.isascii() and name.isdecimal()):
             continue

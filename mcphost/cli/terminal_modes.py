@@ -1,0 +1,80 @@
+"""The modes of a terminal: who may read from it, and whether it shows and gathers what is typed.
+
+Windows has none of this. What stands in its place lets the types be checked there; mcphost does not run there yet.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+if sys.platform == "win32":
+
+    def discard_input(descriptor: int) -> None: ...
+
+    def is_in_foreground(descriptor: int) -> bool:
+        return True
+
+    @contextmanager
+    def without_echo(descriptor: int) -> Iterator[None]:
+        yield
+
+    @contextmanager
+    def answering(descriptor: int) -> Iterator[bool]:
+        yield False
+
+    def open_terminal_file(path: str) -> int:
+        raise OSError(f"there is no {path}")
+
+    def terminal_path(descriptor: int) -> str:
+        raise OSError("it has no path")
+
+else:
+    import termios  # at the top: every command that asks needs it, and it is built in
+    import tty
+
+    def discard_input(descriptor: int) -> None:
+        """Discard keys that were typed and not yet read."""
+        with suppress(OSError, termios.error):
+            termios.tcflush(descriptor, termios.TCIFLUSH)
+
+    def is_in_foreground(descriptor: int) -> bool:
+        """May this process read from the terminal? A background job that tries is stopped."""
+        try:
+            return os.tcgetpgrp(descriptor) == os.getpgrp()
+        except OSError:
+            return False
+
+    @contextmanager
+    def without_echo(descriptor: int) -> Iterator[None]:
+        """Turn off echo and line mode; in line mode a terminal drops everything after 4,095 bytes."""
+        before = termios.tcgetattr(descriptor)
+        silent = [*before[:6], [*before[6]]]
+        silent[3] &= ~(termios.ECHO | termios.ICANON)
+        silent[6][termios.VMIN], silent[6][termios.VTIME] = 1, 0
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, silent)
+        try:
+            yield
+        finally:
+            termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+    @contextmanager
+    def answering(descriptor: int) -> Iterator[bool]:
+        """Let the terminal's own answers be read as they come, and drop what is left of them. Yields whether it can."""
+        before = termios.tcgetattr(descriptor)
+        try:
+            tty.setcbreak(descriptor, termios.TCSANOW)
+            yield True
+        finally:
+            with suppress(termios.error):
+                termios.tcsetattr(descriptor, termios.TCSAFLUSH, before)  # the rest of an answer is no typing
+
+    def open_terminal_file(path: str) -> int:
+        """Open a terminal by its path, without making it the controlling one. Raises OSError."""
+        return os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+
+    def terminal_path(descriptor: int) -> str:
+        """The path of a terminal. Raises OSError."""
+        return os.ttyname(descriptor)

@@ -1,0 +1,85 @@
+"""What only POSIX systems have: flags of files, owners, rights, locks, signals and process groups.
+
+Every other module takes it from here. What stands in its place on Windows lets the types be checked there; mcphost does
+not run there yet.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import suppress
+from typing import Final
+
+if sys.platform == "win32":
+    import msvcrt
+
+    NO_FOLLOW: Final = 0
+    NO_WAIT: Final = 0
+    CLOSE_ON_EXEC: Final = 0
+    KILL: Final = signal.SIGTERM
+    HANG_UP: Final = -1
+
+    def owned_by_us(status: os.stat_result) -> bool:
+        return True  # files have no numeric owner
+
+    def close_to_others(descriptor: int) -> None:
+        """Rights are those of the user's own folders."""
+
+    def take_lock(descriptor: int) -> bool:
+        with suppress(OSError):
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+            return True
+        return False
+
+    def signal_group(group: int, which: int) -> bool:
+        with suppress(OSError):
+            os.kill(group, which)
+            return True
+        return False
+
+    def system_figure(name: str) -> int:
+        raise OSError(f"{name} is not known")
+
+else:
+    NO_FOLLOW: Final = os.O_NOFOLLOW
+    """Opens no symbolic link."""
+    NO_WAIT: Final = os.O_NONBLOCK
+    """Opens without waiting: a pipe planted in place of a file would hold the thread for ever."""
+    CLOSE_ON_EXEC: Final = os.O_CLOEXEC
+    """No child gets the descriptor."""
+    KILL: Final = signal.SIGKILL
+    HANG_UP: Final = signal.SIGHUP
+    """The signal of a terminal that closed; -1 where there is none."""
+
+    def owned_by_us(status: os.stat_result) -> bool:
+        """Does this user own the file? Always true where files have no numeric owner."""
+        return status.st_uid == os.geteuid()
+
+    def close_to_others(descriptor: int) -> None:
+        """Let only this user read and write the open file."""
+        os.fchmod(descriptor, 0o600)
+
+    def take_lock(descriptor: int) -> bool:
+        """Try to lock the open file against all other processes; it ends with the descriptor."""
+        import fcntl  # late: not needed for reading
+
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        return False
+
+    def signal_group(group: int, which: int) -> bool:
+        """Signal a process group (0: only check); return False if nothing of it is left."""
+        try:
+            os.killpg(group, which)
+        except ProcessLookupError:
+            return False
+        except PermissionError:  # only zombies, or processes that changed their user
+            return False
+        return True
+
+    def system_figure(name: str) -> int:
+        """A figure of the system, such as ``SC_PAGE_SIZE``."""
+        return os.sysconf(name)
