@@ -148,11 +148,15 @@ def place_of(origin: Origin) -> str:
     place = origin.place
     if origin.source == "link":
         place = place.partition("?")[0]  # the rest is the entry, secrets included
-    home = os.path.join(os.path.expanduser("~"), "")
-    place = f"~/{place.removeprefix(home)}" if place.startswith(home) else place
     host = BY_ID.get(origin.source)
-    parts = (host.label if host else origin.source, safe_url(place), origin.scope)
+    parts = (host.label if host else origin.source, safe_url(short_path(place)), origin.scope)
     return " · ".join(shown(part) for part in parts if part)
+
+
+def short_path(path: str) -> str:
+    """A path with ``~`` for the home folder."""
+    home = os.path.join(os.path.expanduser("~"), "")
+    return f"~/{path.removeprefix(home)}" if path.startswith(home) else path
 
 
 class _ValueReader:

@@ -75,18 +75,19 @@ class ImportsController:
             self.app.notify("Servers cannot be added to this run: it has no configuration of yours.")
             return None
         try:
-            return await asyncio.to_thread(self._open_importer)
+            # In a thread, which also loads the modules that follow here: a tenth of a second.
+            return await asyncio.to_thread(_opened, self._open_importer)
         except McphostError as error:
             self.app.notify(show(str(error), limit=600), severity="warning", timeout=15, markup=False)
             return None
 
     async def _look(self) -> None:
-        from mcphost.tui.imports.found import FoundServersScreen
-        from mcphost.tui.imports.reading import found_here
-
         importer = await self._importer()
         if importer is None:
             return
+        from mcphost.tui.imports.found import FoundServersScreen
+        from mcphost.tui.imports.reading import found_here
+
         screen = FoundServersScreen()
         await self.app.push_screen(screen, partial(self._chosen, importer))
         try:
@@ -99,11 +100,11 @@ class ImportsController:
             self.run(Additions(self, importer, candidates).begin)
 
     async def _ask_for_server(self) -> None:
-        from mcphost.tui.imports.line import ServerLineScreen
-        from mcphost.tui.imports.meaning import LineReader
-
         importer = await self._importer()
         if importer is not None:
+            from mcphost.tui.imports.line import ServerLineScreen
+            from mcphost.tui.imports.meaning import LineReader
+
             reader = LineReader(self._state / BUNDLES, self._host.config.registry.urls)
             await self.app.push_screen(ServerLineScreen(reader), partial(self._named, importer))
 
@@ -120,6 +121,15 @@ class ImportsController:
             self.app.notify(show(str(error), limit=600), severity="warning", timeout=15, markup=False)
             candidates = ()
         await Additions(self, importer, candidates, found.remarks, found.unpacked).begin()
+
+
+def _opened(open_importer: OpenImporter) -> Importer:
+    """Open it, and load the modules of the screens that follow."""
+    import mcphost.tui.imports.consent  # late: few runs add a server
+    import mcphost.tui.imports.meaning
+    import mcphost.tui.imports.reading  # noqa: F401
+
+    return open_importer()
 
 
 def _elsewhere() -> str:

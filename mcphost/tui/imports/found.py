@@ -29,6 +29,9 @@ EMPTY: Final = (
     "a in the server list adds one from a command line, an address, a link or a file."
 )
 
+LEAST: Final = 4
+"""Rows of an empty list."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
@@ -95,7 +98,8 @@ class FoundServersScreen(FramedScreen[tuple[ImportCandidate, ...] | None]):
 
     DEFAULT_CSS = """
     FoundServersScreen {
-        & > .frame { width: 96%; max-width: 140; height: 88%; }
+        & > .frame { width: 96%; max-width: 140; height: auto; max-height: 90%; }
+        RowList { max-height: 70vh; }
         .details { height: auto; max-height: 6; padding: 0 1; border-top: solid $border-blurred; }
     }
     """
@@ -113,12 +117,14 @@ class FoundServersScreen(FramedScreen[tuple[ImportCandidate, ...] | None]):
 
     def on_mount(self) -> None:
         self._details.display = False
+        self.rows.styles.height = LEAST
         self.rows.focus()
 
     def show_rows(self, rows: Sequence[Row]) -> None:
         """List what was found, the new ones chosen."""
         self._chosen = {row for row in rows if isinstance(row, CandidateRow) and row.is_new}
         self.rows.empty = EMPTY
+        self.rows.styles.height = max(len(rows), LEAST)
         self.rows.set_items(rows, keep=id)
         at = [number for number, row in enumerate(rows) if isinstance(row, CandidateRow)]
         self.rows.highlighted = next((number for number in at if rows[number] in self._chosen), next(iter(at), 0))

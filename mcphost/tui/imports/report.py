@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 
-from mcphost.imports.preview import preview_of
+from mcphost.imports.preview import preview_of, short_path
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.imports.facts import AddedServer, added_facts
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
@@ -44,7 +44,7 @@ class AddedScreen(Dialog[None], inherit_bindings=False):
         if self._problem:
             yield fact("✖ not started", show(self._problem, limit=600), "$text-error")
         unset = {each.planned.name: list(_unset(each)) for each in self._added}
-        yield from added_facts(self._added, unset, show_line(self._file, 4096))
+        yield from added_facts(self._added, unset, show_line(short_path(self._file), 4096))
 
     def action_close(self) -> None:
         self.dismiss(None)

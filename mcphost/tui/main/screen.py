@@ -476,7 +476,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
     def leave_demo(self) -> None:
         """Servers of the user's own took the demo's place."""
         self.query_one(Body).action_close_banner()
-        self.tools.forget_welcome()
+        self.tools.leave_demo()
 
     def servers_changed(self) -> None:
         """Update the keys that work only with some servers."""

@@ -136,11 +136,12 @@ class ToolsPane(Container):
                 self._show_preview()
         return self._bench
 
-    def forget_welcome(self) -> None:
+    def leave_demo(self) -> None:
         """Servers of the user's own took the demo's place."""
         self._welcome = ""
+        self._go("list")
         if self._bench is not None:
-            self._bench.tool.forget_welcome()
+            self._bench.tool.show_none()
 
     def set_single(self, single: bool) -> None:
         """Show one part at a time, or all."""

@@ -48,9 +48,12 @@ class ToolForm(FormFrame):
             yield self._about
         yield self.form
 
-    def forget_welcome(self) -> None:
-        if self.border_title == "Tool":  # no tool was shown yet
-            self._about.update(NO_TOOL)
+    def show_none(self) -> None:
+        """Show no tool, and no welcome."""
+        self.border_title = "Tool"
+        self._about.update(NO_TOOL)
+        self.add_class("-none")
+        self.form.display = False
 
     def preview(self, offered: CatalogTool) -> None:
         """What the server says, and the names of the arguments."""
