@@ -99,10 +99,10 @@ EXAMPLES: Final = {
 """,
     "import": """\
   mcphost import                                  what do other hosts have?
-  mcphost import claude-code                      add its servers; each is shown, and you are asked
+  mcphost import claude-code                      add its servers, each after a question
   mcphost import vscode github --dry-run
   mcphost import .cursor/mcp.json --print >> ~/.config/mcphost/config.toml
-  wl-paste | mcphost import -                     whatever a web page says to paste
+  wl-paste | mcphost import -                     what a web page says to paste
 """,
     "export": """\
   mcphost export claude-code git > .mcp.json
