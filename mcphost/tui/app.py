@@ -60,6 +60,7 @@ from mcphost.tui.roots.controller import RootsController
 from mcphost.tui.sampling.controller import SamplingController
 from mcphost.tui.servers import reload
 from mcphost.tui.servers.card import ServerCard
+from mcphost.tui.servers.configuration import ConfigurationController
 from mcphost.tui.servers.controller import ServersController
 from mcphost.tui.servers.list import ServersPane
 from mcphost.tui.sign_in.controller import SignInController
@@ -145,6 +146,8 @@ class McphostApp(App[None]):
         self.keys = KeyOrder(self, self._pass_on_key, lambda: self.focused or self.screen)
         self.questions = QuestionQueue(self, host, approver)
         self._reread = reread
+        self._shows_demo = start.missing is not None
+        """Does the demo run only because there is no configuration yet?"""
         welcome = f"{DEMO}\n\n{start.how_to}" if start.is_demo else ""
         self.main = MainScreen(host, welcome, start.missing)
         """Always the lowest screen of the stack."""
@@ -152,6 +155,7 @@ class McphostApp(App[None]):
         self.updater = MainScreenUpdater(host, self.main, self.questions, sign_in_status, start)
         self.chat = ChatController(self, self.keys, host, self.main, self.questions, self.updater)
         self.comparison = ComparisonController(self, host)
+        self.configuration = ConfigurationController(self, host, self.main, reread, start.watched)
         self.elicitation = ElicitationController(self, host, self.questions)
         self.imports = ImportsController(self, self.keys, host, start.state_folder, self._take_over, open_importer)
         self.offers = OffersController(self, self.keys, self.main)
@@ -182,7 +186,7 @@ class McphostApp(App[None]):
         return theme_for(light=light, sixteen=sixteen).name if name == "auto" else name
 
     def _apply_ui(self, old: UI, new: UI) -> None:
-        """Go over to a changed ``[ui]``. What did not change there stays as the user set it meanwhile."""
+        """Go over to the ``[ui]`` of another configuration. What did not change there stays as the user set it."""
         if old.theme != new.theme:
             self.theme = self._theme_named(new.theme, light=self.start.light_terminal)
         if old.images != new.images:
@@ -191,6 +195,11 @@ class McphostApp(App[None]):
             self.main.set_log_panel(new.log_panel)
         if old.logs != new.logs:
             self.main.logs.set_least(LogLevel.read(new.logs) or LogLevel.INFO)
+        if self._shows_demo and self.host.config.path is not None:
+            self._shows_demo = False
+            self.main.leave_demo()
+            self.updater.leave_demo()
+        self.configuration.applied()
 
     def get_css_variables(self) -> dict[str, str]:
         """The theme's variables, with enough contrast whatever theme it is."""
@@ -203,6 +212,7 @@ class McphostApp(App[None]):
     def on_mount(self) -> None:
         self.results.draw_pictures(self.host.config.ui.images != "off")
         self._gatherer = EventGatherer(self.host.bus, self)
+        self.call_after_refresh(self.configuration.watch)
         self.approver.attach(self)
         self.call_after_refresh(self.updater.everything)
         self.run_worker(self._take_layout())
@@ -225,6 +235,7 @@ class McphostApp(App[None]):
     def on_unmount(self) -> None:
         if self._gatherer is not None:
             self._gatherer.close()
+        self.configuration.close()
         self.results.close()
 
     async def on_event(self, event: TextualEvent) -> None:
@@ -395,6 +406,7 @@ class McphostApp(App[None]):
     def _in_front(self) -> None:
         self.chat.cover(0)
         self.questions.ask_next()
+        self.configuration.in_front()
         self.updater.top_line()
 
     def on_sampling_screen_resumed(self) -> None:
@@ -434,13 +446,9 @@ class McphostApp(App[None]):
         """Start servers that were just added. Raises ConfigError."""
         if self._reread is None:
             raise ConfigError("this run shows the demo alone; start mcphost without it")
-        only_demo = self.start.missing is not None and self.host.config.path is None
         before = self.host.config.ui
-        await reload.take_over_servers(self.host, self._reread, names, whole=only_demo)
+        await reload.take_over_servers(self.host, self._reread, names, whole=self._shows_demo)
         self._apply_ui(before, self.host.config.ui)
-        if only_demo:
-            self.main.leave_demo()
-            self.updater.leave_demo()
 
     @cached_property
     def palette(self) -> Palette:

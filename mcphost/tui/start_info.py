@@ -31,5 +31,7 @@ class StartInfo:
     """How to add servers, in a few lines."""
     missing: Path | None = None
     """Where a configuration file would be, if none was found and the demo runs instead."""
+    watched: tuple[Path, ...] = ()
+    """The files whose changes are noticed; they need not exist."""
     light_terminal: bool = False
     """Is the terminal's background closer to white than to black?"""

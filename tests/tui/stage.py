@@ -27,7 +27,7 @@ from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.consent.tool_call import ToolCallScreen
 from mcphost.tui.main.top_bar import TopBar
-from mcphost.tui.start_info import StartInfo
+from mcphost.tui.start_info import ReloadedConfig, StartInfo
 from tests.executables import write_executable
 from tests.screen_text import says
 from tests.screenshots import until
@@ -184,6 +184,7 @@ async def on_stage(
     size: tuple[int, int] = (100, 32),
     guard: float | None = 0.0,
     start: StartInfo | None = None,
+    reread: Callable[[], ReloadedConfig] | None = None,
     **parts: Any,
 ) -> AsyncIterator[Stage]:
     """Run the app on these servers (the demo) until the block ends; the host stops afterwards. ``parts`` are further
@@ -194,7 +195,7 @@ async def on_stage(
     os.makedirs(folder, exist_ok=True)
     values = values_for(config, os.environ)
     async with Host(config, dependencies(approver, values, state=folder, answers=DIALOG_KINDS, **parts)) as host:
-        app = McphostApp(host, approver, start or StartInfo(None, False, (), folder, ""))
+        app = McphostApp(host, approver, start or StartInfo(None, False, (), folder, ""), reread)
         app.questions.idle_seconds = guard or 0.0
         if guard is not None:
             app.guard_seconds = guard

@@ -17,11 +17,12 @@ from mcphost.cli.run import run, traffic_path
 from mcphost.cli.settings import find, settings_for_screen
 from mcphost.cli.terminal_background import background_query
 from mcphost.composition import demo_config, dependencies, values_for
-from mcphost.config import Config, state_folder, users_path
+from mcphost.config import Config, servers_path, state_folder, users_path
 from mcphost.errors import ConfigError
 from mcphost.host.desktop import open_page
 from mcphost.host.host import Host
 from mcphost.host.server_requests.pending import SCREEN_KINDS
+from mcphost.places import PROJECT_FILE
 
 if TYPE_CHECKING:
     from mcphost.imports.importer import Importer
@@ -70,10 +71,18 @@ def _starting_point(options: Namespace) -> tuple[Config, StartInfo]:
         config = demo_config(options.era).model_copy(update={"ui": settings.loaded.config.ui})
         return config, StartInfo(None, True, settings.problems, state, how_to)
     settings = settings_for_screen(find(options.config, os.environ), os.environ)
+    watched = _watched(options)
     if settings.path is None:
-        return demo_config(), StartInfo(None, True, settings.problems, state, how_to, missing=own)
+        return demo_config(), StartInfo(None, True, settings.problems, state, how_to, missing=own, watched=watched)
     how_to = HOW_TO.format(file=settings.found.path or own, then="and press ctrl+l. y copies these lines")
-    return settings.loaded.config, StartInfo(settings.path, False, settings.problems, state, how_to)
+    return settings.loaded.config, StartInfo(settings.path, False, settings.problems, state, how_to, watched=watched)
+
+
+def _watched(options: Namespace) -> tuple[Path, ...]:
+    """The files that make up the configuration, there or not."""
+    if options.config is not None:
+        return (Path(options.config),)
+    return users_path(os.environ), servers_path(os.environ), Path.cwd() / PROJECT_FILE
 
 
 def _importer_opener(options: Namespace) -> Callable[[], Importer]:

@@ -43,12 +43,19 @@ class TopBar(Widget):
         self._right = Content("")
         self._asked = Content("")
         self._warnings = 0
+        self._configuration_changed = False
         self._run: Sequence[str] = ()
 
     def show_warnings(self, count: int) -> None:
         """Show how many warnings of servers are in the closed log drawer."""
         if count != self._warnings:
             self._warnings = count
+            self.refresh()
+
+    def show_configuration_changed(self, changed: bool) -> None:
+        """Show whether the configuration on the disk is another than the one in use."""
+        if changed != self._configuration_changed:
+            self._configuration_changed = changed
             self.refresh()
 
     def show_state(
@@ -74,7 +81,8 @@ class TopBar(Widget):
 
     def render(self) -> Content:
         width = self.size.width - 2
-        left, right = self._left + _warned(self._warnings), self._right
+        left = self._left + _changed(self._configuration_changed) + _warned(self._warnings)
+        right = self._right
         taken = LEAST_LEFT + self._asked.cell_length + right.cell_length
         middle = self._asked if taken + 2 <= width else self._middle
         if not right:
@@ -89,6 +97,10 @@ def _fitting(words: Sequence[str], width: int) -> Content:
     """As many as there is room for, the first ones first."""
     lines = (" · ".join(words[:count]) for count in range(len(words), 0, -1))
     return Content.styled(next((line for line in lines if cell_len(line) <= width), ""), "$foreground-muted")
+
+
+def _changed(changed: bool) -> Content:
+    return Content.styled("  ▲ configuration changed · ctrl+l" if changed else "", "$text-warning")
 
 
 def _warned(count: int) -> Content:

@@ -1,0 +1,98 @@
+"""Notices changes of the configuration on the disk. `mcphost.tui.servers.reload` applies them, after a key."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from textual.app import App
+from textual.worker import Worker
+
+from mcphost.config import Changes, compare
+from mcphost.errors import McphostError
+from mcphost.host.file_watch import FileWatch
+from mcphost.host.host import Host
+from mcphost.protocol.display import show, show_line
+from mcphost.tui.main.screen import MainScreen
+from mcphost.tui.servers.reload import Read
+from mcphost.tui.start_info import ReloadedConfig
+
+NAMED: Final = 6
+"""Changes that the note names; the dialog shows all of them."""
+
+
+class ConfigurationController:
+    """Watches ``files``; ``read`` None: this run has no configuration that could change."""
+
+    def __init__(self, app: App[None], host: Host, main: MainScreen, read: Read | None, files: Iterable[Path]) -> None:
+        self._app, self._host, self._main, self._read = app, host, main, read
+        self._watch = FileWatch(files, self._changed)
+        self._due = False
+        self._told: tuple[Changes, tuple[str, ...]] | None = None
+
+    def watch(self) -> None:
+        """Begin to watch the files, where the system can tell of changes."""
+        if self._read is not None:
+            self._watch.start()
+
+    def close(self) -> None:
+        self._watch.close()
+
+    def in_front(self) -> None:
+        """The main screen is in front: what changed meanwhile is told now."""
+        if self._due and self._app.screen is self._main:
+            self._due = False
+            _: Worker[None] = self._app.run_worker(self._look(), group="configuration", exclusive=True)
+
+    def applied(self) -> None:
+        """Another configuration is in use: does it differ from the disk still?"""
+        self._due = self._told is not None
+        self._app.call_after_refresh(self.in_front)
+
+    def _changed(self) -> None:
+        self._due = True
+        self.in_front()
+
+    async def _look(self) -> None:
+        """Read the files, and say what differs from the configuration in use."""
+        assert self._read is not None
+        try:
+            fresh = await asyncio.to_thread(self._read)
+        except McphostError as error:
+            self._told = None
+            words = f"{show(str(error))}\nmcphost goes on with what it read before."
+            self._app.notify(words, title="Configuration", severity="warning", timeout=20, markup=False)
+            return
+        changes = compare(self._host.config, fresh.config)
+        self._main.top_line.show_configuration_changed(bool(changes))
+        self._tell(changes, fresh)
+
+    def _tell(self, changes: Changes, fresh: ReloadedConfig) -> None:
+        """Say it once: a file that is saved again without a change is nothing new."""
+        before, self._told = self._told, (changes, tuple(fresh.problems))
+        if before == self._told:
+            return
+        known = () if before is None else before[1]
+        for problem in (problem for problem in fresh.problems if problem not in known):
+            self._app.notify(show(problem), title="Configuration", severity="warning", timeout=20, markup=False)
+        if changes:
+            words = f"{in_words(changes)}\nctrl+l shows all of it, and applies what you agree to."
+            self._app.notify(words, title="The configuration changed", timeout=20, markup=False)
+
+
+def in_words(changes: Changes) -> str:
+    """What changed, in a line: ``+ github · ~ git (args) · - old · [policy]``. Safe to show."""
+    words = list(_words(changes))
+    more = f" · and {len(words) - NAMED} more" if len(words) > NAMED else ""
+    return " · ".join(show_line(each, 80) for each in words[:NAMED]) + more
+
+
+def _words(changes: Changes) -> Iterator[str]:
+    yield from (f"+ {name}" for name in changes.added)
+    yield from (f"- {name}" for name in changes.removed)
+    for name, fields in changes.changed.items():
+        what = "runs something else" if {"command", "url"} & set(fields) else ", ".join(fields)
+        yield f"~ {name} ({what})"
+    yield from (f"[{section}]" for section in changes.sections)
