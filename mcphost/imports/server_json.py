@@ -55,8 +55,8 @@ _SHA256: Final = re.compile(r"[a-f0-9]{64}")
 _GENERIC: Final = frozenset({"mcp", "mcp-server", "server", "api"})
 _REMOTES: Final = {"streamable-http": "http", "streamable": "http", "http": "http", "sse": "sse"}
 _RUNTIMES: Final = {"npx": "Node.js", "uvx": "uv", "docker": "Docker", "podman": "Podman", "dnx": "the .NET 10 SDK"}
-_NPM_BASE: Final = "https://registry.npmjs.org"
-_PYPI_BASE: Final = "https://pypi.org"
+_NPM_HOST: Final = re.compile(r"registry\.npmjs\.org")
+_PYPI_HOST: Final = re.compile(r"pypi\.org")
 _NUGET_BASE: Final = "https://api.nuget.org"
 
 HasProgram = Callable[[str], object]
@@ -323,7 +323,7 @@ class _Reader:
         word = name if {"-p", "--package"} & set(runtime) or not version else f"{name}@{version}"
         base = package.text("registryBaseUrl")
         env = _named_values(package, "environmentVariables", inputs)
-        if base and _host(base) != _host(_NPM_BASE):
+        if base and not _NPM_HOST.fullmatch(_host(base)):
             env["npm_config_registry"] = _checked_base(base)
             notes = (*notes, ImportNote("registryBaseUrl", "the package comes from a registry that is not npm's own"))
         args = ["-y", *runtime, word, *_arguments(package, "packageArguments", inputs)]
@@ -335,7 +335,7 @@ class _Reader:
         runtime = _arguments(package, "runtimeArguments", inputs)
         word = name if "--from" in runtime or not version else f"{name}=={version}"
         base = package.text("registryBaseUrl")
-        if base and _host(base) != _host(_PYPI_BASE):
+        if base and not _PYPI_HOST.fullmatch(_host(base)):
             runtime = ["--index-url", _checked_base(base), *runtime]
             notes = (*notes, ImportNote("registryBaseUrl", "the package comes from an index that is not PyPI"))
         given = _arguments(package, "packageArguments", inputs)
