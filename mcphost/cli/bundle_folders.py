@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from mcphost.config import servers_path, state_folder, users_path
-from mcphost.imports.bundles import discard
+from mcphost.imports.bundles import BUNDLES, discard
 
 
 def bundles_folder(env: Mapping[str, str]) -> Path:
     """The folder in the state folder that holds them. Raises ConfigError."""
-    return state_folder(env) / "bundles"
+    return state_folder(env) / BUNDLES
 
 
 def used_bundles(env: Mapping[str, str]) -> frozenset[str]:
     """The names of the folders that ``servers.toml`` or the user's own configuration names. Blocks on the disk."""
+    folder = bundles_folder(env)
+    names = [each.name for each in folder.iterdir()] if folder.is_dir() else []
     texts: list[str] = []
     for path in (servers_path(env), users_path(env)):
-        with suppress(OSError):
+        try:
             texts.append(path.read_text("utf-8", "replace"))
-    with suppress(OSError):
-        return frozenset(
-            each.name for each in bundles_folder(env).iterdir() if any(each.name in text for text in texts)
-        )
-    return frozenset()
+        except FileNotFoundError:
+            continue
+        except OSError:  # it may name any of them
+            return frozenset(names)
+    return frozenset(name for name in names if any(name in text for text in texts))
 
 
 def discard_unused(env: Mapping[str, str], names: Iterable[str]) -> None:

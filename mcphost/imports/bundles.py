@@ -28,6 +28,9 @@ from mcphost.imports.inputs import Placeholder, input_id, join, placeholder
 from mcphost.posix import CLOSE_ON_EXEC, NO_FOLLOW, NO_WAIT, owned_by_us
 from mcphost.protocol.display import show_line, size_text
 
+BUNDLES: Final = "bundles"
+"""The folder in the state folder to which bundles are unpacked."""
+
 MOST_PACKED: Final = 512_000_000
 """Bytes of a bundle."""
 

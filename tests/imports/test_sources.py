@@ -384,6 +384,7 @@ async def test_the_bundle_of_a_registry_must_have_the_announced_hash(
     assert len(list((tmp_path / "bundles").iterdir())) == 1
 
 
+@pytest.mark.requirement("SEC-10")
 async def test_a_public_registry_cannot_have_something_fetched_from_this_machine(
     tls: ssl.SSLContext, tmp_path: Path
 ) -> None:

@@ -56,6 +56,7 @@ async def test_another_origin_is_asked_only_where_that_is_allowed() -> None:
         assert (await client.follow(request, other_origins=True)).content == b"/x"
 
 
+@pytest.mark.requirement("SEC-10")
 @pytest.mark.parametrize(
     "target",
     [

@@ -55,7 +55,7 @@ async def add(options: Namespace, env: Mapping[str, str]) -> int:
     before = await asyncio.to_thread(used_bundles, env)
     found = await ServerSources(surroundings(), bundles_folder(env), unpacks=not options.dry_run).find(request)
     try:
-        _check_inputs(options.set, found.servers)
+        _check_inputs(options.set, found.servers, asks=not options.yes)
         for sentence in found.remarks:
             remark(sentence)
         return await add_found(found.servers, options)
@@ -130,12 +130,17 @@ def _pairs(flag: str, texts: Iterable[str]) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def _check_inputs(texts: Iterable[str], servers: Sequence[FoundServer]) -> None:
-    known = [each.id for server in servers for each in server.inputs]
-    for name in _pairs("--set", texts):
+def _check_inputs(texts: Iterable[str], servers: Sequence[FoundServer], *, asks: bool) -> None:
+    inputs = [each for server in servers for each in server.inputs]
+    known, given = [each.id for each in inputs], _pairs("--set", texts)
+    for name in given:
         if name not in known:
             asked = f"it asks for {', '.join(dict.fromkeys(known))}" if known else "it asks for nothing"
             raise UsageError(f"--set {show_line(name, 40)}: it does not ask for that; {asked}")
+    for each in inputs:
+        if not asks and each.required and not each.secret and each.default is None and each.id not in given:
+            about = f" ({show_line(each.description, 200)})" if each.description else ""
+            raise UsageError(f"it needs {each.id}{about}: add --set {each.id}=VALUE")
 
 
 def _refuse_traffic(options: Namespace) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App, SystemCommand
 from textual.worker import Worker
@@ -27,10 +27,6 @@ OpenImporter = Callable[[], "Importer"]
 
 TakeOver = Callable[[Collection[str]], Awaitable[None]]
 """Goes over to the configuration with the servers of these names. Raises McphostError."""
-
-
-BUNDLES: Final = "bundles"
-"""The folder of unpacked bundles in the state folder."""
 
 
 class ImportsController:
@@ -102,6 +98,7 @@ class ImportsController:
     async def _ask_for_server(self) -> None:
         importer = await self._importer()
         if importer is not None:
+            from mcphost.imports.bundles import BUNDLES
             from mcphost.tui.imports.line import ServerLineScreen
             from mcphost.tui.imports.meaning import LineReader
 

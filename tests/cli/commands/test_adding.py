@@ -96,6 +96,10 @@ def test_values_that_are_asked_for_can_be_given(mcphost: Mcphost, configured: Pa
     said = mcphost("add", "server.json", "--set", "dir=/a", "--set", "dir=/b", "--yes")
     assert said.code == 0
     assert added(configured)["c"]["args"] == ["-y", "@ada/tides@1.2.0", "--dir", "/a", "--dir", "/b"]
+    said = mcphost("add", "server.json", "--yes")
+    assert said.code == 2
+    assert "it needs dir: add --set dir=VALUE" in said.err
+    assert mcphost("add", "server.json", "--dry-run").code == 0
     said = mcphost("add", "server.json", "--set", "port=1", "--set", "what=1")
     assert said.code == 2
     assert "--set what: it does not ask for that; it asks for dir, port" in said.err
