@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
+import pytest
 from textual.pilot import Pilot
 
 from mcphost.composition import demo_config, dependencies, values_for
@@ -183,6 +184,32 @@ async def shoot_chat(name: str, size: tuple[int, int], folder: Path) -> None:
             (folder / f"{name}.svg").write_text(local_fonts(stage.app.export_screenshot(title="mcphost")))
 
 
+async def shoot_import(folder: Path) -> None:
+    """Look at the servers of other programs, and at one that brings a secret."""
+    from tests.tui.imports.homes import claude_code, cursor, importing_stage, vscode  # late: as above
+
+    token = {"GITHUB_PERSONAL_ACCESS_TOKEN": "ghp_0123456789abcdefABCDEF0123456789abcd"}
+    files = ["-y", "@modelcontextprotocol/server-filesystem@2025.8.21", "/home/ada/notes"]
+    github = {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-github"], "env": token}
+    with tempfile.TemporaryDirectory() as home, contextlib.chdir(home), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", home)
+        for name in ("CONFIG", "STATE", "DATA", "CACHE"):
+            patch.setenv(f"XDG_{name}_HOME", f"{home}/.{name.lower()}")
+        claude_code(github=github, files={"command": "npx", "args": files, "autoApprove": ["read_file"]})
+        vscode(sentry={"type": "http", "url": "https://mcp.sentry.dev/mcp"})
+        cursor(git={"command": "uvx", "args": ["mcp-server-git"]}, github=github)
+        async with importing_stage(size=WIDE) as stage:
+            await stage.ready()
+            await stage.look()
+            await stage.pilot.pause(0.2)
+            (folder / "import.svg").write_text(local_fonts(stage.app.export_screenshot(title="mcphost")))
+            await stage.press("enter")
+            await stage.asked()
+            await stage.pilot.pause(0.2)
+            (folder / "import-server.svg").write_text(local_fonts(stage.app.export_screenshot(title="mcphost")))
+            await stage.press("escape")
+
+
 async def shoot(name: str, story: Story, size: tuple[int, int], folder: Path) -> None:
     """Play one story on a fresh app and write what the screen shows at its end."""
     config, approver = portable_demo(), ScreenApprover()
@@ -222,6 +249,8 @@ async def main() -> None:
     for name, size in {"chat": WIDE, "small-chat": SMALL}.items():
         await shoot_chat(name, size, FOLDER)
         print(f"screenshots/{name}.svg")
+    await shoot_import(FOLDER)
+    print("screenshots/import.svg, screenshots/import-server.svg")
 
 
 if __name__ == "__main__":

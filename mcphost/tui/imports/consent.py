@@ -20,7 +20,7 @@ from mcphost.imports.found import Input
 from mcphost.imports.importer import ImportAnswer, ImportCandidate, ImportStatus, PlannedEntry, SecretPlace
 from mcphost.imports.preview import Preview, preview_of
 from mcphost.protocol.display import show, show_line
-from mcphost.tui.imports.facts import consent_facts
+from mcphost.tui.imports.facts import consent_facts, unset_in
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.modal import KEYS, SCROLL_FIRST, AnswerOption, AnswerOptions, Dialog, ReadToEnd, in_one_line
 from mcphost.tui.kit.rows import RowList
@@ -192,14 +192,19 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
         if self._unanswered:
             yield AnswerOption("y", "give what it needs, then add it", "add", "give, add")
         else:
-            words = "add it, off as it was there" if self._candidate.found.disabled_there else "add it and start it"
-            yield AnswerOption("y", words, "add", "add", not self._can_add)
+            yield AnswerOption("y", self._what_y_does(), "add", "add", not self._can_add)
         yield AnswerOption("n", "leave it out", "skip", "leave out")
         yield AnswerOption("e", "edit its name and values", "edit", "edit")
         if self._has_secrets:
             yield AnswerOption("k", f"secrets: {_PLACES[self._secrets_go]}", "secrets", "secrets")
         if self._place[0] < self._place[1]:
             yield AnswerOption("esc", "stop: leave out this one and the rest", "stop", "stop")
+
+    def _what_y_does(self) -> str:
+        if self._candidate.found.disabled_there:
+            return "add it, off as it was there"
+        waits = self._planned is not None and unset_in(self._candidate, self._planned)
+        return "add it; it cannot start yet" if waits else "add it and start it"
 
     @property
     def _default_key(self) -> str:

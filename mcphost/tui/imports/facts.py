@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Final
 
 from textual.content import Content
 
 from mcphost.imports.importer import ImportAnswer, ImportCandidate, ImportStatus, PlannedEntry, SecretPlace
-from mcphost.imports.preview import Preview, ShownValue, ValueSource, place_of
+from mcphost.imports.preview import Preview, ShownValue, ValueSource, place_of, preview_of
 from mcphost.protocol.display import show_line
 from mcphost.tui.kit.facts_table import Fact, fact
 
@@ -59,7 +60,7 @@ def consent_facts(
     if candidate.like:
         yield fact("▲ here as", f"{candidate.like}: it runs the same, with other settings", "$text-warning")
     if planned is not None:
-        yield from _afterwards(candidate, answer, planned)
+        yield from _afterwards(candidate, planned)
 
 
 def _labelled(label: str, lines: Sequence[Content]) -> Iterator[Fact]:
@@ -103,24 +104,37 @@ def _changes(candidate: ImportCandidate) -> Iterator[Content]:
         yield Content("the value of a secret")
 
 
-def _afterwards(candidate: ImportCandidate, answer: ImportAnswer, planned: PlannedEntry) -> Iterator[Fact]:
+def _afterwards(candidate: ImportCandidate, planned: PlannedEntry) -> Iterator[Fact]:
     if planned.in_arguments:
         words = "an argument holds a secret: everybody on this machine can see it while the server runs"
         yield fact("▲ visible", words, "$text-warning")
     if candidate.found.disabled_there:
         yield fact("afterwards", "it stays off, as it was there: space in the server list turns it on")
-    elif answer.looked_at:
+    elif unset := unset_in(candidate, planned):
+        words = f"it cannot start yet: {'; '.join(unset)}"
+        yield fact("afterwards", words, "$text-warning")
+    else:
         yield fact("afterwards", "it starts at once, and whenever mcphost starts")
 
 
-def added_facts(added: Iterable[AddedServer], unset: Mapping[str, Sequence[str]], file: str) -> Iterator[Fact]:
-    """What became of the servers that were added; ``unset`` says what each of them waits for."""
+def unset_in(candidate: ImportCandidate, planned: PlannedEntry) -> tuple[str, ...]:
+    """What is missing without which the server cannot start: ``variable TOKEN, not set``."""
+    entry = replace(candidate.found, table=planned.table, inputs=())
+    return tuple(value.text for value in preview_of(entry, os.environ).unset)
+
+
+def added_facts(added: Iterable[AddedServer], file: str) -> Iterator[Fact]:
+    """What became of the servers that were added, and of the file they were written to."""
     for each in added:
-        name, waits = each.planned.name, unset.get(each.planned.name, ())
+        name, waits = each.planned.name, unset_in(each.candidate, each.planned)
         if each.candidate.found.disabled_there:
             yield fact(name, "added, and off as it was there")
         elif waits:
-            yield fact(name, f"added; it cannot start yet: {'; '.join(waits)}", "$text-warning")
+            yield fact(
+                name,
+                f"added; it cannot start yet: {'; '.join(waits)}. Set it, and start mcphost again",
+                "$text-warning",
+            )
         else:
             yield fact(name, "added; it starts now", "$text-success")
         if each.planned.items:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -12,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 
-from mcphost.imports.preview import preview_of, short_path
+from mcphost.imports.preview import short_path
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.imports.facts import AddedServer, added_facts
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
@@ -43,14 +41,7 @@ class AddedScreen(Dialog[None], inherit_bindings=False):
     def _facts(self) -> Iterator[Fact]:
         if self._problem:
             yield fact("✖ not started", show(self._problem, limit=600), "$text-error")
-        unset = {each.planned.name: list(_unset(each)) for each in self._added}
-        yield from added_facts(self._added, unset, show_line(short_path(self._file), 4096))
+        yield from added_facts(self._added, show_line(short_path(self._file), 4096))
 
     def action_close(self) -> None:
         self.dismiss(None)
-
-
-def _unset(added: AddedServer) -> Iterator[str]:
-    """What is missing without which the server cannot start."""
-    entry = replace(added.candidate.found, table=added.planned.table, inputs=())
-    yield from (value.text for value in preview_of(entry, os.environ).unset)
