@@ -19,16 +19,20 @@ from mcphost.client.server_requests import InputRequest
 from mcphost.errors import InvalidResult
 from mcphost.protocol.lifecycle.negotiation import Era
 from mcphost.transports.base import TransportLimits
+from mcphost.transports.http.streamable import HttpTransport
 from mcphost.transports.stdio.transport import Command, StdioTransport
 from tests.benchmarks.measure import Row, Sample, clocked, compare
 from tests.benchmarks.sizes import Sizes
-from tests.benchmarks.wire_works import Counting, one_after_the_other
+from tests.benchmarks.web_works import served
+from tests.benchmarks.wire_works import CallTool, Counting, one_after_the_other
 
 SERVERS = Path(__file__).parents[1] / "servers"
 ECHO = (str(SERVERS / "echo.py"), "--modern")
 LEGACY = (str(SERVERS / "echo.py"),)
 ENDLESS = (str(SERVERS / "hostile.py"), "modern-needs", "--kind", "endless")
 LISTENED_TO = (str(SERVERS / "hostile.py"), "speaks-modern")
+
+MODERN = "2026-07-28"
 
 KEPT_MB = 0.5
 """What may stay of a thousand rounds."""
@@ -51,7 +55,19 @@ class NoFolders:
 @asynccontextmanager
 async def connected(script: tuple[str, ...], era: Era, **more: Any) -> AsyncIterator[Client]:
     transport = StdioTransport(Command(sys.executable, ("-S", "-E", *script)), TransportLimits(), os.environ)
-    client = Client(transport, Counting(), Identity("0"), era=era, **more)
+    async with _open(Client(transport, Counting(), Identity("0"), era=era, **more)) as client:
+        yield client
+
+
+@asynccontextmanager
+async def connected_over_http(url: str, era: Era) -> AsyncIterator[Client]:
+    async with _open(Client(HttpTransport(url, TransportLimits()), Counting(), Identity("0"), era=era)) as client:
+        await client.list_tools()
+        yield client
+
+
+@asynccontextmanager
+async def _open(client: Client) -> AsyncIterator[Client]:
     try:
         await client.connect(30)
         yield client
@@ -66,6 +82,50 @@ async def modern_calls(sizes: Sizes, runs: int) -> list[Row]:
     async with connected(ECHO, "modern") as modern, connected(ECHO, "legacy") as legacy:
         name = "echo call without a handshake, beside one with"
         return [await compare(name, partial(take, modern), partial(take, legacy), runs, 1.15)]
+
+
+async def modern_web_calls(sizes: Sizes, runs: int) -> list[Row]:
+    total = sizes.web_calls
+
+    async def take(client: Client) -> Sample:
+        return await clocked(one_after_the_other(client.call_tool, total), total)
+
+    async with (
+        served() as server,
+        connected_over_http(f"{server}/json", "modern") as modern,
+        connected_over_http(f"{server}/json", "legacy") as legacy,
+    ):
+        name = "HTTP call without a handshake, beside one with"
+        return [await compare(name, partial(take, modern), partial(take, legacy), runs, 1.15)]
+
+
+async def official_client(sizes: Sizes, runs: int) -> list[Row]:
+    """The client of the official SDK in the same era, at the same servers."""
+    from mcp import Client as OfficialClient  # late: it would be in the memory that other works measure
+    from mcp import StdioServerParameters, stdio_client
+
+    async def row(work: str, ours: CallTool, theirs: CallTool, total: int) -> Row:
+        async def take(call: CallTool) -> Sample:
+            return await clocked(one_after_the_other(call, total), total)
+
+        name = f"{work} without a handshake, beside the official SDK's client"
+        return await compare(name, partial(take, ours), partial(take, theirs), runs, 1.0)
+
+    parameters = StdioServerParameters(command=sys.executable, args=["-S", "-E", *ECHO])
+    async with (
+        connected(ECHO, "modern") as mine,
+        OfficialClient(stdio_client(parameters, errlog=sys.__stderr__ or sys.stderr), mode=MODERN) as official,
+    ):
+        await official.list_tools()
+        by_pipe = await row("echo call", mine.call_tool, official.call_tool, sizes.calls)
+    async with (
+        served() as server,
+        connected_over_http(f"{server}/json", "modern") as mine,
+        OfficialClient(f"{server}/json", mode=MODERN) as official,
+    ):
+        await official.list_tools()
+        by_http = await row("HTTP call", mine.call_tool, official.call_tool, sizes.web_calls)
+    return [by_pipe, by_http]
 
 
 async def openings(sizes: Sizes, runs: int) -> list[Row]:

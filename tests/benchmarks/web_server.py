@@ -19,6 +19,14 @@ INITIALIZED = {
     "serverInfo": {"name": "web", "version": "1"},
 }
 
+KEPT = {"resultType": "complete", "ttlMs": 3_600_000, "cacheScope": "private"}
+TOOL = {"name": "echo", "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}}}
+RESULTS = {
+    "initialize": INITIALIZED,
+    "server/discover": {**KEPT, "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}},
+    "tools/list": {**KEPT, "tools": [TOOL]},
+}
+
 
 class Line(asyncio.Protocol):
     """One connection, kept for as many requests as come."""
@@ -46,9 +54,9 @@ def length_in(head: bytes) -> int:
 def answer(path: bytes, message: dict[str, Any]) -> bytes:
     if "id" not in message:
         return status(b"202 Accepted")
-    arguments = message["params"].get("arguments", {})
+    arguments = message.get("params", {}).get("arguments", {})
     words = arguments.get("text", "told")
-    told = {"content": [{"type": "text", "text": words}]} if message["method"] == "tools/call" else INITIALIZED
+    told = RESULTS.get(message["method"]) or {"content": [{"type": "text", "text": words}], "resultType": "complete"}
     body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": told}).encode()
     if path == b"/json":
         return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)

@@ -40,6 +40,8 @@ WORKS: Final[Mapping[str, Work]] = {
     "web-parallel": web_works.web_calls_in_flight,
     "web-logs": web_works.web_events,
     "modern": era_works.modern_calls,
+    "modern-web": era_works.modern_web_calls,
+    "official": era_works.official_client,
     "opening": era_works.openings,
     "rounds": era_works.rounds_of_input,
     "listening": era_works.listening,

@@ -25,6 +25,8 @@ from wire import REVISIONS, Message, Wire, decode, options_parser, text
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 NUMBER, INTEGER, STRING, BOOLEAN = ({"type": kind} for kind in ("number", "integer", "string", "boolean"))
 Handler = Callable[[Message], Message | None]
+VERSION = "io.modelcontextprotocol/protocolVersion"
+CACHEABLE = ("server/discover", "tools/list")
 
 
 def define(name: str, description: str, required: Message, optional: Message | None = None) -> Message:
@@ -161,9 +163,16 @@ class Echo:
                     self.wire.refuse(message["id"], *error.args)
                 else:
                     if result is not None:
-                        reply(message["id"], result)
+                        reply(message["id"], {**self.envelope(message), **result} if self.options.modern else result)
             elif "method" in message:
                 self.unknown(message)
+
+    def envelope(self, request: Message) -> Message:
+        """What a result has besides its content in revision 2026-07-28; nothing in an older one."""
+        if VERSION not in request.get("params", {}).get("_meta", {}):
+            return {}
+        kept = {"ttlMs": 0, "cacheScope": "private"} if request["method"] in CACHEABLE else {}
+        return {"resultType": "complete", **kept}
 
     def unknown(self, message: Message) -> None:
         if self.options.unknown == "exit":
