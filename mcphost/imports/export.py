@@ -127,6 +127,8 @@ class _EntryWriter:
         wire: Wire = "stdio" if "command" in self._table else "sse" if self._table.get("transport") == "sse" else "http"
         if ("command" if wire == "stdio" else "url") not in self._keys:
             raise _ServerLeftOut(f"{self._label} takes only {'addresses' if wire == 'stdio' else 'programs'} here")
+        if wire in self._shape.lacks:
+            raise _ServerLeftOut(f"{self._label} speaks Streamable HTTP, and not the older SSE")
         if self._shape.named:
             self._entry["name"] = self._name
         self._entry |= self._shape.fixed

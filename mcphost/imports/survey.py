@@ -179,7 +179,8 @@ def _survey(env: Mapping[str, str], home: Path, platform: str, project: Path | N
                 continue
             except ConfigError as error:
                 seen.add(real)
-                yield HostFile(host, path, scope, 0, error.message)
+                place_in_file = f", line {error.line}" if error.line else ""
+                yield HostFile(host, path, scope, 0, f"{error.message}{place_in_file}")
                 continue
             if count:
                 seen.add(real)

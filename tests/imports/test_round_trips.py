@@ -137,6 +137,13 @@ def test_an_export_is_imported_as_what_it_was(dialect: str, data: st.DataObject)
     assert found == {name: {**defaults, **table} for name, table in wanted.items()}
 
 
+def test_a_host_is_not_told_of_a_wire_that_it_does_not_speak() -> None:
+    server = ServerConfig.model_validate({"url": "https://x.example/sse", "transport": "sse"})
+    exported = export_servers(WRITTEN["codex"], {"old": server}, HOME)
+    assert exported.text.strip() == "[mcp_servers]"
+    assert "left out: Codex speaks Streamable HTTP" in str(exported.notes[0])
+
+
 SECRET = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
 WITH_SECRETS: dict[str, dict[str, Any]] = {
     "env": {"command": "db", "env": {"TOKEN": SECRET, "OTHER": "${keyring:db.OTHER}"}},

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mcphost.cli.adding import add_found
-from mcphost.cli.output import Outcome, is_terminal, json_text, table
+from mcphost.cli.output import Outcome, is_terminal, json_text, remark, table
 from mcphost.cli.preparation import load_config
 from mcphost.cli.run import finish, run
 from mcphost.composition import values_for
@@ -77,6 +77,8 @@ def read_source(source: str, env: Mapping[str, str]) -> tuple[list[FoundServer],
     Raises UnknownName and ConfigError.
     """
     if source == STDIN:
+        if is_terminal(sys.stdin):
+            remark("paste what there is to import; then ctrl+d on a line of its own")
         content = sys.stdin.buffer.read(MAX_BYTES + 1)
         text = content[:MOST_BYTES].decode("utf-8", "replace").strip()
         return read_link(text) if is_link(text) else read_any(content), []

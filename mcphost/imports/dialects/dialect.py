@@ -65,6 +65,8 @@ class EntryShape:
     types: Mapping[Wire, str] = field(default_factory=dict)
     """The value of ``type`` for each wire; none is written for a wire that is not here."""
     type_key: str = "type"
+    lacks: tuple[Wire, ...] = ()
+    """What the host does not speak."""
     fixed: Mapping[str, object] = field(default_factory=dict)
     """Members of every entry."""
     defaults: Mapping[str, object] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any, Final
 
-from mcphost.config.servers import PROTOCOL_HEADERS
+from mcphost.config.servers import PROTOCOL_HEADERS, ServerConfig
 from mcphost.imports.dialects.dialect import DocumentSource, EntryGroup, HostDialect
 from mcphost.imports.dialects.env_file import EnvFileUnreadableError, read_env_file
 from mcphost.imports.found import FoundServer, ImportNote, Input, Origin, digest_of, legal_name
@@ -62,8 +62,11 @@ _OAUTH_KEYS: Final = {
 }  # fmt: skip
 """Keys of a sign-in, in small letters, with ours."""
 
-MAX_TIMEOUT: Final = 600.0
-"""Seconds of the longest timeout that is taken over: above it, tool_timeout_max_sec would have to be raised as well."""
+LONGEST: Final[Mapping[str, float]] = {
+    "tool_timeout_sec": ServerConfig.model_fields["tool_timeout_max_sec"].default,  # which is not taken over
+    "startup_timeout_sec": 86_400.0,
+}
+"""Seconds of the longest timeouts."""
 MAX_WORDS: Final = 1000
 """Arguments, variables or headers of one entry."""
 
@@ -477,9 +480,9 @@ class _EntryReader:
             if seconds < 1:
                 self._note(key, "it is less than a second, which no server keeps to")
                 continue
-            if seconds > MAX_TIMEOUT:
-                self._note(key, f"it is shortened from {seconds:g} to {MAX_TIMEOUT:g} seconds")
-                seconds = MAX_TIMEOUT
+            if seconds > (longest := LONGEST[ours]):
+                self._note(key, f"it is shortened from {seconds:g} to {longest:g} seconds")
+                seconds = longest
             self._table[ours] = seconds
 
     def _tools(self) -> None:

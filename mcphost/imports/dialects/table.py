@@ -238,6 +238,7 @@ CODEX: Final = HostDialect(
             **{key: key for key in ("command", "args", "env", "env_vars", "cwd", "url", "http_headers",
                                     "env_http_headers", "bearer_token_env_var", "enabled_tools", "disabled_tools")},
         },
+        lacks=("sse",),
         oauth={"client_id": "oauth.client_id", "scopes": "scopes"},
         enabled="enabled",
     ),

@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_listed(mcphost: 
     (isolated / ".claude.json").write_text("{")
     said = mcphost("import")
     assert "db" in said.out
-    assert ".claude.json is not valid JSON" in said.err
+    assert ".claude.json is not valid JSON, line 1" in said.err
 
 
 def test_a_hosts_servers_become_entries(mcphost: Mcphost, isolated: Path) -> None:
