@@ -81,7 +81,7 @@ def preview_lines(candidate: ImportCandidate, env: Mapping[str, str], width: int
     facts += [("downloads", download.sentence) for download in preview.downloads]
     facts += [("given", f"{value.name}: {value.text}") for value in preview.values]
     facts += [("setting", f"{name} = {value}") for name, value in preview.settings]
-    facts += [("left out", f"{key}: {reason}") for key, reason in preview.notes]
+    facts += [("note", f"{key}: {reason}") for key, reason in preview.notes]
     for change in candidate.changes:
         words = f"{shown(change.key)}: {_value(change.before)} -> {_value(change.after)}"
         facts.append(("changed", words))

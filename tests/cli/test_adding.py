@@ -88,7 +88,7 @@ def test_without_a_terminal_nothing_is_added_and_everything_is_shown(
     assert f"sudo rm -rf / {long}" in done.err
     assert "WARNING     It runs as administrator: sudo" in done.err
     assert "It deletes files: rm -rf" in done.err
-    assert "left out    autoApprove: is yours" in done.err
+    assert "note        autoApprove: is yours" in done.err
     assert "there is no terminal to ask on" in done.err
     assert not servers_toml.exists()
 
