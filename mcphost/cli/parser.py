@@ -229,6 +229,19 @@ Exit codes: 0 done, 1 a limit of [chat] was reached, 3 the model failed,
 With list --json, one object a line: name, stored (true, false, or null where
 the keychain cannot say) and usedBy.
 """,
+    "import": """\
+HOST is one of amazon-q, antigravity, claude-code, claude-desktop, cline,
+codex, codex-plugins, continue, copilot-cli, copilot-intellij, cursor, docker,
+fx, gemini, goose, grok, inspector, junie, kilo, kimi, kiro, lm-studio,
+mastra, mcphost-go, mcporter, opencode, pi, roo, vscode, windsurf, witsy, zed.
+
+Each server is shown in full before it is added to servers.toml. Approvals,
+trust and sandboxes of other programs are not taken over.
+
+With --json and no HOST, one object a line for each server: host, file, scope,
+server, nameThere, disabledThere, refusal, entry (secrets masked), inputs and
+leftOut.
+""",
     "config": """\
   path              say which file is read
   check             report every problem in it, with its line

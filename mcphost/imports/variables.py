@@ -77,7 +77,7 @@ class VariableContext:
     home: str = "~"
     separator: str = "/"
     own: frozenset[str] = frozenset()
-    """Variables that the entry sets for its program, which replaces them in its arguments by itself."""
+    """Variables that the entry itself gives its program: in arguments they are for the program to replace."""
     used_inputs: set[str] = field(default_factory=set)
     """Filled with the ids of the inputs that were met."""
 

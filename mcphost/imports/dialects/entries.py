@@ -243,7 +243,7 @@ class _EntryReader:
         for key in _URL:
             self._left.pop(key, None)
         env = self._environment()
-        own = frozenset(env)
+        own = frozenset(name for name, text in env.items() if not text.startswith((f"${{{name}}}", f"${{{name}:-")))
         self._table["command"] = self._translate(command, "command")
         if args:
             self._table["args"] = [self._translate(word, "args", own=own) for word in args]
@@ -353,7 +353,10 @@ class _EntryReader:
         given, workspace = self._take("cwd", "workingDirectory"), self._source.workspace
         if given is not None:
             text = self._translate(self._text(given, "cwd"), "cwd")
-            if text and workspace is not None and not _is_absolute(text) and not text.startswith(("${", "~")):
+            if text and not _is_absolute(text) and not text.startswith(("${", "~")):
+                if workspace is None:
+                    self._note("cwd", "it is relative to the folder where that program was started; set it yourself")
+                    return
                 text = str(workspace / text)
             if text:
                 self._table["cwd"] = text

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from mcphost.imports.hosts import BY_ID
 from tests.cli.conftest import Mcphost
 
 TOKEN = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
@@ -136,3 +138,10 @@ def test_export_writes_secrets_where_that_is_asked_for(
 @pytest.mark.parametrize("words", [("export", "nobody"), ("export", "cursor", "nobody"), ("export", "docker")])
 def test_export_refuses_a_host_or_server_that_is_not_there(mcphost: Mcphost, words: tuple[str, ...]) -> None:
     assert mcphost(*words).code == 2
+
+
+def test_the_help_names_every_host(mcphost: Mcphost, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        mcphost("import", "--help")
+    (named,) = re.findall(r"HOST is one of ([^.]+)\.", capsys.readouterr().out)
+    assert named.replace(",", "").split() == sorted(BY_ID)
