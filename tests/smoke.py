@@ -20,6 +20,9 @@ SECONDS = 60
 def main(folder: Path) -> None:
     """Fail where anything does not do what it should. ``folder`` holds the program ``mcphost``."""
     program = str(folder.absolute() / "mcphost")
+    for page in ("man1/mcphost.1", "man5/mcphost-config.5"):
+        if not (folder.parent / "share" / "man" / page).is_file():
+            raise SystemExit(f"the manual page {page} was not installed")
     with tempfile.TemporaryDirectory() as home:
         kept = {name: value for name, value in os.environ.items() if name in ("PATH", "TMPDIR", "LANG", "LC_ALL")}
         env = {**kept, "HOME": home, "MCPHOST_KEYCHAIN": "off"}

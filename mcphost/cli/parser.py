@@ -123,6 +123,10 @@ EXAMPLES: Final = {
   mcphost completion zsh                          ~/.zshrc: eval "$(mcphost completion zsh)"
   mcphost completion fish                         goes to ~/.config/fish/completions/mcphost.fish
 """,
+    "man": """\
+  mcphost man | man -l -
+  mcphost man config | man -l -
+""",
     "config": """\
   mcphost config path
   mcphost config check --config new.toml
@@ -165,6 +169,7 @@ ABOUT: Final = {
     "remove": "Take a server out of servers.toml, where mcphost add and import wrote it.",
     "secret": "Keep secrets in the system's keychain, for ${keyring:NAME} in the configuration.",
     "completion": "Print the script with which a shell completes commands, servers and tools.",
+    "man": "Print a manual page: mcphost(1), or mcphost-config(5).",
     "config": "Show, check or trust the configuration.",
 }
 
@@ -537,7 +542,7 @@ Words = argparse.Namespace
 
 OPEN_NO_SERVER: Final = frozenset({
     "adding.run_add", "adding.run_search", "completion.run_completion", "config.run_config",
-    "importing.run_import", "importing.run_export",
+    "importing.run_import", "importing.run_export", "man.run_man",
     "removal.run_remove", "secret.run_secret",
 })  # fmt: skip
 """Commands without messages to record."""
@@ -627,6 +632,9 @@ def command_parser() -> Parser:
     add_secret(command("secret", "secret.run_secret", several="names"))
     shells = command("completion", "completion.run_completion")
     shells.add_argument("shell", choices=["bash", "zsh", "fish"], metavar="SHELL", help="bash, zsh or fish")
+    pages = command("man", "man.run_man")
+    about = "config: the page about the configuration; without it: the one about commands"
+    pages.add_argument("page", nargs="?", choices=["config"], metavar="PAGE", help=about)
     add_config(command("config", "config.run_config"))
     return parser
 

@@ -20,7 +20,7 @@ from tests.cli.conftest import Mcphost, echo, entry, hostile
 COMMANDS = [
     [], ["demo"], ["check"], ["doctor"], ["report", "-"], ["list", "tools"], ["call", "a", "b"], ["chat"],
     ["read", "a", "b"], ["prompt", "a", "b"], ["complete", "a", "b", "c", "d"], ["tasks", "a"], ["login", "a"],
-    ["logout", "a"], ["completion", "bash"], ["config", "path"],
+    ["logout", "a"], ["completion", "bash"], ["man"], ["config", "path"],
 ]  # fmt: skip
 
 
