@@ -224,14 +224,18 @@ class Importer:
         Raises ConfigError; nothing is then written, or the secrets are taken out of the keychain again.
         """
         planned = await self._with_own_items(candidate, answer)
-        written = list[str]()
+        before: dict[str, str | None] = {}
         try:
             for name, secret in planned.items.items():
-                if await self._written(name, secret):
-                    written.append(name)
-            await asyncio.to_thread(self._write, candidate, planned)
-        except BaseException:
-            await asyncio.shield(self._take_back(written))
+                await self._put(name, secret, before)
+            writing = asyncio.ensure_future(asyncio.to_thread(self._write, candidate, planned))
+            try:
+                await asyncio.shield(writing)
+            finally:
+                await asyncio.wait([writing])  # also where the caller was cancelled: a thread goes on to its end
+        except BaseException as error:
+            if not (isinstance(error, asyncio.CancelledError) and self._is_stored(planned)):
+                await asyncio.shield(self._put_back(before))
             raise
         self._taken.add(planned.name)
         return planned
@@ -293,24 +297,28 @@ class Importer:
             free = f"{name}-{number}"
         return free
 
-    async def _written(self, name: str, secret: str) -> bool:
-        """Write an item and read it back; was it not there before? Raises ConfigError."""
+    async def _put(self, name: str, secret: str, before: dict[str, str | None]) -> None:
+        """Write an item, whose secret of ``before`` is noted first, and read it back. Raises ConfigError."""
         assert self._keychain is not None
-        before = await self._keychain.read(name)
-        if before == secret:
-            return False
+        there = await self._keychain.read(name)
+        if there == secret:
+            return
+        before[name] = there
         await self._keychain.write(name, secret)
         if await self._keychain.read(name) != secret:
             raise ConfigError(f"the keychain does not give back what it was given as {name}; nothing was added")
-        return before is None
 
-    async def _take_back(self, names: Iterable[str]) -> None:
-        for name in names:
+    async def _put_back(self, before: Mapping[str, str | None]) -> None:
+        for name, secret in before.items():
             try:
-                if self._keychain is not None:
-                    await self._keychain.delete(name)
-            except ConfigError:
+                if self._keychain is None:
+                    return
+                await (self._keychain.delete(name) if secret is None else self._keychain.write(name, secret))
+            except ConfigError:  # what made the first writing fail, most likely
                 continue
+
+    def _is_stored(self, planned: PlannedEntry) -> bool:
+        return read_servers(self._file).get(planned.name, {}).items() >= planned.table.items()
 
     def _write(self, candidate: ImportCandidate, planned: PlannedEntry) -> None:
         before = self._records.servers().get(planned.name)
@@ -321,10 +329,10 @@ class Importer:
         def added(servers: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
             if planned.name in servers and not again:
                 raise ConfigError(f"servers.{planned.name}: there is a server of this name already; give it another")
-            return {**servers, planned.name: dict(planned.table)}
+            return {**servers, planned.name: {**_own_keys(servers.get(planned.name, {})), **planned.table}}
 
         origins = tuple(dict.fromkeys([candidate.found.origin, *candidate.others, *(before.origins if before else ())]))
-        kept = tuple(dict.fromkeys(planned.items))
+        kept = tuple(dict.fromkeys([*planned.items, *(before.items if before and again else ())]))
         self._records.remember(
             ImportedServer(planned.name, _latest(origins), planned.table, candidate.content, planned.secret_keys, kept)
         )
@@ -343,6 +351,11 @@ class Importer:
         return tuple(item for item in known[name].items if item not in others) if name in known else ()
 
 
+def _own_keys(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """What the user wrote into an entry that is replaced; whether it starts by itself is decided anew."""
+    return {key: value for key, value in entry.items() if key not in IMPORTED_KEYS and value != "manual"}
+
+
 def free_name(name: str, taken: Collection[str]) -> str:
     """``name``, or with the first suffix ``-2``, ``-3`` … that is not taken."""
     numbered = (f"{name[:59]}-{number}" for number in range(2, len(taken) + 3))
@@ -357,7 +370,8 @@ class _Plan:
     ) -> None:
         self._candidate, self._answer, self._renamed = candidate, answer, renamed or {}
         self._items: dict[str, str] = {}
-        self._variables: list[str] = []
+        self._variables: dict[str, str] = {}
+        """The values that were found, by the names of the variables that stand for them."""
 
     def made(self) -> PlannedEntry:
         candidate, answer = self._candidate, self._answer
@@ -375,13 +389,14 @@ class _Plan:
             f"args[{index}]" for index, text in enumerate(table.get("args", ())) if any(one in text for one in given)
         )
         keys = tuple(dict.fromkeys(secret.key for secret in lifted))
-        return PlannedEntry(candidate.name, table, self._items, tuple(dict.fromkeys(self._variables)), arguments, keys)
+        return PlannedEntry(candidate.name, table, self._items, tuple(self._variables), arguments, keys)
 
     def _reference(self, secret: FoundSecret) -> str:
         if self._answer.place_of(secret.key) is not SecretPlace.ENVIRONMENT:
             return self._item(secret.item, secret.value)
         name = secret.variable or ""
-        return self._variable(name if _VARIABLE.fullmatch(name) else f"{self._candidate.name}_{secret.item}".upper())
+        name = name if _VARIABLE.fullmatch(name) else f"{self._candidate.name}_{secret.item}".upper()
+        return self._variable(name, secret.value)
 
     def _item(self, item: str, value: str | None) -> str:
         name = f"{self._candidate.name}.{item}"
@@ -390,10 +405,13 @@ class _Plan:
             self._items[name] = value
         return f"${{keyring:{name}}}"
 
-    def _variable(self, name: str) -> str:
+    def _variable(self, name: str, value: str = "") -> str:
+        """A reference to a variable of this name, with a suffix where it stands for something else already."""
         name = _NO_VARIABLE.sub("_", name).lstrip("0123456789")
-        self._variables.append(name)
-        return f"${{{name}}}"
+        numbered = (f"{name}_{number}" for number in range(2, len(self._variables) + 3))
+        free = next(each for each in (name, *numbered) if self._variables.get(each, value) == value)
+        self._variables[free] = value
+        return f"${{{free}}}"
 
     def _filled(self, table: dict[str, Any]) -> dict[str, Any]:
         """Replace ``${input:ID}`` by the answers; optional texts without one are left out."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,17 @@ async def test_a_secret_can_be_left_to_the_environment_or_called_none(
     assert read_servers(tmp_path / "servers.toml") == {"a.b": entry}
     assert (planned.variables, planned.in_arguments) == (("A_B_API_KEY", "TOKEN"), ("args[0]",))
     assert keychain.items == {}
+
+
+async def test_two_secrets_get_two_variables_and_one_secret_gets_one(importer: OpenImporter) -> None:
+    table = {
+        "command": "x",
+        "args": ["--token", "one", "--token", "two"],
+        "env": {"A_TOKEN": "one", "B": "ghp_" + "a1" * 12},
+    }
+    (planned,) = await stored(importer(), found("a", table), secrets=SecretPlace.ENVIRONMENT)
+    assert planned.table["args"] == ["--token", "${A_TOKEN}", "--token", "${A_TOKEN_2}"]
+    assert planned.table["env"] == {"A_TOKEN": "${A_TOKEN}", "B": "${B}"}
 
 
 async def test_a_password_in_an_address_becomes_a_header(tmp_path: Path, importer: OpenImporter) -> None:
@@ -126,6 +138,50 @@ async def test_another_value_of_a_secret_is_a_change_that_shows_nothing(
     await importer().store(candidate, ImportAnswer())
     assert keychain.items == {"github.TOKEN": "s3cret-3"}
     assert only(importer(), server).status is ImportStatus.SAME
+
+
+async def test_what_the_user_added_to_an_entry_stays_when_it_changes(tmp_path: Path, importer: OpenImporter) -> None:
+    await stored(importer(), found("github", GITHUB), looked_at=False)
+
+    def edited(servers: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        return {"github": {**servers["github"], "roots": ["~/src"], "args": ["mine"]}}
+
+    update_servers(tmp_path / "servers.toml", edited)
+    await stored(importer(), found("github", {**GITHUB, "args": ["-y", "server@2"]}))
+    entry = read_servers(tmp_path / "servers.toml")["github"]
+    assert (entry["roots"], entry["args"]) == (["~/src"], ["-y", "server@2"])
+    assert "start" not in entry
+
+
+async def test_a_change_that_fails_leaves_the_secret_as_it_was(
+    tmp_path: Path, importer: OpenImporter, keychain: MemoryKeychain
+) -> None:
+    await stored(importer(), found("github", GITHUB))
+    opened = importer()
+    candidate = only(opened, found("github", {**GITHUB, "env": {"TOKEN": "s3cret-2", "MODE": "ro"}}))
+    (tmp_path / "servers.toml").write_text("[servers")
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        await opened.store(candidate, ImportAnswer())
+    assert keychain.items == {"github.TOKEN": "s3cret-1"}
+    assert ImportRecords(tmp_path / "state", pytest.fail).servers()["github"].table["env"]["MODE"] == "ro"
+
+
+async def test_whoever_is_cancelled_leaves_an_entry_with_its_secrets_or_neither(
+    tmp_path: Path, importer: OpenImporter, keychain: MemoryKeychain
+) -> None:
+    opened = importer()
+    candidate = only(opened, found("github", GITHUB))
+    for steps in range(12):
+        storing = asyncio.create_task(opened.store(candidate, ImportAnswer()))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        storing.cancel()
+        await asyncio.gather(storing, return_exceptions=True)
+        there = "github" in read_servers(tmp_path / "servers.toml")
+        assert (keychain.items == {"github.TOKEN": "s3cret-1"}) == there
+        if there:
+            return
+    pytest.fail("it was cancelled too early each time")
 
 
 async def test_what_is_no_longer_there_is_named_once_its_file_was_read(importer: OpenImporter) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,13 +13,15 @@ import tomli_w
 
 from mcphost.config.servers_file import read_servers
 from tests.auth.keychains import FileShelf, Shelf, locked
-from tests.cli.conftest import Mcphost
+from tests.auth.keyring_session import session
+from tests.cli.conftest import ECHO, Mcphost
 from tests.cli.test_adding import GITHUB, Add, add, items, servers_toml, shelf
 from tests.terminal import Terminal
 from tests.whole.keychain_file import KeychainFile
 
 __all__ = ["add", "servers_toml", "shelf"]
 
+ROOT = Path(__file__).parents[3]
 CANARY = "canary-hidden-12345678"
 
 
@@ -179,3 +182,31 @@ def test_a_server_of_the_users_own_file_is_not_removed(
     assert "are yours to delete" in done.err
     assert "github is still in your own configuration" in mcphost("remove", "github").out
     assert own.read_text().startswith("[servers.own]")
+
+
+@pytest.mark.slow
+def test_an_imported_secret_reaches_its_server_from_a_real_keychain_and_no_file(tmp_path: Path) -> None:
+    home, server = tmp_path / "home", [sys.executable, "-S", "-E", str(ECHO)]
+    entry = {"command": server[0], "args": server[1:], "env": {"SHOWN": "1", "API_TOKEN": CANARY}}
+    (home / ".claude.json").write_text(json.dumps({"mcpServers": {"echo": entry}}))
+
+    def mcphost(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "mcphost", *words]
+        return subprocess.run(command, env=env, text=True, capture_output=True, timeout=60, cwd=tmp_path)
+
+    with session(tmp_path / "keyring") as found:
+        env = {**found.env, "HOME": str(home), "PYTHONPATH": str(ROOT)}
+        added = mcphost("import", "claude-code", "--yes")
+        assert added.returncode == 0, added.stderr
+        (home / ".claude.json").unlink()
+        called = mcphost("call", "echo", "environment", 'names:=["API_TOKEN"]', "--yes", "--json")
+        assert CANARY in called.stdout, called.stderr
+        listed = mcphost("secret", "list", "--json")
+        assert json.loads(listed.stdout) == {
+            "name": "echo.API_TOKEN",
+            "stored": True,
+            "usedBy": ["servers.echo.env.API_TOKEN"],
+        }
+        assert mcphost("remove", "echo", "--yes").returncode == 0
+        assert mcphost("secret", "list", "--json").stdout == ""
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and CANARY.encode() in path.read_bytes()] == []
