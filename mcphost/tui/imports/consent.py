@@ -20,7 +20,7 @@ from mcphost.imports.found import Input
 from mcphost.imports.importer import ImportAnswer, ImportCandidate, ImportStatus, PlannedEntry, SecretPlace
 from mcphost.imports.preview import Preview, preview_of
 from mcphost.protocol.display import show, show_line
-from mcphost.tui.imports.facts import consent_facts, unset_in
+from mcphost.tui.imports.facts import consent_facts, cut, unset_in
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.modal import KEYS, SCROLL_FIRST, AnswerOption, AnswerOptions, Dialog, ReadToEnd, in_one_line
 from mcphost.tui.kit.rows import RowList
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 SHORT: Final = 20
 """Rows below which all answers share one line."""
+
+READ_FIRST: Final = "▼ too long to show here: read it to the end (v) to enable y"
+"""As `SCROLL_FIRST`, for what no screen shows at once."""
 
 MASK: Final = "•••"
 """In place of a secret that was given."""
@@ -56,8 +59,10 @@ Plan = Callable[[ImportCandidate, ImportAnswer], PlannedEntry]
 
 
 class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
-    """Dismissed with what the user decided. ``keychain_problem`` says why no secret can go to the keychain; ``problem``
-    why the last attempt to add this server failed.
+    """Dismissed with what the user decided.
+
+    ``preview`` is what `seen` returns; ``keychain_problem`` says why no secret can go to the keychain; ``problem`` why
+    the last attempt to add this server failed.
     """
 
     HELP = (
@@ -72,6 +77,7 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
         Binding("e", "edit", "edit", id="add-server.edit", tooltip="Change its name and values"),
         Binding("k", "secrets", "secrets", id="add-server.secrets", tooltip="Where its secrets go"),
         Binding("escape", "stop", "stop", id="add-server.stop", tooltip="Add neither this one nor the rest"),
+        Binding("v", "read", "all of it", id="add-server.read", tooltip="Read what is too long for this screen"),
         Binding("enter", "choose_default", "choose", id="add-server.easy", show=False),
         Binding("space,pagedown", "page(1)", "scroll", id="add-server.down", show=False),
         Binding("pageup", "page(-1)", "scroll back", id="add-server.up", show=False),
@@ -93,6 +99,7 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
         candidate: ImportCandidate,
         answer: ImportAnswer,
         plan: Plan,
+        preview: Preview,
         *,
         place: tuple[int, int] = (1, 1),
         keychain_problem: str | None = None,
@@ -103,9 +110,11 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
         super().__init__()
         self._candidate, self._answer, self._plan, self._place = candidate, answer, plan, place
         self._keychain_problem, self._problem, self._remarks = keychain_problem, problem, tuple(remarks)
-        self._preview = _preview(candidate)
+        self._preview = preview
         self._planned, self._refusal = self._try_plan()
         self.what, self.answers = ReadToEnd(), AnswerOptions()
+        self._all_facts = list(self._made_facts())
+        self._read_in_full = False
         self._facts = FactsTable(self._rows())
         self._hint, self._short = Static(classes="hint", markup=False), Static(classes="short", markup=False)
 
@@ -133,7 +142,9 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
         self.call_after_refresh(self._update_hint)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Where secrets go is a question only with secrets."""
+        """Where secrets go is a question only with secrets; few servers are too long to show."""
+        if action == "read":
+            return self._left_out > 0
         return self._has_secrets if action == "secrets" else True
 
     # What is shown.
@@ -143,7 +154,15 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
         words = "Take over what changed of the server " if again else "Add the server "
         return Content.assemble(words, (show_line(self._candidate.name, 64), "bold"), "?")
 
-    def _rows(self) -> Iterator[Fact]:
+    def _rows(self) -> list[Fact]:
+        """What is shown here; the rest is for the reader."""
+        kept, self._left_out = cut(self._all_facts)
+        if self._left_out:
+            words = f"{self._left_out:,} characters are too many to show here: v shows all"
+            kept.insert(0, fact("▲ long", words, "bold $text-warning"))
+        return kept
+
+    def _made_facts(self) -> Iterator[Fact]:
         if self._problem:
             yield fact("✖ not added", show(self._problem, limit=600), "bold $text-error")
         yield from (fact("▲ note", remark, "$text-warning") for remark in self._remarks)
@@ -165,10 +184,12 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
 
     def _show_all(self) -> None:
         """Show the server as it is now, and have it read again."""
-        self._preview = _preview(self._candidate)
+        self._preview = seen(self._candidate)
         self._planned, self._refusal = self._try_plan()
         self.query_one(".dialog").border_title = self._title()
+        self._all_facts, self._read_in_full = list(self._made_facts()), False
         self._facts.show_facts(self._rows())
+        self.refresh_bindings()
         self.what.rewind()
         self._offer()
         self._fit_height()
@@ -212,12 +233,16 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
 
     @property
     def _can_add(self) -> bool:
-        return self.what.reached and self._planned is not None
+        return self._all_seen and self._planned is not None
+
+    @property
+    def _all_seen(self) -> bool:
+        return self.what.reached and (self._read_in_full or not self._left_out)
 
     @on(ReadToEnd.Reached)
     def _update_hint(self) -> None:
-        locked = not self.what.reached and not self._unanswered
-        self._hint.update(SCROLL_FIRST if locked else "")
+        locked = not self._all_seen and not self._unanswered
+        self._hint.update(SCROLL_FIRST if not self.what.reached else READ_FIRST)
         self._hint.display = locked
         self._offer()
 
@@ -290,6 +315,16 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
             self._problem = ""
             self._show_all()
 
+    def action_read(self) -> None:
+        """Show all of it, however long it is."""
+        from mcphost.tui.kit.reader import ReaderScreen
+
+        def done(to_the_end: bool | None) -> None:
+            self._read_in_full = self._read_in_full or bool(to_the_end)
+            self._update_hint()
+
+        self.app.push_screen(ReaderScreen(self._title().plain, FactsTable(self._all_facts).text), done)
+
     def action_page(self, direction: int) -> None:
         self.what.page(direction)
 
@@ -301,5 +336,6 @@ _PLACES: Final = {
 }
 
 
-def _preview(candidate: ImportCandidate) -> Preview:
+def seen(candidate: ImportCandidate) -> Preview:
+    """What there is to see of it. A huge entry takes a quarter of a second."""
     return preview_of(replace(candidate.found, name=candidate.name, table=candidate.table), os.environ)

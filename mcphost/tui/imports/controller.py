@@ -169,12 +169,14 @@ class Additions:
             await self._finish()
 
     async def _show(self, candidate: ImportCandidate, answer: ImportAnswer, problem: str = "") -> None:
-        from mcphost.tui.imports.consent import AddServerScreen
+        from mcphost.tui.imports.consent import AddServerScreen, seen
 
+        preview = await asyncio.to_thread(seen, candidate)
         screen = AddServerScreen(
             candidate,
             answer,
             self._importer.plan,
+            preview,
             place=(self._number + 1, len(self._candidates)),
             keychain_problem=self._keychain_problem,
             problem=problem,

@@ -11,8 +11,7 @@ from typing import Final
 from textual.content import Content
 
 from mcphost.imports.importer import ImportAnswer, ImportCandidate, ImportStatus, PlannedEntry, SecretPlace
-from mcphost.imports.preview import Preview, ShownValue, ValueSource, place_of, preview_of
-from mcphost.protocol.display import show_line
+from mcphost.imports.preview import Preview, ShownValue, ValueSource, place_of, preview_of, shown
 from mcphost.tui.kit.facts_table import Fact, fact
 
 _STYLES: Final[Mapping[ValueSource, str]] = {
@@ -21,8 +20,11 @@ _STYLES: Final[Mapping[ValueSource, str]] = {
     ValueSource.ASKED: "$text-accent",
 }
 
-_VALUE: Final = 2_000
-"""Characters of a value that are shown."""
+LONGEST: Final = 2_000
+"""Characters of a value that the consent screen shows itself, and no real one has more."""
+
+MOST: Final = 100
+"""Rows of it, each with its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ def consent_facts(
     yield fact("found in", preview.found_in)
     yield from (fact("", f"also in {place_of(each)}", "$foreground-muted") for each in candidate.others)
     if preview.description:
-        yield fact("it says", show_line(preview.description, _VALUE), "$foreground-muted")
+        yield fact("it says", preview.description, "$foreground-muted")
     if preview.words:
         yield fact("would run", preview.command_line, "bold")
     if preview.url:
@@ -61,6 +63,21 @@ def consent_facts(
         yield fact("▲ here as", f"{candidate.like}: it runs the same, with other settings", "$text-warning")
     if planned is not None:
         yield from _afterwards(candidate, planned)
+
+
+def cut(facts: Sequence[Fact]) -> tuple[list[Fact], int]:
+    """As much of the facts as fits on a screen to be scrolled, and how many characters are left out."""
+    kept, left = list[Fact](), 0
+    for number, each in enumerate(facts):
+        length = len(each.value)
+        if number >= MOST:
+            left += length
+        elif length > LONGEST:
+            left += length - LONGEST
+            kept.append(replace(each, value=Content.assemble(each.value[:LONGEST], (" …", "$text-warning"))))
+        else:
+            kept.append(each)
+    return kept, left
 
 
 def _labelled(label: str, lines: Sequence[Content]) -> Iterator[Fact]:
@@ -83,23 +100,20 @@ def _values(preview: Preview, answer: ImportAnswer) -> Iterator[Content]:
 
 def _value(value: ShownValue, answer: ImportAnswer) -> str:
     if value.source is not ValueSource.SECRET:
-        return show_line(value.text, _VALUE)
+        return value.text
     goes = {
         SecretPlace.KEYCHAIN: "goes into your keychain",
         SecretPlace.ENVIRONMENT: "is left out: you set it as a variable",
         SecretPlace.ENTRY: "is copied in plain text",
     }
     place = answer.secrets if isinstance(answer.secrets, SecretPlace) else SecretPlace.KEYCHAIN
-    return f"{show_line(value.text, _VALUE)} → {goes[place]}"
+    return f"{value.text} → {goes[place]}"
 
 
 def _changes(candidate: ImportCandidate) -> Iterator[Content]:
     for change in candidate.changes:
-        before = "nothing" if change.before is None else show_line(change.before, _VALUE)
-        after = "nothing" if change.after is None else show_line(change.after, _VALUE)
-        yield Content.assemble(
-            (show_line(change.key, 200), "bold"), f": {before} ", ("→", "$text-warning"), f" {after}"
-        )
+        before, after = ("nothing" if each is None else shown(each) for each in (change.before, change.after))
+        yield Content.assemble((shown(change.key), "bold"), f": {before} ", ("→", "$text-warning"), f" {after}")
     if not candidate.changes:
         yield Content("the value of a secret")
 

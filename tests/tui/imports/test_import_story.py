@@ -6,7 +6,9 @@ import base64
 import json
 import os
 import shlex
+from functools import partial
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -14,9 +16,12 @@ from textual.widgets import Input
 
 from mcphost.cli.settings import find, settings_for_screen
 from mcphost.config import Config, servers_path
+from mcphost.tui.app import McphostApp
 from mcphost.tui.imports.form import EditServerScreen
 from mcphost.tui.imports.found import FoundServersScreen
 from mcphost.tui.imports.line import ServerLineScreen
+from mcphost.tui.kit.reader import ReaderScreen
+from mcphost.tui.kit.rows import RowList
 from tests.tui.imports.homes import (
     SECRET,
     ImportStage,
@@ -76,6 +81,67 @@ async def test_a_dangerous_server_is_shown_in_full_with_its_dangers_and_can_be_l
         assert "1 server added" in await stage.added()
         assert set(stage.stored) == {"good"}
         await stage.running("good")
+
+
+@pytest.mark.requirement("SEC-12")
+@pytest.mark.hostile("C04")
+async def test_a_server_too_long_for_a_screen_is_read_to_its_end_before_it_can_be_added() -> None:
+    claude_code(long={"command": "x", "args": ["padding " * 20_000, "the-last-word"]})
+    async with importing_stage() as stage:
+        await stage.look()
+        await stage.press("enter")
+        screen = await stage.asked()
+        await stage.shows("characters are too many to show here: v shows all")
+        while not screen.what.reached:
+            await stage.press("space")
+        await stage.shows("read it to the end (v) to enable y")
+        await stage.press("y")
+        assert stage.app.screen is screen
+        await stage.press("v")
+        await stage.at(ReaderScreen)
+        await stage.press("end")
+        await stage.shows("the-last-word")
+        await stage.press("escape")
+        await stage.until(lambda _: "read it to the end" not in stage.text)
+        await stage.press("n")
+        await stage.shows("Nothing was added.")
+
+
+@pytest.mark.hostile("C04")
+@pytest.mark.parametrize("size", [(40, 12), WIDE], ids=["tiny", "wide"])
+async def test_a_hostile_file_commands_neither_the_screen_nor_the_terminal(size: tuple[int, int]) -> None:
+    evil = "[red]\x1b[2J\x1b]0;x\x07\u202eevil[/] [@click=app.quit]x[/]"
+    odd = {"command": evil, "args": [evil, 7, None], "env": {evil: evil, "A": 3}, "cwd": evil, "timeout": "x"}
+    entries: dict[str, Any] = {
+        evil: odd,
+        "b": {"command": "x", "args": [evil], "env": {"[b]": evil}},
+        "c": [],
+        "d": {"url": evil},
+    }
+    claude_code(**entries)
+    vscode([{"type": "promptString", "id": evil, "description": evil}], e=entry(env={"X": f"${{input:{evil}}}"}))
+    cursor(**{f"many{number}": {"command": "x", "args": [str(number)]} for number in range(300)})
+    async with importing_stage(size=size) as stage:
+        await stage.look()
+        await stage.until(lambda app: len(app.screen.query_one(RowList).items) > 300)
+        seen = [stage.text]
+        for key in ("end", "home", "pagedown", "a", "a", "enter"):
+            await stage.press(key)
+            seen.append(stage.text)
+        for _ in range(3):
+            screen = await stage.asked()
+            seen.append(stage.text)
+            await stage.press("e")
+            await stage.at(EditServerScreen)
+            seen.append(stage.text)
+            await stage.press("escape")
+            await stage.asked()
+            await stage.press("n")
+            await stage.until(partial(is_other, screen))
+        await stage.press("escape")
+        await stage.shows("Nothing was added.")
+    assert not any(mark in text for text in seen for mark in ("\x1b", "\x07", "\u202e"))
+    assert any("[red]" in text for text in seen)
 
 
 async def test_what_was_declined_is_not_written_and_is_new_the_next_time() -> None:
@@ -328,6 +394,10 @@ async def test_the_palette_finds_both_ways_to_add_servers() -> None:
         await stage.shows("Add a server")
         await stage.press("enter")
         await stage.at(ServerLineScreen)
+
+
+def is_other(screen: object, app: McphostApp) -> bool:
+    return app.screen is not screen
 
 
 def files_with(text: str, folder: Path) -> list[Path]:
