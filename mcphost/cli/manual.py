@@ -143,7 +143,7 @@ def _table(path: str, found: Mapping[str, Any], tables: Mapping[str, Any]) -> It
 def _value(key: Mapping[str, Any]) -> str:
     """What may stand there, and what holds where nothing does."""
     kind = " | ".join(f"\\(dq{_escaped(str(each))}\\(dq" for each in key.get("enum", ())) or _KINDS.get(
-        key.get("type"), ""
+        str(key.get("type")), ""
     )
     bounds = [f"{word} {key[name]:g}" for name, word in _BOUNDS.items() if name in key]
     default = [f"default {_escaped(_toml(key['default']))}"] if "default" in key else []
