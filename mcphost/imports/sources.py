@@ -22,6 +22,7 @@ from mcphost.config.files import read_regular
 from mcphost.errors import ConfigError, McphostError, UnknownName, UsageError
 from mcphost.imports.bundles import Surroundings, copy_bundle, open_bundle, private_file, read_bundle, unpack
 from mcphost.imports.cards import (
+    CARD_SECONDS,
     CATALOG,
     CATALOG_PATH,
     CatalogReader,
@@ -184,7 +185,8 @@ class ServerSources:
         """The servers of the site's catalog; without one, the address itself."""
         place = url.rstrip("/") + CATALOG_PATH
         try:
-            document, _ = await WebSource(url, self._resolve).document(place, f"{CATALOG}, application/json")
+            web = WebSource(url, self._resolve)
+            document, _ = await web.document(place, f"{CATALOG}, application/json", seconds=CARD_SECONDS)
             servers = await CatalogReader(place, self._resolve).read(document)
         except McphostError:
             servers = ()

@@ -75,7 +75,8 @@ class EditServerScreen(FramedScreen[Edits | None]):
     def _submitted(self, event: SchemaForm.Submitted) -> None:
         event.stop()
         written = {key: _text(value) for key, value in event.arguments.items()}
-        defaults = {key: field.get("default") for key, field in self._schema["properties"].items()}
+        fields = self._schema["properties"].items()
+        defaults = {key: _text(field["default"]) if "default" in field else None for key, field in fields}
         changed = {key: text for key, text in written.items() if text != defaults[key]}
         inputs = {self._inputs[key]: text for key, text in written.items() if key in self._inputs}
         texts = {self._places[key]: text for key, text in changed.items() if key in self._places}
@@ -115,7 +116,13 @@ class EditServerScreen(FramedScreen[Edits | None]):
             made["enum"] = list(asked.choices)
         if not asked.secret and (value := given or asked.default):
             made["default"] = value
-        return made
+        return _list_field(made) if asked.several and not asked.secret else made
+
+
+def _list_field(text: dict[str, Any]) -> dict[str, Any]:
+    """The field of an input with several values: a list of them instead of a text with lines."""
+    default = {"default": text["default"].splitlines()} if "default" in text else {}
+    return {"type": "array", "items": {"type": "string"}, "description": text["description"], **default}
 
 
 def _text_field(text: str, *, hidden: bool) -> dict[str, Any]:
@@ -146,4 +153,6 @@ def _free(name: str, taken: Mapping[str, object]) -> str:
 
 
 def _text(value: object) -> str:
+    if isinstance(value, list):
+        return "\n".join(map(_text, value))
     return value if isinstance(value, str) else str(value)

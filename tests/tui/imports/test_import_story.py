@@ -22,6 +22,7 @@ from mcphost.tui.imports.found import FoundServersScreen
 from mcphost.tui.imports.line import ServerLineScreen
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.kit.rows import RowList
+from tests.imports.test_bundles import archive
 from tests.tui.imports.homes import (
     SECRET,
     ImportStage,
@@ -357,6 +358,41 @@ async def test_a_pasted_link_is_added_after_a_look_and_its_approvals_are_not() -
         await stage.press("y")
         await stage.added()
         await stage.running("linked")
+
+
+async def test_a_bundle_is_added_with_the_folders_that_it_asks_for(tmp_path: Path) -> None:
+    python, *words = (str(server("echo.py").command), *map(str, server("echo.py").args))
+    manifest = {
+        "manifest_version": "0.3",
+        "name": "tides",
+        "version": "1.0.0",
+        "server": {
+            "type": "binary",
+            "entry_point": "run",
+            "mcp_config": {"command": python, "args": [*words, "${user_config.folders}"]},
+        },
+        "user_config": {"folders": {"type": "directory", "title": "Folders", "required": True, "multiple": True}},
+    }
+    (tmp_path / "tides.mcpb").write_bytes(archive(("run", b"x"), about=manifest))
+    async with importing_stage() as stage:
+        await stage.press("s", "a")
+        await stage.at(ServerLineScreen)
+        stage.app.screen.query_one(Input).value = str(tmp_path / "tides.mcpb")
+        await stage.press("enter")
+        await stage.asked()
+        await stage.shows("Folders", "not signed")
+        await stage.press("y")
+        await stage.at(EditServerScreen)
+        await stage.write("/one")
+        await stage.press("enter")
+        await stage.write("/two")
+        await stage.press("ctrl+r")
+        await stage.asked()
+        await stage.press("y")
+        await stage.added()
+        entry = stage.stored["tides"]
+        assert entry["args"][-2:] == ["/one", "/two"]
+        assert (Path(entry["cwd"]) / "run").read_bytes() == b"x"
 
 
 async def test_what_means_nothing_is_said_in_the_box() -> None:
