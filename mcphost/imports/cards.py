@@ -36,7 +36,13 @@ _DIGEST: Final = re.compile(r"(?:sha-?256[:-])?([0-9a-f]{64})", re.IGNORECASE)
 
 def card_url(url: str) -> str:
     """Where the server at ``url`` has its card, if it has one."""
-    return f"{url.partition('?')[0].rstrip('/')}/server-card"
+    return f"{without_secrets(url).rstrip('/')}/server-card"
+
+
+def without_secrets(url: str) -> str:
+    """An address without its user name, password, query and fragment."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
 def looks_like_card(document: object) -> bool:

@@ -31,6 +31,7 @@ from mcphost.imports.cards import (
     looks_like_card,
     looks_like_catalog,
     read_card,
+    without_secrets,
 )
 from mcphost.imports.documents import MAX_BYTES, read_document
 from mcphost.imports.found import FoundServer, Origin, digest_of, legal_name
@@ -183,7 +184,7 @@ class ServerSources:
 
     async def _site(self, url: str) -> FoundSource:
         """The servers of the site's catalog; without one, the address itself."""
-        place = url.rstrip("/") + CATALOG_PATH
+        place = without_secrets(url).rstrip("/") + CATALOG_PATH
         try:
             web = WebSource(url, self._resolve)
             document, _ = await web.document(place, f"{CATALOG}, application/json", seconds=CARD_SECONDS)
@@ -196,7 +197,7 @@ class ServerSources:
 
     async def _web_document(self, request: AddRequest) -> FoundSource:
         document, _ = await WebSource(request.word, self._resolve).document(request.word)
-        return await self._document(document, request.word, request, home=request.word)
+        return await self._document(document, without_secrets(request.word), request, home=request.word)
 
     async def _file(self, request: AddRequest) -> FoundSource:
         path = await asyncio.to_thread(Path(request.word).expanduser)
@@ -246,8 +247,8 @@ class ServerSources:
         except BaseException:
             archive.close()
             raise
-        found = await self._bundle(archive, _without_query(url), link.sha256 if link else "")
-        told = f"downloaded from {show_line(_without_query(came_from), 300)}"
+        found = await self._bundle(archive, without_secrets(url), link.sha256 if link else "")
+        told = f"downloaded from {show_line(without_secrets(came_from), 300)}"
         checked = "; its SHA-256 is the announced one" if link else "; nobody announced its SHA-256"
         return replace(found, remarks=(*found.remarks, told + checked))
 
@@ -306,7 +307,7 @@ def _program(request: AddRequest) -> FoundServer:
 
 def _remote(url: str) -> FoundServer:
     name = _name_of(url)
-    return FoundServer(name, Origin("command line", _without_query(url), name, digest_of(url)), {"url": url})
+    return FoundServer(name, Origin("command line", without_secrets(url), name, digest_of(url)), {"url": url})
 
 
 def _name_of(url: str) -> str:
@@ -318,12 +319,6 @@ def _name_of(url: str) -> str:
             labels.pop(0)
         return legal_name(labels[0] if labels[0] not in _GENERIC else ".".join(labels))
     return legal_name(host)
-
-
-def _without_query(url: str) -> str:
-    """The address without what may be secret in it."""
-    parts = urlsplit(url)
-    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
 def _chosen(offers: Sequence[ServerOffer], wanted: str) -> FoundSource:

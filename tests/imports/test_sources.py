@@ -148,6 +148,20 @@ async def test_an_address_without_a_card_needs_none(status: int, sources: Server
     assert server.table == {"url": "http://127.0.0.1:1/mcp"}
 
 
+async def test_a_password_in_an_address_is_not_sent_for_its_card_and_not_kept_as_its_origin(
+    sources: ServerSources,
+) -> None:
+    with Web(lambda talk: talk.json({"server": SERVER_JSON})) as web:
+        secret = base(web).replace("http://", "http://ada:word@")
+        server = only(await sources.find(AddRequest(f"{secret}/mcp?key=s3cret")))
+        assert "authorization" not in web.visits[0].headers
+        assert server.table == {"url": f"{secret}/mcp?key=s3cret"}  # the importer lifts it into the keychain
+        document = only(await sources.find(AddRequest(f"{secret}/server.json?key=s3cret")))
+        assert "authorization" in web.visits[1].headers
+    assert server.origin.place == f"{base(web)}/mcp"
+    assert document.origin.place == f"{base(web)}/server.json"
+
+
 async def test_a_card_that_names_another_origin_says_nothing_about_this_one(sources: ServerSources) -> None:
     with Web(lambda talk: talk.json(card("https://evil.example"))) as web:
         server = only(await sources.find(AddRequest(f"{base(web)}/mcp")))
