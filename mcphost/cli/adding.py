@@ -17,8 +17,7 @@ from typing import Any, Final
 from mcphost.cli.approver import confirmed, typed_line
 from mcphost.cli.importer import open_importer
 from mcphost.cli.margin import LABEL, labelled
-from mcphost.cli.output import ErrorReport, Exit, Outcome, json_text, reports_on
-from mcphost.cli.run import finish
+from mcphost.cli.output import Exit, answer, json_text, remark, report, reports_on
 from mcphost.cli.terminal import has_terminal, say, terminal_size
 from mcphost.config.servers_file import servers_toml
 from mcphost.errors import ConfigError, UsageError
@@ -63,7 +62,7 @@ async def add_found(found: Sequence[FoundServer], options: Namespace, *, places:
     adding = _Adding(importer, options)
     for candidate in comparison.candidates:
         await adding.add(candidate)
-    return finish(adding.outcome(comparison))
+    return adding.end(comparison)
 
 
 def preview_lines(candidate: ImportCandidate, env: Mapping[str, str], width: int) -> Iterator[str]:
@@ -99,16 +98,14 @@ def _sentence(label: str, text: str, width: int) -> Iterator[str]:
 
 
 class _Adding:
-    """Adds candidates one by one, and gathers what is to be printed."""
+    """Adds candidates one by one, and says at once what became of each."""
 
     def __init__(self, importer: Importer, options: Namespace) -> None:
         self._importer, self._options = importer, options
         self._interactive = has_terminal() and not options.yes
-        self._results: list[tuple[str, dict[str, Any]]] = []
-        self._tables: dict[str, Mapping[str, Any]] = {}
-        self._remarks: list[str] = []
-        self._errors: list[ErrorReport] = []
-        self._declined = 0
+        self._number = self._declined = 0
+        """How many were added, and how many were not wanted."""
+        self._failed = False
         self._without_keychain: str | None = None
         self._looked_for_keychain = False
 
@@ -122,52 +119,57 @@ class _Adding:
         try:
             if options.print or options.dry_run:
                 await self._show(candidate)
-            elif (answer := await self._answer(candidate)) is None:
+            elif (decided := await self._answer(candidate)) is None:
                 self._declined += 1
                 self._result(candidate, added=False, words=f"  {candidate.name}: not added")
             else:
-                self._added(candidate, await self._importer.store(candidate, answer))
+                self._added(candidate, await self._importer.store(candidate, decided))
         except ConfigError as error:
-            self._errors += reports_on(error)
+            self._failed = True
+            for each in reports_on(error):
+                report(each)
             self._result(candidate, added=False, words="")
 
-    def outcome(self, comparison: ImportComparison) -> Outcome:
-        """What is printed after all of them."""
+    def end(self, comparison: ImportComparison) -> int:
+        """Say what else is to be said after all of them, and return the exit code."""
         for server in comparison.refused:
-            words = f"{server.name} cannot be added: {shown(server.refusal)}"
-            self._remarks.append(words)
-            self._results.append(("", {"server": server.name, "status": "refused", "added": False, "reason": words}))
+            reason = shown(server.refusal)
+            remark(f"{server.name} cannot be added: {reason}")
+            self._print({"server": server.name, "status": "refused", "added": False, "reason": reason})
         for gone in comparison.gone:
-            there = place_of(gone.origins[0])
-            words = f"- {gone.name}: no longer in {there}; to take it out: mcphost remove {gone.name}"
-            self._results.append((words, {"server": gone.name, "status": "gone", "added": False}))
+            words = (
+                f"- {gone.name}: no longer in {place_of(gone.origins[0])}; to take it out: mcphost remove {gone.name}"
+            )
+            self._print({"server": gone.name, "status": "gone", "added": False}, words)
         if not comparison.candidates and not comparison.refused:
-            self._remarks.append("there is no server to add")
-        added = any(result["added"] for _, result in self._results)
-        code = Exit.USAGE if self._errors else Exit.DECLINED if self._declined and not added else Exit.DONE
-        return Outcome(self._text(), code, tuple(self._remarks), tuple(self._errors))
+            remark("there is no server to add")
+        return Exit.USAGE if self._failed else Exit.DECLINED if self._declined and not self._number else Exit.DONE
 
-    def _text(self) -> str:
+    def _print(self, result: Mapping[str, Any], words: str = "") -> None:
+        """Answer at once: whoever stops in the middle must know what was added before."""
         if self._options.json:
-            return "".join(json_text(result) for _, result in self._results)
-        if self._options.print or self._options.dry_run:
-            return servers_toml(self._tables) if self._tables else ""
-        return "".join(f"{words}\n" for words, _ in self._results if words)
+            answer(json_text(result))
+        elif words and (self._options.print or self._options.dry_run):  # where stdout is for TOML
+            remark(words)
+        elif words:
+            answer(f"{words}\n")
 
     async def _show(self, candidate: ImportCandidate) -> None:
         """Plan an entry and write nothing."""
         place = await self._first_place(candidate)
-        answer = ImportAnswer(self._given(), place, looked_at=not self._options.yes, open_inputs=True)
-        planned = self._importer.plan(candidate, answer)
-        self._tables[planned.name] = planned.table
-        self._remarks += [f"{name}: to store it: mcphost secret set {name}" for name in planned.items]
+        decided = ImportAnswer(self._given(), place, looked_at=not self._options.yes, open_inputs=True)
+        planned = self._importer.plan(candidate, decided)
+        for name in planned.items:
+            remark(f"{name}: to store it: mcphost secret set {name}")
         self._tell(candidate, planned)
+        if not self._options.json:
+            answer(f"{servers_toml({planned.name: planned.table})}\n")
         self._result(candidate, added=False, entry=planned.table)
 
     async def _answer(self, candidate: ImportCandidate) -> ImportAnswer | None:
         """What the user decides; None: not to add it. Raises ConfigError."""
         if not self._interactive and not self._options.yes:
-            self._remarks.append(f"{candidate.name}: {NOBODY}")
+            remark(f"{candidate.name}: {NOBODY}")
             return None
         given, inputs = self._given(), candidate.found.inputs
         what = f"Add {candidate.name}" if candidate.status is ImportStatus.NEW else f"Change {candidate.name} like this"
@@ -218,27 +220,24 @@ class _Adding:
         return given
 
     def _added(self, candidate: ImportCandidate, planned: PlannedEntry) -> None:
-        words = "added" if candidate.status is ImportStatus.NEW else "changed"
+        self._number += 1
+        done = "added" if candidate.status is ImportStatus.NEW else "changed"
         how = ', to be started by hand (start = "manual")' if planned.table.get("start") == "manual" else ""
-        self._tell(candidate, planned)
+        words = f"{MARKS[candidate.status]} {candidate.name}: {done} in {self._importer.path}{how}"
+        self._result(candidate, added=True, entry=planned.table, words=words)
         for item in planned.items:
-            self._remarks.append(f"{item} is in the keychain now")
-        self._result(
-            candidate,
-            added=True,
-            entry=planned.table,
-            words=f"{MARKS[candidate.status]} {candidate.name}: {words} in {self._importer.path}{how}",
-        )
+            remark(f"{item} is in the keychain now")
+        self._tell(candidate, planned)
 
     def _tell(self, candidate: ImportCandidate, planned: PlannedEntry) -> None:
         """Name what the user must set, what others can see, and where the secrets still stand."""
         for variable in planned.variables:
             state = "is set" if os.environ.get(variable) else "is not set: set it before you start mcphost"
-            self._remarks.append(f"{candidate.name} reads the environment variable {variable}, which {state}")
+            remark(f"{candidate.name} reads the environment variable {variable}, which {state}")
         for key in planned.in_arguments:
-            self._remarks.append(f"{candidate.name}: {key} {IN_ARGUMENTS}")
-        if not (self._options.print or self._options.dry_run):
-            self._remarks += _where_they_stand(candidate, planned)
+            remark(f"{candidate.name}: {key} {IN_ARGUMENTS}")
+        for sentence in () if self._options.print or self._options.dry_run else _where_they_stand(candidate, planned):
+            remark(sentence)
 
     def _result(
         self, candidate: ImportCandidate, *, added: bool, words: str = "", entry: Mapping[str, Any] | None = None
@@ -251,7 +250,7 @@ class _Adding:
             "changes": [{"key": each.key, "before": each.before, "after": each.after} for each in candidate.changes],
             "entry": dict(entry) if entry is not None else candidate.shown,
         }
-        self._results.append((words, result))
+        self._print(result, words)
 
 
 def _where_they_stand(candidate: ImportCandidate, planned: PlannedEntry) -> Iterator[str]:

@@ -21,6 +21,9 @@ from mcphost.errors import ConfigError
 
 TRUST_COMMAND = "mcphost config trust"
 
+TRUSTED_FILE = "trusted.toml"
+"""Names, in the state folder, the project files that the user trusts."""
+
 
 @dataclass(frozen=True, slots=True)
 class FoundSettings:
@@ -75,7 +78,7 @@ def users_settings(found: ConfigLocation) -> FoundSettings:
 
 def trusted_folders(env: Mapping[str, str]) -> TrustedFolders:
     """The project files that the user trusted."""
-    return TrustedFolders(state_folder(env) / "trusted.toml", remark)
+    return TrustedFolders(state_folder(env) / TRUSTED_FILE, remark)
 
 
 def _untrusted(path: Path, decision: Literal["changed", "unknown"]) -> str:

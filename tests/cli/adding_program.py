@@ -14,6 +14,7 @@ from pathlib import Path
 
 from mcphost.auth.storage import keychain
 from mcphost.cli.adding import add_found
+from mcphost.cli.output import Signalled
 from mcphost.cli.parser import Parser, add_adding
 from mcphost.cli.run import run
 from mcphost.imports.found import FoundServer, ImportNote, Input, Origin, digest_of
@@ -51,4 +52,7 @@ if __name__ == "__main__":
     file = Path(sys.argv[1])
     shelf = FileShelf(file.with_suffix(".keychain"))
     keychain.best_backend = lambda: shelf  # type: ignore[assignment,return-value]
-    sys.exit(add(file, sys.argv[2:]))
+    try:
+        sys.exit(add(file, sys.argv[2:]))
+    except Signalled as signalled:
+        sys.exit(128 + signalled.number)

@@ -256,3 +256,14 @@ def test_a_yes_adds_a_server_and_its_secrets_go_where_the_user_says(tmp_path: Pa
     kept = json.loads((tmp_path / "there.keychain").read_text())
     assert kept == {"mcphost github.TOKEN": "s3cret-env", "mcphost github.key": "s3cret-input"}
     (tmp_path / "there.keychain").unlink()
+
+
+@pytest.mark.slow
+def test_whoever_stops_in_the_middle_knows_what_was_added(tmp_path: Path, servers_toml: Path) -> None:
+    with at_a_terminal(tmp_path, {"a": {"command": "a"}, "b": {"command": "b"}}) as terminal:
+        terminal.wait_for("Add a? [y/N]")
+        terminal.press("y", "enter")
+        terminal.wait_for("+ a: added in", "Add b? [y/N]")
+        terminal.press("\x03")
+        assert terminal.wait_exit() == 130
+    assert list(tomllib.loads(servers_toml.read_text())["servers"]) == ["a"]

@@ -14,7 +14,7 @@ from mcphost.cli import UNEXPECTED
 from mcphost.cli.completion.remembering import remember_offers
 from mcphost.cli.output import is_terminal
 from mcphost.cli.run import run, traffic_path
-from mcphost.cli.settings import find, settings_for_screen
+from mcphost.cli.settings import TRUSTED_FILE, find, settings_for_screen
 from mcphost.cli.terminal_background import background_query
 from mcphost.composition import demo_config, dependencies, values_for
 from mcphost.config import Config, servers_path, state_folder, users_path
@@ -79,10 +79,11 @@ def _starting_point(options: Namespace) -> tuple[Config, StartInfo]:
 
 
 def _watched(options: Namespace) -> tuple[Path, ...]:
-    """The files that make up the configuration, there or not."""
+    """The files that make up the configuration, there or not, and that of the projects that are trusted."""
     if options.config is not None:
         return (Path(options.config),)
-    return users_path(os.environ), servers_path(os.environ), Path.cwd() / PROJECT_FILE
+    trusted = state_folder(os.environ) / TRUSTED_FILE
+    return users_path(os.environ), servers_path(os.environ), Path.cwd() / PROJECT_FILE, trusted
 
 
 def _importer_opener(options: Namespace) -> Callable[[], Importer]:
