@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -12,8 +13,14 @@ from mcphost.net.origins import host_of
 from mcphost.protocol.display import show_line
 
 DOCUMENT_SECONDS: Final = 15.0
-DOCUMENT_BYTES: Final = 4_000_000
-"""Of one document; a registry's page of a hundred servers has a tenth of that."""
+DOCUMENT_BYTES: Final = 2_000_000
+"""Of one document; a registry's page of a hundred servers has a fifth of that."""
+
+DOCUMENT_ITEMS: Final = 30_000
+"""Objects and lists of one document, ten times those of such a page: more of them would hold up the screen."""
+
+MOST_SAID: Final = 16_000
+"""Bytes of an error's body that is read for what it says."""
 
 DOWNLOAD_SECONDS: Final = 600.0
 DOWNLOAD_BYTES: Final = 512_000_000
@@ -40,8 +47,10 @@ class WebSource:
         and InvalidResult for what is no JSON.
         """
         response = await self._get(GuardedRequest(url, seconds, most_bytes, {"Accept": accept}))
+        if sum(map(response.content.count, (b"{", b"["))) > DOCUMENT_ITEMS:
+            raise InvalidResult(f"{_host(url)} sent a document of more than {DOCUMENT_ITEMS:,} objects and lists")
         try:
-            return read_document(response.content, "json"), response.content
+            return await asyncio.to_thread(read_document, response.content, "json"), response.content
         except ConfigError as error:
             raise InvalidResult(f"{_host(url)} sent a document that {error.message}") from None
 
@@ -74,6 +83,8 @@ def _kind(headers: Mapping[str, str]) -> str:
 
 def _said(response: GuardedResponse) -> str:
     """What an error's JSON says, in the member that registries use for it."""
+    if len(response.content) > MOST_SAID:
+        return ""
     try:
         document: Any = read_document(response.content, "json")
     except ConfigError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -24,6 +25,7 @@ from mcphost.imports.registry import (
     remarks_on,
 )
 from tests.auth.people import Talk, Web
+from tests.conftest import LoopWatchdog
 from tests.imports.registries import META, StubRegistry, base, listed
 
 KEYS = ("name", "server", "servers", "metadata", "nextCursor", "_meta", META, "status", "publishedAt", "version")
@@ -178,8 +180,10 @@ Lie = Callable[[Talk], Any]
         (lambda talk: talk.json({"servers": "x"}), InvalidResult, "no list of servers"),
         (lambda talk: talk.whole(200, b"<html>"), InvalidResult, "is not valid JSON"),
         (lambda talk: talk.whole(200, b"\xff\xfe"), InvalidResult, "is not UTF-8"),
-        (lambda talk: talk.whole(200, b"[" * 100_000), InvalidResult, "nested|valid JSON"),
-        (lambda talk: talk.whole(200, b" " * 5_000_000), ConnectionLost, "larger than 4.0 MB"),
+        (lambda talk: talk.whole(200, b"[" * 10_000), InvalidResult, "nested|valid JSON"),
+        (lambda talk: talk.whole(200, b"[" * 100_000), InvalidResult, "more than 30,000 objects and lists"),
+        (lambda talk: talk.whole(200, b" " * 5_000_000), ConnectionLost, "larger than 2.0 MB"),
+        (lambda talk: talk.whole(500, b"[" * 1_000_000), HttpStatusError, "HTTP 500"),
         (lambda talk: talk.whole(200, b"x", content_encoding="gzip"), ConnectionLost, "compressed"),
         (lambda talk: talk.json({"error": "\x1b]0;x\x07 down"}, 500), HttpStatusError, "HTTP 500.*␛]0;x␇ down"),
         (lambda talk: talk.json({"error": ["x"]}, 429), HttpStatusError, "HTTP 429"),
@@ -194,6 +198,16 @@ async def test_a_registry_that_lies_is_an_error_and_no_harm(lie: Lie, kind: type
     with Web(lie) as web, pytest.raises(kind, match=words) as raised:
         await Registry(base(web)).search("x")
     assert "\x1b" not in str(raised.value)
+
+
+async def test_a_huge_answer_does_not_hold_up_others(loop_watchdog: LoopWatchdog) -> None:
+    texts = b'{"servers":[' + b'"abcdef",' * 200_000 + b'""]}'
+    lists = b"[" + b"[]," * 600_000 + b"[]]"
+    for body in (texts, lists):
+        with Web(lambda talk, body=body: talk.whole(200, body)) as web, suppress(McphostError):  # type: ignore[misc]
+            await Registry(base(web)).search("x")
+    assert len(texts) < 2_000_000
+    assert loop_watchdog.longest < 0.2
 
 
 async def test_a_registry_that_is_not_there_is_named() -> None:
