@@ -26,15 +26,15 @@ from mcphost.imports.survey import read_host
 from tests.npm import installed
 
 FIXTURES: Final = Path(__file__).parent / "fixtures"
-PROGRAMS: Final = (
-    "@anthropic-ai/claude-code@2.1.330",
-    "@google/gemini-cli@0.61.0",
-    "@github/copilot@1.0.102",
-    "@openai/codex@0.169.0",
-    "add-mcp@2.4.0",
-    "node@22",
-    "opencode-ai@1.18.33",
-)
+PROGRAMS: Final = {
+    "add-mcp": "add-mcp@2.4.0",
+    "claude": "@anthropic-ai/claude-code@2.1.330",
+    "codex": "@openai/codex@0.169.0",
+    "copilot": "@github/copilot@1.0.102",
+    "gemini": "@google/gemini-cli@0.61.0",
+    "opencode": "opencode-ai@1.18.33",
+}
+"""The package of each command; apart from each other, since some are hundreds of megabytes large."""
 PROJECT: Final = "/home/ada/app"
 """What stands in a fixture for the folder in which the program ran."""
 
@@ -151,12 +151,13 @@ CASES: Final[Mapping[str, Program]] = {
 }  # fmt: skip
 
 
-def program_environment(home: Path) -> dict[str, str]:
+def program_environment(program: str, home: Path) -> dict[str, str]:
     """The environment in which a program of `PROGRAMS` runs, with ``home`` as its home folder."""
-    modules = installed("hosts", PROGRAMS)
-    path = (modules / ".bin", modules / "node" / "bin", "/usr/local/bin", "/usr/bin", "/bin")
+    modules = installed(f"host-{program}", [PROGRAMS[program]])
+    node = Path(shutil.which("node") or "/usr/bin/node").parent
+    path = os.pathsep.join(map(str, (modules / ".bin", node, "/usr/bin", "/bin")))
     quiet = {"CI": "1", "TERM": "dumb", "DISABLE_TELEMETRY": "1", "DISABLE_AUTOUPDATER": "1"}
-    return {"HOME": str(home), "PATH": os.pathsep.join(map(str, path)), "LANG": "C.UTF-8", **quiet}
+    return {"HOME": str(home), "PATH": path, "LANG": "C.UTF-8", **quiet}
 
 
 def make(case: str) -> None:
@@ -168,12 +169,18 @@ def make(case: str) -> None:
         project.mkdir()
         for command in program.commands:
             done = subprocess.run(
-                command, cwd=project, env=program_environment(home), stdin=subprocess.DEVNULL, capture_output=True,
-                text=True, timeout=120,
-            )  # fmt: skip
+                command,
+                cwd=project,
+                env=program_environment(command[0], home),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=120,
+            )
             if done.returncode:
                 sys.exit(f"{case}: {' '.join(command)}: {done.stdout}{done.stderr}")
-        shutil.rmtree(FIXTURES / case, ignore_errors=True)
+        for made in ("home", "project"):
+            shutil.rmtree(FIXTURES / case / made, ignore_errors=True)
         for name, members in program.only.items():
             if (path := home / name).exists():
                 target = FIXTURES / case / (name if name.startswith("project/") else f"home/{name}")

@@ -33,7 +33,7 @@ bearer_token_env_var = "WEB_TOKEN"
 
 def listed(host: str, file: str, home: Path, *command: str) -> str:
     """What a host's program says of the servers that were exported to its file."""
-    environment = program_environment(home)
+    environment = program_environment(command[0], home)
     config = home / "own.toml"
     config.write_text(CONFIG, "utf-8")
     done = subprocess.run(
