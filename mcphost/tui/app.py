@@ -157,7 +157,9 @@ class McphostApp(App[None]):
         self.comparison = ComparisonController(self, host)
         self.configuration = ConfigurationController(self, host, self.main, reread, start.watched)
         self.elicitation = ElicitationController(self, host, self.questions)
-        self.imports = ImportsController(self, self.keys, host, start.state_folder, self._take_over, open_importer)
+        self.imports = ImportsController(
+            self, self.keys, host, self.configuration, start.state_folder, self._take_over, open_importer
+        )
         self.offers = OffersController(self, self.keys, self.main)
         self.results = ResultsController(self)
         self.roots = RootsController(self, self.keys, host)

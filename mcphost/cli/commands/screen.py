@@ -92,6 +92,8 @@ def _importer_opener(options: Namespace) -> Callable[[], Importer]:
     def opened() -> Importer:
         from mcphost.cli.importer import open_importer
 
+        if options.config is not None:
+            raise ConfigError("with --config that file is used alone, so that nothing can be added to this run")
         return open_importer(options.config, os.environ)
 
     return opened

@@ -15,6 +15,7 @@ from mcphost.errors import ConfigError, McphostError
 from mcphost.host.host import Host
 from mcphost.protocol.display import show
 from mcphost.tui.key_order import KeyOrder
+from mcphost.tui.servers.configuration import ConfigurationController
 
 if TYPE_CHECKING:
     from mcphost.imports.importer import ImportAnswer, ImportCandidate, Importer
@@ -37,11 +38,12 @@ class ImportsController:
         app: App[Any],
         keys: KeyOrder,
         host: Host,
+        configuration: ConfigurationController,
         state: Path,
         take_over: TakeOver,
         open_importer: OpenImporter | None = None,
     ) -> None:
-        self._host, self._state = host, state
+        self._host, self.configuration, self._state = host, configuration, state
         self.app, self._keys, self.take_over, self._open_importer = app, keys, take_over, open_importer
 
     def commands(self) -> Iterator[SystemCommand]:
@@ -93,7 +95,7 @@ class ImportsController:
 
     def _chosen(self, importer: Importer, candidates: Sequence[ImportCandidate] | None) -> None:
         if candidates:
-            self.run(Additions(self, importer, candidates).begin)
+            Additions(self, importer, candidates).start()
 
     async def _ask_for_server(self) -> None:
         importer = await self._importer()
@@ -117,7 +119,7 @@ class ImportsController:
         except McphostError as error:
             self.app.notify(show(str(error), limit=600), severity="warning", timeout=15, markup=False)
             candidates = ()
-        await Additions(self, importer, candidates, found.remarks, found.unpacked).begin()
+        Additions(self, importer, candidates, found.remarks, found.unpacked).start()
 
 
 def _opened(open_importer: OpenImporter) -> Importer:
@@ -153,20 +155,39 @@ class Additions:
         self._keychain_problem: str | None = None
         self._added: list[AddedServer] = []
 
-    async def begin(self) -> None:
+    def start(self) -> None:
+        """Show the first one. What is written meanwhile is not told as a change of the configuration."""
+        self._controller.configuration.hold(True)
+        self._run(self._begin)
+
+    def _run(self, step: Callable[[], Coroutine[Any, Any, bool]]) -> None:
+        """Do a step; it returns whether it was the last one."""
+
+        async def done() -> None:
+            ended = True
+            try:
+                ended = await step()
+            finally:
+                if ended:
+                    self._controller.configuration.hold(False)
+
+        self._controller.run(done)
+
+    async def _begin(self) -> bool:
         if any(each.secrets or any(one.secret for one in each.found.inputs) for each in self._candidates):
             self._keychain_problem = await self._importer.keychain_problem()
-        await self._ask()
+        return await self._ask()
 
-    async def _ask(self) -> None:
+    async def _ask(self) -> bool:
         """Show the next server, else what became of those before."""
         from mcphost.imports.importer import ImportAnswer, SecretPlace
 
         if self._number < len(self._candidates):
             place = SecretPlace.ENVIRONMENT if self._keychain_problem else SecretPlace.KEYCHAIN
             await self._show(self._candidates[self._number], ImportAnswer(secrets=place))
-        else:
-            await self._finish()
+            return False
+        await self._finish()
+        return True
 
     async def _show(self, candidate: ImportCandidate, answer: ImportAnswer, problem: str = "") -> None:
         from mcphost.tui.imports.consent import AddServerScreen, seen
@@ -186,22 +207,22 @@ class Additions:
 
     def _decided(self, decision: AdditionDecision | None) -> None:
         if decision is not None:
-            self._controller.run(partial(self._go_on, decision))
+            self._run(partial(self._go_on, decision))
 
-    async def _go_on(self, decision: AdditionDecision) -> None:
+    async def _go_on(self, decision: AdditionDecision) -> bool:
         from mcphost.tui.imports.consent import Verdict
 
         if decision.verdict is Verdict.STOP:
             await self._finish()
-            return
+            return True
         if decision.verdict is Verdict.ADD:
             try:
                 await self._add(decision)
             except ConfigError as error:
                 await self._show(decision.candidate, decision.answer, str(error))
-                return
+                return False
         self._number += 1
-        await self._ask()
+        return await self._ask()
 
     async def _add(self, decision: AdditionDecision) -> None:
         """Raises ConfigError."""

@@ -137,8 +137,8 @@ def unset_in(candidate: ImportCandidate, planned: PlannedEntry) -> tuple[str, ..
     return tuple(value.text for value in preview_of(entry, os.environ).unset)
 
 
-def added_facts(added: Iterable[AddedServer], file: str) -> Iterator[Fact]:
-    """What became of the servers that were added, and of the file they were written to."""
+def added_facts(added: Iterable[AddedServer], file: str, *, started: bool) -> Iterator[Fact]:
+    """What became of the servers that were added, and where they are written."""
     for each in added:
         name, waits = each.planned.name, unset_in(each.candidate, each.planned)
         if each.candidate.found.disabled_there:
@@ -150,7 +150,7 @@ def added_facts(added: Iterable[AddedServer], file: str) -> Iterator[Fact]:
                 "$text-warning",
             )
         else:
-            yield fact(name, "added; it starts now", "$text-success")
+            yield fact(name, "added; it starts now" if started else "added", "$text-success")
         if each.planned.items:
             yield fact("", f"in your keychain: {', '.join(each.planned.items)}")
         if each.lines:

@@ -40,8 +40,8 @@ class AddedScreen(Dialog[None], inherit_bindings=False):
 
     def _facts(self) -> Iterator[Fact]:
         if self._problem:
-            yield fact("✖ not started", show(self._problem, limit=600), "$text-error")
-        yield from added_facts(self._added, show_line(short_path(self._file), 4096))
+            yield fact("▲ not started", show(self._problem, limit=600), "$text-warning")
+        yield from added_facts(self._added, show_line(short_path(self._file), 4096), started=not self._problem)
 
     def action_close(self) -> None:
         self.dismiss(None)

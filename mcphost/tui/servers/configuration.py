@@ -29,7 +29,7 @@ class ConfigurationController:
     def __init__(self, app: App[None], host: Host, main: MainScreen, read: Read | None, files: Iterable[Path]) -> None:
         self._app, self._host, self._main, self._read = app, host, main, read
         self._watch = FileWatch(files, self._changed)
-        self._due = False
+        self._due = self._held = False
         self._told: tuple[Changes, tuple[str, ...]] | None = None
 
     def watch(self) -> None:
@@ -42,9 +42,14 @@ class ConfigurationController:
 
     def in_front(self) -> None:
         """The main screen is in front: what changed meanwhile is told now."""
-        if self._due and self._app.screen is self._main:
+        if self._due and not self._held and self._app.screen is self._main:
             self._due = False
             _: Worker[None] = self._app.run_worker(self._look(), group="configuration", exclusive=True)
+
+    def hold(self, held: bool) -> None:
+        """Tell of no change while the user adds servers: those are changes, and are taken over at the end."""
+        self._held = held
+        self._app.call_after_refresh(self.in_front)
 
     def applied(self) -> None:
         """Another configuration is in use: does it differ from the disk still?"""

@@ -126,13 +126,19 @@ class ImportStage(Stage):
 
 @asynccontextmanager
 async def importing_stage(
-    config: Config | None = None, *, size: tuple[int, int] = (80, 24), keychain: SecretItems | None = None
+    config: Config | None = None,
+    *,
+    size: tuple[int, int] = (80, 24),
+    keychain: SecretItems | None = None,
+    watched: tuple[Path, ...] = (),
 ) -> AsyncIterator[ImportStage]:
     """Run the app on this configuration, or on the demo as a start without one does."""
     items, folder = keychain or SecretItems(), Path.cwd() / "state"
     folder.mkdir(exist_ok=True)
     missing = servers_path(os.environ).with_name("config.toml")
-    start = StartInfo(None, config is None, (), folder, "", missing=missing if config is None else None)
+    start = StartInfo(
+        None, config is None, (), folder, "", missing=missing if config is None else None, watched=watched
+    )
     config = config or demo_config()
     values = Values(os.environ, items.items.get)
 

@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import shlex
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -314,6 +315,27 @@ async def test_other_changes_of_the_configuration_are_not_taken_over_unseen() ->
         await stage.added()
         await stage.running("one")
         assert not stage.host.config.servers["mine"].enabled
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="files are watched on Linux")
+async def test_what_is_being_added_is_not_told_as_a_change_of_the_configuration() -> None:
+    claude_code(one=entry(), two=entry("echo.py", "--page", 2))
+    file = servers_path(os.environ)
+    file.parent.mkdir(parents=True)
+    own = file.with_name("config.toml")
+    async with importing_stage(watched=(file, own)) as stage:
+        told: list[str] = []
+        stage.app.notify = lambda message, **more: told.append(message)  # type: ignore[method-assign]
+        await stage.look()
+        await stage.press("enter")
+        for _ in range(2):
+            await stage.asked()
+            await stage.press("y")
+        await stage.added()
+        await stage.running("one", "two")
+        own.write_text("[servers.mine]\ncommand = 'x'\nenabled = false\n")
+        await stage.until(lambda _: any("mine" in words for words in told))
+        assert not [words for words in told if "one" in words.split() or "two" in words.split()]
 
 
 async def test_a_command_line_is_added_from_a_box() -> None:
