@@ -301,7 +301,7 @@ GOOD = archive(("a", b"some words"))
         (patched(GOOD, END, 12, b"\xff\xff\xff\xff"), "names of too many bytes"),
         (patched(GOOD, END, 10, b"\xff\xff"), "more than 50,000 files"),
         (patched(GOOD, END, 16, b"\xff\xff\x00\x00"), "no readable bundle|manifest"),
-        (patched(GOOD, CENTRAL, 42, b"\x05\x00\x00\x00"), "no readable bundle|cannot be unpacked"),
+        (patched(GOOD, CENTRAL, 42, b"\x05\x00\x00\x00"), "no readable bundle|cannot be unpacked|cannot be read"),
         (archive(("a", b"x"), about=None), "holds no manifest.json"),
         (archive(about=b"[]"), "no object"),
         (archive(about=b"{"), "not valid JSON"),
