@@ -171,7 +171,7 @@ class _AddedServers:
         try:
             text, _ = _text_of(path)
             self.validator = TableValidator(text, path)
-            self._take(_toml(text, path))
+            self._take(parse_toml(text, path))
         except ConfigError as error:
             self.problems.append(error)
 
@@ -186,7 +186,7 @@ class _AddedServers:
         self.tables = servers
 
 
-def _toml(text: str, path: Path | None) -> dict[str, Any]:
+def parse_toml(text: str, path: Path | None = None) -> dict[str, Any]:
     """Parse TOML. Raises ConfigError with the line."""
     if endless := _ENDLESS_KEY.search(text):
         line = text.count("\n", 0, endless.start()) + 1
@@ -233,7 +233,7 @@ class _Reader:
         self._data: dict[str, Any] = {}
 
     def read(self) -> LoadedConfig:
-        self._data = _toml(self._text, self._path)
+        self._data = parse_toml(self._text, self._path)
         self._check_sections()
         config = Config(
             policy=self._section("policy", Policy),

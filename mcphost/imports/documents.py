@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import tomllib
 from collections.abc import Iterator
 from typing import Any, Final, Literal, NoReturn
 
@@ -17,6 +16,7 @@ import pyjson5
 import tomli_w
 import yaml
 
+from mcphost.config.loading import parse_toml
 from mcphost.errors import ConfigError
 
 Kind = Literal["json", "toml", "yaml"]
@@ -39,8 +39,6 @@ MAX_NODES: Final = 100_000
 _NEAR = re.compile(r"near (\d+)")  # in what pyjson5 says; the rest of it may quote the file
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-# tomllib needs quadratic time for keys of very many parts. A lookbehind and possessive repeats keep this linear.
-_ENDLESS_KEY = re.compile(r"""(?<![\w"'.-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){64}""")
 _TOML_START = re.compile(r"""(?:\s|\#[^\n]*\n)*(?:\[\[?[\w"'. -]+\]|[\w"'.-]+[ \t]*=)""")
 _JSON_START = re.compile(r"\s*(?:[{\[]|//|/\*)")
 
@@ -176,12 +174,10 @@ def _without_surrogates(value: object) -> object:
 
 
 def _toml(text: str) -> object:
-    if _ENDLESS_KEY.search(text):
-        raise ConfigError("has a key of more than 64 parts")
     try:
-        return tomllib.loads(text)
-    except ValueError:  # TOMLDecodeError is one; a number of 5000 digits raises the plain one
-        raise ConfigError("is not valid TOML") from None
+        return parse_toml(text)
+    except ConfigError as error:  # what follows the colon may quote a key
+        raise ConfigError(error.message.partition(":")[0].removeprefix("this "), line=error.line) from None
 
 
 def _check_depth(document: object) -> None:

@@ -16,8 +16,8 @@ class Origin:
     """Where a server was found; what a later import compares with."""
 
     source: str
-    """A host's id, such as ``claude-code``, else ``registry``, ``server.json``, ``card``, ``bundle``, ``link`` or
-    ``command line``."""
+    """A host's id, such as ``claude-code``, else ``registry``, ``server.json``, ``card``, ``bundle``, ``link``,
+    ``command line``, or ``file`` or ``paste`` where the shape does not tell the host."""
     place: str
     """The path of the file, or the address. It may hold anything: show it safely, and never a link's payload."""
     name: str

@@ -107,7 +107,7 @@ def test_a_number_of_thousands_of_digits_is_refused_or_a_text(kind: Kind) -> Non
     if kind == "yaml":
         assert read_document(text, kind) in ({"a": digits}, {"a": math.inf})
     else:
-        assert refusal(text, kind).startswith("is not valid")
+        assert refusal(text, kind) in ("is not valid JSON", "holds a number too long to read")
 
 
 def test_half_of_a_surrogate_pair_becomes_a_mark() -> None:
@@ -117,7 +117,8 @@ def test_half_of_a_surrogate_pair_becomes_a_mark() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "kind", "line"), [(b"{\n// c\n'a': ?}", "json", 3), (b"a: 1\nb: [1\nc: ]2", "yaml", 3)]
+    ("content", "kind", "line"),
+    [(b"{\n// c\n'a': ?}", "json", 3), (b"a: 1\nb: [1\nc: ]2", "yaml", 3), (b"a = 1\n[b]\nc = ?", "toml", 3)],
 )
 def test_the_line_of_a_mistake_is_named_and_nothing_of_the_file_is_quoted(
     content: bytes, kind: Kind, line: int
