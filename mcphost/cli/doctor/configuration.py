@@ -31,7 +31,7 @@ def read_configuration(explicit: str | None, env: Mapping[str, str]) -> ReadConf
         return ReadConfiguration(None, (problem("configuration", text, "cd"),))
     if not found.found:
         text = f"there is none yet; it would be {users_path(env)}"
-        return ReadConfiguration(LoadedConfig(Config()), (warning("configuration", text, "mcphost demo"),))
+        return ReadConfiguration(LoadedConfig(Config()), (warning("configuration", text, "mcphost import"),))
     edit = edit_command((found.user if found.needs_trust else found.path) or found.added, None, env)
     try:
         settings = settings_for_screen(found, env)
