@@ -12,7 +12,9 @@ import struct
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+from mcphost.posix import CLOSE_ON_EXEC, NO_WAIT
 
 SETTLED: Final = 0.25
 """Seconds without another event after which a change is told: editors write a file in several steps."""
@@ -30,8 +32,9 @@ class FileWatch:
     Folders are watched, since editors replace files. A symbolic link's target is watched as well.
     """
 
-    def __init__(self, files: Iterable[Path], changed: Callable[[], None]) -> None:
-        self._files, self._changed = tuple(files), changed
+    def __init__(self, files: Iterable[Path], changed: Callable[[], None], platform: str = sys.platform) -> None:
+        self._files, self._changed, self._platform = tuple(files), changed, platform
+        self._add_watch: Any = None
         self._descriptor = -1
         self._watched: dict[int, set[bytes]] = {}
         """The names that matter, by the number of the watch of their folder."""
@@ -39,13 +42,13 @@ class FileWatch:
 
     def start(self) -> bool:
         """Begin to watch; False where that cannot be done here. Takes a few system calls."""
-        if sys.platform != "linux" or not self._files:
+        if self._platform != "linux" or not self._files:
             return False
         import ctypes  # late: the first frame does without
 
         library = ctypes.CDLL(None, use_errno=True)
         self._add_watch = library.inotify_add_watch
-        self._descriptor = library.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._descriptor = library.inotify_init1(NO_WAIT | CLOSE_ON_EXEC)
         if self._descriptor < 0:  # the user's inotify instances are used up
             return False
         asyncio.get_running_loop().add_reader(self._descriptor, self._read)

@@ -59,6 +59,12 @@ def link_elsewhere(path: Path) -> None:
     path.symlink_to("other")
 
 
+async def test_elsewhere_nothing_is_watched(tmp_path: Path) -> None:
+    watch = FileWatch([tmp_path / "config.toml"], pytest.fail, platform="darwin")
+    assert not watch.start()
+    watch.close()
+
+
 @pytest.mark.parametrize("change", [write, replace, remove, append, rename_away, link_elsewhere])
 async def test_every_way_to_change_a_file_is_told(tmp_path: Path, until: Until, change: Callable[[Path], None]) -> None:
     path = tmp_path / "config ü.toml"
