@@ -527,7 +527,7 @@ def _kept_lists(connection: Connection, now: float) -> Iterator[Fact]:
     kept = [
         f"{kind.value} of {fresh_words(listing.freshness, now, clock)}"
         for kind, listing in connection.listings
-        if listing.freshness is not None and listing.freshness.until < inf
+        if listing.freshness is not None and listing.freshness.received < listing.freshness.until < inf
     ]
     if kept:
         yield fact("kept lists", " · ".join(kept))
