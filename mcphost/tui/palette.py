@@ -19,6 +19,7 @@ from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import Screen
+from textual.widgets import Input
 from textual.worker import Worker
 
 from mcphost.host.catalog import CatalogPrompt, CatalogResource, CatalogTemplate, CatalogTool
@@ -291,6 +292,22 @@ class PaletteScreen(CommandPalette):
 
     def __init__(self) -> None:
         super().__init__(placeholder="Find a tool, resource, prompt, server, call, conversation or action")
+        self._drawn_for: tuple[int, str] | None = None
+        """The width and the theme that the hits were drawn for."""
+
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._draw_again())
+
+    def on_resize(self) -> None:
+        self._draw_again()
+
+    def _draw_again(self) -> None:
+        """Search again, since Textual draws each hit but once."""
+        now = self.app.size.width, self.app.theme
+        if self._drawn_for not in (None, now):
+            line = self.query_one(Input)
+            self.post_message(Input.Changed(line, line.value))
+        self._drawn_for = now
 
 
 class EntryProvider(Provider):

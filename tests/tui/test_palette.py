@@ -10,7 +10,7 @@ from textual.command import CommandList
 from mcphost.tui.consent.grants import GrantsScreen
 from mcphost.tui.kit.ranking import HIT, Search
 from mcphost.tui.palette import MOST, PaletteScreen, offer_entry
-from tests.tui.stage import NARROW, Stage, demo, echo, on_stage, server, servers
+from tests.tui.stage import NARROW, WIDE, Stage, demo, echo, on_stage, server, servers
 
 pytestmark = pytest.mark.slow
 
@@ -173,3 +173,17 @@ async def test_of_ten_thousand_tools_the_best_few_are_listed_and_the_screen_goes
         await stage.press("escape", "ctrl+p")
         await stage.at(PaletteScreen)
         assert await stage.app.palette.offers() is index  # nothing changed, so nothing is prepared again
+
+
+async def test_an_open_palette_follows_the_size_and_the_theme() -> None:
+    async with on_stage(demo(), size=NARROW) as stage:
+        await stage.ready()
+        await find(stage, "definition")
+        await stage.shows("Show its definition")
+        assert "as the server sends it" not in stage.text
+        await stage.pilot.resize_terminal(*WIDE)
+        await stage.shows("Show its definition, as the server sends it")
+        (drawn,) = (option.prompt for option in stage.app.screen.query_one(CommandList).options[:1])
+        stage.app.theme = "mcphost-light"
+        await stage.until(lambda _: stage.app.screen.query_one(CommandList).options[0].prompt is not drawn)
+        await stage.shows("Show its definition, as the server sends it")
