@@ -364,7 +364,8 @@ def folder_row(row: FolderRow, width: int) -> Content:
     name = short(entry.path) if row.full_path else show_line(entry.path.name, 200)
     if entry.is_link:
         name = f"{name} → {short(entry.real)}"
-    opener = "▾ " if row.is_open else "· " if entry.is_link or entry.problem else "▸ "
+    # Not the mark of the cursor, which stands before it.
+    opener = "▾ " if row.is_open else "· " if entry.is_link or entry.problem else "▹ "
     style = "$foreground-muted" if entry.problem else ""
     head = Content.assemble(indent + opener, (row.mark.value, _STYLES.get(row.mark, "")))
     keep: Literal["start", "end"] = "end" if row.full_path and not row.depth else "start"

@@ -166,7 +166,7 @@ async def test_the_tree_tells_links_and_hidden_and_unreadable_folders(work: Path
         await go(stage, work / "src")
         await stage.press("left")
         target = str(work.parents[1] / "other")[:50]  # the row may cut the rest
-        for words in (f"link → {target}", "evil␛[2J⟨U+202E⟩[bold]", "▸ [·] src", "▾ [x] api"):
+        for words in (f"link → {target}", "evil␛[2J⟨U+202E⟩[bold]", "▹ [·] src", "▾ [x] api"):
             await stage.shows(words)
         assert ".cache" not in stage.text
         await stage.press("full_stop")
