@@ -38,6 +38,9 @@ _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
+MOST_SECRETS: Final = 100
+"""Secrets of one entry; each becomes an item of the keychain."""
+
 NO_KEYCHAIN: Final = "no keychain is used here (MCPHOST_KEYCHAIN=off)"
 
 
@@ -375,6 +378,8 @@ class _Plan:
 
     def made(self) -> PlannedEntry:
         candidate, answer = self._candidate, self._answer
+        if len(candidate.secrets) > MOST_SECRETS:
+            raise ConfigError(f"servers.{candidate.name}: it has more than {MOST_SECRETS} secrets, as no server has")
         lifted = [secret for secret in candidate.secrets if answer.place_of(secret.key) is not SecretPlace.ENTRY]
         table = with_references(candidate.table, lifted, self._reference)
         table = self._filled(table)

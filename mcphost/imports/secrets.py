@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -18,6 +20,12 @@ from mcphost.redaction import MASK, MIN_SECRET, is_secret_header, looks_secret, 
 
 MAX_SOURCE_BYTES: Final = 64 * 1024 * 1024
 """Bytes of a file in which the line of a secret is looked for; some programs keep their whole history in theirs."""
+
+MOST_IN_TEXT: Final = 20
+"""Secrets that are told apart in one text; a text with more is one as a whole."""
+
+MOST_LINES: Final = 20
+"""Places of a secret in a file that are looked for."""
 
 Place = tuple[str | int, ...]
 """Keys and list positions from the entry down, such as ``("env", "TOKEN")``."""
@@ -99,13 +107,16 @@ def find_secrets(table: Mapping[str, Any]) -> tuple[FoundSecret, ...]:
     References are none. Texts of the wrong type are skipped: validation reports them.
     """
     found: list[FoundSecret] = []
+    taken: Counter[str] = Counter()
     for place, text, name in _texts(table):
         spans = _header_spans(text, name) if place[0] == "http_headers" else _spans(text, name)
         for span in sorted(spans, key=lambda span: span.start):
             label = _UNFIT.sub("_", _label(place, span, name)).strip("_.-")[:64] or "value"
-            taken = {secret.item for secret in found}
-            numbered = (f"{label}-{number}" for number in range(2, len(taken) + 3))
-            item = label if label not in taken else next(other for other in numbered if other not in taken)
+            item = label
+            while item in taken:
+                taken[label] += 1
+                item = f"{label}-{taken[label]}"
+            taken[item] = 1
             value = text[span.start : span.end].replace("$${", "${")
             found.append(FoundSecret(place, span.start, span.end, item, span.reason, value))
     return tuple(found)
@@ -159,7 +170,7 @@ def lines_of(path: Path, value: str) -> tuple[int, ...]:
     longest = max(value.splitlines(), key=len, default="")
     parts = {value, longest, *_passwords(value)}
     forms = {form for part in parts for form in (part, *_as_json(part)) if len(part) >= MIN_SECRET}
-    starts = {match.start() for form in forms for match in re.finditer(re.escape(form), text)}
+    starts = {match.start() for form in forms for match in islice(re.finditer(re.escape(form), text), MOST_LINES)}
     return tuple(sorted({text.count("\n", 0, start) + 1 for start in starts}))
 
 
@@ -237,6 +248,8 @@ def _spans(text: str, name: str) -> list[_Span]:
         clear = "\0" not in literal[span.start : span.end]
         if clear and all(span.end <= other.start or span.start >= other.end for other in kept):
             kept.append(span)
+        if len(kept) > MOST_IN_TEXT:
+            return [_Span(0, len(text), f"more than {MOST_IN_TEXT} secrets in it")]
     return kept
 
 

@@ -117,12 +117,29 @@ def test_any_text_is_read_and_its_places_are_its_own(text: str, name: str) -> No
 
 @pytest.mark.parametrize(
     "text",
-    ["://" * 50_000, "/a1" * 50_000, "?a" * 50_000, "a=" * 50_000, "A" * 200_000, "sk-" * 50_000, "a-" * 90_000 + "!"],
+    [
+        *("://" * 50_000, "/a1" * 50_000, "?a" * 50_000, "a=" * 50_000, "A" * 200_000, "sk-" * 50_000),
+        *("a-" * 90_000 + "!", "?token=a" * 50_000, '"token":"a",' * 50_000, "Bearer abcdefgh " * 30_000),
+        *("ghp_abcdefghijklmnopqrstuvwx " * 20_000, "://a:b@" * 50_000, "${A}b1" * 50_000),
+    ],
+    ids=lambda text: text[:12],
 )
 def test_long_texts_take_no_time(text: str) -> None:
     began = time.process_time()
     find_secrets({"env": {"TOKEN_X": text, "X": text}, "args": [text], "url": text})
     assert time.process_time() - began < 5
+
+
+def test_very_many_secrets_take_no_time() -> None:
+    began = time.process_time()
+    assert len(find_secrets({"args": [f"--token=a{number}" for number in range(20_000)]})) == 20_000
+    assert time.process_time() - began < 5
+
+
+def test_a_text_with_too_many_secrets_is_one_as_a_whole() -> None:
+    text = "&".join(["https://h/?", *(f"token=s3cret{number}" for number in range(30))])
+    (secret,) = find_secrets({"url": text})
+    assert secret.value == text
 
 
 def test_the_lines_of_a_secret_are_named(tmp_path: Path) -> None:
