@@ -32,8 +32,8 @@ _NO_VARIABLE: Final = re.compile(r"[^A-Z0-9_]+")
 _NO_VARIABLES: Final = "left out: {} has no variables; set it there, or use --inline-secrets"
 _UNESCAPED: Final = re.compile(r"\[([*?\[])\]")
 
-Resolve = Callable[[Reference], str]
-"""Returns the value of a reference, with which it is replaced. Raises ConfigError."""
+Resolve = Callable[[Reference, str], str]
+"""Returns the value of a reference, which stands in the field of this dotted key. Raises ConfigError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,14 +190,14 @@ class _EntryWriter:
         if (spelled := write(reference.name, reference.default)) is not None:
             return spelled
         if self._resolve is not None:
-            return self._resolve(reference)
+            return self._resolve(reference, f"servers.{self._name}.{key}")
         if (spelled := write(reference.name, None)) is not None:
             self._note(key, f"the default of {reference.name} is lost: {self._label} knows none")
         return spelled
 
     def _secret(self, reference: Reference, key: str, write: Callable[[str, str | None], str | None]) -> str | None:
         if self._resolve is not None:
-            return self._resolve(reference)
+            return self._resolve(reference, f"servers.{self._name}.{key}")
         if self._dialect.id == "opencode" and reference.kind == "file":
             return f"{{file:{reference.name if reference.name.startswith('~') else self._folder / reference.name}}}"
         if self._dialect.inputs:

@@ -87,6 +87,7 @@ HOSTS: Final = (
         ),
         (
             FilePlace(".vscode/mcp.json"),
+            FilePlace(".vscode/settings.json"),
             _SHARED,
             FilePlace(".devcontainer/devcontainer.json"),
             FilePlace("*.code-workspace"),

@@ -30,7 +30,7 @@ from mcphost.imports.variables import Syntax, taken_for_variables
 from tests.imports.made_fixtures import FIXTURES
 
 QUICKLY = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
-WRITTEN = {host.dialect.id: host for host in (*HOSTS, NO_HOST) if host.dialect.path}
+WRITTEN = {host.dialect.id: host for host in reversed((*HOSTS, NO_HOST)) if host.dialect.path}
 HOME = Path("/home/ada")
 
 WORDS = st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,8}", fullmatch=True)
@@ -119,7 +119,7 @@ def tables(draw: st.DrawFn, dialect: HostDialect) -> dict[str, Any]:
     return {**table, **added}
 
 
-def unresolved(reference: Reference) -> str:
+def unresolved(reference: Reference, _: str) -> str:
     raise AssertionError(f"the host can be told of {reference.text}")
 
 
@@ -142,6 +142,41 @@ def test_a_host_is_not_told_of_a_wire_that_it_does_not_speak() -> None:
     exported = export_servers(WRITTEN["codex"], {"old": server}, HOME)
     assert exported.text.strip() == "[mcp_servers]"
     assert "left out: Codex speaks Streamable HTTP" in str(exported.notes[0])
+
+
+KEPT = ServerConfig.model_validate(
+    {"url": "https://x.example", "http_headers": {"X-Key": "${keyring:db.X-Key}", "X-Other": "${file:/etc/other.key}"}}
+)
+
+
+def test_a_keychain_item_becomes_an_input_of_vs_code() -> None:
+    exported = export_servers(WRITTEN["vscode"], {"db": KEPT}, HOME)
+    document = json.loads(exported.text)
+    assert [(each["id"], each["password"]) for each in document["inputs"]] == [
+        ("db.X-Key", True),
+        ("etc-other.key", True),
+    ]
+    assert document["servers"]["db"]["headers"] == {"X-Key": "${input:db.X-Key}", "X-Other": "${input:etc-other.key}"}
+    assert "VS Code asks for the value of the keyring entry db.X-Key" in str(exported.notes[0])
+
+
+def test_a_keychain_item_becomes_a_variable_that_the_notes_name() -> None:
+    exported = export_servers(WRITTEN["claude-code"], {"db": KEPT}, HOME)
+    headers = json.loads(exported.text)["mcpServers"]["db"]["headers"]
+    assert headers == {"X-Key": "${DB_X_KEY}", "X-Other": "${DB_OTHER}"}
+    assert "set the environment variable DB_X_KEY" in str(exported.notes[0])
+
+
+def test_what_a_host_would_take_for_a_variable_is_named() -> None:
+    server = ServerConfig.model_validate({"command": "sh", "args": ["-c", "echo $HOME $${PATH}"]})
+    exported = export_servers(WRITTEN["gemini"], {"x": server}, HOME)
+    assert [str(note) for note in exported.notes] == ["x.args[1]: Gemini CLI takes part of it for a variable"]
+
+
+def test_relative_paths_start_at_the_configuration_file() -> None:
+    server = ServerConfig.model_validate({"command": "~/bin/x", "cwd": "tools"})
+    entry = json.loads(export_servers(WRITTEN["cursor"], {"x": server}, HOME).text)["mcpServers"]["x"]
+    assert (entry["command"], entry["cwd"]) == (str(Path.home() / "bin" / "x"), "/home/ada/tools")
 
 
 SECRET = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"

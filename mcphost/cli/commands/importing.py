@@ -110,8 +110,8 @@ def _selected(config: Config, names: Sequence[str]) -> dict[str, ServerConfig]:
 def _resolver(config: Config) -> Resolve:
     values = values_for(config, os.environ)
 
-    def resolve(reference: Reference) -> str:
-        return values.resolve(reference.text, "export", secret=True)
+    def resolve(reference: Reference, field: str) -> str:
+        return values.resolve(reference.text, field, secret=True)
 
     return resolve
 

@@ -133,6 +133,10 @@ def test_export_writes_secrets_where_that_is_asked_for(
     assert entry["env"] == {"TOKEN": TOKEN, "KEY": "from the file", "OTHER": "from the environment"}
     (entry,) = json.loads(mcphost("export", "cursor", "--inline-secrets").out)["mcpServers"].values()
     assert entry["env"]["OTHER"] == "${env:OTHER}"
+    monkeypatch.delenv("OTHER")
+    said = mcphost("export", "zed", "--inline-secrets")
+    assert (said.code, said.out) == (2, "")
+    assert "servers.db.env.OTHER: ${OTHER} is not set" in said.err
 
 
 @pytest.mark.parametrize("words", [("export", "nobody"), ("export", "cursor", "nobody"), ("export", "docker")])
