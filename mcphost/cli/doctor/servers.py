@@ -41,11 +41,13 @@ def start_servers(options: Namespace, loaded: LoadedConfig, edit: str) -> Starte
     named = [options.server] if options.server else []
     manual = [name for name, server in loaded.config.servers.items() if server.enabled and server.start == "manual"]
     left_out = () if named else tuple(_not_started(name) for name in manual)
-    names = named or [
-        name for name, server in loaded.config.servers.items() if server.enabled and name not in manual
-    ] + list(loaded.disabled)
+    # What the configuration disables for a mistake is among its findings.
+    names = named or [name for name, each in loaded.config.servers.items() if each.enabled and name not in manual]
     if not names:
-        return StartedServers(left_out or (ok("servers", "none is configured"),))
+        configured = loaded.config.servers or loaded.disabled
+        return StartedServers(
+            left_out or (ok("servers", "none is to be started" if configured else "none is configured"),)
+        )
     started = _start(options, select(loaded, names), edit)
     return replace(started, findings=(*started.findings, *left_out))
 
