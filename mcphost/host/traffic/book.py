@@ -21,7 +21,15 @@ from typing import Final
 from mcphost.config.files import read_regular
 from mcphost.errors import NotDone
 from mcphost.host.tool_calls.current import current_call
-from mcphost.host.traffic.message import Abandoned, MessagePairing, TrafficMessage, is_answer, is_cancellation, pretty
+from mcphost.host.traffic.message import (
+    LISTEN,
+    Abandoned,
+    MessagePairing,
+    TrafficMessage,
+    is_answer,
+    is_cancellation,
+    pretty,
+)
 from mcphost.protocol.lifecycle.mirrors import Mirror, mirrors_of
 from mcphost.redaction import MASK, Mask, redacted
 
@@ -134,6 +142,8 @@ class TrafficBook:
         self._shares: dict[str, _Share] = {}
         self._pinned: dict[int, TrafficMessage] = {}
         self._pairing = MessagePairing()
+        self._listening: dict[str, int] = {}
+        """The number of the last request that listens, by server."""
         self._numbers = count(1)
         self._messages = self._bytes = self._paired = 0
         self._nudged = False
@@ -343,6 +353,8 @@ class TrafficBook:
         return sorted(found, key=attrgetter("number"))
 
     def _pair_one(self, message: TrafficMessage) -> None:
+        if message.sent and message.facts.method == LISTEN:
+            self._replace_listening(message)
         asked = self._pairing.add(message)
         if asked is None:
             return
@@ -355,6 +367,14 @@ class TrafficBook:
                 request.partner, request.latency = message.number, message.latency
         elif is_cancellation(message) and (request := self._find(asked.number)) is not None:
             request.abandoned = Abandoned.CANCELLED
+
+    def _replace_listening(self, message: TrafficMessage) -> None:
+        """Of the requests that listen at one server, only the last is open."""
+        before = self._listening.get(message.server)
+        self._listening[message.server] = message.number
+        earlier = None if before is None else self._find(before)
+        if earlier is not None and earlier.partner is None and earlier.abandoned is Abandoned.NOT:
+            earlier.abandoned = Abandoned.REPLACED
 
 
 def _header_lines(head: str) -> Iterator[tuple[str, str]]:

@@ -58,6 +58,8 @@ class Abandoned(Enum):
     CANCELLED = "cancelled"
     LOST = "lost"
     """The connection ended first."""
+    REPLACED = "replaced"
+    """It listened for changes until it broke off or another one took its place."""
     EXPORTED = "unanswered"
     """Its file holds no answer."""
 

@@ -29,6 +29,7 @@ AT_ONCE: Final = 100_000
 NO_ANSWER: Final = {
     Abandoned.CANCELLED.value: "not answered: cancelled",
     Abandoned.LOST.value: "not answered: connection lost",
+    Abandoned.REPLACED.value: "replaced by another that listens",
     Abandoned.EXPORTED.value: "not answered",
 }
 

@@ -171,6 +171,17 @@ def test_the_probe_is_marked_with_its_answer_and_a_later_discover_is_not(book: B
     assert book.last.probe
 
 
+def test_only_the_last_listen_of_a_server_is_open(book: Book) -> None:
+    for number in (1, 2, 3):
+        book.a.sent(request(number, "subscriptions/listen"))
+    book.a.sent(request(4, name="x"))
+    statuses = [message.status for message in book.since(0)]
+    assert statuses == [("replaced",), ("replaced",), ("open",), ("waiting",)]
+    book.a.received(answer(3))  # the server ended it
+    book.a.sent(request(5, "subscriptions/listen"))
+    assert [message.status for message in book.since(0)][2] == ("answered",)
+
+
 def test_a_listen_is_open_and_does_not_wait(book: Book) -> None:
     book.a.sent(request(1, "subscriptions/listen"))
     (listen,) = book.since(0)

@@ -94,7 +94,7 @@ def test_a_filter_shows_what_it_says(book: TrafficBook, text: str, passing: list
         ("kind:req", "There is no kind req; there are request, response"),
         (
             "status:fine",
-            "There is no status fine; there are waiting, cancelled, lost, unanswered, open, input_required, "
+            "There is no status fine; there are waiting, cancelled, lost, replaced, unanswered, open, input_required, "
             "answered, ok, failed, error and",
         ),
         ("size>big", "big is no size; write for example size>1k."),
