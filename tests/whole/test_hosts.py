@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -29,6 +30,11 @@ url = "{ADDRESS}"
 transport = "http"
 bearer_token_env_var = "WEB_TOKEN"
 """
+
+large = pytest.mark.skipif(
+    "MCPHOST_TEST_LARGE" not in os.environ,
+    reason="its program is hundreds of megabytes from npm; it runs where MCPHOST_TEST_LARGE is set",
+)
 
 
 def listed(host: str, file: str, home: Path, *command: str) -> str:
@@ -68,12 +74,14 @@ def test_claude_code_starts_the_exported_server(own_home: Path) -> None:
     assert f"web: {ADDRESS} (HTTP) - " in text
 
 
+@large
 def test_opencode_starts_the_exported_server(own_home: Path) -> None:
     text = listed("opencode", ".config/opencode/opencode.json", own_home, "opencode", "mcp", "list")
     assert re.search(r"echo +connected", text)
     assert ADDRESS in text
 
 
+@large
 def test_codex_reads_the_exported_servers(own_home: Path) -> None:
     text = listed("codex", ".codex/config.toml", own_home, "codex", "mcp", "list", "--json")
     servers = by_name(json.loads(text))
@@ -85,6 +93,7 @@ def test_codex_reads_the_exported_servers(own_home: Path) -> None:
     assert servers["web"]["transport"]["bearer_token_env_var"] == "WEB_TOKEN"
 
 
+@large
 def test_copilot_reads_the_exported_servers(own_home: Path) -> None:
     text = listed("copilot-cli", ".copilot/mcp-config.json", own_home, "copilot", "mcp", "list", "--json")
     servers = json.loads(text)["mcpServers"]
