@@ -17,17 +17,17 @@ from tests.terminal import Terminal
 pytestmark = pytest.mark.slow
 
 SHELLS: Mapping[str, tuple[list[str], str]] = {
-    "bash": (["bash", "--norc", "--noprofile", "-i"], 'eval "$(mcphost completion bash)"; PS1="ready> "'),
+    "bash": (["bash", "--norc", "--noprofile", "-i"], 'eval "$(mcphost completion bash)"; PS1="re""ady> "'),
     "zsh": (
         ["zsh", "-f", "-i"],
-        'autoload -U compinit; compinit -u -D; eval "$(mcphost completion zsh)"; PROMPT="ready> "',
+        'autoload -U compinit; compinit -u -D; eval "$(mcphost completion zsh)"; PROMPT="re""ady> "',
     ),
     "fish": (
         ["fish", "--no-config", "-i"],
-        "mcphost completion fish | source; function fish_prompt; echo 'ready> '; end",
+        "mcphost completion fish | source; function fish_prompt; echo 're''ady> '; end",
     ),
 }
-"""How a shell starts without anybody's settings, and what loads the script."""
+"""How a shell starts without anybody's settings, and what loads the script; what is typed is not yet the prompt."""
 
 
 @pytest.fixture
