@@ -71,7 +71,7 @@ _FOLDERS: Final = {"DESKTOP": "Desktop", "DOCUMENTS": "Documents", "DOWNLOADS": 
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Machine:
     """What a bundle's configuration depends on."""
 
     home: Path
@@ -193,11 +193,11 @@ def discard(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def read_bundle(bundle: Bundle, bundles: Path, place: str, surroundings: Surroundings) -> FoundServer:
+def read_bundle(bundle: Bundle, bundles: Path, place: str, machine: Machine) -> FoundServer:
     """Describe the server of a bundle as it runs once it is unpacked."""
     manifest, folder = bundle.manifest, bundle.folder(bundles)
     files = frozenset(entry.filename for entry in bundle.entries if not entry.is_dir())
-    reader = _ManifestReader(manifest, folder, files, surroundings)
+    reader = _ManifestReader(manifest, folder, files, machine)
     notes = (ImportNote("signature", bundle.signature_text),)
     try:
         table, refusal = reader.table(), ""
@@ -358,10 +358,8 @@ def _programs(manifest: Mapping[str, Any]) -> Iterator[str]:
 class _ManifestReader:
     """Translates the configuration in a manifest."""
 
-    def __init__(
-        self, manifest: Mapping[str, Any], folder: Path, files: frozenset[str], surroundings: Surroundings
-    ) -> None:
-        self._manifest, self._folder, self._files, self._surroundings = manifest, folder, files, surroundings
+    def __init__(self, manifest: Mapping[str, Any], folder: Path, files: frozenset[str], machine: Machine) -> None:
+        self._manifest, self._folder, self._files, self._machine = manifest, folder, files, machine
         self.inputs: dict[str, Input] = {}
         self.notes: list[ImportNote] = []
 
@@ -390,7 +388,7 @@ class _ManifestReader:
         if not isinstance(config, dict) or not _text(config, "command"):
             raise ConfigError("its manifest names no command")
         overrides = config.get("platform_overrides")
-        override = overrides.get(self._surroundings.platform) if isinstance(overrides, dict) else None
+        override = overrides.get(self._machine.platform) if isinstance(overrides, dict) else None
         return {**config, **override} if isinstance(override, dict) else config
 
     def _command(self, command: str) -> str:
@@ -410,7 +408,7 @@ class _ManifestReader:
         return self._text(command)
 
     def _has(self, program: str) -> bool:
-        return bool(self._surroundings.has_program(program))
+        return bool(self._machine.has_program(program))
 
     def _note_runtimes(self) -> None:
         wants = self._manifest.get("compatibility")
@@ -422,9 +420,9 @@ class _ManifestReader:
     def _check_compatibility(self) -> None:
         wants = self._manifest.get("compatibility")
         platforms = wants.get("platforms") if isinstance(wants, dict) else None
-        if isinstance(platforms, list) and platforms and self._surroundings.platform not in platforms:
+        if isinstance(platforms, list) and platforms and self._machine.platform not in platforms:
             named = ", ".join(show_line(str(each), 20) for each in platforms[:5])
-            raise ConfigError(f"it does not run on {self._surroundings.platform}, only on {named}")
+            raise ConfigError(f"it does not run on {self._machine.platform}, only on {named}")
 
     def _text(self, text: str) -> str:
         """A text of the manifest with its variables, as a table's text."""
@@ -444,9 +442,9 @@ class _ManifestReader:
         if name in ("/", "pathSeparator"):
             return os.sep
         if name == "HOME":
-            return str(self._surroundings.home)
+            return str(self._machine.home)
         if name in _FOLDERS:
-            return str(self._surroundings.home / _FOLDERS[name])
+            return str(self._machine.home / _FOLDERS[name])
         if name.startswith("user_config."):
             return self._input(name.removeprefix("user_config."))
         return whole

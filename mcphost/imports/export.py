@@ -169,7 +169,7 @@ class _EntryWriter:
             self.notes.append(ExportNote(self._name, key, reason))
 
     def _spelled(self, text: str, key: str) -> str | None:
-        """The text with its references in the host's spelling; None where it has none."""
+        """The text with its references in the host's syntax; None where it has none."""
         spelled = ""
         for piece in pieces_of(text):
             if isinstance(piece, Reference):

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from mcphost.config.fields import reason_against_url, server_name
 from mcphost.config.files import read_regular
 from mcphost.errors import ConfigError, McphostError, UnknownName, UsageError
-from mcphost.imports.bundles import Surroundings, copy_bundle, open_bundle, private_file, read_bundle, unpack
+from mcphost.imports.bundles import Machine, copy_bundle, open_bundle, private_file, read_bundle, unpack
 from mcphost.imports.cards import (
     CARD_SECONDS,
     CATALOG,
@@ -142,9 +142,9 @@ class ServerSources:
     """Finds servers for `AddRequest`. Unpacks bundles into ``bundles``, unless told not to."""
 
     def __init__(
-        self, surroundings: Surroundings, bundles: Path, resolve: ResolveHost = resolve, *, unpacks: bool = True
+        self, machine: Machine, bundles: Path, resolve: ResolveHost = resolve, *, unpacks: bool = True
     ) -> None:
-        self._surroundings, self._bundles, self._resolve, self._unpacks = surroundings, bundles, resolve, unpacks
+        self._machine, self._bundles, self._resolve, self._unpacks = machine, bundles, resolve, unpacks
 
     async def find(self, request: AddRequest) -> FoundSource:
         """Find what the request names. Raises UsageError, and the errors of files and addresses."""
@@ -216,7 +216,7 @@ class ServerSources:
         inner = document.get("server", document) if isinstance(document, Mapping) else document
         if looks_like_card(inner):
             return _chosen(read_card(inner, place), request.package)
-        offers = read_server_json(inner, Origin("server.json", place, "", ""), self._surroundings.has_program)
+        offers = read_server_json(inner, Origin("server.json", place, "", ""), self._machine.has_program)
         return await self._offered(offers, request, home)
 
     async def _registered(self, request: AddRequest) -> FoundSource:
@@ -226,7 +226,7 @@ class ServerSources:
         if server.status.lower() == "deleted":
             raise UnknownName(f"{name} was taken out of the registry{_said(server.status_message)}")
         origin = Origin("registry", server.registry, "", "")
-        offers = read_server_json(server.document, origin, self._surroundings.has_program)
+        offers = read_server_json(server.document, origin, self._machine.has_program)
         found = await self._offered(offers, request, server.registry)
         return replace(found, remarks=(*remarks, *found.remarks))
 
@@ -258,7 +258,7 @@ class ServerSources:
                 bundle = await asyncio.to_thread(open_bundle, archive, sha256)
             except ConfigError as error:
                 raise ConfigError(f"{show_line(place, 300)}: {error.message}") from None
-            server = read_bundle(bundle, self._bundles, place, self._surroundings)
+            server = read_bundle(bundle, self._bundles, place, self._machine)
             if server.refusal or not self._unpacks:
                 return FoundSource((server,))
             fresh = not bundle.folder(self._bundles).exists()
@@ -374,6 +374,6 @@ def _read_json(path: Path) -> object:
     return document
 
 
-def surroundings() -> Surroundings:
+def this_machine() -> Machine:
     """Those of this process."""
-    return Surroundings(Path.home(), sys.platform)
+    return Machine(Path.home(), sys.platform)

@@ -1,4 +1,4 @@
-"""Translates variables between the spellings of other hosts and the references of mcphost's configuration."""
+"""Translates variables between the syntaxes of other hosts and the references of mcphost's configuration."""
 
 from __future__ import annotations
 
@@ -53,18 +53,18 @@ class UntranslatableError(ValueError):
 
 @dataclass(frozen=True)
 class Syntax:
-    """The spellings of variables that a host understands, and how it is told of an environment variable.
+    """The forms of variables that a host understands, as patterns, and how it is told of an environment variable.
 
-    ``write`` gets a name and a default (None: there is none) and returns the host's spelling, or None where it has
+    ``write`` gets a name and a default (None: there is none) and returns the host's form, or None where it has
     none for that.
     """
 
-    spellings: tuple[str, ...] = ()
+    forms: tuple[str, ...] = ()
     write: Callable[[str, str | None], str | None] = lambda _name, _default: None
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        return re.compile("|".join(self.spellings) or r"(?!)")
+        return re.compile("|".join(self.forms) or r"(?!)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +165,8 @@ def _spell_shell(name: str, default: str | None) -> str | None:
     return f"${{{name}}}" if default is None else f"${{{name}:-{default}}}"
 
 
-def _without_default(spelling: str) -> Callable[[str, str | None], str | None]:
-    return lambda name, default: spelling.replace("NAME", name) if default is None else None
+def _without_default(form: str) -> Callable[[str, str | None], str | None]:
+    return lambda name, default: form.replace("NAME", name) if default is None else None
 
 
 NO_VARIABLES: Final = Syntax()

@@ -21,12 +21,12 @@ from mcphost.config import references_within
 from mcphost.config.servers_file import validated_server
 from mcphost.errors import ConfigError
 from mcphost.imports import bundles
-from mcphost.imports.bundles import Bundle, Surroundings, copy_bundle, discard, open_bundle, read_bundle, unpack
+from mcphost.imports.bundles import Bundle, Machine, copy_bundle, discard, open_bundle, read_bundle, unpack
 from mcphost.imports.found import FoundServer
 from mcphost.imports.inputs import fill_in
 from tests.npm import NETWORK, installed
 
-LINUX = Surroundings(Path("/home/ada"), "linux", lambda program: program in ("node", "uv", "python3"))
+LINUX = Machine(Path("/home/ada"), "linux", lambda program: program in ("node", "uv", "python3"))
 
 MANIFEST: dict[str, Any] = {
     "manifest_version": "0.3",
@@ -74,9 +74,9 @@ def entry(name: str, mode: int = 0o644, **more: Any) -> zipfile.ZipInfo:
     return made
 
 
-def described(about: Any, surroundings: Surroundings = LINUX, *files: str) -> FoundServer:
+def described(about: Any, machine: Machine = LINUX, *files: str) -> FoundServer:
     content = archive(*((name, b"x") for name in files), about=about)
-    return read_bundle(opened(content), Path("/state/bundles"), "/tmp/x.mcpb", surroundings)
+    return read_bundle(opened(content), Path("/state/bundles"), "/tmp/x.mcpb", machine)
 
 
 def folder_of(content: bytes) -> str:
@@ -132,7 +132,7 @@ def test_the_manifest_is_translated_with_the_overrides_of_this_platform() -> Non
         "env": {"B": "b"},
         "cwd": folder,
     }
-    there = described(manifest({"type": "binary", "mcp_config": config}), Surroundings(Path("/Users/ada"), "darwin"))
+    there = described(manifest({"type": "binary", "mcp_config": config}), Machine(Path("/Users/ada"), "darwin"))
     assert there.table["env"] == {"A": "a", "PLACE": f"{there.table['cwd']}/lib"}
 
 
@@ -417,7 +417,7 @@ def test_a_bundle_of_the_real_packer_is_read_and_its_program_runs(tmp_path: Path
             bundle = open_bundle(copy)
             assert bundle.signed is (words[0] == "sign")
             folder = unpack(bundle, tmp_path / "bundles")
-            server = read_bundle(bundle, tmp_path / "bundles", str(packed), Surroundings(tmp_path))
+            server = read_bundle(bundle, tmp_path / "bundles", str(packed), Machine(tmp_path))
         command = [server.table["command"], *server.table["args"]]
         ran = subprocess.run(command, cwd=server.table["cwd"], capture_output=True, text=True, timeout=60, env=NETWORK)
         assert ran.stdout.strip() == os.path.realpath(folder)

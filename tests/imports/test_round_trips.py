@@ -51,7 +51,7 @@ def read_back(host: KnownHost, text: str) -> list[FoundServer]:
 
 @st.composite
 def texts(draw: st.DrawFn, syntax: Syntax, literals: st.SearchStrategy[str] = PLAIN) -> str:
-    """A value in mcphost's spelling that the host can express: literals and environment variables."""
+    """A value in mcphost's syntax that the host can express: literals and environment variables."""
     plain = literals.filter(lambda text: not taken_for_variables(text, syntax) and not re.search(r"^%.*%$", text))
     text = literal(draw(plain))
     if can_spell(syntax):

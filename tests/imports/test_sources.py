@@ -14,7 +14,7 @@ import pytest
 import trustme
 
 from mcphost.errors import ConfigError, ConnectionLost, HttpStatusError, InvalidResult, UnknownName, UsageError
-from mcphost.imports.bundles import Surroundings
+from mcphost.imports.bundles import Machine
 from mcphost.imports.sources import AddRequest, FoundSource, ServerSources, SourceKind, kind_of_source
 from mcphost.net.addresses import Address
 from tests.auth.people import Talk, Web
@@ -22,7 +22,7 @@ from tests.imports.registries import StubRegistry, base, listed
 from tests.imports.test_bundles import MANIFEST, archive
 from tests.imports.test_links import LINKS
 
-HERE = Surroundings(Path("/home/ada"), "linux", lambda program: True)
+HERE = Machine(Path("/home/ada"), "linux", lambda program: True)
 
 
 @pytest.fixture

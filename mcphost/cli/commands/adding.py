@@ -18,7 +18,7 @@ from mcphost.config.fields import reason_against_url
 from mcphost.errors import ConfigError, McphostError, UsageError
 from mcphost.imports.found import FoundServer
 from mcphost.imports.registry import Registry, RegistryServer
-from mcphost.imports.sources import AddRequest, ServerSources, surroundings
+from mcphost.imports.sources import AddRequest, ServerSources, this_machine
 from mcphost.protocol.display import show_line
 
 HEADING: Final = ("NAME", "VERSION", "PUBLISHED", "STATUS", "ABOUT")
@@ -53,7 +53,7 @@ async def add(options: Namespace, env: Mapping[str, str]) -> int:
     if options.program is not None and not options.program:
         raise UsageError("after -- stands the command of the server")
     before = await asyncio.to_thread(used_bundles, env)
-    found = await ServerSources(surroundings(), bundles_folder(env), unpacks=not options.dry_run).find(request)
+    found = await ServerSources(this_machine(), bundles_folder(env), unpacks=not options.dry_run).find(request)
     try:
         _check_inputs(options.set, found.servers, asks=not options.yes)
         for sentence in found.remarks:

@@ -110,5 +110,5 @@ class HostDialect:
     """How variables are spelled in command, arguments and environment, where that differs."""
 
     def syntax_of(self, key: str) -> Syntax:
-        """The spelling of variables in the value of a key of ours."""
+        """The syntax of variables in the value of a key of ours."""
         return self.program_syntax if self.program_syntax is not None and key in PROGRAM_KEYS else self.syntax

@@ -1,6 +1,6 @@
 """Reads one entry of any host: what mcphost has a key for becomes that key, and the rest is noted with its reason.
 
-The keys of all hosts are understood everywhere; only the spelling of variables and the units of timeouts depend on
+The keys of all hosts are understood everywhere; only the syntax of variables and the units of timeouts depend on
 the dialect.
 """
 

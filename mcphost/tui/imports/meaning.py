@@ -21,7 +21,7 @@ from mcphost.imports.sources import (
     ServerSources,
     SourceKind,
     kind_of_source,
-    surroundings,
+    this_machine,
 )
 from mcphost.imports.survey import read_any, read_file
 
@@ -54,7 +54,7 @@ class LineReader:
                 return FoundSource(tuple(await asyncio.to_thread(_read_file, request.word)))
             except ConfigError:
                 pass  # no other program's configuration; perhaps a bundle or a server.json
-        return await ServerSources(surroundings(), self._bundles).find(request)
+        return await ServerSources(this_machine(), self._bundles).find(request)
 
     def _request(self, line: str) -> AddRequest:
         if _ONE_WORD.fullmatch(line) or _is_file(line):
