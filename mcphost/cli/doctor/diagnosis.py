@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from mcphost.cli.doctor.configuration import read_configuration
+from mcphost.cli.doctor.environment import check_environment
 from mcphost.cli.doctor.files import leftovers, state_folder_findings
 from mcphost.cli.doctor.findings import Finding, Severity, ok, problem, warning
 from mcphost.cli.doctor.programs import install_command, programs
 from mcphost.cli.doctor.servers import StartedServers, start_servers
-from mcphost.cli.doctor.surroundings import surroundings
 from mcphost.cli.output import is_terminal
 from mcphost.composition.diagnosis import ask_keychain, leftover_servers
 from mcphost.config import Config, references_within, state_folder
@@ -44,7 +44,7 @@ def diagnose(options: Namespace, env: Mapping[str, str]) -> Diagnosis:
 
     Raises UnknownName where the server that ``options`` names is not configured.
     """
-    found = list(surroundings(env, on_terminal=is_terminal(sys.stdin) and is_terminal(sys.stdout)))
+    found = list(check_environment(env, on_terminal=is_terminal(sys.stdin) and is_terminal(sys.stdout)))
     settings = read_configuration(options.config, env)
     config = Config() if settings.loaded is None else settings.loaded.config
     found.append(_keychain(env, _needs_keychain(config)))

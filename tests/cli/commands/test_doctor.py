@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from mcphost.cli.doctor.environment import check_environment
 from mcphost.cli.doctor.findings import Finding, Severity, as_text, problem
-from mcphost.cli.doctor.surroundings import surroundings
 from mcphost.composition import diagnosis
 from tests.cli.conftest import Mcphost, echo, entry, mcphost_command
 from tests.transports.http.http_connection import Echo, Talk, Web
@@ -125,7 +125,7 @@ def test_no_server_is_started_where_that_is_not_wanted(mcphost: Mcphost, tmp_pat
 
 def found_in(env: Mapping[str, str], *, on_terminal: bool = True) -> dict[str, Finding]:
     order = list(Severity)
-    found = sorted(surroundings(env, on_terminal=on_terminal), key=lambda each: order.index(each.severity))
+    found = sorted(check_environment(env, on_terminal=on_terminal), key=lambda each: order.index(each.severity))
     return {each.topic: each for each in found}
 
 
@@ -147,7 +147,7 @@ def found_in(env: Mapping[str, str], *, on_terminal: bool = True) -> dict[str, F
         ({"ALL_PROXY": "socks5://h:1"}, "proxy", Severity.PROBLEM, "a socks5 proxy", "unset ALL_PROXY"),
     ],
 )
-def test_the_surroundings_are_judged(
+def test_the_environment_is_judged(
     env: dict[str, str], topic: str, severity: Severity, text: str, fix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "platform", "linux")

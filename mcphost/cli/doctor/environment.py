@@ -22,7 +22,7 @@ DUMB: Final = ("", "dumb", "unknown")
 _PROXIES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 
 
-def surroundings(env: Mapping[str, str], *, on_terminal: bool) -> Iterator[Finding]:
+def check_environment(env: Mapping[str, str], *, on_terminal: bool) -> Iterator[Finding]:
     """Findings about everything but mcphost's own files and servers."""
     yield _python()
     yield _system()
