@@ -76,7 +76,8 @@ class ChangeFilter:
         return ChangeFilter(self.lists - other.lists, self.resources - other.resources, self.tasks - other.tasks)
 
     def __str__(self) -> str:
-        lists = f"the lists of {' and '.join(sorted(self.lists))}" if self.lists else ""
+        *kinds, last = sorted(self.lists) or [""]
+        lists = f"the lists of {', '.join(kinds)}{' and ' if kinds else ''}{last}" if last else ""
         return ", ".join(
             filter(None, (lists, *sorted(self.resources), *(f"task {each}" for each in sorted(self.tasks))))
         )

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from mcphost.client import subscriptions
-from mcphost.client.subscriptions import SUBSCRIPTION_ID, ListenState, ReopeningPauses, SubscriptionListener
+from mcphost.client.subscriptions import (
+    SUBSCRIPTION_ID,
+    ChangeFilter,
+    ListenState,
+    ReopeningPauses,
+    SubscriptionListener,
+)
 from mcphost.errors import CapabilityMissing, ConnectionLost, PeerError
 from mcphost.protocol.wire.jsonrpc import ErrorObject, Request
 from tests.client.conftest import Draw, Line
@@ -192,3 +198,10 @@ async def test_closing_the_client_ends_the_stream(listening: Listening) -> None:
     line, _ = await listening(Stream())
     await line.client.aclose()
     assert line.server.waiting == 0
+
+
+def test_a_filter_is_told_as_a_sentence_would_have_it() -> None:
+    one, three = ChangeFilter(frozenset({"tools"})), ChangeFilter(frozenset({"tools", "prompts", "resources"}))
+    assert str(one) == "the lists of tools"
+    assert str(three) == "the lists of prompts, resources and tools"
+    assert str(ChangeFilter(resources=frozenset({"a:b"}), tasks=frozenset({"1"}))) == "a:b, task 1"
