@@ -151,6 +151,9 @@ class ComparisonScreen(FramedScreen[None]):
         self.report = compare_sides(*self._seen)
         self._verdict.update(verdict(self.report))
         self._show_rows()
+        headings = [at for at, each in enumerate(self.rows.items) if each.heading]
+        if self.report.answers is not None and headings:
+            self.rows.highlighted = headings[-1]  # the calls, which stand last
 
     def _progress(self, text: str) -> None:
         self._verdict.update(Content(f"◐ {show_line(text, 200)} …"))

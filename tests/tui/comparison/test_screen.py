@@ -103,6 +103,8 @@ async def test_a_tool_is_called_on_both_sides_with_the_arguments_of_its_form() -
             assert screen.report is not None
             assert screen.report.answers is not None
             assert screen.report.answers.varying == ()  # calls with other arguments are not compared
+            assert screen.rows.item is not None
+            assert screen.rows.item.label == "Calls: the same answers"
         calls = list(stage.host.tool_calls.calls.values())
         assert [call.request.arguments["city"] for call in calls] == ["Rome", "Rome", "Oslo", "Oslo"]
 
