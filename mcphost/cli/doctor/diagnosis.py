@@ -7,6 +7,7 @@ from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from shutil import which
 from typing import Final
 
 from mcphost.cli.doctor.configuration import read_configuration
@@ -81,9 +82,18 @@ def _keychain(env: Mapping[str, str], needed: bool) -> Finding:
         return ok("keychain", f"{answer.name} answers after {answer.seconds:.1f} s")
     if needed:
         text = f"{answer.failure}, and your configuration refers to it"
-        install = install_command("gnome-keyring", env.get("PATH", "")) if answer.missing else ""
-        return problem("keychain", text, install or _UNLOCK.get(sys.platform, ""))
+        return problem("keychain", text, _mend_keychain(env, missing=answer.missing))
     return warning("keychain", f"{answer.failure}; tokens of sign-ins end with mcphost", "export MCPHOST_KEYCHAIN=off")
+
+
+def _mend_keychain(env: Mapping[str, str], *, missing: bool) -> str:
+    """The command that installs a keychain, gives it a session to run in, or unlocks it; empty: none is known."""
+    path = env.get("PATH", "")
+    if not missing:
+        return _UNLOCK.get(sys.platform, "")
+    if which("gnome-keyring-daemon", path=path) and which("dbus-run-session", path=path):
+        return "dbus-run-session -- sh"  # in which it is locked at first, and its own command unlocks it
+    return install_command("gnome-keyring", path)
 
 
 _UNLOCK: Final = {

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from mcphost.auth.storage.keychain import NoKeychain
 from mcphost.cli.doctor.environment import check_environment
 from mcphost.cli.doctor.findings import Finding, Severity, as_text, problem
 from mcphost.composition import diagnosis
@@ -270,6 +271,22 @@ def test_a_keychain_that_does_not_answer_matters_as_far_as_it_is_needed(
     finally:
         ended.set()
     assert (found["status"], text in found["text"]) == (status, True)
+
+
+def test_a_keychain_without_a_session_is_given_one(
+    mcphost: Mcphost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none() -> Keychain:
+        raise NoKeychain("this system has no keychain that mcphost knows")
+
+    monkeypatch.setenv("MCPHOST_KEYCHAIN", "")
+    monkeypatch.setattr("mcphost.auth.storage.keychain.best_backend", none)
+    for program in ("gnome-keyring-daemon", "dbus-run-session"):
+        (tmp_path / program).touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "own.toml").write_text('[servers.a]\ncommand = "true"\nenv = { KEY = "${keyring:one}" }\n')
+    found = topics(mcphost("doctor", "--no-start", "--config", "own.toml", "--json").out)["keychain"]
+    assert (found["status"], found["fix"]) == ("problem", "dbus-run-session -- sh")
 
 
 def test_a_keychain_that_is_switched_off_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
