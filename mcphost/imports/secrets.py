@@ -57,6 +57,8 @@ _PLACEHOLDER: Final = re.compile(
 _PLAIN_PATH: Final = re.compile(
     r"(?:~|\.{0,2}|[A-Za-z]:)(?:[/\\](?:[^a-z0-9/\\]*(?:[a-z]+|[0-9]{1,4})(?![a-z0-9]))*[^a-z0-9/\\]*)+", re.I
 )
+_PATH_WITH_BLANKS: Final = re.compile(r"(?:~|\.{0,2}|[A-Za-z]:)[/\\][^=:?&]*[ ][^=:?&]*")
+"""A path, of which the part after a blank is not a word of its own."""
 _PASSWORDS: Final = re.compile(r"passw|passphrase|pwd|secret", re.IGNORECASE)
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -266,7 +268,7 @@ def _shapes(text: str) -> Iterator[_Span]:
         yield _Span(start, end, "the shape of a token")
     for match in _USER.finditer(text):
         yield _Span(*match.span(1), "a user name like a token in an address", "user")
-    if not _PLAIN_PATH.fullmatch(text):
+    if not (_PLAIN_PATH.fullmatch(text) or _PATH_WITH_BLANKS.fullmatch(text)):
         for start, end in _random(text):
             yield _Span(start, end, "random characters")
 

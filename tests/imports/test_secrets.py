@@ -71,6 +71,10 @@ PLAIN: list[dict[str, Any]] = [
     {"args": ["--directory", "/home/ada/src/project2", "--header", "Authorization:${AUTH}", "--auth", "none"]},
     {"url": "https://mcp.example.com/v1/sse?region=eu&project=3f2504e0-4f89-11d3-9a0c-0305e82c3301"},
     {"http_headers": {"Authorization": "Bearer ${TOKEN}", "X-Team": "tools", "User-Agent": "mcphost/1.0"}},
+    {
+        "command": "/tmp/a folder with Ünïcode and a wrap/mcphost-l8qgxzgx7k/python",
+        "args": ["~/My Files/x8Kd93mQz72LpV0aBc/y"],
+    },
     {"env": {"A": 1}, "args": "x", "http_headers": [], "oauth": "x", "url": None, "command": ["x"]},
 ]
 
@@ -120,7 +124,7 @@ def test_any_text_is_read_and_its_places_are_its_own(text: str, name: str) -> No
     [
         *("://" * 50_000, "/a1" * 50_000, "?a" * 50_000, "a=" * 50_000, "A" * 200_000, "sk-" * 50_000),
         *("a-" * 90_000 + "!", "?token=a" * 50_000, '"token":"a",' * 50_000, "Bearer abcdefgh " * 30_000),
-        *("ghp_abcdefghijklmnopqrstuvwx " * 20_000, "://a:b@" * 50_000, "${A}b1" * 50_000),
+        *("ghp_abcdefghijklmnopqrstuvwx " * 20_000, "://a:b@" * 50_000, "${A}b1" * 50_000, "/ " * 90_000 + "="),
     ],
     ids=lambda text: text[:12],
 )

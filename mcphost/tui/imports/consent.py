@@ -68,19 +68,19 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
     HELP = (
         "One server, before it is added: nothing of it has run, and nothing was sent. y adds it and starts it, once\n"
         "all of it was on screen (space scrolls). e changes its name and values, and asks for what only you can give.\n"
-        "k decides where its secrets go. n leaves this one out; esc also leaves out those that follow."
+        "s decides where its secrets go. n leaves this one out; esc also leaves out those that follow."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "add", "add", id="add-server.add", tooltip="Add this server and start it"),
         Binding("n", "skip", "skip", id="add-server.skip", tooltip="Do not add this server"),
         Binding("e", "edit", "edit", id="add-server.edit", tooltip="Change its name and values"),
-        Binding("k", "secrets", "secrets", id="add-server.secrets", tooltip="Where its secrets go"),
+        Binding("s", "secrets", "secrets", id="add-server.secrets", tooltip="Where its secrets go"),
         Binding("escape", "stop", "stop", id="add-server.stop", tooltip="Add neither this one nor the rest"),
         Binding("v", "read", "all of it", id="add-server.read", tooltip="Read what is too long for this screen"),
-        Binding("enter", "choose_default", "choose", id="add-server.easy", show=False),
+        Binding("enter", "choose_default", "choose", id="add-server.easy", show=False, system=True),
         Binding("space,pagedown", "page(1)", "scroll", id="add-server.down", show=False),
-        Binding("pageup", "page(-1)", "scroll back", id="add-server.up", show=False),
+        Binding("pageup", "page(-1)", "scroll back", id="add-server.up", show=False, system=True),
         KEYS,
     ]
 
@@ -217,7 +217,7 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
         yield AnswerOption("n", "leave it out", "skip", "leave out")
         yield AnswerOption("e", "edit its name and values", "edit", "edit")
         if self._has_secrets:
-            yield AnswerOption("k", f"secrets: {_PLACES[self._secrets_go]}", "secrets", "secrets")
+            yield AnswerOption("s", f"secrets: {_PLACES[self._secrets_go]}", "secrets", "secrets")
         if self._place[0] < self._place[1]:
             yield AnswerOption("esc", "stop: leave out this one and the rest", "stop", "stop")
 

@@ -83,7 +83,7 @@ def _marks() -> Iterator[Fact]:
 def _section(node: DOMNode, seen: set[str], active: Mapping[str, str]) -> Iterator[Fact]:
     """The purpose of ``node`` and its keys, except those that do something else (``active``) nearer to the focus."""
     text = getattr(type(node), "HELP", None)
-    classes = [each for each in type(node).__mro__ if each.__module__.startswith("mcphost.")]
+    classes = list(_classes_with_bindings(type(node)))
     own = [each for found in classes for each in found.__dict__.get("BINDINGS", ())]
     ours = [each for each in own if isinstance(each, Binding) and not each.system]
     known = [each for each in ours if _action(each) not in seen and not _is_hidden(node, each, ours)]
@@ -101,6 +101,15 @@ def _section(node: DOMNode, seen: set[str], active: Mapping[str, str]) -> Iterat
         about = f"  {binding.tooltip}" if binding.tooltip else ""
         yield Fact(f"  {keys}", Content.assemble(binding.description, (about, "$foreground-muted")))
     yield Fact("", Content(""), wide=True)
+
+
+def _classes_with_bindings(node: type[DOMNode]) -> Iterator[type]:
+    """Our classes whose bindings the node has."""
+    for each in node.__mro__:
+        if each.__module__.startswith("mcphost."):
+            yield each
+        if not each.__dict__.get("_inherit_bindings", True):
+            break
 
 
 def _bindings_beside_help(classes: Sequence[type]) -> Sequence[object]:

@@ -105,6 +105,13 @@ class ImportStage(Stage):
         assert isinstance(self.app.screen, AddServerScreen)
         return self.app.screen
 
+    async def agree(self) -> None:
+        """Read the consent screen to its end, and add the server."""
+        screen = await self.asked()
+        while not screen.what.reached:
+            await self.press("space")
+        await self.press("y")
+
     async def added(self) -> str:
         """Close the screen that says what was added; return its text."""
         await self.at(AddedScreen)

@@ -78,8 +78,7 @@ async def test_a_dangerous_server_is_shown_in_full_with_its_dangers_and_can_be_l
         for words in ("end-of-script", "runs what it downloads", "as administrator: sudo", "deletes files: rm -rf"):
             assert words in seen
         await stage.press("enter")  # the default is to leave it out
-        await stage.asked()
-        await stage.press("y")
+        await stage.agree()
         assert "1 server added" in await stage.added()
         assert set(stage.stored) == {"good"}
         await stage.running("good")
@@ -173,12 +172,15 @@ async def test_a_secret_goes_into_the_keychain_alone_and_the_server_runs_with_it
         await stage.asked()
         await stage.shows("GITHUB_TOKEN", "a secret, written there → goes into your keychain")
         seen += stage.text
+        await stage.press("s")
+        await stage.shows("is left out: you set it as a variable")
+        await stage.press("s", "s")
+        await stage.shows("goes into your keychain")
         await stage.press("e")
         await stage.shows("left empty, it stays")
         seen += stage.text
         await stage.press("escape")
-        await stage.asked()
-        await stage.press("y")
+        await stage.agree()
         said = await stage.added()
         assert "in your keychain: git.GITHUB_TOKEN" in said
         assert f"still in plain text where it was: Claude Code · ~/.claude.json, line {line}" in said
@@ -198,7 +200,7 @@ async def test_without_a_keychain_a_secret_becomes_a_variable_and_the_screen_say
         await stage.press("enter")
         await stage.asked()
         await stage.shows("the keychain cannot be used", "is left out: you set it as a variable")
-        await stage.press("y")
+        await stage.agree()
         assert "it cannot start yet: variable GITHUB_TOKEN, not set" in await stage.added()
         assert stage.stored["git"]["env"] == {"GITHUB_TOKEN": "${GITHUB_TOKEN}"}
 
@@ -218,7 +220,7 @@ async def test_a_value_that_only_the_user_can_give_is_asked_for_before_the_serve
         await stage.press("ctrl+r")
         await stage.asked()
         await stage.shows("The token of the team: •••")
-        await stage.press("y")
+        await stage.agree()
         await stage.added()
         await stage.running("web")
         assert stage.keychain.items == {"web.token": "verysecret"}
@@ -238,16 +240,14 @@ async def test_a_taken_name_gets_a_suffix_and_can_be_changed() -> None:
         await stage.press(*["backspace"] * 6)
         await stage.write("echo")
         await stage.press("ctrl+r")
-        await stage.asked()
-        await stage.press("y")
+        await stage.agree()
         await stage.asked()
         await stage.shows("there is a server of this name already")
         await stage.press("e")
         await stage.at(EditServerScreen)
         await stage.write("r")
         await stage.press("ctrl+r")
-        await stage.asked()
-        await stage.press("y")
+        await stage.agree()
         await stage.added()
         await stage.running("echo", "echor")
 
@@ -264,7 +264,7 @@ async def test_an_edited_argument_is_what_is_added_and_the_file_there_stays_as_i
         await stage.press("ctrl+r")
         await stage.asked()
         await stage.shows("--page 3")
-        await stage.press("y")
+        await stage.agree()
         await stage.added()
         assert stage.stored["echo"]["args"][-1] == "3"
         screen = await stage.look()
@@ -283,7 +283,7 @@ async def test_a_server_that_changed_there_is_shown_with_its_changes_and_taken_o
         await stage.press("space", "enter")
         await stage.asked()
         await stage.shows("Take over what changed of the server echo?", "7 → 9")
-        await stage.press("y")
+        await stage.agree()
         await stage.added()
         await stage.until(lambda app: app.host.config.servers["echo"].args[-1] == "9")
         await stage.running("echo")
@@ -310,8 +310,7 @@ async def test_other_changes_of_the_configuration_are_not_taken_over_unseen() ->
         own.write_text(own.read_text().replace("false", "true"))
         await stage.look()
         await stage.press("enter")
-        await stage.asked()
-        await stage.press("y")
+        await stage.agree()
         await stage.added()
         await stage.running("one")
         assert not stage.host.config.servers["mine"].enabled
@@ -329,8 +328,7 @@ async def test_what_is_being_added_is_not_told_as_a_change_of_the_configuration(
         await stage.look()
         await stage.press("enter")
         for _ in range(2):
-            await stage.asked()
-            await stage.press("y")
+            await stage.agree()
         await stage.added()
         await stage.running("one", "two")
         own.write_text("[servers.mine]\ncommand = 'x'\nenabled = false\n")
@@ -347,8 +345,7 @@ async def test_a_command_line_is_added_from_a_box() -> None:
         await stage.shows("is no command line")
         stage.app.screen.query_one(Input).value = shlex.join([str(python), *words])
         await stage.press("enter")
-        await stage.asked()
-        await stage.press("y")
+        await stage.agree()
         await stage.added()
         assert len(stage.stored) == 1
         await stage.running(*stage.stored)
@@ -377,7 +374,7 @@ async def test_a_pasted_link_is_added_after_a_look_and_its_approvals_are_not() -
         await stage.press("enter")
         await stage.asked()
         await stage.shows("linked", "autoApprove")
-        await stage.press("y")
+        await stage.agree()
         await stage.added()
         await stage.running("linked")
 
@@ -403,14 +400,13 @@ async def test_a_bundle_is_added_with_the_folders_that_it_asks_for(tmp_path: Pat
         await stage.press("enter")
         await stage.asked()
         await stage.shows("Folders", "not signed")
-        await stage.press("y")
+        await stage.agree()
         await stage.at(EditServerScreen)
         await stage.write("/one")
         await stage.press("enter")
         await stage.write("/two")
         await stage.press("ctrl+r")
-        await stage.asked()
-        await stage.press("y")
+        await stage.agree()
         await stage.added()
         entry = stage.stored["tides"]
         assert entry["args"][-2:] == ["/one", "/two"]
@@ -436,6 +432,22 @@ async def test_a_start_without_servers_counts_those_of_other_programs_and_runs_n
         assert set(stage.host.servers) == {"demo"}
     async with importing_stage(Config(), size=WIDE) as stage:
         await stage.shows("No servers are configured", "Claude Code has 2 servers, Cursor 1: i looks at them")
+
+
+async def test_the_help_names_the_keys_of_the_list_and_of_the_consent_screen() -> None:
+    claude_code(one=entry())
+    async with importing_stage(size=WIDE) as stage:
+        await stage.ready()
+        await stage.press("s", "question_mark")
+        await stage.shows("import  Servers of other programs here", "add  Add a server")
+        await stage.press("escape")
+        await stage.look()
+        await stage.press("enter")
+        await stage.asked()
+        await stage.press("question_mark")
+        await stage.shows("One server, before it is added", "Add this server and start it", "Change its name")
+        assert "decide later" not in stage.text
+        await stage.press("escape", "escape")
 
 
 async def test_the_palette_finds_both_ways_to_add_servers() -> None:
@@ -466,7 +478,6 @@ async def add_by_hand(stage: ImportStage, name: str) -> None:
     """Add the only server that is found."""
     await stage.look()
     await stage.press("enter")
-    await stage.asked()
-    await stage.press("y")
+    await stage.agree()
     await stage.added()
     await stage.running(name)
