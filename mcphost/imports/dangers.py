@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from mcphost.config import references_within
 from mcphost.imports.commands import POWERSHELLS, SHELLS, program_name, programs_in, script_in
 from mcphost.imports.downloads import docker_words
 from mcphost.protocol.display import hidden_count, show_line
@@ -120,7 +121,8 @@ def danger_signs(table: Mapping[str, Any]) -> tuple[DangerSign, ...]:
     env, headers = texts_by_name(table, "env"), texts_by_name(table, "http_headers")
     url, folder = _text(table.get("url")), _text(table.get("cwd"))
     joined = " ".join(words)
-    found = [sign for program in programs_in(words) for sign in _of_program(program)]
+    found = [*_of_references(table)]
+    found += [sign for program in programs_in(words) for sign in _of_program(program)]
     found += _in_text(joined[:MAX_TEXT])
     found += _of_addresses_in(joined[:MAX_TEXT])
     found += _in_words(words)
@@ -284,6 +286,15 @@ def _of_variables(env: Mapping[str, str]) -> Iterator[DangerSign]:
         yield from _of_addresses_in(value[:MAX_TEXT])
         if value in _EVERYTHING - {"~", "${HOME}"}:
             yield _sign("It is given everything: the whole disk or home folder", f"{name}={value}")
+
+
+def _of_references(table: Mapping[str, Any]) -> Iterator[DangerSign]:
+    """What of the user's own it would be given: an item of the keychain, or what a file holds."""
+    for _, reference in references_within(table):
+        if reference.kind == "keyring":
+            yield _sign("It is given a secret that is in your keychain already", reference.name)
+        elif reference.kind == "file":
+            yield _sign("It is given what a file of yours holds", reference.name)
 
 
 def _of_address(url: str) -> Iterator[DangerSign]:

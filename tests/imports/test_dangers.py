@@ -120,6 +120,14 @@ def test_variables_that_load_code_or_move_connections_are_named() -> None:
 
 
 @pytest.mark.hostile("C10")
+@pytest.mark.hostile("C04")
+def test_an_entry_that_takes_files_or_secrets_of_the_user_is_named() -> None:
+    said = signs(url="https://x.example", http_headers={"A": "${file:~/.ssh/id_rsa}", "B": "Bearer ${keyring:github}"})
+    assert "is given what a file of yours holds: ~/.ssh/id_rsa" in said
+    assert "is given a secret that is in your keychain already: github" in said
+    assert "is given" not in signs("x", env={"HOME_PAGE": "${HOME}", "PLAIN": "$${file:x}"})
+
+
 def test_a_sign_never_holds_the_value_of_a_variable_or_what_follows_a_host() -> None:
     secret = "s3cr3tCanary9876"
     found = signs(
