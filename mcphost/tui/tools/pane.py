@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from mcphost.tui.tools.workbench import Workbench
 
 
+FULL_CLAIMS: Final = 40
+"""Cells of a row from which each tool's claim has its column. Titles need the room of a narrower row: only what asks
+for attention is shown there."""
+
+
 class ToolList(FilteredOffers[CatalogTool]):
     TITLE = "Tools"
     EMPTY = "No tools yet: no server is ready.\ns goes to the servers, enter there shows why; f3 opens the logs."
@@ -40,7 +45,11 @@ class ToolList(FilteredOffers[CatalogTool]):
         cells = [Cell(offered.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
         cells += self.title_cells(tool.label, tool.name, tool.description or "", width)
         word, style = _claim(offered)
-        return columns(width, [*cells, Cell(word, style, 8, 8, "right")])
+        narrow = width < FULL_CLAIMS
+        if narrow and word == "reads":
+            word = ""
+        room = len(word) if narrow else 8
+        return columns(width, [*cells, Cell(word, style, room, room, "right")])
 
     def defined(self, offered: CatalogTool) -> Tool:
         return offered.tool

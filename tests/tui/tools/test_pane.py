@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from textual.content import Content
 from mcphost.host.catalog import CatalogTool
 from mcphost.host.tool_calls.call import CallState
 from mcphost.tui.kit.reader import ReaderScreen
-from tests.tui.stage import NARROW, WIDE, Stage, calls_in, echo, hostile, on_stage
+from tests.tui.stage import NARROW, WIDE, Stage, calls_in, echo, hostile, on_stage, server, servers
 
 pytestmark = pytest.mark.slow
 SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
@@ -42,6 +43,21 @@ async def test_list_form_dialog_result_and_back_by_esc(size: tuple[int, int], tm
         await stage.press("escape")
         assert step(stage) == "list"
         await stage.shows("Tools · all servers")
+
+
+@pytest.mark.parametrize(("columns", "shown"), [(120, False), (200, True)], ids=["narrow list", "wide list"])
+async def test_a_narrow_list_gives_its_room_to_titles_and_to_claims_that_warn(columns: int, shown: bool) -> None:
+    read = given_tool("look", "Look at everything in sight", readOnlyHint=True)
+    tear = given_tool("tear", "Tear it up", readOnlyHint=False, destructiveHint=True)
+    config = servers(shop=server("given.py", "--given", json.dumps([read, tear])))
+    async with on_stage(config, size=(columns, 36)) as stage:
+        await stage.ready()
+        await stage.shows("Look at everything in sight", "destroys")
+        assert ("reads" in stage.text) is shown
+
+
+def given_tool(name: str, title: str, **hints: bool) -> dict[str, object]:
+    return {"name": name, "title": title, "inputSchema": {"type": "object"}, "annotations": hints}
 
 
 @pytest.mark.hostile("L05")
