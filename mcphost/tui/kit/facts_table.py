@@ -30,8 +30,8 @@ class Fact:
     """A second value: beside the first where there is room, else below it."""
 
 
-TWO_COLUMNS: Final = 118
-"""Cells of a value from which two stand side by side: a screen of 140 columns has them."""
+TWO_COLUMNS: Final = 96
+"""Cells of a value from which two stand side by side: a screen of 120 columns has them."""
 
 BETWEEN: Final = " │ "
 """Between two values side by side."""

@@ -9,7 +9,7 @@ from textual.geometry import Size
 from mcphost.tui.kit.facts_table import Fact, FactsTable
 
 
-@pytest.mark.parametrize(("width", "rows"), [(135, 2), (100, 4)], ids=["side by side", "one below the other"])
+@pytest.mark.parametrize(("width", "rows"), [(110, 2), (100, 4)], ids=["side by side", "one below the other"])
 def test_two_values_stand_side_by_side_where_there_is_room(width: int, rows: int) -> None:
     changed = Fact("changed", Content("- one\n- two"), other=Content("+ one\n+ 2"))
     table, size = FactsTable([changed]), Size(width, 40)
