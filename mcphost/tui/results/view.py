@@ -235,7 +235,7 @@ class StructuredView(Vertical):
 
     DEFAULT_CSS = """
     StructuredView { height: 1fr; }
-    StructuredView > .summary { height: 1; padding: 0 1; color: $foreground-muted; }
+    StructuredView > .summary { height: auto; max-height: 2; padding: 0 1; color: $foreground-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("m", "toggle_look", "table/JSON", id="structured.look", tooltip="Switch between table and JSON"),

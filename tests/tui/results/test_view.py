@@ -265,6 +265,13 @@ async def test_hostile_text_stays_in_its_frame_and_holds_nothing_up(app: Stage, 
 
 
 @pytest.mark.requirement("TOOLS-21", "TOOLS-24")
+async def test_what_a_table_is_said_to_be_is_read_whole_where_it_is_narrow(app: Stage) -> None:
+    value = {"ships": [{"name": "Limpet"}, {"name": "Kittiwake"}], "lookout": "north gallery"}
+    async with showing(app.done(structuredContent=value), app, "2", size=(48, 30)):
+        assert "ships · 2 rows · lookout: north gallery" in app.text
+        assert "JSON" in app.text.replace("table/JSON", "")
+
+
 async def test_structured_content_of_any_type_has_a_tab_and_none_has_not(app: Stage) -> None:
     async with showing(None, app) as pilot:
         for value in (None, [1, 2], "x", {}, {"a": {"b": "c\u202e"}}, [{"a": 1}, 2]):
