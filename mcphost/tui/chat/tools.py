@@ -153,7 +153,7 @@ class ChatToolsScreen(ListScreen[ToolRow, None]):
     def _instructions_note(self, server: str) -> str:
         if not self._chat.instructions(server):
             return ""
-        return " · its instructions are told" if self._chat.told_instructions(server) else " · has instructions: i"
+        return " · instructions included: i" if self._chat.told_instructions(server) else " · has instructions: i"
 
     def show_details(self) -> None:
         row, selection = self.rows.item, self._chat.tools
@@ -166,17 +166,17 @@ def _details(row: ToolRow | None, selection: ToolSelection, chat: Chat) -> Itera
         yield Content.styled(f"✖ left out: {show_line(row.problem, 300)}", "$text-error")
     elif row is not None and row.tool is not None:
         yield Content.assemble((show_line(row.tool, 120), "bold"), f" {row.words}")
-    folders = "told" if chat.settings.folders else "not told"
+    shared = "shared" if chat.settings.folders else "not shared"
     how = "the model searches them, they are too many" if selection.searching else "all in every request"
     yield Content.styled(
         f"{len(selection.entries)} tools, about {selection.tokens:,} tokens: {how}\n"
-        f"folders are {folders}: F · {REVIEW_WORDS[chat.hold]}: v",
+        f"roots {shared}: F · {REVIEW_WORDS[chat.hold]}: v",
         "$foreground-muted",
     )
 
 
 def _row(row: ToolRow, width: int, search: Search) -> Content:
-    mark, style = ("●", "$text-success") if row.on else ("◌", "$foreground-muted")
+    mark, style = ("●", "$foreground") if row.on else ("◌", "$foreground-muted")
     if row.problem:
         mark, style = "✖", "$text-error"
     cost = "" if row.cost is None else f"{row.cost:,}"
