@@ -34,3 +34,9 @@ def state_path(env: Mapping[str, str]) -> Path:
     from platformdirs import user_state_path  # late: slow to import
 
     return user_state_path("mcphost", appauthor=False)
+
+
+def with_tilde(path: Path) -> Path:
+    """The path as one writes it: ``~`` stands for the user's home folder."""
+    home = Path.home()
+    return Path("~") / path.relative_to(home) if home in path.parents else path

@@ -38,7 +38,7 @@ from mcphost.config.servers import (
 )
 from mcphost.config.state import TrustedFolders, file_version, read_toml, state_folder, update_toml, write_toml
 from mcphost.config.values import KEYRING_SERVICE, Values
-from mcphost.places import servers_path, users_path
+from mcphost.places import servers_path, users_path, with_tilde
 
 __all__ = [
     "KEYRING_SERVICE",
@@ -86,5 +86,6 @@ __all__ = [
     "state_folder",
     "update_toml",
     "users_path",
+    "with_tilde",
     "write_toml",
 ]

@@ -23,6 +23,7 @@ from mcphost.auth.ports import AuthorizationLink
 from mcphost.cli.commands.screen import HOW_TO
 from mcphost.host.comparison.observation import Exchange
 from mcphost.host.comparison.report import compare_sides
+from mcphost.places import with_tilde
 from mcphost.transports.base import ProcessUsageReport
 from mcphost.tui.chat.choose import ChatsScreen
 from mcphost.tui.chat.preview import PreviewScreen
@@ -141,7 +142,7 @@ async def servers_and_tools(snapshots: Snapshots) -> None:
 
 async def first_start(snapshots: Snapshots) -> None:
     own = Path.home() / ".config" / "mcphost" / "config.toml"
-    how_to = HOW_TO.format(file=own, then="and press ctrl+l. y copies these lines")
+    how_to = HOW_TO.format(file=with_tilde(own), then="and press ctrl+l. y copies these lines")
     state = Path("state")
     async with on_stage(size=WIDE, start=StartInfo(None, True, (), state, how_to, missing=own)) as stage:
         await stage.ready()

@@ -22,7 +22,7 @@ from mcphost.errors import ConfigError
 from mcphost.host.desktop import open_page
 from mcphost.host.host import Host
 from mcphost.host.server_requests.pending import SCREEN_KINDS
-from mcphost.places import PROJECT_FILE
+from mcphost.places import PROJECT_FILE, with_tilde
 
 if TYPE_CHECKING:
     from mcphost.imports.importer import Importer
@@ -63,7 +63,7 @@ def _starting_point(options: Namespace) -> tuple[Config, StartInfo]:
     from mcphost.tui.start_info import StartInfo
 
     state, own = state_folder(os.environ), users_path(os.environ)
-    how_to = HOW_TO.format(file=own, then="and start mcphost again")
+    how_to = HOW_TO.format(file=with_tilde(own), then="and start mcphost again")
     if options.demo:
         if options.config is None:
             return demo_config(options.era), StartInfo(None, True, (), state, how_to)
@@ -74,7 +74,7 @@ def _starting_point(options: Namespace) -> tuple[Config, StartInfo]:
     watched = _watched(options)
     if settings.path is None:
         return demo_config(), StartInfo(None, True, settings.problems, state, how_to, missing=own, watched=watched)
-    how_to = HOW_TO.format(file=settings.found.path or own, then="and press ctrl+l. y copies these lines")
+    how_to = HOW_TO.format(file=with_tilde(settings.found.path or own), then="and press ctrl+l. y copies these lines")
     return settings.loaded.config, StartInfo(settings.path, False, settings.problems, state, how_to, watched=watched)
 
 

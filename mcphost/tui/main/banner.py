@@ -9,6 +9,7 @@ from typing import Final
 from textual.content import Content
 from textual.widget import Widget
 
+from mcphost.config import with_tilde
 from mcphost.protocol.display import show_line
 
 EXAMPLE: Final = '[servers.git]\ncommand = "uvx"\nargs = ["mcp-server-git"]\n'
@@ -26,9 +27,7 @@ class StartBanner(Widget):
 
     def __init__(self, missing: Path) -> None:
         super().__init__()
-        home = Path.home()
-        shown = Path("~") / missing.relative_to(home) if home in missing.parents else missing
-        self._path = show_line(str(shown), 4096)
+        self._path = show_line(str(with_tilde(missing)), 4096)
         self._elsewhere = ""
 
     def show_elsewhere(self, words: str) -> None:

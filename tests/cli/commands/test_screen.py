@@ -45,11 +45,13 @@ def test_without_a_configuration_the_screen_says_so_and_where_servers_go() -> No
         assert terminal.wait_exit() == 0
 
 
-def test_a_configuration_without_servers_says_how_to_add_one(tmp_path: Path) -> None:
-    config = tmp_path / "own.toml"
+def test_a_configuration_without_servers_says_how_to_add_one() -> None:
+    config = Path.home() / "own.toml"
     config.write_text("[ui]\nmouse = false\n")
     with mcphost("--config", str(config)) as terminal:
-        terminal.wait_for("No servers are configured.", "[servers.git]", "y copies these lines", "y copy example")
+        terminal.wait_for(
+            "No servers are configured.", "~/own.toml", "[servers.git]", "y copies these lines", "y copy example"
+        )
         assert "list on the left" not in terminal.text
         terminal.press("ctrl+q")
         assert terminal.wait_exit() == 0
