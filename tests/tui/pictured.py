@@ -99,11 +99,13 @@ class Snapshots:
         self.taken: set[str] = set()
         self.problems: list[str] = []
 
-    async def take(self, stage: Stage, name: str) -> None:
-        """Compare the screen at each size; differences are kept for `check`."""
-        for width, height in SIZES:
+    async def take(self, stage: Stage, name: str, *more: tuple[int, int]) -> None:
+        """Compare the screen at each size, and at ``more``; differences are kept for `check`."""
+        for width, height in (*SIZES, *more):
             await stage.pilot.resize_terminal(width, height)
             await self._take(stage, self.folder / f"{name}-{width}x{height}.txt")
+        if more:
+            await stage.pilot.resize_terminal(*SIZES[-1])
 
     async def _take(self, stage: Stage, path: Path) -> None:
         assert path.name not in self.taken, f"{path.name} is taken twice"

@@ -67,6 +67,7 @@ from tests.tui.still_clock import NOW, stop_clock
 
 pytestmark = pytest.mark.slow
 WIDE = (140, 40)
+LARGE = (200, 60)
 
 
 @pytest.fixture(autouse=True)
@@ -103,18 +104,18 @@ async def servers_and_tools(snapshots: Snapshots) -> None:
         await stage.ready()
         stage.host.process_usage._measure = lambda pid: ProcessUsageReport(1, 20_000_000, 0.0)
         stage.host.servers["demo"].keepalive.begin(0.038)
-        await snapshots.take(stage, "tools")
+        await snapshots.take(stage, "tools", LARGE)
         await stage.press("s", "down")
         await snapshots.take(stage, "servers")
         await stage.press("c")
         await snapshots.take(stage, "card")
         await stage.open_tool("keep_logbook")
-        await snapshots.take(stage, "form")
+        await snapshots.take(stage, "form", LARGE)
         await stage.press("escape")
         await stage.open_tool("tear_out_pages")
         await stage.press("ctrl+r")
         await stage.call_dialog()
-        await snapshots.take(stage, "call-that-destroys")
+        await snapshots.take(stage, "call-that-destroys", LARGE)
         await stage.press("d")
         await stage.at(ReaderScreen)
         await snapshots.take(stage, "reader")
@@ -130,7 +131,7 @@ async def servers_and_tools(snapshots: Snapshots) -> None:
         await snapshots.take(stage, "call")
         await stage.press("a")
         await stage.ended()
-        await snapshots.take(stage, "result")
+        await snapshots.take(stage, "result", LARGE)
         await stage.press("h")
         await snapshots.take(stage, "calls")
         await stage.press("g")
