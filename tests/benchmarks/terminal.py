@@ -1,4 +1,7 @@
-"""A program on a pseudo terminal of 120x36, and the text it paints. Its escape sequences are dropped, not obeyed."""
+"""A program on a pseudo terminal of 120x36, and the text it paints.
+
+Escape sequences are dropped, not obeyed, but for the questions that every terminal answers.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,8 @@ ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_].*?\x1b\\|[ -/]*[0-~])", re.DOTALL
 )
 FAREWELL = b"\x11"  # ctrl+q
+ANSWERS = {b"\x1b]11;?\x1b\\": b"\x1b]11;rgb:1010/1414/1c1c\x1b\\", b"\x1b[c": b"\x1b[?62;22c"}
+"""What a terminal says when it is asked for its background and for what it is."""
 
 
 class NotSeenError(Exception):
@@ -82,9 +87,13 @@ class Terminal:
         while (left := end - time.perf_counter()) > 0:
             if select.select([self._master], [], [], left)[0]:
                 try:
-                    yield os.read(self._master, 1 << 16)
+                    piece = os.read(self._master, 1 << 16)
                 except OSError:  # the other side is closed
                     return
+                for question, answer in ANSWERS.items():
+                    if question in piece:
+                        os.write(self._master, answer)
+                yield piece
 
     def _gone_within(self, seconds: float) -> bool:
         end = time.perf_counter() + seconds
