@@ -43,6 +43,10 @@ def start(folder: Path, *arguments: str, **env: str) -> Terminal:
     )
 
 
+INSTRUCTIONS = "its words, not ours"
+"""Stands above a server's instructions, at the end of its card."""
+
+
 def walk(terminal: Terminal, tool: str, typed: str) -> list[str]:
     """The screens passed on the way: list, definition, form, dialog, result, its JSON, logs, card and help."""
     screens = [terminal.wait_for("1 ready", "Tools · all servers")]
@@ -63,13 +67,22 @@ def walk(terminal: Terminal, tool: str, typed: str) -> list[str]:
     terminal.press("f3", "enter")
     screens.append(rest(terminal))
     screens.append(terminal.press_until(["escape", "s", "down", "enter"], "Server · one"))
-    terminal.press("end")
-    screens.append(rest(terminal))
-    if "its words, not ours" not in terminal.text:  # it stands above instructions that are longer than the card
-        screens.append(terminal.press_until(["pageup"], "its words, not ours"))
+    screens.append(end_of_card(terminal))
+    if INSTRUCTIONS not in terminal.text:  # it stands above instructions that are longer than the card
+        screens.append(terminal.press_until(["pageup"], INSTRUCTIONS, again=["Server · one"]))
     screens.append(terminal.press_until(["?"], "Keys", again=["Server · one"]))
     leave(terminal)
     return screens
+
+
+def end_of_card(terminal: Terminal) -> str:
+    """Go to the end of the server card; a card that was not drawn to its end does not hear the first keys."""
+    for _ in range(50):
+        terminal.press("end")
+        screen = rest(terminal)
+        if INSTRUCTIONS in screen or "│ State " not in screen:
+            return screen
+    raise AssertionError(f"the card stays at its top:\n{terminal.text}")
 
 
 def asked(terminal: Terminal) -> str:
