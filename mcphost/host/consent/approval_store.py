@@ -168,11 +168,13 @@ class ApprovalStore:
             if self._store is None or not self._stale:
                 return
             self._stale = False
+            # Another mcphost may write right after this one, even before the thread below has come back: to look the same
+            # as before this write would then mean nothing.
+            self._version = _UNKNOWN
             before, after = self._saved, tuple(approvals.lasting())
             try:
                 await asyncio.to_thread(self._store.update, APPROVALS, lambda data: merged(data, before, after))
                 self._saved = after
-                self._version = _UNKNOWN  # another mcphost may have written right after
             except ConfigError as error:
                 self._alarm(f"what you allowed could not be saved: {error}")
             except Exception as error:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -93,6 +95,31 @@ async def test_a_deleted_file_revokes_everything(shared: Shared, tmp_path: Path,
         await one.run("a", "echo", {"text": "1"})
         await until(saved(tmp_path))
         (tmp_path / "approvals.toml").unlink()
+        assert (await one.run("a", "echo", {"text": "2"})).state is CallState.DECLINED
+
+
+async def test_a_file_deleted_while_it_is_still_being_saved_revokes_everything(host: HostOf, tmp_path: Path) -> None:
+    """The thread that writes comes back only after somebody deleted the file and the next call looked at it."""
+
+    class Late(FileStore):
+        deleted, looked = threading.Event(), threading.Event()
+
+        def update(self, name: str, change: Any) -> None:
+            super().update(name, change)
+            if name == "approvals":
+                (tmp_path / f"{name}.toml").unlink()
+                self.deleted.set()
+                self.looked.wait(20)
+
+        def version(self, name: str) -> object:
+            if self.deleted.is_set():
+                self.looked.set()
+            return super().version(name)
+
+    store = Late(tmp_path)
+    async with host(a=echo(), answers=(ALWAYS, NO), dependencies={"store": store}) as one:
+        await one.run("a", "echo", {"text": "1"})
+        await asyncio.to_thread(store.deleted.wait, 20)
         assert (await one.run("a", "echo", {"text": "2"})).state is CallState.DECLINED
 
 
