@@ -50,23 +50,20 @@ class ToolForm(FormFrame):
 
     def show_none(self) -> None:
         """Show no tool, and no welcome."""
-        self.border_title = "Tool"
-        self._about.update(NO_TOOL)
-        self.add_class("-none")
-        self.form.display = False
+        self._show("Tool", NO_TOOL, form=False)
 
     def preview(self, offered: CatalogTool) -> None:
         """What the server says, and the names of the arguments."""
-        self.show_about(offered)
-        self._about.update(Content("\n\n").join([_about(offered), _arguments(offered)]))
-        self.add_class("-none")
-        self.form.display = False
+        self._show(_title(offered), Content("\n\n").join([_about(offered), _arguments(offered)]), form=False)
 
     def show_about(self, offered: CatalogTool) -> None:
-        self.border_title = Content(f"{offered.server} › {show_line(offered.tool.name, 60)}")
-        self._about.update(_about(offered))
-        self.remove_class("-none")
-        self.form.display = True
+        self._show(_title(offered), _about(offered), form=True)
+
+    def _show(self, title: str | Content, about: str | Content, *, form: bool) -> None:
+        self.border_title = title
+        self._about.update(about)
+        self.set_class(not form, "-none")
+        self.form.display = form
 
 
 class Workbench(Vertical):
@@ -118,6 +115,10 @@ class Workbench(Vertical):
         self._forms[self.offered.key] = self.form.state()
         while len(self._forms) > KEPT_FORMS:
             del self._forms[next(iter(self._forms))]
+
+
+def _title(offered: CatalogTool) -> Content:
+    return Content(f"{offered.server} › {show_line(offered.tool.name, 60)}")
 
 
 def _arguments(offered: CatalogTool) -> Content:
