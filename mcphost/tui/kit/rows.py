@@ -312,6 +312,7 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
 
     def _place(self, index: int) -> None:
         """Put the cursor on a row without scrolling; post `Highlighted` if the item is another."""
+        before = self._cursor
         self._cursor = min(max(0, index), len(self._items) - 1) if self._items else None
         item = self.item
         now = None if item is None else self._keep(item)
@@ -319,7 +320,9 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
             self._announced = now
             # Textual stops a message at the parent of its widget if it was posted while that one handled a message.
             self.post_message(self.Highlighted(self, item).set_sender(self))
-        self.refresh()
+        for row in (before, self._cursor):
+            if row is not None:
+                self.refresh_line(row)
 
     def _reveal(self) -> None:
         if self._cursor is not None and self.size.height:

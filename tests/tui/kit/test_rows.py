@@ -142,6 +142,18 @@ async def test_only_rows_in_view_are_drawn_however_long_the_list() -> None:
         assert 0 < app.rendered <= 2 * HEIGHT
 
 
+async def test_a_step_draws_the_row_it_leaves_and_the_row_it_reaches() -> None:
+    app = Listing(range(100))
+    async with running(app) as pilot:
+        for key in ("down", "up", "down"):
+            app.rendered = 0
+            await pilot.press(key)
+            assert app.rendered == 2
+        app.rendered = 0
+        await pilot.press("pagedown")
+        assert app.rendered == HEIGHT
+
+
 async def follow(app: Listing, pilot: Pilot[None], count: int = 50) -> None:
     last = app.rows.items[-1] if app.rows.items else -1
     app.rows.append(range(last + 1, last + 1 + count), limit=200)
