@@ -57,6 +57,7 @@ class FilterLine(Vertical):
         super().__init__()
         self._parse = parse
         self.input = LineInput(compact=True, placeholder=examples, select_on_focus=False)
+        self._counted = ""
         self._count = Static(markup=False, classes="count")
         self.problem = Static(markup=False, classes="problem")
 
@@ -73,13 +74,13 @@ class FilterLine(Vertical):
 
     def open(self) -> None:
         """Show and focus it, its text selected, so that typing replaces it."""
-        self.add_class("-open")
+        self._show()
         self.input.focus()
         self.input.select_all()
 
     def show_filter(self, text: str) -> None:
         """Show it with this filter, without the focus."""
-        self.add_class("-open")
+        self._show()
         self.input.value = text
 
     def close(self) -> None:
@@ -88,7 +89,16 @@ class FilterLine(Vertical):
         self.input.value = ""
 
     def show_count(self, shown: int, total: int) -> None:
-        self._count.update(f"{shown:,} of {total:,}")
+        self._counted = f"{shown:,} of {total:,}"
+        if self.is_open:  # else each log line would lay out the screen for a count that is not seen
+            self._update_count()
+
+    def _show(self) -> None:
+        self.add_class("-open")
+        self._update_count()
+
+    def _update_count(self) -> None:
+        self._count.update(self._counted, layout=len(self._counted) != len(str(self._count.content)))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()

@@ -196,6 +196,32 @@ async def test_work_for_each_refresh_is_proportional_to_what_is_new() -> None:
         assert "flood 4999" in app.lines()[-1]
 
 
+async def test_new_lines_do_not_lay_out_the_screen_again() -> None:
+    app = Logs()
+    async with running(app) as pilot:
+        app.log_lines(100)
+        await refresh(app, pilot)
+        layouts: list[object] = []
+        app.screen.screen_layout_refresh_signal.subscribe(app.pane, layouts.append)
+        for text in ("more", "still more"):
+            app.log_lines(7, text)
+            await refresh(app, pilot)
+            assert f"{text} 6" in app.lines()[-1]
+        assert not layouts
+
+
+async def test_a_count_that_changed_behind_the_closed_filter_is_right_when_it_opens() -> None:
+    app = Logs()
+    async with running(app) as pilot:
+        await pilot.press("slash", "escape")
+        app.log_lines(1234)
+        await refresh(app, pilot)
+        await pilot.press("slash")
+        await pilot.pause()
+        count = app.pane.query_one(".count")
+        assert (str(count.render()), count.size.width) == ("1,000 of 1,234", len("1,000 of 1,234"))
+
+
 async def test_looking_back_pauses_and_end_follows_again() -> None:
     app = Logs()
     app.log_lines(50)
