@@ -72,12 +72,19 @@ class TopBar(Widget):
         ``signing_in`` names the servers with a sign-in in progress; ``run`` says about the run what is shown while
         nothing else is, the most important first.
         """
+        shown = self._shown
         self._left = Content("  ").join([Content.styled("mcphost", "bold $text-accent"), *_counts(servers)])
         self._middle = _waiting(questions)
         self._asked = _waiting(questions, show_line(oldest, 60))
         self._right = _running(running) if running else _signing_in(signing_in)
         self._run = [show_line(words, 40) for words in run if words]
-        self.refresh()
+        if self._shown != shown:  # a flood of logs calls this with nothing new thirty times a second
+            self.refresh()
+
+    @property
+    def _shown(self) -> tuple[str, ...]:
+        """All texts; each has always the same style."""
+        return (*(each.plain for each in (self._left, self._middle, self._asked, self._right)), *self._run)
 
     def render(self) -> Content:
         width = self.size.width - 2

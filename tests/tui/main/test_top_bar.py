@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from textual.app import App, ComposeResult
+from textual.content import Content
 from textual.widgets import Tab
 
 from mcphost.config import ModelConfig
+from mcphost.tui.main.top_bar import TopBar
 from tests.tui.stage import NARROW, Stage, demo, echo, on_stage
 
 pytestmark = pytest.mark.slow
@@ -63,6 +66,27 @@ async def test_what_matters_least_gives_way_first_where_it_is_narrow() -> None:
             bar.show_state(list(stage.host.servers.values()), 0, "", (), (), words)
             shown.append(stage.top.rpartition("ready")[2].strip())
         assert shown == ["model · 12 tokens", "model · 12 tokens", ""]
+
+
+async def test_the_bar_is_drawn_again_only_if_it_says_something_else() -> None:
+    class CountingBar(TopBar):
+        drawn = 0
+
+        def render(self) -> Content:
+            self.drawn += 1
+            return super().render()
+
+    class OneBar(App[None]):
+        def compose(self) -> ComposeResult:
+            yield CountingBar()
+
+    async with OneBar().run_test() as pilot:
+        bar = pilot.app.query_one(CountingBar)
+        for words, drawn in ((("model",), 1), (("model",), 0), (("model", "12 tokens"), 1), ((), 1)):
+            bar.drawn = 0
+            bar.show_state((), 0, "", (), (), words)
+            await pilot.pause()
+            assert bar.drawn == drawn
 
 
 async def test_warnings_are_counted_until_the_log_drawer_was_opened() -> None:
