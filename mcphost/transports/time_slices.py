@@ -14,6 +14,10 @@ from typing import Final, Generic, TypeVar
 SLICE: Final = 0.005
 """Seconds of one slice; short enough for key presses between the slices of several servers."""
 
+ROUNDS: Final = 8
+"""Rounds of the event loop between two slices of a backlog. A key takes some twenty until it is painted, each far
+shorter than a slice."""
+
 _OVER: Final = object()
 _T = TypeVar("_T")
 
@@ -86,4 +90,10 @@ class TimeSlices(Generic[_T]):
             self.idle.clear()
             if self._pipe is not None:
                 self._pipe.pause_reading()
-        asyncio.get_running_loop().call_soon(self._turn)
+        self._let_others_run(ROUNDS)
+
+    def _let_others_run(self, rounds: int) -> None:
+        if rounds:
+            asyncio.get_running_loop().call_soon(self._let_others_run, rounds - 1)
+        else:
+            self._turn()

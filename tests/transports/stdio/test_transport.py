@@ -18,7 +18,7 @@ from mcphost.protocol.lifecycle.revisions import V2025_03_26
 from mcphost.transports.pipe import Pipe
 from mcphost.transports.stdio.process import STDERR_LINE, STDERR_TAIL, ServerProcess
 from mcphost.transports.stdio.transport import Command, StdioTransport
-from mcphost.transports.time_slices import SLICE, TimeSlices
+from mcphost.transports.time_slices import ROUNDS, SLICE, TimeSlices
 from tests.conftest import LoopWatchdog, Until
 from tests.transports.conftest import Start
 from tests.transports.processes import AT_ONCE, FAST, Inbox, Line
@@ -99,6 +99,29 @@ async def test_a_flood_leaves_room_for_the_others_and_stays_with_its_server(unti
     assert [item for item in done if isinstance(item, int)] == [0, 1, 2, 3, 4, 5]
     assert done.index("pause") < done.index("others") < done.index(5)
     assert done[-1] == "resume"
+
+
+async def test_a_backlog_lets_others_take_many_steps_between_two_of_its_turns() -> None:
+    """A key takes several rounds of the event loop until it is painted, and would wait for a turn in each."""
+    done: list[object] = []
+
+    def take(item: int) -> None:
+        done.append(item)
+        end = time.monotonic() + SLICE
+        while time.monotonic() < end:
+            pass
+
+    def step() -> None:
+        done.append("step")
+        if len(done) < 100:
+            asyncio.get_running_loop().call_soon(step)
+
+    turns = TimeSlices(take)
+    turns.add(range(3))
+    step()
+    await turns.idle.wait()
+    assert [item for item in done if item != "step"] == [0, 1, 2]
+    assert done.index(2) - done.index(1) > ROUNDS
 
 
 @pytest.mark.slow
