@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from textual.events import Key
+from textual.events import Callback, Key
 from textual.message_pump import MessagePump
 from textual.widgets import Input, TextArea
 from textual.worker import Worker
@@ -69,7 +69,7 @@ class KeyOrder:
         # A paste without brackets is thousands of letters: in a box for text, none of them moves the focus.
         while self.waiting and writes(key, target) and writes(self.waiting[0], target):
             await self._pass_on(self.waiting.popleft())
-        self._follow(turn, target, target, ROUNDS)
+        _Climb(self, turn, target).step()
 
     def _start(self, node: MessagePump) -> int:
         """Begin to wait for what a key does, or for the rest of it."""
@@ -88,19 +88,7 @@ class KeyOrder:
             self._look_later(turn, looks - 1)
         else:
             self._opening.clear()
-            self._app.call_later(self._end, turn)
-
-    def _follow(self, turn: int, start: MessagePump, node: MessagePump, rounds: int) -> None:
-        """Climb as the key does, from queue to queue, always behind it and behind what it caused on the way."""
-        if turn != self._current:
-            return
-        self._node, parent = node, node._parent
-        if parent is not None:
-            node.call_later(self._follow, turn, start, parent, rounds)
-        elif rounds > 1:
-            node.call_later(self._follow, turn, start, start, rounds - 1)
-        else:
-            node.call_later(self._app.call_later, self._end, turn)
+            self.end_later(turn)
 
     def _opened(self, opening: asyncio.Future[Any]) -> None:
         if not opening.cancelled():
@@ -108,7 +96,17 @@ class KeyOrder:
         if opening in self._opening:
             self._opening.remove(opening)
             target = self._target()
-            self._follow(self._start(target), target, target, ROUNDS)
+            _Climb(self, self._start(target), target).step()
+
+    def reached(self, turn: int, node: MessagePump) -> bool:
+        """Is this still the key that is waited for? Then ``node`` is the part of the screen where it is."""
+        if turn == self._current:
+            self._node = node
+        return turn == self._current
+
+    def end_later(self, turn: int) -> None:
+        """End the wait for this key behind what its last effects left in the app's queue."""
+        self._app.call_later(self._end, turn)
 
     async def _end(self, turn: int) -> None:
         if turn != self._current or self._opening:
@@ -118,6 +116,31 @@ class KeyOrder:
         self._current = 0
         if self.waiting:
             await self._begin(self.waiting.popleft())
+
+
+class _Climb:
+    """Climbs as the key does, from queue to queue, always behind it and behind what it caused on the way.
+
+    Each step is a bound method without arguments, since Textual reads the signature of any other callback anew: for
+    some forty steps that took a sixth of a key's processor time.
+    """
+
+    def __init__(self, order: KeyOrder, turn: int, start: MessagePump) -> None:
+        self._order, self._turn, self._start = order, turn, start
+        self._node, self._rounds = start, ROUNDS
+
+    def step(self) -> None:
+        node = self._node
+        if not self._order.reached(self._turn, node):
+            return
+        if node._parent is not None:
+            self._node = node._parent
+        else:
+            self._node, self._rounds = self._start, self._rounds - 1
+        if self._rounds:
+            node.post_message(Callback(callback=self.step))
+        else:
+            node.call_later(self._order.end_later, self._turn)
 
 
 def writes(key: Key, target: MessagePump) -> bool:
