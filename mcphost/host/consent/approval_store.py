@@ -168,8 +168,8 @@ class ApprovalStore:
             if self._store is None or not self._stale:
                 return
             self._stale = False
-            # Another mcphost may write right after this one, even before the thread below has come back: to look the same
-            # as before this write would then mean nothing.
+            # Another mcphost may write right after this one, even before the thread below has come back: to look the
+            # same as before this write would then mean nothing.
             self._version = _UNKNOWN
             before, after = self._saved, tuple(approvals.lasting())
             try:
