@@ -17,7 +17,7 @@ from typing import Any, Final
 from mcphost.cli.approver import confirmed, typed_line
 from mcphost.cli.importer import open_importer
 from mcphost.cli.margin import LABEL, labelled
-from mcphost.cli.output import Exit, answer, json_text, remark, report, reports_on
+from mcphost.cli.output import ErrorReport, Exit, answer, json_text, remark, report, reports_on
 from mcphost.cli.terminal import has_terminal, say, terminal_size
 from mcphost.config.servers_file import servers_toml
 from mcphost.errors import ConfigError, UsageError
@@ -132,18 +132,28 @@ class _Adding:
 
     def end(self, comparison: ImportComparison) -> int:
         """Say what else is to be said after all of them, and return the exit code."""
+        nothing_else = not comparison.candidates
         for server in comparison.refused:
             reason = shown(server.refusal)
-            remark(f"{server.name} cannot be added: {reason}")
+            words = f"{server.name} cannot be added: {reason}"
+            if nothing_else or self._was_named(server):
+                self._failed = True
+                report(ErrorReport.of(ConfigError(words)))
+            else:
+                remark(words)
             self._print({"server": server.name, "status": "refused", "added": False, "reason": reason})
         for gone in comparison.gone:
             words = (
                 f"- {gone.name}: no longer in {place_of(gone.origins[0])}; to take it out: mcphost remove {gone.name}"
             )
             self._print({"server": gone.name, "status": "gone", "added": False}, words)
-        if not comparison.candidates and not comparison.refused:
+        if nothing_else and not comparison.refused:
             remark("there is no server to add")
         return Exit.USAGE if self._failed else Exit.DECLINED if self._declined and not self._number else Exit.DONE
+
+    def _was_named(self, server: FoundServer) -> bool:
+        """Did the command line ask for this server by its name?"""
+        return bool({server.name, server.origin.name} & set(getattr(self._options, "names", None) or ()))
 
     def _print(self, result: Mapping[str, Any], words: str = "") -> None:
         """Answer at once: whoever stops in the middle must know what was added before."""

@@ -101,6 +101,7 @@ EXAMPLES: Final = {
   mcphost import                                  what do other hosts have?
   mcphost import claude-code                      add its servers, each after a question
   mcphost import vscode github --dry-run
+  mcphost import --project                        only what the files of this folder have
   mcphost import .cursor/mcp.json --print >> ~/.config/mcphost/config.toml
   wl-paste | mcphost import -                     what a web page says to paste
 """,
@@ -478,6 +479,8 @@ def add_import(parser: Parser) -> None:
     about = "a host, as the list names it, or a FILE of any of them, or - for stdin; without it: list what is there"
     parser.add_argument("source", nargs="?", metavar="HOST", help=about)
     parser.add_argument("names", nargs="*", default=[], metavar="NAME", help="only these servers")
+    about = "only the files of this folder, such as .mcp.json; of the HOST, or of all hosts to list what is there"
+    parser.add_argument("--project", action="store_true", help=about)
     add_adding(parser)
 
 

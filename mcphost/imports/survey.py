@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -49,16 +49,20 @@ class HostFile:
     problem: str = ""
 
 
-def survey(env: Mapping[str, str], home: Path, platform: str, project: Path | None) -> list[HostFile]:
+def survey(
+    env: Mapping[str, str], home: Path | None, platform: str, project: Path | None, hosts: Iterable[KnownHost] = HOSTS
+) -> list[HostFile]:
     """List the files with servers, and those that cannot be read. ``platform`` is as `sys.platform`.
 
-    ``project`` is the folder whose project files count, such as the working directory. A file that several hosts read
-    is listed once.
+    ``project`` is the folder whose project files count, such as the working directory. With ``home`` None no others
+    do. A file that several hosts read is listed once.
     """
-    return list(_survey(env, home, platform, project))
+    return list(_survey(env, home, platform, project, hosts))
 
 
-def read_host(host: str, env: Mapping[str, str], home: Path, platform: str, project: Path | None) -> list[FoundServer]:
+def read_host(
+    host: str, env: Mapping[str, str], home: Path | None, platform: str, project: Path | None
+) -> list[FoundServer]:
     """Read all servers of the host with this id.
 
     A file that cannot be read is left out where another one can; `survey` names it. Raises UnknownName, and ConfigError
@@ -80,7 +84,7 @@ def read_host(host: str, env: Mapping[str, str], home: Path, platform: str, proj
     return found
 
 
-def files_of(host: str, env: Mapping[str, str], home: Path, platform: str, project: Path | None) -> list[Path]:
+def files_of(host: str, env: Mapping[str, str], home: Path | None, platform: str, project: Path | None) -> list[Path]:
     """The files of the host with this id that are there and can be read, with or without servers."""
     readable = []
     for place, path, _ in _files(BY_ID[host], env, home, platform, project):
@@ -167,9 +171,11 @@ def _unknown_shape() -> ConfigError:
     return ConfigError("holds no servers as any known host writes them; a server.json or a bundle: mcphost add FILE")
 
 
-def _survey(env: Mapping[str, str], home: Path, platform: str, project: Path | None) -> Iterator[HostFile]:
+def _survey(
+    env: Mapping[str, str], home: Path | None, platform: str, project: Path | None, hosts: Iterable[KnownHost]
+) -> Iterator[HostFile]:
     seen: set[str] = set()
-    for host in HOSTS:
+    for host in hosts:
         for place, path, scope in _files(host, env, home, platform, project):
             if (real := os.path.realpath(path)) in seen:
                 continue
@@ -235,7 +241,7 @@ def _at(error: ConfigError, path: Path) -> ConfigError:
 
 
 def _files(
-    host: KnownHost, env: Mapping[str, str], home: Path, platform: str, project: Path | None
+    host: KnownHost, env: Mapping[str, str], home: Path | None, platform: str, project: Path | None
 ) -> Iterator[tuple[FilePlace, Path, str]]:
     """The files that a host may have here, with their scopes; each once. One without ``*`` need not exist."""
     seen: set[Path] = set()
@@ -246,9 +252,10 @@ def _files(
 
 
 def _all_files(
-    host: KnownHost, env: Mapping[str, str], home: Path, platform: str, project: Path | None
+    host: KnownHost, env: Mapping[str, str], home: Path | None, platform: str, project: Path | None
 ) -> Iterator[tuple[FilePlace, Path, str]]:
-    for place in host.user:
+    for place in host.user if home is not None else ():
+        assert home is not None
         if place.platform in ("", platform) and (start := _expanded(place.path, env, home, platform)) is not None:
             for path, name in _matches(start):
                 yield place, path, place.scope.replace("*", name)

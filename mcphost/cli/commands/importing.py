@@ -33,9 +33,12 @@ HEADING: Final = ("HOST", "SERVER", "RUNS", "FILE")
 def run_import(options: Namespace) -> int:
     """Look around, or add what a host, a file or the standard input has."""
     _refuse_traffic(options)
+    home = None if options.project else Path.home()
     if options.source is None:
-        return finish(look(os.environ, as_json=options.json))
-    found, places = read_source(options.source, os.environ)
+        return finish(look(os.environ, home, as_json=options.json))
+    if options.project and options.source not in BY_ID:
+        raise UsageError("--project: it narrows a HOST to the files of this folder; a file stands for itself")
+    found, places = read_source(options.source, os.environ, home)
     return run(add_found(chosen(found, options.names), options, places=() if options.names else places))
 
 
@@ -53,28 +56,32 @@ def run_export(options: Namespace) -> int:
     return finish(Outcome(text, remarks=tuple(map(str, exported.notes))))
 
 
-def look(env: Mapping[str, str], *, as_json: bool) -> Outcome:
-    """What there is to import, file by file. Changes nothing."""
-    files = survey(env, Path.home(), sys.platform, Path.cwd())
-    remarks = [f"{each.host.label}: {each.path} {each.problem}" for each in files if each.problem]
+def look(env: Mapping[str, str], home: Path | None, *, as_json: bool) -> Outcome:
+    """What there is to import, file by file; with ``home`` None only what this folder has. Changes nothing."""
+    here = env, home, sys.platform, Path.cwd()
+    files = survey(*here)
+    remarks = [_problem(each) for each in files if each.problem]
     readable = [each for each in files if not each.problem]
     hosts = dict.fromkeys(each.host.id for each in readable)
-    read = [server for id in hosts for server in read_host(id, env, Path.home(), sys.platform, Path.cwd())]
+    read = [server for id in hosts for server in read_host(id, *here)]
     listed = [(file, [each for each in read if _is_of(each, file)]) for file in readable]
     if as_json:
         text = "".join(json_text(_as_object(file, each)) for file, servers in listed for each in servers)
         return Outcome(text, remarks=tuple(remarks))
     rows = [_row(file, each) for file, servers in listed for each in servers]
     if not rows:
-        return Outcome(remarks=(*remarks, "no known host has servers here; for a file or a paste: mcphost import FILE"))
-    hint = "nothing was changed; to add servers: mcphost import HOST [NAME ...]"
+        where = "in the files of this folder" if home is None else "here"
+        none = f"no known host has servers {where}; for a file or a paste: mcphost import FILE"
+        return Outcome(remarks=(*remarks, none))
+    narrowed = " --project" if home is None else ""
+    hint = f"nothing was changed; to add servers: mcphost import HOST{narrowed} [NAME ...]"
     return Outcome(table([HEADING, *rows]), remarks=(*remarks, hint))
 
 
-def read_source(source: str, env: Mapping[str, str]) -> tuple[list[FoundServer], list[str]]:
+def read_source(source: str, env: Mapping[str, str], home: Path | None) -> tuple[list[FoundServer], list[str]]:
     """The servers of a host, a file or the standard input, and the places that were read for them.
 
-    Raises UnknownName and ConfigError.
+    With ``home`` None a host has only the files of this folder. Raises UnknownName and ConfigError.
     """
     if source == STDIN:
         if is_terminal(sys.stdin):
@@ -83,8 +90,12 @@ def read_source(source: str, env: Mapping[str, str]) -> tuple[list[FoundServer],
         text = content[:MOST_BYTES].decode("utf-8", "replace").strip()
         return read_link(text) if is_link(text) else read_any(content), []
     if source in BY_ID:
-        here = env, Path.home(), sys.platform, Path.cwd()
-        return read_host(source, *here), [str(path) for path in files_of(source, *here)]
+        here = env, home, sys.platform, Path.cwd()
+        found = read_host(source, *here)
+        for each in survey(*here, [BY_ID[source]]):
+            if each.problem:
+                remark(_problem(each))
+        return found, [str(path) for path in files_of(source, *here)]
     path = Path(os.path.expanduser(source))
     if not os.path.lexists(path) and not {"/", os.sep, "."} & set(source):
         raise UnknownName(f"{show_line(source)!a} is no known host and no file; hosts are {', '.join(BY_ID)}")
@@ -119,6 +130,10 @@ def _resolver(config: Config) -> Resolve:
 def _refuse_traffic(options: Namespace) -> None:
     if options.traffic is not None:
         raise UsageError("--traffic: this command connects to no server")
+
+
+def _problem(file: HostFile) -> str:
+    return f"{file.host.label}: {file.path} {file.problem}"
 
 
 def _is_of(server: FoundServer, file: HostFile) -> bool:

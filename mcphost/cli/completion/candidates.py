@@ -138,6 +138,12 @@ def _references(names: KnownNames, line: _Line) -> Iterator[Candidate]:
     yield from ((f"template:{name}", "") for name in names.items(line.words[0], "templates"))
 
 
+def _hosts(names: KnownNames, line: _Line) -> Iterator[Candidate]:
+    from mcphost.imports.hosts import HOSTS  # late: it loads every dialect
+
+    return ((host.id, host.label) for host in HOSTS)
+
+
 _FIND: Final[Mapping[tuple[str, str], Callable[[KnownNames, Any], Iterator[Candidate]]]] = {
     ("", "SERVER"): _servers,
     ("", "SERVER:TOOL"): _tools_of_all,
@@ -151,6 +157,8 @@ _FIND: Final[Mapping[tuple[str, str], Callable[[KnownNames, Any], Iterator[Candi
     ("chat", "model"): lambda names, line: ((name, "") for name in names.models(line.given.get("config"))),
     ("chat", "resume"): lambda names, line: ((name, "") for name in ("last", *names.chats())),
     ("chat", "export"): lambda names, line: ((name, "") for name in ("last", *names.chats())),
+    ("import", "source"): _hosts,
+    ("export", "host"): _hosts,
     ("export", "names"): _servers,
     ("remove", "name"): _servers,
 }

@@ -75,6 +75,54 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_listed(mcphost: 
     assert ".claude.json is not valid JSON, line 1" in said.err
 
 
+def test_a_file_of_the_host_that_cannot_be_read_is_named_beside_what_the_others_have(
+    mcphost: Mcphost, isolated: Path, tmp_path: Path
+) -> None:
+    cursor(isolated, {}).write_text("{")
+    (tmp_path / ".mcp.json").write_text('{"mcpServers": {"ours": {"command": "ours"}}}')
+    done = mcphost("import", "cursor", "--print")
+    assert tomllib.loads(done.out)["servers"]["ours"]["command"] == "ours"
+    assert "Cursor: " in done.err
+    assert "mcp.json is not valid JSON, line 1" in done.err
+
+
+def test_where_everything_is_refused_the_exit_code_says_so(mcphost: Mcphost, isolated: Path) -> None:
+    cursor(isolated, {"odd": {}})
+    said = mcphost("import", "cursor", "--yes")
+    assert (said.code, said.out) == (2, "")
+    assert "odd cannot be added: it has neither a command nor a URL" in said.err
+    said = mcphost("import", "cursor", "--yes", "--json")
+    assert json.loads(said.err)["error"]["exit_code"] == said.code == 2
+    assert json.loads(said.out)["status"] == "refused"
+
+
+def test_a_named_server_that_is_refused_fails_even_among_others(mcphost: Mcphost, isolated: Path) -> None:
+    cursor(isolated, {"a": {"command": "a-mcp"}, "odd": {}})
+    assert mcphost("import", "cursor", "--yes").code == 0
+    said = mcphost("import", "cursor", "a", "odd", "--yes")
+    assert said.code == 2
+    assert "odd cannot be added: it has neither a command nor a URL" in said.err
+
+
+def test_a_project_is_imported_without_the_users_own_files(mcphost: Mcphost, isolated: Path, tmp_path: Path) -> None:
+    cursor(isolated, {"mine": {"command": "mine"}})
+    (tmp_path / ".cursor").mkdir(exist_ok=True)
+    (tmp_path / ".cursor" / "mcp.json").write_text('{"mcpServers": {"ours": {"command": "ours"}}}')
+    (tmp_path / ".vscode").mkdir()
+    (tmp_path / ".vscode" / "mcp.json").write_text('{"servers": {"theirs": {"command": "theirs"}}}')
+    listed = mcphost("import", "--project", "--json")
+    assert [json.loads(line)["server"] for line in listed.out.splitlines()] == ["theirs", "ours"]
+    assert "import HOST --project" in mcphost("import", "--project").err
+    assert list(tomllib.loads(mcphost("import", "cursor", "--project", "--print").out)["servers"]) == ["ours"]
+
+
+def test_a_project_is_narrowed_for_a_host_only(mcphost: Mcphost, tmp_path: Path) -> None:
+    (tmp_path / ".mcp.json").write_text('{"mcpServers": {"ours": {"command": "ours"}}}')
+    assert mcphost("import", ".mcp.json", "--project").code == 2
+    said = mcphost("import", "--project", "docker")
+    assert (said.code, said.out) == (0, "")
+
+
 def test_a_hosts_servers_become_entries(mcphost: Mcphost, isolated: Path) -> None:
     cursor(isolated, {"a": {"command": "a-mcp"}, "b": {"url": "https://b.example/mcp"}})
     said = mcphost("import", "cursor", "b", "--print")

@@ -38,6 +38,7 @@ def names(tmp_path: Path, isolated: Path) -> KnownNames:
 
 
 ALL = ["git", "added", "project", "alias"]
+CLAUDE, CONTINUE = ["claude-code", "claude-desktop"], ["continue", "cline"]
 
 
 @pytest.mark.parametrize(
@@ -73,6 +74,10 @@ ALL = ["git", "added", "project", "alias"]
         ("chat --resume ''", ["last", "abc123"]),
         ("config c", ["check", "client-metadata"]),
         ("completion ''", ["bash", "zsh", "fish"]),
+        ("import c", [*CLAUDE, "cursor", "codex", "codex-plugins", "copilot-cli", "copilot-intellij", *CONTINUE]),
+        ("import ./", []),
+        ("export --inline-secrets vs", ["vscode"]),
+        ("export vscode ''", ALL),
         ("nonsense ''", list(ABOUT)),
         ("", list(ABOUT)),
     ],
