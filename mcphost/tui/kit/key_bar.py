@@ -5,16 +5,14 @@ Textual's Footer makes a widget for every key each time the focus moves; this dr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from rich.cells import cell_len
 from textual import events
 from textual.binding import ActiveBinding, Binding
 from textual.content import Content
 from textual.dom import DOMNode
-from textual.geometry import Size
 from textual.screen import Screen
 from textual.widget import Widget
 
@@ -96,45 +94,3 @@ def _first(node: DOMNode, binding: Binding, active: Mapping[str, ActiveBinding])
 
 def _drawn_line(key: Key) -> Content:
     return Content.assemble((f" {key.shown}", "bold $footer-key-foreground"), f" {key.does} ")
-
-
-GAP: Final = 3
-
-
-class KeyBar(Widget):
-    """Pairs of a key and a word; foreign text in either is safe to show."""
-
-    DEFAULT_CSS = """
-    KeyBar { height: auto; width: 1fr; }
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._pairs: tuple[tuple[str, str], ...] = ()
-
-    def show_keys(self, pairs: tuple[tuple[str, str], ...]) -> None:
-        if pairs != self._pairs:
-            self._pairs = pairs
-            self.refresh(layout=True)
-
-    def render(self) -> Content:
-        return Content("\n").join([_drawn(line) for line in self._lines(self.size.width)])
-
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return sum(1 for _ in self._lines(width))
-
-    def _lines(self, width: int) -> Iterator[Sequence[tuple[str, str]]]:
-        line, used = list[tuple[str, str]](), 0
-        for pair in self._pairs:
-            room = cell_len(pair[0]) + cell_len(pair[1]) + 1
-            if line and used + room > width:
-                yield line
-                line, used = [], 0
-            line.append(pair)
-            used += room + GAP
-        if line:
-            yield line
-
-
-def _drawn(line: Sequence[tuple[str, str]]) -> Content:
-    return Content(" " * GAP).join([Content.assemble((key, "bold $text-accent"), f" {word}") for key, word in line])

@@ -62,9 +62,9 @@ class PartView(BlockView):
 
 
 class PartList(BlockList, inherit_bindings=False):
-    """Parts, with notices of ours between them. All other letters are the screen's keys."""
+    """Parts, with notices of ours between them. Letters are the screen's keys."""
 
-    HELP = "The arrows scroll and go from block to block. a shows the source of a text, i draws pictures or names them."
+    HELP = "The arrows scroll and go from block to block."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "scroll_up", "up", id="part.up", show=False, tooltip="Scroll, or to the block above"),
@@ -73,9 +73,6 @@ class PartList(BlockList, inherit_bindings=False):
         Binding("pagedown,space", "page_down", "page down", id="part.page-down", show=False, tooltip="One page down"),
         Binding("home", "scroll_home", "start", id="part.home", show=False, tooltip="To the start"),
         Binding("end", "scroll_end", "end", id="part.end", show=False, tooltip="To the end"),
-        Binding("a", "toggle_look", "as it came", id="part.look", tooltip="The text as it came, or rendered"),
-        Binding("i", "toggle_pictures", "pictures", id="part.pictures", tooltip="Draw pictures, or only name them"),
-        Binding("o", "open", "open", id="part.open", tooltip="Open it with a program of the desktop; asks first"),
     ]
 
     def __init__(
@@ -275,16 +272,30 @@ class SamplingBoard(Vertical):
         """The parts in view."""
         return self._request_parts if self._on_request else self._answer_parts
 
+    @property
+    def view(self) -> Widget:
+        """What is in view to be read."""
+        return self.stream if self.has_class("-streaming") else self.list
+
+    def can_do(self, action: str) -> bool:
+        """Can this action of `PartList` act on the current part?"""
+        return not self.editing and self.view is self.list and bool(self.list.check_action(action, ()))
+
+    def page(self, direction: int) -> None:
+        """Scroll what is in view by a page."""
+        if self.view is self.list:
+            (self.list.action_page_down if direction > 0 else self.list.action_page_up)()
+        else:
+            self.stream.scroll_relative(y=direction * max(1, self.stream.size.height - 1), animate=False)
+
     def show_state(self, state: SamplingScreenState) -> None:
-        """Show what belongs to this state, and focus it."""
+        """Show what belongs to this state."""
         answer = state.step is SamplingStep.REVIEWING and not state.question
         self.set_class(state.step is SamplingStep.STREAMING and not state.question, "-streaming")
         self.set_class(answer, "-answer")
         self.set_class(state.editing, "-editing")
         self.set_class(state.writing, "-writing")
         self._on_request = not answer
-        if not state.editing:
-            (self.stream if self.has_class("-streaming") else self.list).focus()
 
     async def show_request(self) -> None:
         """Show the request, if it changed."""

@@ -8,7 +8,7 @@ Specification: client/sampling (human in the loop).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -29,9 +29,9 @@ from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.origin import origin_of
 from mcphost.tui.kit.export import file_name, save_as
 from mcphost.tui.kit.facts_table import FactsTable
-from mcphost.tui.kit.key_bar import KeyBar
 from mcphost.tui.kit.messages import BudgetRequested, MuteToggled
-from mcphost.tui.kit.modal import QuestionDialog
+from mcphost.tui.kit.modal import AnswerOption, AnswerOptions, QuestionDialog, in_one_line
+from mcphost.tui.kit.rows import RowList
 from mcphost.tui.sampling.board import PartList, SamplingBoard
 from mcphost.tui.sampling.facts import RequestContext, answer_facts, has_budget, request_facts
 from mcphost.tui.sampling.parts import preview, request_object, result_object
@@ -39,9 +39,11 @@ from mcphost.tui.sampling.steps import (
     SamplingClock,
     SamplingScreenState,
     SamplingStep,
+    default_key,
     ended_words,
     is_active,
-    keys,
+    options,
+    other_keys,
     state_line,
     step_of,
 )
@@ -51,6 +53,12 @@ WIDE: Final = 110
 
 TALL: Final = 40
 """Rows from which something stays visible behind the dialog."""
+
+SHORT: Final = 20
+"""Rows below which all answers share one line."""
+
+PART_ACTIONS: Final = {"look": "toggle_look", "pictures": "toggle_pictures", "open": "open"}
+"""Actions on the current block, as the list of blocks names them."""
 
 KEPT: Final = "answer"
 """The key of the edited answer that is kept with the question."""
@@ -72,7 +80,8 @@ class SamplingScreen(QuestionDialog):
         "A server asks for a language model's answer (sampling), on your account. First you see the prompt and can\n"
         "edit it; no model is asked before you agree. Then you read the answer, edit it, ask again or decline; the\n"
         "server gets nothing before you send it, and is not told why it gets nothing.\n"
-        "With manual you write the answer. esc leaves: the question waits in the inbox, a running answer continues."
+        "With manual you write the answer. esc leaves: the question waits in the inbox, a running answer continues.\n"
+        "space scrolls; tab goes to the blocks, where the arrows choose the one that e, x, f and w act on."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -87,6 +96,9 @@ class SamplingScreen(QuestionDialog):
         Binding("r", "again", "ask again", id="sampling.again", tooltip="Ask the model once more"),
         Binding("q", "question", "prompt/answer", id="sampling.question", tooltip="Show the prompt, or the answer"),
         Binding("f", "full", "in full", id="sampling.full", tooltip="Read the marked block in full"),
+        Binding("a", "look", "as it came", id="sampling.look", tooltip="The text as it came, or rendered"),
+        Binding("i", "pictures", "pictures", id="sampling.pictures", tooltip="Draw pictures, or only name them"),
+        Binding("o", "open", "open", id="sampling.open", tooltip="Open it with a program of the desktop; asks first"),
         Binding("w", "save", "save", id="sampling.save", tooltip="Save the marked block to a file", show=False),
         Binding("v", "json", "JSON", id="sampling.json", tooltip="What would be asked, or sent, as JSON"),
         Binding("n", "decline", "decline", id="sampling.decline", tooltip="Decline: nothing is sent"),
@@ -94,6 +106,9 @@ class SamplingScreen(QuestionDialog):
         Binding("M", "mute", "mute", id="sampling.mute", tooltip="Decline everything it asks until mcphost exits"),
         Binding("b", "budget", "budget", id="sampling.budget", tooltip="Raise what the server may use; asks first"),
         Binding("p", "park", "later", id="sampling.park", tooltip="Decide later; f2 lists it"),
+        Binding("enter", "choose_default", "choose", id="sampling.default", show=False),
+        Binding("space,pagedown", "page(1)", "scroll", id="sampling.down", show=False),
+        Binding("pageup", "page(-1)", "scroll back", id="sampling.up", show=False),
         Binding("escape", "back", "back", id="sampling.back", tooltip="Out of the editor, or decide later"),
     ]
 
@@ -106,15 +121,16 @@ class SamplingScreen(QuestionDialog):
         .known { scrollbar-size-vertical: 1; }
         .known > FactsTable { padding-right: 1; }
         .known:focus { border-left: solid $border; }
-        KeyBar { max-height: 3; border-top: solid $border-blurred; }
+        .others { height: auto; max-height: 3; color: $foreground-muted; }
+        &.-folded AnswerOptions { display: none; }
+        &.-folded .others { border-top: solid $border-blurred; }
         &.-very-wide .known { width: 72; }
         &.-one-column .both { layout: vertical; }
         &.-one-column .known {
-            width: 1fr; height: auto; max-height: 6; padding: 0; border-left: none; border-top: solid $border-blurred;
+            width: 1fr; height: auto; max-height: 4; padding: 0; border-left: none; border-top: solid $border-blurred;
         }
         &.-one-column .known:focus { border-left: none; border-top: solid $border; }
         &.-one-column.-writing .known { display: none; }
-        &.-one-column.-short-known .known { max-height: 4; }
         &.-tall > .dialog { height: 80%; }
     }
     """
@@ -129,7 +145,7 @@ class SamplingScreen(QuestionDialog):
         self._origin = origin_of(host, SamplingQuestion(sampling.server, sampling.number, sampling.call, sampling.tool))
         self._board, self._clock = SamplingBoard(sampling), SamplingClock(sampling)
         self._where, self._facts = Static(classes="where", markup=False), FactsTable(labels=13)
-        self._keys = KeyBar()
+        self.answers, self._others = AnswerOptions(), Static(classes="others", markup=False)
         self._entered: object = None
         self._shown_state: SamplingScreenState | None = None
         self._shown_line = ""
@@ -146,7 +162,8 @@ class SamplingScreen(QuestionDialog):
             with Horizontal(classes="both"):
                 yield self._board
                 yield VerticalScroll(self._facts, classes="known")
-            yield self._keys
+            yield self.answers
+            yield self._others
 
     async def on_mount(self) -> None:
         self.set_interval(1.0, self._tick)
@@ -156,6 +173,8 @@ class SamplingScreen(QuestionDialog):
         self.set_class(event.size.width < WIDE, "-one-column")
         self.set_class(event.size.width >= WIDE + 50, "-very-wide")
         self.set_class(event.size.height >= TALL, "-tall")
+        self.set_class(event.size.height < SHORT, "-short")
+        self._fold()
 
     def on_screen_resume(self) -> None:
         self.post_message(self.Resumed())
@@ -197,6 +216,7 @@ class SamplingScreen(QuestionDialog):
         """Prepare for another question, or for none."""
         self.start_guard()
         self._on_question = False
+        self._shown_state = None  # one review may follow another at once, and starts at its default answer
         if self._board.editing:
             self._board.leave_editor()
         if self.sampling.state is SamplingState.REVIEWING and self.waiting is not None:
@@ -239,6 +259,7 @@ class SamplingScreen(QuestionDialog):
             folded=self._board.folded,
             below=step is not SamplingStep.STREAMING and self._board.list.below,
             cut=step is not SamplingStep.STREAMING and self._board.list.cut,
+            several=self.answers.has_focus and len(self._board.list.blocks) > 1,
             context=bool(self.sampling.context) and not self.sampling.context_added,
         )
 
@@ -254,19 +275,39 @@ class SamplingScreen(QuestionDialog):
             self._where.update(line)
         answered = screen_state.step is SamplingStep.REVIEWING and not screen_state.question
         self._facts.show_facts((answer_facts if answered else request_facts)(self.sampling, self._request_context()))
-        self._keys.show_keys(keys(self.sampling, screen_state))
+        moved = self._shown_state is None or self._shown_state.place != screen_state.place
+        self._offer(screen_state, moved=moved)
         if screen_state != self._shown_state:
-            self._show_state(
-                screen_state, moved=self._shown_state is None or self._shown_state.place != screen_state.place
-            )
+            self._show_state(screen_state, moved=moved)
 
     def _show_state(self, screen_state: SamplingScreenState, *, moved: bool) -> None:
         self._shown_state = screen_state
         self.refresh_bindings()
         if moved:
             self.set_class(screen_state.writing, "-writing")
-            self.set_class(screen_state.step is SamplingStep.STREAMING or not screen_state.on_request, "-short-known")
             self._board.show_state(screen_state)
+            self._fold()
+
+    def _offer(self, screen_state: SamplingScreenState, *, moved: bool) -> None:
+        """List the answers, the default selected when another step begins."""
+        listed, default = list(options(self.sampling, screen_state)), default_key(self.sampling, screen_state)
+        if screen_state.step is SamplingStep.BETWEEN:  # the same rows, so that nothing jumps
+            listed = [replace(option, locked=True) for option in self.answers.items]
+            moved = False
+        if moved or listed != list(self.answers.items):
+            self.answers.offer(listed, at=default if moved else None)
+        in_line = listed if self.has_class("-short") and not screen_state.editing else []
+        self._others.update(in_one_line([*in_line, *other_keys(screen_state)], default))
+
+    def _fold(self) -> None:
+        """List the answers below what is to be read, unless there is no room, or something is edited."""
+        if self._shown_state is None:
+            return
+        editing, short = self._shown_state.editing, self.has_class("-short")
+        self.set_class(editing or short, "-folded")
+        if not editing and self.answers.screen is self.app.screen:
+            streaming = self._shown_state.step is SamplingStep.STREAMING
+            (self._board.view if streaming or short else self.answers).focus()
 
     def _request_context(self) -> RequestContext:
         age = "" if self.waiting is None else age_text(self.waiting.age)
@@ -287,6 +328,18 @@ class SamplingScreen(QuestionDialog):
         self._shown_state = None
         self._update_state()
 
+    @on(RowList.Selected)
+    async def _answer_chosen(self, event: RowList.Selected[AnswerOption]) -> None:
+        event.stop()
+        if event.item.locked:
+            self.app.bell()
+        else:
+            await self.run_action(event.item.action)
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        if self._shown_state is not None:
+            self._update_state()
+
     @on(PartList.Moved)
     def _moved(self, event: PartList.Moved) -> None:
         event.stop()
@@ -306,8 +359,12 @@ class SamplingScreen(QuestionDialog):
     # Answers.
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action == "app.keys" or not self.is_mounted:
+        if action in ("app.keys", "page") or not self.is_mounted:
             return True
+        if action == "choose_default":
+            return self.has_class("-short")
+        if action in PART_ACTIONS:
+            return self._board.can_do(PART_ACTIONS[action])
         return is_active(action, self.screen_state)
 
     def action_agree(self) -> None:
@@ -386,6 +443,26 @@ class SamplingScreen(QuestionDialog):
             self.action_question()
         else:
             self.action_park()
+
+    async def action_choose_default(self) -> None:
+        """Choose the default, if all answers share one line."""
+        key = default_key(self.sampling, self.screen_state)
+        for option in self.answers.items:
+            if option.key == key:
+                await self.run_action(option.action)
+
+    def action_page(self, direction: int) -> None:
+        """Scroll what is to be read."""
+        self._board.page(direction)
+
+    def action_look(self) -> None:
+        self._board.list.action_toggle_look()
+
+    def action_pictures(self) -> None:
+        self._board.list.action_toggle_pictures()
+
+    def action_open(self) -> None:
+        self._board.list.action_open()
 
     async def action_edit(self) -> None:
         self._warn(await self._board.edit())

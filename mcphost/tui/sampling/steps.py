@@ -1,4 +1,4 @@
-"""The steps of a sampling dialog: what the user decides or waits for, in words, and the keys of each."""
+"""The steps of a sampling dialog: what the user decides or waits for, in words, and the answers of each."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from mcphost.errors import (
 )
 from mcphost.host.sampling.request import Sampling, SamplingState
 from mcphost.protocol.display import show_line
+from mcphost.tui.kit.modal import LATER, AnswerOption
 from mcphost.tui.results.failure import Failure, Quote
 
 Severity = Literal["information", "warning", "error"]
@@ -53,6 +54,8 @@ class SamplingScreenState:
     """Is there more below the view?"""
     cut: bool = False
     """Is only the beginning of some part shown?"""
+    several: bool = False
+    """Is there more than one block that keys may act on?"""
     context: bool = False
 
     @property
@@ -99,68 +102,99 @@ def is_active(action: str, state: SamplingScreenState) -> bool:
     return action != "budget" or state.budget
 
 
-def keys(sampling: Sampling, state: SamplingScreenState) -> tuple[tuple[str, str], ...]:
-    """The keys that matter now, each with its effect."""
-    return tuple(_editing_keys(state) if state.editing else _keys(sampling, state))
-
-
-def _editing_keys(state: SamplingScreenState) -> Iterator[tuple[str, str]]:
-    if state.writing:
-        yield "ctrl+r", "review what would be sent"
-        yield "esc", "to the keys (your text is kept)"
-    else:
-        yield "ctrl+r", "keep changes"
-        yield "esc", "drop changes"
-
-
-def _keys(sampling: Sampling, state: SamplingScreenState) -> Iterator[tuple[str, str]]:
-    """The answers first, in the order of every question."""
-    asking, reviewing = state.step is SamplingStep.ASKING, state.step is SamplingStep.REVIEWING
-    if asking:
-        yield "y", "write the answer" if sampling.model.by_hand else f"ask {show_line(sampling.model.entry, 24)}"
-    elif reviewing and state.sendable and not state.question:
-        yield "y", "send it"
-    if asking or reviewing:
-        yield "e", "edit" if state.on_request or state.sendable else "write the answer"
-    if state.step is not SamplingStep.BETWEEN:
-        yield "n", "decline"
-        yield "t", "say why"
-    if asking or reviewing:
-        yield "p", "later"
-    else:
-        yield "esc", "leave (it continues)"
-    if state.below:
-        yield "space", "▼ more below"
-    if state.cut:
-        yield "f", "read all"
-    yield from _request_keys(state) if state.on_request else _answer_keys(sampling, state)
-    if asking or reviewing:
-        yield "v", "JSON"
-    if state.budget and state.step is not SamplingStep.STREAMING:
-        yield "b", "budget"
-    yield "?", "all keys"
-
-
-def _request_keys(state: SamplingScreenState) -> Iterator[tuple[str, str]]:
-    yield "m", "model"
-    yield "l", "limits"
-    if state.folded:
-        yield "h", "history"
-    if state.context:
-        yield "c", "add context"
-    if state.question:
-        yield "r", "ask again"
-        yield "q", "the answer"
-
-
-def _answer_keys(sampling: Sampling, state: SamplingScreenState) -> Iterator[tuple[str, str]]:
-    if state.step is SamplingStep.STREAMING:
-        yield "x", "stop, keep this much"
-    if state.step is SamplingStep.REVIEWING:
+def options(sampling: Sampling, state: SamplingScreenState) -> Iterator[AnswerOption]:
+    """The answers of this step, in the order of every question; none between two steps."""
+    server = show_line(sampling.server, 40)
+    if state.step is SamplingStep.ASKING:
+        yield _agree(sampling)
+        yield AnswerOption("e", "edit the prompt", "edit", "edit")
+        yield AnswerOption("m", "choose who answers", "model", "model")
+    elif state.step is SamplingStep.REVIEWING:
+        yield _send(server, state)
+        yield _edit(state)
         if not sampling.model.by_hand:
-            yield "r", "ask again" if sampling.error is None else "try again"
-        yield "m", "other model"
-    yield "q", "the answer" if state.question else "the prompt"
+            again = "ask again" if sampling.error is None else "try again"
+            yield AnswerOption("r", again, "again", again)
+        yield AnswerOption("m", "ask another model", "model", "other model")
+    elif state.step is SamplingStep.STREAMING:
+        yield AnswerOption("x", "stop, keep this much", "drop", "stop, keep this much")
+    if state.step is not SamplingStep.BETWEEN:
+        yield AnswerOption("n", "decline", "decline", "decline")
+        yield AnswerOption("t", f"decline, and tell {server} why", "decline_with", "say why")
+        if state.step is SamplingStep.STREAMING:
+            yield AnswerOption(_leave_key(state), "leave (it continues)", "park", "leave")
+        else:
+            yield AnswerOption("p", LATER, "park", "later")
+
+
+def _agree(sampling: Sampling) -> AnswerOption:
+    entry = show_line(sampling.model.entry, 40)
+    words = "write the answer" if sampling.model.by_hand else f"ask {entry}"
+    return AnswerOption("y", words, "agree", words)
+
+
+def _send(server: str, state: SamplingScreenState) -> AnswerOption:
+    """Sends the answer, if there is one and it is in view."""
+    if not state.sendable:
+        return AnswerOption("y", "nothing to send yet", "agree", "nothing to send", locked=True)
+    words = "q goes back to the answer, to send it" if state.question else f"send it to {server}"
+    return AnswerOption("y", words, "agree", "send it", locked=state.question)
+
+
+def _edit(state: SamplingScreenState) -> AnswerOption:
+    if state.question:
+        return AnswerOption("e", "edit the prompt", "edit", "edit")
+    words = "edit the answer" if state.sendable else "write the answer"
+    return AnswerOption("e", words, "edit", words)
+
+
+def _leave_key(state: SamplingScreenState) -> str:
+    """Esc goes back to the answer first, if the prompt is in view."""
+    return "p" if state.question else "esc"
+
+
+def default_key(sampling: Sampling, state: SamplingScreenState) -> str:
+    """The key of the answer that is selected when the step begins."""
+    if state.step is SamplingStep.STREAMING:
+        return _leave_key(state)
+    if state.step is SamplingStep.ASKING or (state.sendable and not state.question):
+        return "y"
+    return "e" if state.question or sampling.model.by_hand else "r"
+
+
+def other_keys(state: SamplingScreenState) -> Iterator[AnswerOption]:
+    """The keys for the line below the answers; while something is edited, the only ones."""
+    if state.editing:
+        yield AnswerOption("ctrl+r", "", "take", "review what would be sent" if state.writing else "keep changes")
+        yield AnswerOption("esc", "", "back", "to the answers (your text is kept)" if state.writing else "drop changes")
+        return
+    if state.step is SamplingStep.BETWEEN:
+        yield AnswerOption("esc", "", "park", "leave (it continues)")
+        return
+    if state.below:
+        yield AnswerOption("space", "", "page(1)", "▼ more below")
+    if state.several:
+        yield AnswerOption("tab", "", "blocks", "blocks")
+    if state.cut:
+        yield AnswerOption("f", "", "full", "read all")
+    if state.on_request:
+        yield from _request_keys(state)
+    if state.step in (SamplingStep.STREAMING, SamplingStep.REVIEWING):
+        yield AnswerOption("q", "", "question", "the answer" if state.question else "the prompt")
+    if state.step in (SamplingStep.ASKING, SamplingStep.REVIEWING):
+        yield AnswerOption("v", "", "json", "JSON")
+        if state.budget:
+            yield AnswerOption("b", "", "budget", "budget")
+    yield AnswerOption("M", "", "mute", "mute")
+    yield AnswerOption("?", "", "app.keys", "all keys")
+
+
+def _request_keys(state: SamplingScreenState) -> Iterator[AnswerOption]:
+    yield AnswerOption("l", "", "limits", "limits")
+    if state.folded:
+        yield AnswerOption("h", "", "history", "history")
+    if state.context:
+        yield AnswerOption("c", "", "context", "add context")
 
 
 def state_line(

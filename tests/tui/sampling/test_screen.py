@@ -47,7 +47,8 @@ def refused(words: str = "") -> dict[str, Any]:
 # The keys (a screen that is waited for among them), what the model does at each attempt, what the server gets.
 WALKS: list[tuple[list[Any], list[Attempt], Any]] = [
     (["y", "y"], [], said("Hello")),
-    (["enter", "y", "enter", "y"], [], said("Hello")),
+    (["enter", "y"], [], said("Hello")),
+    (["down", "down", "down", "enter"], [], refused()),
     (["n"], [], refused()),
     (["t", RefusalScreen, "enter"], [], refused()),
     (["t", RefusalScreen, "t", "o", "o", "enter"], [], refused("too")),
@@ -94,7 +95,7 @@ async def settled(stage: SamplingStage) -> None:
 
 
 @pytest.mark.requirement("SAMP-02", "SAMP-03", "SAMP-04")
-@pytest.mark.parametrize("walks", [WALKS[:9], WALKS[9:]], ids=["first", "second"])
+@pytest.mark.parametrize("walks", [WALKS[:10], WALKS[10:]], ids=["first", "second"])
 async def test_each_key_does_what_it_says_and_the_server_gets_what_was_agreed_to(walks: list[Any]) -> None:
     async with sampling_stage() as stage:
         for keys, attempts, expected in walks:
@@ -105,6 +106,37 @@ async def test_each_key_does_what_it_says_and_the_server_gets_what_was_agreed_to
             assert await got(stage, call) == expected, keys
             told = "Sent to a" if "role" in expected else "Declined: a was told"
             await stage.until(lambda _: any(note.startswith(told) for note in stage.notes))  # noqa: B023
+
+
+async def test_arrows_and_enter_choose_among_the_answers_and_one_that_is_dimmed_does_nothing() -> None:
+    async with sampling_stage({"claude": [UNREACHABLE]}) as stage:
+        call, screen = await stage.request_sampling(create())
+        await stage.shows("▸ y   ask claude", "  n   decline", "  p   decide later")
+        await stage.press("enter")
+        await stage.shows("  y   nothing to send yet", "▸ r   try again")
+        await stage.until(lambda _: screen.answers.has_focus)
+        await stage.press("home", "enter")
+        assert stage.sampling.state is SamplingState.REVIEWING
+        await stage.press("down", "down", "enter")
+        await stage.shows("▸ y   send it to a", "  r   ask again", "Hello")
+        await stage.press("q")
+        await stage.shows("  y   q goes back to the answer, to send it", "▸ e   edit the prompt")
+        await stage.press("home", "enter", "q")
+        await stage.shows("▸ y   send it to a")
+        await stage.until(lambda _: screen.answers.has_focus)
+        await stage.press("enter")
+        assert await got(stage, call) == said("Hello")
+
+
+async def test_the_answers_share_a_line_where_there_is_no_room_for_a_list() -> None:
+    async with sampling_stage(size=(80, 18)) as stage:
+        call, _ = await stage.request_sampling(create())
+        await stage.shows("▸y ask claude · e edit · m model · n decline · t say why · p later", "Say hello")
+        await stage.press("enter")
+        await settled(stage)
+        await stage.shows("▸y send it · e edit the answer")
+        await stage.press("enter")
+        assert await got(stage, call) == said("Hello")
 
 
 ASKED = create(
@@ -159,7 +191,7 @@ async def test_all_that_would_be_asked_is_shown_and_what_the_server_does_not_get
         seen = stage.flat
         await stage.press("space")
         seen += stage.flat + " ".join(screen.query_one(".known FactsTable", FactsTable).text.split())
-        await stage.press("tab", "end")
+        await stage.press("tab", "tab", "end")
         await stage.shows("rule", "'ask'")
         for words in SHOWN:
             assert words in seen, f"{words}\n{stage.text}"
@@ -175,7 +207,7 @@ async def test_what_is_asked_is_changed_where_it_stands_and_the_model_gets_the_c
         _, screen = await stage.request_sampling(request)
         await stage.press("e", "!", "ctrl+r")
         await stage.shows("system prompt · changed", "Be kind!")
-        await stage.press("down", "x")
+        await stage.press("tab", "down", "x")
         await stage.until(lambda _: len(stage.sampling.request.messages) == 1)
         await stage.shows("1 · user · text · 9 B")
         await stage.press("x")
@@ -284,7 +316,9 @@ async def test_what_went_wrong_is_told_with_what_to_do_next_and_never_to_the_ser
         await stage.shows("The model's API key is missing or was not accepted", "correct the cause first")
         await stage.listens()
         await stage.press("r")
-        await stage.shows("The answer broke off", "Half an", "The answer of claude broke off. Send this much")
+        await stage.shows("The answer broke off", "The answer of claude broke off. Send this much")
+        await stage.press("space")
+        await stage.shows("Half an")
         await stage.press("n")
         assert await got(stage, call) == refused()
 
@@ -308,7 +342,7 @@ async def test_tools_that_the_model_wants_are_shown_changed_and_sent_as_they_sta
             assert words in seen + stage.text
         await stage.press("y")
         await stage.shows("I look", '→ wants the tool "tides" · id "u1"', '"day": 5', "with tool calls")
-        await stage.press("down", "e", "x", "ctrl+r")
+        await stage.press("tab", "down", "e", "x", "ctrl+r")
         await stage.shows("✖ this is no JSON")
         await stage.press("backspace", "left", "left", "7", "ctrl+r")
         await stage.until(lambda _: not screen.screen_state.editing)
@@ -336,12 +370,15 @@ async def test_pictures_are_drawn_sounds_are_named_and_long_conversations_are_fo
         await stage.request_sampling(create(messages=messages))
         await stage.shows("… 52 earlier blocks: h shows them", "number 52", "61 · user · 1 of 2")
         assert "number 51" not in stage.text
-        await stage.press("end")
+        await stage.press("tab", "end")
         await stage.shows("61 · user · 1 of 2 · image image/png · 40×20", "audio audio/wav")
         await stage.press("h")
         await stage.shows("… 12 earlier blocks", "number 12")
         await stage.press("h")
-        await stage.shows("number 0", "… 50 later blocks")
+        await stage.shows("number 0")
+        await stage.press("end")
+        await stage.shows("… 50 later blocks")
+        await stage.press("home")
         await stage.press("down", "e", "!", "ctrl+r")
         await stage.until(lambda _: stage.sampling.edited)
         await stage.press("y")
