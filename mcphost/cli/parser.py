@@ -167,7 +167,8 @@ ABOUT: Final = {
     "import": "Add servers that other hosts have, or a file, or a paste.\n"
     "Without HOST it only lists what is there. It runs nothing, and changes no file\nof others.",
     "export": "Print servers as another host's configuration.\nNo file is changed: put the block where it belongs.",
-    "remove": "Take a server out of servers.toml, where mcphost add and import wrote it.",
+    "remove": "Take a server out of servers.toml, where mcphost add and import wrote it.\n"
+    "If you are signed in to it, you are signed out first.",
     "secret": "Keep secrets in the system's keychain, for ${keyring:NAME} in the configuration.",
     "completion": "Print the script with which a shell completes commands, servers and tools.",
     "man": "Print a manual page: mcphost(1), or mcphost-config(5).",

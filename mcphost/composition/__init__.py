@@ -13,7 +13,7 @@ from mcphost.composition.detected_transports import DetectedTransports
 from mcphost.composition.models import ConfiguredModels
 from mcphost.composition.secret_items import SecretItems, keychain_is_used, secret_items
 from mcphost.composition.selection import Selection, is_ad_hoc, select, server_from_argument
-from mcphost.composition.sign_in import SignIns, hosted_document
+from mcphost.composition.sign_in import SignIns, has_sign_in, hosted_document
 from mcphost.composition.transports import open_transport
 from mcphost.config import (
     KEYRING_SERVICE,
@@ -42,8 +42,10 @@ __all__ = [
     "StateFiles",
     "demo_config",
     "dependencies",
+    "has_sign_in",
     "hosted_document",
     "is_ad_hoc",
+    "keychain_is_used",
     "secret_items",
     "select",
     "server_from_argument",

@@ -13,7 +13,7 @@ from mcphost.composition.detected_transports import DetectedTransports
 from mcphost.composition.lookup import resolve_in_thread
 from mcphost.config import ComparedServer, Config, GivenServer, ResolvedServer, Values
 from mcphost.config.state import named_lock
-from mcphost.errors import SignInFailed
+from mcphost.errors import ConfigError, SignInFailed
 
 if TYPE_CHECKING:
     from mcphost.auth.authorizer import Authorizer
@@ -24,6 +24,19 @@ if TYPE_CHECKING:
 
 LOCK_SECONDS: Final = 75.0
 """Seconds to wait while another mcphost renews a token; longer than a token request may take."""
+
+
+async def has_sign_in(name: str) -> bool:
+    """Does the keychain hold tokens of the entry ``name``? Raises ConfigError where it cannot be asked."""
+    from mcphost.auth.storage.keychain import Keychain, KeychainUnusable, NoKeychain
+    from mcphost.auth.storage.tokens import SERVICE
+
+    try:
+        return await Keychain(SERVICE).read(name) is not None
+    except NoKeychain:
+        return False
+    except KeychainUnusable as error:
+        raise ConfigError(f"the keychain cannot be used: {error}") from None
 
 
 class SignIns:

@@ -17,7 +17,7 @@ from mcphost.auth.ports import ClientOrigin, RecordedExchange, SignInConsent, Si
 from mcphost.cli.approver import NO_CUT, confirmed, typed_line
 from mcphost.cli.failures import BrokenServers, failure
 from mcphost.cli.output import Outcome, is_terminal, json_text, remark
-from mcphost.cli.preparation import run_audited, select_for_sign_in
+from mcphost.cli.preparation import Selection, run_audited, select_for_sign_in
 from mcphost.cli.terminal import hidden_line
 from mcphost.cli.terminal_modes import is_in_foreground
 from mcphost.config import Config
@@ -45,7 +45,11 @@ def run_login(options: Namespace) -> int:
 
 def run_logout(options: Namespace) -> int:
     """Sign out."""
-    chosen, name = select_for_sign_in(options)
+    return sign_out(options, *select_for_sign_in(options))
+
+
+def sign_out(options: Namespace, chosen: Selection, name: str) -> int:
+    """Revoke and delete the tokens of a server, print what happened, and return the exit code. Raises SignInFailed."""
     entry = chosen.config.servers[name].model_copy(update={"start": "manual"})  # nobody needs to be connected for this
     config = chosen.config.model_copy(update={"servers": {name: entry}})
     return run_audited(options, replace(chosen, config=config), None, lambda host: logout(host, name))

@@ -6,18 +6,22 @@ import asyncio
 import os
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mcphost.cli.approver import confirmed
 from mcphost.cli.bundle_folders import discard_unused, used_bundles
+from mcphost.cli.commands.login import sign_out
 from mcphost.cli.importer import open_importer
 from mcphost.cli.output import Outcome, remark
 from mcphost.cli.run import finish, run
 from mcphost.cli.settings import find, users_settings
 from mcphost.cli.terminal import has_terminal
+from mcphost.composition import has_sign_in, keychain_is_used, select
 from mcphost.config import state_folder, update_toml
-from mcphost.errors import UsageError
+from mcphost.config.servers_file import read_servers
+from mcphost.errors import McphostError, UsageError
 from mcphost.host.consent.approval_store import APPROVALS, from_toml, to_toml
 from mcphost.imports.importer import Importer
 
@@ -27,7 +31,29 @@ def run_remove(options: Namespace) -> int:
     if options.traffic is not None:
         raise UsageError("--traffic: this command connects to no server")
     importer = open_importer(options.config, os.environ)
+    if run(_is_signed_in(importer, options.server)):  # nothing could sign it out later
+        chosen = select(users_settings(find(None, os.environ)).loaded, [options.server])
+        try:
+            sign_out(options, chosen, options.server)
+        except McphostError:
+            remark(f"{options.server} was not removed, because signing out of it failed")
+            raise
     return finish(run(_remove(importer, options.server, yes=options.yes)))
+
+
+async def _is_signed_in(importer: Importer, name: str) -> bool:
+    """Is there a sign-in that no entry is left for once this one is removed? Raises ConfigError."""
+    found = find(None, os.environ)
+    server = users_settings(found).loaded.config.servers.get(name)
+    if server is None or not server.signs_in or name not in read_servers(importer.path) or _is_own(name):
+        return False
+    return keychain_is_used(os.environ) and await has_sign_in(name)
+
+
+def _is_own(name: str) -> bool:
+    """Does the user's own configuration have a server of this name, without ``servers.toml``?"""
+    own = replace(find(None, os.environ), added=None)
+    return name in users_settings(own).loaded.config.servers
 
 
 async def _remove(importer: Importer, name: str, *, yes: bool) -> Outcome:
@@ -35,7 +61,7 @@ async def _remove(importer: Importer, name: str, *, yes: bool) -> Outcome:
     items = await importer.remove(name)
     await asyncio.to_thread(discard_unused, os.environ, bundles)
     lines = [f"{name} is no longer in {importer.path}"]
-    if name in users_settings(find(None, os.environ)).loaded.config.servers:
+    if _is_own(name):
         lines.append(f"{name} is still in your own configuration, which mcphost does not write")
     elif number := await asyncio.to_thread(_forget_approvals, state_folder(os.environ), name):
         lines.append(f"what you allowed of {number} of its tools is forgotten")

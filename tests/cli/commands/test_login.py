@@ -76,7 +76,7 @@ def guarded(**more: Any) -> Iterator[tuple[Guarded, Web]]:
         try:
             yield guard, web
         finally:
-            del os.environ["MCPHOST_CONFIG"]
+            os.environ.pop("MCPHOST_CONFIG", None)
 
 
 @pytest.mark.requirement("AUTH-15", "AUTH25-09")
@@ -110,6 +110,33 @@ def test_signing_in_lasts_beyond_the_run_and_ends_by_signing_out(mcphost: Mcphos
         assert (left.code, left.out.startswith("web: signed out")) == (0, True)
         assert (ring.items, guard.valid) == ({}, set())
         assert mcphost("check", "web").code == 3
+
+
+def test_a_removed_server_is_signed_out_first(mcphost: Mcphost, ring: Ring, browser: Path, isolated: Path) -> None:
+    with guarded() as (guard, _):
+        added = isolated / "config" / "mcphost" / "servers.toml"
+        added.parent.mkdir(parents=True, exist_ok=True)
+        added.write_text(Path("config.toml").read_text().partition("[policy]")[0])
+        del os.environ["MCPHOST_CONFIG"]
+        assert mcphost("login", "web", "--yes").code == 0
+        removed = mcphost("remove", "web")
+        assert removed.code == 0, removed.err
+        assert removed.out.startswith("web: signed out; the tokens were revoked\nweb is no longer in ")
+        assert (ring.items, guard.valid) == ({}, set())
+
+
+def test_a_server_that_the_users_own_file_has_as_well_stays_signed_in(
+    mcphost: Mcphost, ring: Ring, browser: Path, isolated: Path
+) -> None:
+    with guarded():
+        own = isolated / "config" / "mcphost" / "config.toml"
+        own.parent.mkdir(parents=True, exist_ok=True)
+        own.write_text(Path("config.toml").read_text())
+        own.with_name("servers.toml").write_text('[servers.web]\nurl = "http://127.0.0.1:9/mcp"\n')
+        del os.environ["MCPHOST_CONFIG"]
+        assert mcphost("login", "web", "--yes").code == 0
+        assert "still in your own configuration" in mcphost("remove", "web").out
+        assert list(ring.items) == [("mcphost-oauth", "web")]
 
 
 def test_a_server_that_only_the_command_line_names_has_its_tokens_under_its_address(
