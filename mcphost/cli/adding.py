@@ -186,11 +186,11 @@ class _Adding:
         if self._interactive and not await confirmed(f"{what}? [y/N] "):
             return None
         places = await self._places(candidate)
+        decided = ImportAnswer({}, places, looked_at=self._interactive)
         for wanted in inputs if self._interactive else ():
-            to_environment = wanted.secret and places.get(f"input:{wanted.id}") is SecretPlace.ENVIRONMENT
-            if wanted.id not in given and not to_environment:
+            if wanted.id not in given and decided.takes(wanted):
                 given[wanted.id] = await _asked(wanted)
-        return ImportAnswer(given, places, looked_at=self._interactive)
+        return replace(decided, inputs=given)
 
     async def _places(self, candidate: ImportCandidate) -> dict[str, SecretPlace]:
         """Where each of its secrets goes."""

@@ -145,6 +145,10 @@ class ImportAnswer:
         """Where the secret of this key goes."""
         return self.secrets if isinstance(self.secrets, SecretPlace) else self.secrets.get(key, SecretPlace.KEYCHAIN)
 
+    def takes(self, wanted: Input) -> bool:
+        """Is the value of this input kept? Not that of a secret for which the user sets a variable."""
+        return not (wanted.secret and self.place_of(f"input:{wanted.id}") is SecretPlace.ENVIRONMENT)
+
 
 @dataclass(frozen=True, slots=True)
 class PlannedEntry:
@@ -430,7 +434,7 @@ class _Plan:
     def _answer_to(self, wanted: Input) -> str | None:
         """What takes the place of an input; None for nothing. Raises ConfigError."""
         item, variable = _UNFIT.sub("_", wanted.id), f"{self._candidate.name}_{wanted.id}".upper()
-        if wanted.secret and self._answer.place_of(f"input:{wanted.id}") is SecretPlace.ENVIRONMENT:
+        if not self._answer.takes(wanted):
             return self._variable(variable)
         value = self._answer.inputs.get(wanted.id) or wanted.default
         if not value:

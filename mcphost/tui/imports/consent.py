@@ -176,6 +176,8 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
 
     def _given(self, asked: Input) -> Content:
         about = show_line(asked.description or asked.id, 400)
+        if not self._answer.takes(asked):
+            return Content.assemble(f"{about}: ", ("is left out: you set it as a variable", "$text-warning"))
         value = self._answer.inputs.get(asked.id) or asked.default
         if not value:
             need = ("not yet: e asks for it", "$text-warning") if asked.required else ("left out", "$foreground-muted")
@@ -251,8 +253,9 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
     @property
     def _unanswered(self) -> bool:
         """Is a value missing that only the user can give?"""
-        given = self._answer.inputs
-        return any(each.required and not (given.get(each.id) or each.default) for each in self._candidate.found.inputs)
+        given, inputs = self._answer.inputs, self._candidate.found.inputs
+        needed = (each for each in inputs if each.required and self._answer.takes(each))
+        return any(not (given.get(each.id) or each.default) for each in needed)
 
     @property
     def _has_secrets(self) -> bool:

@@ -85,7 +85,7 @@ class EditServerScreen(FramedScreen[Edits | None]):
     def _made_schema(self) -> dict[str, Any]:
         properties: dict[str, dict[str, Any]] = {}
         required = [NAME]
-        for each in self._candidate.found.inputs:
+        for each in filter(self._answer.takes, self._candidate.found.inputs):
             key = _free(each.id, properties)
             self._inputs[key] = each.id
             properties[key] = self._input_field(each)

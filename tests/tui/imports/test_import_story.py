@@ -226,6 +226,25 @@ async def test_a_value_that_only_the_user_can_give_is_asked_for_before_the_serve
         assert stage.keychain.items == {"web.token": "verysecret"}
 
 
+async def test_a_secret_that_nothing_would_keep_is_not_asked_for() -> None:
+    asked = [{"type": "promptString", "id": "token", "description": "The token of the team", "password": True}]
+    vscode(asked, web=entry(env={"TOKEN": "${input:token}"}))
+    keychain = SecretItems(problem="the keychain cannot be used: there is none")
+    async with importing_stage(keychain=keychain) as stage:
+        await stage.look()
+        await stage.press("enter")
+        await stage.asked()
+        await stage.shows("The token of the team: is left out: you set it as a variable", "add it; it cannot start yet")
+        await stage.press("e")
+        await stage.at(EditServerScreen)
+        assert "The token of the team" not in stage.text
+        await stage.press("escape")
+        await stage.asked()
+        await stage.agree()
+        assert "it cannot start yet: variable WEB_TOKEN, not set" in await stage.added()
+        assert stage.stored["web"]["env"] == {"TOKEN": "${WEB_TOKEN}"}
+
+
 async def test_a_taken_name_gets_a_suffix_and_can_be_changed() -> None:
     claude_code(echo=entry("echo.py", "--page", 7))
     async with importing_stage() as stage:
