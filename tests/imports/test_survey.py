@@ -13,6 +13,35 @@ from mcphost.errors import ConfigError
 from mcphost.imports.documents import MAX_BYTES
 from mcphost.imports.survey import read_any, read_file, read_host, survey
 
+RELATIVE = ("server.js", "src/server.py", "./data", "..", ".", r"dist\index.mjs")
+ELSEWHERE = (
+    "@ada/tool.js",
+    "-c",
+    "--out=x.js",
+    "/srv/server.js",
+    r"C:\srv\server.js",
+    "https://a.example/x.js",
+    "mcp-server",
+)
+
+
+@pytest.mark.parametrize(
+    ("argument", "starts_there"), [*((each, True) for each in RELATIVE), *((each, False) for each in ELSEWHERE)]
+)
+def test_a_project_server_whose_arguments_name_files_there_starts_there(
+    tmp_path: Path, argument: str, starts_there: bool
+) -> None:
+    (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": {"a": {"command": "node", "args": [argument]}}}))
+    (server,) = read_host("cursor", {}, None, "linux", tmp_path)
+    assert server.table.get("cwd") == (str(tmp_path) if starts_there else None)
+
+
+def test_a_server_of_a_users_file_that_names_a_script_says_where_it_would_start(tmp_path: Path) -> None:
+    (tmp_path / ".cursor").mkdir()
+    (tmp_path / ".cursor" / "mcp.json").write_text('{"mcpServers": {"a": {"command": "node", "args": ["server.js"]}}}')
+    (server,) = read_host("cursor", {}, tmp_path, "linux", None)
+    assert [note.key for note in server.notes] == ["cwd"]
+
 
 def place(path: Path, document: object) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)

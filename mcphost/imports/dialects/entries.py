@@ -70,6 +70,10 @@ LONGEST: Final[Mapping[str, float]] = {
 MAX_WORDS: Final = 1000
 """Arguments, variables or headers of one entry."""
 
+_FROM_HERE: Final = ("./", "../", ".\\", "..\\")
+_SCRIPT: Final = re.compile(
+    r"\w[\w./\\-]*\.(?:[cm]?[jt]s|[jt]sx|pyz?|rb|php|pl|lua|sh|ps1|jar|dll|wasm|csproj)", re.IGNORECASE
+)
 _BEARER = re.compile(r"Bearer \$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 _VARIABLE_NAME = re.compile(r"[^=\x00-\x1f\x7f]{1,256}")
@@ -360,7 +364,7 @@ class _EntryReader:
                 text = str(workspace / text)
             if text:
                 self._table["cwd"] = text
-        elif any(map(_is_relative, words[:1])) or any(word.startswith(("./", "../", ".\\")) for word in words[1:]):
+        elif any(map(_is_relative, words[:1])) or any(map(_is_file_there, words[1:])):
             if workspace is None:
                 self._note("cwd", "it has a relative path, which starts where mcphost is started; set cwd if need be")
             else:
@@ -534,6 +538,11 @@ def _is_relative(command: str) -> bool:
         and not command.startswith(("~", "$", "{", "%"))
         and not _is_absolute(command)
     )
+
+
+def _is_file_there(argument: str) -> bool:
+    """Does it name a file or folder where the program starts, as ``.``, ``./data`` and ``server.js`` do?"""
+    return argument in (".", "..") or argument.startswith(_FROM_HERE) or _SCRIPT.fullmatch(argument) is not None
 
 
 # Inputs
