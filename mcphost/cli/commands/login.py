@@ -17,9 +17,10 @@ from mcphost.auth.ports import ClientOrigin, RecordedExchange, SignInConsent, Si
 from mcphost.cli.approver import NO_CUT, confirmed, typed_line
 from mcphost.cli.failures import BrokenServers, failure
 from mcphost.cli.output import Outcome, is_terminal, json_text, remark
-from mcphost.cli.preparation import Selection, run_audited, select_for_sign_in
+from mcphost.cli.preparation import run_audited, select_for_sign_in
 from mcphost.cli.terminal import hidden_line
 from mcphost.cli.terminal_modes import is_in_foreground
+from mcphost.composition import Selection
 from mcphost.config import Config
 from mcphost.errors import ConfigError
 from mcphost.host.connections.state import ServerState

@@ -335,7 +335,7 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
 _PLACES: Final = {
     SecretPlace.KEYCHAIN: "into your keychain",
     SecretPlace.ENVIRONMENT: "left out; you set variables before mcphost starts",
-    SecretPlace.ENTRY: "copied in plain text, because they are none",
+    SecretPlace.ENTRY: "copied in plain text (where they are none)",
 }
 
 
