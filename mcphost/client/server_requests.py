@@ -65,7 +65,10 @@ class InputHandler(Protocol):
         """Raise InputRefused if the request cannot be answered, whatever anybody says to it."""
 
     async def answer(self, request: InputRequest) -> Mapping[str, Any]:
-        """Return the result. Raises InputRefused; is cancelled when the server cancels its request."""
+        """Return the result. Raises InputRefused.
+
+        It is cancelled when the server cancels its request or is gone; the message of the CancelledError says which.
+        """
 
     def leave(self) -> None:
         """The connection is about to close: answer all pending requests at once."""
@@ -172,14 +175,15 @@ class ServerRequestQueue:
         task = self._tasks.get(request_id) if type(request_id) in (int, str) else None  # type: ignore[call-overload]
         if task is None:
             return
-        self._note(f"the server took back its request{f': {reason}' if isinstance(reason, str) else ''}")
-        task.cancel()
+        why = f": {reason}" if isinstance(reason, str) else ""
+        self._note(f"the server took back its request{why}")
+        task.cancel(f"cancelled by the server{why}")
 
     def stop(self) -> None:
         """Stop answering for good: the connection is gone or about to close."""
         self._stopped = True
         for task in (*self._tasks.values(), *self._quick):
-            task.cancel()
+            task.cancel("the connection was lost")
 
     async def aclose(self) -> None:
         """Let the handler answer pending requests, `stop`, and wait until nothing runs."""

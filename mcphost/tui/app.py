@@ -49,6 +49,7 @@ from mcphost.tui.kit.messages import (
     ResourceLinkFollowed,
     RootsRequested,
     SignInRequested,
+    WithdrawnRemoved,
 )
 from mcphost.tui.kit.modal import Dialog, QuestionDialog
 from mcphost.tui.main.layout import LayoutFile
@@ -421,6 +422,10 @@ class McphostApp(App[None]):
     @on(QuestionsDeclined)
     def _questions_declined(self, event: QuestionsDeclined) -> None:
         self.questions.decline(event.numbers, cancelled=event.cancelled)
+
+    @on(WithdrawnRemoved)
+    def _withdrawn_removed(self, event: WithdrawnRemoved) -> None:
+        self.questions.forget_withdrawn(event.number)
 
     def action_inbox(self) -> None:
         self.questions.show_inbox()

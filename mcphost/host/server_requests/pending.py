@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from mcphost.client.server_requests import InputPurpose, InputRefused
@@ -31,6 +32,9 @@ PER_MINUTE: Final = 10
 
 MOST_PENDING: Final = 6
 """Pending questions per server: one on screen and five behind it."""
+
+MOST_WITHDRAWN: Final = 20
+"""Questions that were withdrawn before the user answered, and are kept to be seen."""
 
 MUTED: Final = "you declined everything from this server until mcphost exits"
 
@@ -75,10 +79,16 @@ class Ending:
     """Why a question needs no answer of a person any more, and the one it gets instead."""
 
     answer: Answer
+    outcome: str = ""
+    """What became of the question, for the user; empty where the user ended it."""
 
 
-LEAVING: Final = Ending(Answer(False, reason="the connection is being closed", by="mcphost", cancelled=True))
-CALL_ENDED: Final = Ending(Answer(False, reason="the call it was asked for has ended", by="mcphost", cancelled=True))
+LEAVING: Final = Ending(
+    Answer(False, reason="the connection is being closed", by="mcphost", cancelled=True), "the connection was closed"
+)
+CALL_ENDED: Final = Ending(
+    Answer(False, reason="the call it was asked for has ended", by="mcphost", cancelled=True), "its call ended"
+)
 SHARED: Final = Ending(Answer(True, content=(), reason="folders were shared with it meanwhile"))
 NOW_MUTED: Final = Ending(Answer(False, reason=MUTED, by="policy"))
 
@@ -92,6 +102,22 @@ class _Open:
     ending: asyncio.Future[Ending]
     kind: str = ""
     """What a person is asked; empty where it is worked on."""
+
+
+@dataclass(frozen=True, slots=True)
+class WithdrawnQuestion:
+    """A question that ended before the user answered it. ``ended_at`` is a monotonic time in seconds."""
+
+    number: int
+    question: PendingQuestion
+    outcome: str
+    """What became of it; may hold the server's words."""
+    ended_at: float
+
+    @property
+    def age(self) -> float:
+        """Seconds since it ended."""
+        return time.monotonic() - self.ended_at
 
 
 class PendingRequests:
@@ -112,6 +138,8 @@ class PendingRequests:
         self._times: dict[str, deque[float]] = defaultdict(deque)
         self._refused: dict[str, int] = {}
         self._muted: set[str] = set()
+        self._withdrawn: deque[WithdrawnQuestion] = deque(maxlen=MOST_WITHDRAWN)
+        self._numbers = count(1)
         bus.observe(self._observe)
 
     async def ask(
@@ -130,8 +158,9 @@ class PendingRequests:
         try:
             with self._opened(server, question.call if certain else None, kind) as waiting, self._waits(question.call):
                 answer = await self._put(question, waiting.ending)
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as cancelled:
             self._note(kind, question, {"verdict": "withdrawn", "by": "server"})
+            self._keep_withdrawn(question, str(cancelled) or "withdrawn")
             raise
         except Exception:
             self._note(kind, question, {"verdict": "failed", "by": "mcphost"})
@@ -194,6 +223,16 @@ class PendingRequests:
             if fits(each) and not each.ending.done():
                 each.ending.set_result(ending)
 
+    @property
+    def withdrawn(self) -> Sequence[WithdrawnQuestion]:
+        """The questions that ended before the user answered, the last first."""
+        return tuple(reversed(self._withdrawn))
+
+    def forget_withdrawn(self, number: int) -> None:
+        """Keep this one no longer."""
+        for each in [each for each in self._withdrawn if each.number == number]:
+            self._withdrawn.remove(each)
+
     def waiting(self, server: str) -> int:
         """How many questions of this server wait."""
         return sum(each.server == server and bool(each.kind) for each in self._open)
@@ -231,7 +270,19 @@ class PendingRequests:
 
     async def _put(self, question: PendingQuestion, ending: asyncio.Future[Ending]) -> Answer:
         answer = await _first(asyncio.ensure_future(self._approver.ask(question)), ending)
-        return answer.answer if isinstance(answer, Ending) else answer
+        if not isinstance(answer, Ending):
+            return answer
+        if answer.outcome:
+            self._keep_withdrawn(question, answer.outcome)
+        return answer.answer
+
+    def _keep_withdrawn(self, question: PendingQuestion, outcome: str) -> None:
+        """Keep it for the user; of equal ones, only the last: a server may ask at every start."""
+        fresh = WithdrawnQuestion(next(self._numbers), question, outcome, time.monotonic())
+        equal = [each for each in self._withdrawn if _same(each, fresh)]
+        for each in equal:
+            self._withdrawn.remove(each)
+        self._withdrawn.append(fresh)
 
     async def _settled(self, kind: str, question: PendingQuestion, answer: Answer) -> Answer:
         """The answer once it is written down: before anything of it is sent."""
@@ -277,6 +328,17 @@ async def _first(task: asyncio.Future[_T], ending: asyncio.Future[Ending]) -> _T
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+def _same(one: WithdrawnQuestion, other: WithdrawnQuestion) -> bool:
+    """Do the same server, question and outcome make the same line of a list?"""
+    first, second = one.question, other.question
+    return (first.server, first.about, first.call, one.outcome) == (
+        second.server,
+        second.about,
+        second.call,
+        other.outcome,
+    )
 
 
 def _decision(answer: Answer) -> dict[str, Any]:

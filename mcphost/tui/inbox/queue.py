@@ -103,6 +103,12 @@ class QuestionQueue:
         for number in numbers:
             self._approver.answer(number, Answer(allow=False, cancelled=cancelled))
 
+    def forget_withdrawn(self, number: int) -> None:
+        """List this withdrawn question no longer."""
+        self._host.pending_requests.forget_withdrawn(number)
+        if isinstance(self._app.screen, InboxScreen):
+            self._app.screen.refresh_rows()
+
     def take(self, number: int, answer: Answer | None) -> None:
         """Pass this answer on; with None the question is parked."""
         if self._open_question is None or self._open_question.number == number:

@@ -1,4 +1,4 @@
-"""The inbox: open questions, URL elicitations and model answers in progress, and muted servers."""
+"""The inbox: open questions, URL elicitations and model answers in progress, withdrawn questions, muted servers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from textual.content import Content
 
 from mcphost.host.consent.questions import SamplingQuestion
 from mcphost.host.host import Host
+from mcphost.host.server_requests.pending import WithdrawnQuestion
 from mcphost.protocol.display import age_text, show_line
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.origin import cause, limit_words, url_elicitation_origin
 from mcphost.tui.inbox.question_kinds import kind_of, words_of
 from mcphost.tui.kit.framed import ListScreen
-from mcphost.tui.kit.messages import MuteToggled, QuestionsDeclined
+from mcphost.tui.kit.messages import MuteToggled, QuestionsDeclined, WithdrawnRemoved
 from mcphost.tui.kit.modal import KEYS
 from mcphost.tui.kit.ranking import Search, SearchText
 from mcphost.tui.kit.rows import Cell, RowList, columns
@@ -31,6 +32,7 @@ class RowKind(Enum):
     QUESTION = "question"
     URL = "page"
     ANSWER = "answer of a model"
+    WITHDRAWN = "withdrawn"
     MUTED = "muted"
 
 
@@ -70,6 +72,8 @@ def rows_of(host: Host, waiting: Iterable[OpenQuestion]) -> Iterator[InboxRow]:
             words = f"page at {show_line(elicitation.address.host, 80)}: {elicitation.state.value}"
             yield InboxRow(RowKind.URL, elicitation.server, number, "◐", words, reason.cause, limit=reason.limit)
     yield from _answers(host)
+    for withdrawn in host.pending_requests.withdrawn:
+        yield _withdrawn(host, withdrawn)
     for name in host.servers:
         if host.pending_requests.muted(name):
             words = "muted: declines everything it asks until mcphost exits"
@@ -82,6 +86,13 @@ def _question(host: Host, waiting: OpenQuestion) -> InboxRow:
     by_server = question.origin == question.server
     why, age, limit = cause(host, question, timed=True), age_text(waiting.age), limit_words(question)
     return InboxRow(RowKind.QUESTION, question.server, waiting.number, mark, words, why, age, limit, by_server)
+
+
+def _withdrawn(host: Host, withdrawn: WithdrawnQuestion) -> InboxRow:
+    question, number = withdrawn.question, withdrawn.number
+    words, why = f"{question.about} · {show_line(withdrawn.outcome, 200)}", cause(host, question)
+    age = age_text(withdrawn.age)
+    return InboxRow(RowKind.WITHDRAWN, question.server, number, "◌", words, why, age, by_server=True)
 
 
 def _answers(host: Host) -> Iterator[InboxRow]:
@@ -108,13 +119,14 @@ class InboxScreen(ListScreen[InboxRow, InboxRow | None]):
     HELP = (
         "Every question that waits for you, oldest first. enter opens one, n declines it, x cancels it (no answer),\n"
         "N declines all of its server, M mutes its server until mcphost exits, or listens to it again. ◐ is under\n"
-        "way: a page that you opened, an answer that you left. Calls do not time out while a question waits; where\n"
-        "a page must be visited in time, the time stands beside it."
+        "way: a page that you opened, an answer that you left. ◌ is over: a question that ended before you answered,\n"
+        "and how it ended; x removes it. Calls do not time out while a question waits; where a page must be visited\n"
+        "in time, the time stands beside it."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "decline", "decline", id="inbox.decline", tooltip="Decline this one"),
-        Binding("x", "cancel", "cancel", id="inbox.cancel", tooltip="Close this one without an answer"),
+        Binding("x", "cancel", "cancel", id="inbox.cancel", tooltip="Close without an answer; remove what is over"),
         Binding(
             "N", "decline_all", "decline all", id="inbox.all", tooltip="Decline everything that this server has asked"
         ),
@@ -155,12 +167,16 @@ class InboxScreen(ListScreen[InboxRow, InboxRow | None]):
     def open_question(self, event: RowList.Selected[InboxRow]) -> None:
         if event.item.kind is RowKind.MUTED:
             self.action_mute()
+        elif event.item.kind is RowKind.WITHDRAWN:
+            self.app.bell()
         else:
             self.dismiss(event.item)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only questions can be declined, and only servers muted."""
         row = self.rows.item if self.is_mounted else None
+        if action == "cancel" and row is not None and row.kind is RowKind.WITHDRAWN:
+            return True
         if action in ("decline", "cancel", "decline_all"):
             return row is not None and row.kind is RowKind.QUESTION
         return action != "mute" or (row is not None and (row.by_server or row.kind is RowKind.MUTED))
@@ -170,7 +186,10 @@ class InboxScreen(ListScreen[InboxRow, InboxRow | None]):
             self.post_message(QuestionsDeclined((self.rows.item.number,)))
 
     def action_cancel(self) -> None:
-        if self.rows.item is not None:
+        """Close the question without an answer; remove one that is over."""
+        if self.rows.item is not None and self.rows.item.kind is RowKind.WITHDRAWN:
+            self.post_message(WithdrawnRemoved(self.rows.item.number))
+        elif self.rows.item is not None:
             self.post_message(QuestionsDeclined((self.rows.item.number,), cancelled=True))
 
     def action_decline_all(self) -> None:
@@ -203,6 +222,8 @@ def _keys(row: InboxRow | None) -> str:
         return "M listen again · esc back"
     if row.kind in (RowKind.URL, RowKind.ANSWER):
         return "enter open · esc back"
+    if row.kind is RowKind.WITHDRAWN:
+        return "x remove · M mute · esc back"
     mute = " · M mute" if row.by_server else ""
     return f"enter open · n decline · x cancel · N decline all{mute} · esc back"
 
@@ -232,12 +253,14 @@ def inbox_row(row: InboxRow, width: int, widest: ColumnWidths, search: Search) -
     why = Cell(search.mark(row.cause), "$foreground-muted", 0, min(60, widest.cause + 3) if wide else 0)
     limit = Cell(row.limit, "$foreground-muted", 0, min(16, widest.limit + 3) if wide else 0)
     age = row.limit if row.limited and not wide else row.age
+    over = row.kind is RowKind.WITHDRAWN
+    mark, name, words = ("$foreground-muted",) * 3 if over else ("$text-warning", "bold", "")
     return columns(
         width,
         [
-            Cell(row.mark, "$text-warning", 1, 1),
-            Cell(search.mark(show_line(row.server, 40)), "bold", 6, min(widest.server, 16 if wide else 10)),
-            Cell(search.mark(row.words), "", max(12, min(widest.words, width * 2 // 5))),
+            Cell(row.mark, mark, 1, 1),
+            Cell(search.mark(show_line(row.server, 40)), name, 6, min(widest.server, 16 if wide else 10)),
+            Cell(search.mark(row.words), words, max(12, min(widest.words, width * 2 // 5))),
             why,
             limit,
             Cell(age, "$foreground-muted", 8, max(8, min(14, widest.age if wide else 14)), "right"),

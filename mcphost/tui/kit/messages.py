@@ -72,6 +72,13 @@ class QuestionsDeclined(Message):
 
 
 @dataclass
+class WithdrawnRemoved(Message):
+    """The user removed the withdrawn question of this ``number`` from the inbox."""
+
+    number: int
+
+
+@dataclass
 class RootsRequested(Message):
     """The user asked for the roots of this server (None: of every server)."""
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mcphost.host.consent.questions import RootsQuestion
 from mcphost.host.tool_calls.call import CallState
+from mcphost.tui.elicitation.server_question import ServerQuestionScreen
 from mcphost.tui.inbox.screen import InboxRow, InboxScreen, RowKind, inbox_row, widths_of
 from mcphost.tui.kit.ranking import Search
+from mcphost.tui.kit.rows import RowList
 from mcphost.tui.roots.screen import RootsScreen
-from tests.host.server_requests.pending import ROOTS
+from tests.host.server_requests.pending import ROOTS, form, page
 from tests.tui.elicitation.questions import ask, at, question_stage
+from tests.tui.elicitation.test_form import NAME
 from tests.tui.stage import NARROW, calls_in, echo, on_stage, server, servers
 
 pytestmark = pytest.mark.slow
@@ -75,6 +79,39 @@ async def test_a_filter_lists_some_questions_and_declining_all_takes_those_that_
         await stage.press("escape")
         await stage.shows("two")
         await stage.at(InboxScreen)
+
+
+@pytest.mark.parametrize(
+    ("request_", "about"),
+    [(ROOTS, "share its roots (folders)"), (form(NAME), "fill in a form"), (page(), "open a page")],
+    ids=["roots", "form", "page"],
+)
+async def test_what_its_server_gave_up_is_listed_with_what_became_of_it_until_it_is_removed(
+    request_: dict[str, Any], about: str
+) -> None:
+    async with question_stage() as stage:
+        call = ask(stage, request_)
+        await stage.until(lambda app: isinstance(app.screen, ServerQuestionScreen))
+        await stage.pilot.pause()
+        await stage.press("escape", "escape")
+        await stage.gone()
+        await stage.ended(stage.call("take_back"))
+        await stage.ended(call)
+        second = ask(stage, request_)
+        await stage.until(lambda app: isinstance(app.screen, ServerQuestionScreen))
+        stage.host.servers["a"].stop()
+        await stage.ended(second)
+        await stage.gone()
+        assert "waiting for you" not in stage.top
+        await stage.press("f2")
+        await stage.shows("◌ a", "x remove")
+        rows = stage.app.screen.query_one(RowList).items
+        lost, cancelled = "the connection was closed", "cancelled by the server: never mind"
+        assert [row.words for row in rows] == [f"{about} · {lost}", f"{about} · {cancelled}"]
+        await stage.press("enter", "n", "x")
+        await stage.until(lambda app: len(app.screen.query_one(RowList).items) == 1)
+        await stage.press("x")
+        await stage.shows("Nothing waits for you")
 
 
 @pytest.mark.parametrize("width", [78, 130])
