@@ -150,7 +150,7 @@ async def first_start(snapshots: Snapshots) -> None:
         await snapshots.take(stage, "demo")
     start = StartInfo(own, False, (), state, how_to)
     async with on_stage(stage_module.servers(), state, size=WIDE, start=start) as stage:
-        await stage.shows("No server")
+        await stage.shows("Add a server")
         await snapshots.take(stage, "no-servers")
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from textual.content import Content
 from textual.timer import Timer
 
 from mcphost.host.connections.connection import Connection
@@ -23,11 +24,6 @@ if TYPE_CHECKING:  # late: the first frame does without conversations
     from mcphost.host.chat.chat import Chat
 
 CALLS = (CallStarted, CallChanged, CallFinished)
-
-
-NO_SERVERS: Final = "No servers are configured."
-
-ADD: Final = "a adds one: a command line, an address, a link or a file. i looks at those of other programs."
 
 
 class MainScreenUpdater:
@@ -53,9 +49,15 @@ class MainScreenUpdater:
         if not self._host.servers:
             self.chosen()
 
-    def _no_servers(self) -> str:
-        found = f"{self._elsewhere}: i looks at them, and a adds another." if self._elsewhere else ADD
-        return f"{NO_SERVERS}\n{found}\n\n{self._how_to}"
+    def _how_to_add(self) -> Content:
+        """How to add a server, with the keys marked."""
+        a, i = (("a", "bold $text-accent"), ("i", "bold $text-accent"))
+        if self._elsewhere:
+            found = Content.assemble(f"{self._elsewhere}: ", i, " looks at them, and ", a, " adds another.")
+        else:
+            adds = " adds one: a command line, an address, a link or a file. "
+            found = Content.assemble(a, adds, i, " looks at those of other programs.")
+        return Content.assemble(found, f"\n\n{self._how_to}" if self._how_to else "")
 
     def leave_demo(self) -> None:
         """Servers of the user's own took the demo's place."""
@@ -90,7 +92,7 @@ class MainScreenUpdater:
     def chosen(self) -> None:
         """Update the tools and the card for the selected server."""
         server = self._main.servers.chosen
-        self._main.tools.list.say_when_empty("" if self._host.servers else self._no_servers())
+        self._main.tools.show_no_servers(None if self._host.servers else self._how_to_add())
         self._main.tools.show_tools(self._host.catalog.tools(server), server)
         self.offers()
         self.card()

@@ -70,6 +70,8 @@ def _claim(offered: CatalogTool) -> tuple[str, str]:
     return ("destroys", "$text-error") if "destructive" in claims else ("", "")
 
 
+NO_SERVERS: Final = "No servers are configured."
+
 PREVIEW: Final = 0.05
 """Seconds that the cursor rests on a tool before it is described."""
 
@@ -116,6 +118,7 @@ class ToolsPane(Container):
         self._mounting = asyncio.Lock()
         self._step: Step = "list"
         self._preview: Timer | None = None
+        self._how_to_add: Content | None = None
         self._called = False
         """Was the result of a call shown?"""
 
@@ -142,6 +145,8 @@ class ToolsPane(Container):
                 bench = Workbench(self._welcome)
                 await self.mount(bench)
                 self._bench = bench
+                if self._how_to_add is not None:
+                    bench.tool.show_how_to_add(self._how_to_add)
                 self._show_preview()
         return self._bench
 
@@ -155,7 +160,26 @@ class ToolsPane(Container):
     def set_single(self, single: bool) -> None:
         """Show one part at a time, or all."""
         self.set_class(single, "-single")
+        self._say_when_empty()
         self._arrange()
+
+    def show_no_servers(self, how_to_add: Content | None) -> None:
+        """Say that there is no server, and how to add one; None: there is one."""
+        if how_to_add == self._how_to_add:
+            return
+        self._how_to_add = how_to_add
+        self._say_when_empty()
+        if self._bench is not None and how_to_add is not None:
+            self._bench.tool.show_how_to_add(how_to_add)
+        elif self._bench is not None:
+            self._bench.tool.show_none()
+
+    def _say_when_empty(self) -> None:
+        """Say in the list how to add a server only if nothing is beside it."""
+        words = "" if self._how_to_add is None else NO_SERVERS
+        if self._how_to_add is not None and self.has_class("-single"):
+            words = f"{words}\n{self._how_to_add}"
+        self.list.say_when_empty(words)
 
     def set_wide(self, wide: bool) -> None:
         """Show the result beside the form, or below it."""

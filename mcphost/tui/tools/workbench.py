@@ -52,6 +52,10 @@ class ToolForm(FormFrame):
         """Show no tool, and no welcome."""
         self._show("Tool", NO_TOOL, form=False)
 
+    def show_how_to_add(self, words: Content) -> None:
+        """Say how to add a server: there is none."""
+        self._show("Add a server", words, form=False)
+
     def preview(self, offered: CatalogTool) -> None:
         """What the server says, and the names of the arguments."""
         self._show(_title(offered), Content("\n\n").join([_about(offered), _arguments(offered)]), form=False)

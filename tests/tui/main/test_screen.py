@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from mcphost.config import Config
 from mcphost.tui.tools.workbench import Workbench
-from tests.tui.stage import Stage, on_stage
+from tests.tui.stage import NARROW, Stage, on_stage
 
 pytestmark = pytest.mark.slow
 
@@ -115,3 +116,12 @@ async def test_a_layout_that_makes_no_sense_is_not_taken(content: str, tmp_path:
     async with on_stage(state=tmp_path, size=(140, 36)) as stage:
         await stage.ready()
         assert 40 <= stage.app.main.tools.list.region.width <= 50
+
+
+@pytest.mark.parametrize("size", [NARROW, (120, 36)], ids=["80x24", "120x36"])
+async def test_without_a_server_one_place_says_how_to_add_one(size: tuple[int, int]) -> None:
+    async with on_stage(Config(), size=size) as stage:
+        await stage.shows("No servers are configured.", "a adds one", "i looks at those of other programs.")
+        for words in ("No servers are configured.", "a adds one"):
+            assert stage.flat.count(words) == 1
+        assert "Choose a tool" not in stage.text
