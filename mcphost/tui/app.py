@@ -134,7 +134,9 @@ class McphostApp(App[None]):
         start: StartInfo,
         reread: reload.Read | None = None,
         open_importer: OpenImporter | None = None,
+        started: Callable[[], object] = lambda: None,
     ) -> None:
+        """``started`` is called once all panes of the main screen are there."""
         super().__init__(driver_class=Driver)
         self._choose_theme(host.config.ui.theme, light=start.light_terminal)
         self.animation_level = "none"  # over a slow link, each step of an animated scroll is one more frame to send
@@ -146,7 +148,7 @@ class McphostApp(App[None]):
         self.guard_seconds = GUARD
         self.keys = KeyOrder(self, self._pass_on_key, lambda: self.focused or self.screen)
         self.questions = QuestionQueue(self, host, approver)
-        self._reread = reread
+        self._reread, self._started = reread, started
         self._shows_demo = start.missing is not None
         """Does the demo run only because there is no configuration yet?"""
         welcome = f"{DEMO}\n\n{start.how_to}" if start.is_demo else ""
@@ -387,6 +389,10 @@ class McphostApp(App[None]):
         self.traffic.resend(event.frame)
 
     # Messages from the main screen.
+
+    @on(MainScreen.Complete)
+    def _main_complete(self) -> None:
+        self._started()
 
     @on(MainScreen.PaneMade)
     def _pane_made(self) -> None:

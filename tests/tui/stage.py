@@ -185,6 +185,7 @@ async def on_stage(
     guard: float | None = 0.0,
     start: StartInfo | None = None,
     reread: Callable[[], ReloadedConfig] | None = None,
+    started: Callable[[], object] = lambda: None,
     **parts: Any,
 ) -> AsyncIterator[Stage]:
     """Run the app on these servers (the demo) until the block ends; the host stops afterwards. ``parts`` are further
@@ -195,7 +196,7 @@ async def on_stage(
     os.makedirs(folder, exist_ok=True)
     values = values_for(config, os.environ)
     async with Host(config, dependencies(approver, values, state=folder, answers=DIALOG_KINDS, **parts)) as host:
-        app = McphostApp(host, approver, start or StartInfo(None, False, (), folder, ""), reread)
+        app = McphostApp(host, approver, start or StartInfo(None, False, (), folder, ""), reread, started=started)
         app.questions.idle_seconds = guard or 0.0
         if guard is not None:
             app.guard_seconds = guard

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from argparse import Namespace
@@ -131,7 +132,8 @@ async def _show(
     parts = dependencies(approver, values, **kept, open_url=open_page, answers=SCREEN_KINDS)
     async with Host(config, parts) as host:
         start = replace(start, problems=(*start.problems, *damages))
-        app = McphostApp(host, approver, start, reread, open_importer)
+        # What the panes are made of stays; looking through it each time would stop the screen for some 40 ms.
+        app = McphostApp(host, approver, start, reread, open_importer, started=gc.freeze)
         await app.run_async(mouse=config.ui.mouse)
         remember_offers(host)
     return UNEXPECTED if app.return_code else 0

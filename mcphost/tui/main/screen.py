@@ -178,6 +178,9 @@ class MainScreen(ErrorBoundary, Screen[None]):
     class PaneMade(Message):
         """A pane was made; it is still empty."""
 
+    class Complete(Message):
+        """All panes were made."""
+
     class InFront(Message):
         """No other screen is above this one now."""
 
@@ -248,6 +251,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         await self.traffic_pane()
         if not self.logs.is_attached:
             await self.mount(self.logs, before=self._keys)
+        self.post_message(self.Complete())
 
     async def resources_pane(self) -> ResourcesPane:
         async with self._making:

@@ -40,6 +40,17 @@ async def test_the_result_stands_beside_the_form_on_a_wide_screen_and_below_it_o
         await stage.until(lambda _: bench.result.region.y == bench.tool.region.bottom)
 
 
+async def test_the_start_is_over_once_when_all_panes_are_there() -> None:
+    starts: list[None] = []
+    async with on_stage(started=lambda: starts.append(None)) as stage:
+        await stage.until(lambda _: starts)
+        main = stage.app.main
+        panes = main.resources, main.prompts, main.chat, main.calls, main.card, main.traffic, main.logs
+        assert all(pane is not None and pane.is_attached for pane in panes)
+        await stage.press("f4", "t")
+        assert len(starts) == 1
+
+
 async def test_the_servers_fold_to_a_strip_of_marks_until_they_have_the_focus() -> None:
     async with on_stage(size=(80, 24)) as stage:
         await stage.ready()
