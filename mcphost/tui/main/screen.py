@@ -144,7 +144,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         ServersPane { width: 26; height: 100%; }
         &.-narrow ServersPane { width: 6; }
         &.-narrow ServersPane:focus-within { width: 26; }
-        &.-narrow.-traffic ServersPane, &.-narrow.-chat ServersPane { display: none; }
+        &.-narrow ServersPane.-covered { display: none; }
         &.-zoom-work ServersPane, &.-zoom-work LogsPane { display: none; }
         &.-zoom-logs #body { display: none; }
         &.-zoom-logs LogsPane { height: 1fr; max-height: 100%; }
@@ -159,7 +159,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         Tab.-active:ansi { text-style: bold; }
         Underline { display: none; }
         LogsPane { height: 32%; min-height: 6; max-height: 14; }
-        &.-no-logs LogsPane { display: none; }
+        LogsPane.-closed { display: none; }
     }
     """
 
@@ -219,6 +219,8 @@ class MainScreen(ErrorBoundary, Screen[None]):
         self._has_tasks = False
         self._counts: Mapping[str, int] = {}
         self._before_chat = "tools"
+        self._filling: str | None = None
+        """The tab that was opened last, if on a narrow screen it takes the place of the servers: traffic or chat."""
 
     def compose(self) -> ComposeResult:
         # Only what the first frame shows; `_add_panes` adds the rest.
@@ -359,7 +361,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         if not self.logs.has_focus_within:
             unasked = ROWS_FOR_WARNINGS if self._warned else ROWS_FOR_LOGS
             least = {"open": LEAST_ROWS_FOR_LOGS, "auto": unasked}.get(self._layout.logs)
-            has_room = least is not None and size.height >= least and not self.has_class("-chat")
+            has_room = least is not None and size.height >= least and self._filling != "chat"
             self._set_logs_open(has_room)
 
     def set_log_panel(self, wanted: LogDrawer) -> None:
@@ -375,21 +377,20 @@ class MainScreen(ErrorBoundary, Screen[None]):
         self.top_line.show_warnings(self._unseen_warnings)
 
     def _set_logs_open(self, opened: bool) -> None:
-        self.set_class(not opened, "-no-logs")
+        self.logs.set_class(not opened, "-closed", update=self.logs.is_attached)
         if opened:
             self._unseen_warnings = 0
             self.top_line.show_warnings(0)
 
     @property
     def logs_open(self) -> bool:
-        return not self.has_class("-no-logs")
+        return not self.logs.has_class("-closed")
 
     def action_go(self, where: str) -> None:
         if where == "servers" or self.has_class("-zoom-logs"):
             self._end_zoom()
         if where == "servers":
-            self.remove_class("-traffic", "-chat")
-            self._arrange_logs(self.app.size)
+            self._fill(None)
             self.servers.rows.focus()
             return
         if where == "card":
@@ -415,15 +416,19 @@ class MainScreen(ErrorBoundary, Screen[None]):
 
     @on(TabbedContent.TabActivated)
     def _tab_changed(self, event: TabbedContent.TabActivated) -> None:
-        self.set_class(event.pane.id == "traffic", "-traffic")
-        self.set_class(event.pane.id == "chat", "-chat")
         if event.pane.id not in ("chat", None):
             self._before_chat = event.pane.id
-        self._arrange_logs(self.app.size)
+        self._fill(event.pane.id if event.pane.id in ("traffic", "chat") else None)
         if event.pane.id in ("tools", "resources", "prompts"):
             self.app.run_worker(self._host.servers.refresh_lists(), group="refresh-lists")
         if event.pane.id == "chat":
             self.post_message(self.ChatOpened())
+
+    def _fill(self, tab: str | None) -> None:
+        """Arrange the servers and the logs for this tab. A class of the screen itself would style all widgets anew."""
+        self._filling = tab
+        self.servers.set_class(tab is not None, "-covered")
+        self._arrange_logs(self.app.size)
 
     async def on_chat_pane_left(self) -> None:
         """Return to the tab that was open before the chat."""

@@ -51,6 +51,18 @@ async def test_the_start_is_over_once_when_all_panes_are_there() -> None:
         assert len(starts) == 1
 
 
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["narrow", "wide"])
+async def test_going_through_the_tabs_changes_no_class_of_the_screen(size: tuple[int, int]) -> None:
+    """It would style all widgets anew, 300 of them; the servers and the logs are styled alone."""
+    async with on_stage(size=size) as stage:
+        await stage.ready()
+        classes = stage.app.main.classes
+        for key, word in (("f4", "Traffic"), ("f5", "enter sends"), ("escape", "Traffic"), ("s", "Servers"), ("t", "")):
+            await stage.press(key)
+            await stage.shows(word)
+            assert stage.app.main.classes == classes
+
+
 async def test_the_servers_fold_to_a_strip_of_marks_until_they_have_the_focus() -> None:
     async with on_stage(size=(80, 24)) as stage:
         await stage.ready()
