@@ -77,14 +77,14 @@ class Search:
         places = [_place(word, text.fields) for word in self._spaced]
         return 2 + max(places), sum(places)
 
-    def best_first(self, items: Iterable[Item], texts: Iterable[SearchText]) -> list[Item]:
+    def best_first(self, items: Sequence[Item], texts: Sequence[SearchText]) -> list[Item]:
         """The matching items, best first, equally good ones in their order; ``texts`` has one for each item."""
-        hits = list(zip(items, texts, strict=True))
+        hits: Iterable[int] = range(len(items))  # a pair for each of very many items would start garbage collections
         for word in self.words:
-            hits = [hit for hit in hits if word in hit[1].all]
+            hits = [number for number in hits if word in texts[number].all]
         by_rank: dict[Rank, list[Item]] = {}
-        for item, text in hits:
-            by_rank.setdefault(self.rank(text), []).append(item)
+        for number in hits:
+            by_rank.setdefault(self.rank(texts[number]), []).append(items[number])
         return [item for rank in sorted(by_rank) for item in by_rank[rank]]
 
     @property
@@ -135,7 +135,7 @@ class LetterSearch(Search):
         span = found.end() - found.start()
         return (_LETTERS_ONLY + found.string.count("\n", start, found.start()), span) if span <= self._widest else None
 
-    def best_first(self, items: Iterable[Item], texts: Iterable[SearchText]) -> list[Item]:
+    def best_first(self, items: Sequence[Item], texts: Sequence[SearchText]) -> list[Item]:
         hits = [(rank, item) for item, text in zip(items, texts, strict=True) if (rank := self.letters_rank(text))]
         return [item for _, item in sorted(hits, key=lambda hit: hit[0])]
 
