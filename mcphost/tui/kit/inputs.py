@@ -58,7 +58,7 @@ class FilterLine(Vertical):
         self._parse = parse
         self.input = LineInput(compact=True, placeholder=examples, select_on_focus=False)
         self._counted = ""
-        self._count = Static(markup=False, classes="count")
+        self._count = LineText(markup=False, classes="count")
         self.problem = Static(markup=False, classes="problem")
 
     def compose(self) -> ComposeResult:
@@ -118,6 +118,12 @@ class FilterLine(Vertical):
         event.stop()
         if not self.has_class("-wrong"):
             self.post_message(self.Entered())
+
+
+class LineText(Static):
+    """A Static that lays out the screen once when its width changes; Textual's does so twice."""
+
+    virtual_size: Reactive[Size] = Reactive(Size(0, 0), layout=False)
 
 
 class LineInput(Input):

@@ -338,9 +338,11 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
     def _resize(self) -> None:
         """Set the virtual height; lay out the whole screen only if that can change something on it."""
         length = len(self._items)
-        if self.show_vertical_scrollbar and length > self.size.height and not self.styles.is_auto_height:
+        scrolls = length > self.size.height
+        if self.size and self.show_vertical_scrollbar is scrolls and not self.styles.is_auto_height:
             self.set_reactive(RowList.virtual_size, Size(0, length))
-            self.vertical_scrollbar.window_virtual_size = length
+            if scrolls:
+                self.vertical_scrollbar.window_virtual_size = length
             self.scroll_y = min(self.scroll_y, self.max_scroll_y)
         else:
             self.virtual_size = Size(0, length)

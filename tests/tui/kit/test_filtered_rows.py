@@ -56,6 +56,21 @@ async def test_the_best_match_is_on_top_and_selected_and_enter_opens_it_beyond_t
         assert app.list.item == "files"
 
 
+async def test_a_letter_that_changes_the_count_lays_out_the_screen_once_at_most() -> None:
+    app = Listing()
+    async with app.run_test() as pilot:
+        app.list.show_items([*NAMES, *(f"write {number}" for number in range(10))])
+        await pilot.press("slash")
+        layouts: list[object] = []
+        app.screen.screen_layout_refresh_signal.subscribe(app.list, layouts.append)
+        for key, count, most in (("r", "12 of 14", 0), ("e", "2 of 14", 1), ("a", "2 of 14", 0), ("d", "2 of 14", 0)):
+            layouts.clear()
+            await pilot.press(key)
+            await pilot.pause()
+            assert str(app.list.filter_line.query_one(".count").render()) == count
+            assert len(layouts) <= most
+
+
 async def test_new_items_pass_the_filter_too_and_the_cursor_stays_on_its_item() -> None:
     app = Listing()
     async with app.run_test() as pilot:

@@ -154,6 +154,19 @@ async def test_a_step_draws_the_row_it_leaves_and_the_row_it_reaches() -> None:
         assert app.rendered == HEIGHT
 
 
+async def test_the_screen_is_laid_out_only_if_the_scroll_bar_comes_or_goes() -> None:
+    app = Listing(range(3))
+    async with running(app) as pilot:
+        layouts: list[object] = []
+        app.screen.screen_layout_refresh_signal.subscribe(app.rows, layouts.append)
+        for count, again in ((2, False), (HEIGHT, False), (100, True), (200, False), (5, True), (0, False)):
+            layouts.clear()
+            app.rows.set_items(range(count))
+            await pilot.pause()
+            assert (app.rows.show_vertical_scrollbar, bool(layouts)) == (count > HEIGHT, again)
+            assert app.rows.max_scroll_y == max(0, count - HEIGHT)
+
+
 async def follow(app: Listing, pilot: Pilot[None], count: int = 50) -> None:
     last = app.rows.items[-1] if app.rows.items else -1
     app.rows.append(range(last + 1, last + 1 + count), limit=200)
