@@ -18,6 +18,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.benchmarks.measure import Sample
+
 ROWS, COLUMNS = 36, 120
 ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_].*?\x1b\\|[ -/]*[0-~])", re.DOTALL
@@ -71,6 +73,15 @@ class Terminal:
             if seen(text):
                 return time.perf_counter()
         raise NotSeenError(ESCAPES.sub(" ", painted.decode("utf-8", "ignore"))[-1500:])
+
+    def answered(self, keys: bytes, seen: Callable[[str], object], seconds: float = 5.0) -> Sample:
+        """Type: the time until what was painted satisfied ``seen``, and the program's processor time until then."""
+        before, pressed = self._processor_time(), self.press(keys)
+        return Sample(self.wait_for(seen, seconds) - pressed, self._processor_time() - before)
+
+    def _processor_time(self) -> float:
+        """In seconds; others on a busy machine do not add to it by keeping the program waiting."""
+        return time.clock_gettime(~self._process.pid << 3 | 2)  # as clock_getcpuclockid(3) names the clock of a process
 
     def idle(self, seconds: float) -> None:
         """Read and forget what is painted for some time."""
