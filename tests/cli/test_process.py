@@ -330,6 +330,14 @@ def test_a_signal_while_asking_ends_it() -> None:
     assert terminal.end() == (130, "")
 
 
+def test_whoever_interrupts_a_call_on_a_terminal_is_told_that_it_may_have_worked(witness: Witness) -> None:
+    terminal = Terminal("call", echo("--record", witness.path), "sleep", "seconds=60", "--yes")
+    witness.wait_for(b"tools/call")
+    terminal.process.send_signal(signal.SIGINT)
+    terminal.wait_for("sleep may have done part of")
+    assert terminal.end() == (130, "")
+
+
 def test_an_interrupt_ends_a_question_that_has_no_event_loop(tmp_path: Path) -> None:
     (tmp_path / "mcphost.toml").write_text(entry("here"))
     terminal = Terminal("config", "trust", cwd=tmp_path, prefix=IN_BACKGROUND)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from mcphost.cli.approver import approver_for
 from mcphost.cli.failures import BrokenServers, failure, why_unknown, with_stderr
-from mcphost.cli.output import ErrorReport, Exit, Outcome, StatusLine, exit_for, foreign, json_text
+from mcphost.cli.output import ErrorReport, Exit, Outcome, StatusLine, exit_for, foreign, is_terminal, json_text, remark
 from mcphost.cli.preparation import run_with_answers, select_server
 from mcphost.cli.saving import files_in, write
 from mcphost.composition import is_ad_hoc
@@ -213,6 +213,11 @@ async def outcome_of(
         raise failure(host, server, broken) from error
     except (PeerError, TransportError, RequestError) as error:
         return failure_outcome(host, server, error)
+    except asyncio.CancelledError:
+        if running.sent_at is not None and is_terminal(sys.stderr):
+            tool = show_line(running.request.tool, 64)
+            remark(f"interrupted: {server} is notified, but {tool} may have done part of its work already")
+        raise
     finally:
         stop()
         status.clear()
