@@ -38,7 +38,9 @@ def select_servers(options: Namespace) -> Selection:
     """The servers that the command line names, or all that are configured. Raises ConfigError."""
     chosen = select(load_config(options, options.servers), options.servers)
     if not chosen.names and not chosen.broken:
-        raise ConfigError("no server is configured; name one as 'stdio:COMMAND LINE', or see: mcphost config path")
+        raise ConfigError(
+            "no server is configured; to see those of other hosts: mcphost import; or name one as 'stdio:COMMAND LINE'"
+        )
     return chosen
 
 

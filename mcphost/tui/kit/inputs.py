@@ -130,3 +130,7 @@ class LineInput(Input):
     """An Input that lays out only itself when a letter is typed; Textual's lays out the whole screen."""
 
     virtual_size: Reactive[Size] = Reactive(Size(0, 0), layout=False)
+
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        """Is this key text here? Textual knows no character of ``slash``, and would list it as a key that works."""
+        return key == "slash" or super().check_consume_key(key, character)

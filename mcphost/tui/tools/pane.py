@@ -37,7 +37,7 @@ class ToolList(FilteredOffers[CatalogTool]):
     EMPTY = "No tools yet: no server is ready.\ns goes to the servers, enter there shows why; f3 opens the logs."
     HELP = (
         "The tools on offer. A filter looks at names, titles, servers and descriptions; the best match is first.\n"
-        "A tool without arguments runs at once. A refused tool never runs; its form says why."
+        "A tool without arguments needs no form. A refused tool never runs; its form says why."
     )
 
     def row(self, offered: CatalogTool, width: int) -> Content:

@@ -117,3 +117,13 @@ async def test_servers_and_calls_are_filtered_by_the_same_keys(size: tuple[int, 
         await stage.press("escape")
         await stage.shows("all servers")
         assert stage.app.main.servers.chosen == "echo"
+
+
+async def test_a_key_that_is_typed_into_the_filter_is_not_among_the_keys_that_work() -> None:
+    app = Listing()
+    async with app.run_test() as pilot:
+        assert "slash" in app.screen.active_bindings
+        await pilot.press("slash")
+        assert "slash" not in app.screen.active_bindings
+        await pilot.press("escape")
+        assert "slash" in app.screen.active_bindings
