@@ -271,6 +271,8 @@ class SchemaForm(Vertical):
         self._raw_before: Mapping[str, Any] = {}
         self._raw_text = ""
         self._schema_problems: Problems = ()
+        self._checked: Mapping[str, Any] | None = None
+        """What the schema's problems are about."""
         self._parent_problems: Problems = ()
         self._was_submitted = False
         self._check_due = False
@@ -384,6 +386,8 @@ class SchemaForm(Vertical):
         self._was_submitted = True
         arguments = self.values()
         if arguments is None:
+            if self._checked != self.values_so_far():  # they are about what stood here before
+                self._schema_problems = ()
             self._focus_error()
             return
         result = validate_at_once(self._schema, arguments)
@@ -399,7 +403,7 @@ class SchemaForm(Vertical):
 
     def _submit(self, arguments: dict[str, Any], result: ValidationResult) -> None:
         """Submit what fits; what cannot be validated is left to whoever gets it."""
-        self._schema_problems = [(each.path, each.message) for each in result.problems]
+        self._take_problems(arguments, result)
         if result.problems:
             self._focus_error()
         else:
@@ -736,8 +740,12 @@ class SchemaForm(Vertical):
             return
         result = await validate(schema, arguments)
         if self._schema is schema and self.values_so_far() == arguments:
-            self._schema_problems = [(each.path, each.message) for each in result.problems]
+            self._take_problems(arguments, result)
             self._show_errors()
+
+    def _take_problems(self, arguments: Mapping[str, Any], result: ValidationResult) -> None:
+        self._checked = arguments
+        self._schema_problems = [(each.path, each.message) for each in result.problems]
 
     def _show_errors(self) -> dict[Path, str]:
         """Show the errors of fields that were edited, or of all after a submit; return those of the form's checks."""

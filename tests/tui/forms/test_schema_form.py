@@ -19,6 +19,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from mcphost.protocol.forms.form import read_form
+from mcphost.tui.forms import schema_form
 from mcphost.tui.forms.field_row import FieldRow
 from mcphost.tui.forms.pickers import OneOf
 from mcphost.tui.forms.raw_json import RawArea
@@ -552,6 +553,15 @@ async def test_a_map_has_a_row_for_each_key() -> None:
         assert "stands here twice" in app.screen_text()
         await pilot.press("end", "x", "ctrl+r")
         assert app.submitted == [{"ages": {"Ada": 36, "Adax": 4}}]
+
+
+async def test_a_field_that_was_wrong_before_the_last_keys_is_not_gone_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with shown(schema(ages={"type": "object", "additionalProperties": INTEGER})) as (app, pilot):
+        await pilot.press("ctrl+n", *"Ada")
+        await until_shown(app, pilot, "▲")
+        monkeypatch.setattr(schema_form, "PAUSE", 3600.0)  # the schema is not asked about what is typed from here on
+        await pilot.press("enter", *"36", "ctrl+n", *"Ada", "enter", *"4", "ctrl+r")
+        assert focused_name(app) == "ages.1.-1"
 
 
 async def test_a_branch_is_chosen_and_its_fields_follow() -> None:
