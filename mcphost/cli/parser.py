@@ -246,8 +246,8 @@ Each server is shown in full before it is added to servers.toml. Approvals,
 trust and sandboxes of other programs are not taken over.
 
 With --json and no HOST, one object a line for each server: host, file, scope,
-server, nameThere, disabledThere, refusal, entry (secrets masked), inputs and
-leftOut.
+server, nameThere, status (new, changed, same, or null for what cannot be
+added), disabledThere, refusal, entry (secrets masked), inputs and leftOut.
 """,
     "config": """\
   path              say which file is read

@@ -11,23 +11,33 @@ from pathlib import Path
 from typing import Any, Final
 
 from mcphost.cli.adding import add_found
+from mcphost.cli.importer import open_importer
 from mcphost.cli.output import Outcome, is_terminal, json_text, remark, table
 from mcphost.cli.preparation import load_config
 from mcphost.cli.run import finish, run
 from mcphost.composition import values_for
 from mcphost.config import Config, Reference, ServerConfig
-from mcphost.errors import UnknownName, UsageError
+from mcphost.errors import ConfigError, UnknownName, UsageError
 from mcphost.imports.documents import MAX_BYTES
 from mcphost.imports.export import Resolve, export_servers
-from mcphost.imports.found import FoundServer
+from mcphost.imports.found import FoundServer, Origin
 from mcphost.imports.hosts import BY_ID, NO_HOST
+from mcphost.imports.importer import ImportComparison, ImportStatus
 from mcphost.imports.links import MOST_BYTES, is_link, read_link
 from mcphost.imports.secrets import masked
 from mcphost.imports.survey import HostFile, files_of, read_any, read_file, read_host, survey
 from mcphost.protocol.display import show, show_line
 
 STDIN: Final = "-"
-HEADING: Final = ("HOST", "SERVER", "RUNS", "FILE")
+HEADING: Final = ("HOST", "SERVER", "HERE", "RUNS", "FILE")
+
+_HERE: Final[Mapping[ImportStatus | None, str]] = {
+    ImportStatus.NEW: "new",
+    ImportStatus.CHANGED: "changed",
+    ImportStatus.SAME: "added",
+    None: "-",
+}
+"""How the list says whether mcphost has a server; a dash stands for what cannot be added or compared."""
 
 
 def run_import(options: Namespace) -> int:
@@ -35,7 +45,7 @@ def run_import(options: Namespace) -> int:
     _refuse_traffic(options)
     home = None if options.project else Path.home()
     if options.source is None:
-        return finish(look(os.environ, home, as_json=options.json))
+        return finish(look(options, os.environ, home))
     if options.project and options.source not in BY_ID:
         raise UsageError("--project: it narrows a HOST to the files of this folder; a file stands for itself")
     found, places = read_source(options.source, os.environ, home)
@@ -56,7 +66,7 @@ def run_export(options: Namespace) -> int:
     return finish(Outcome(text, remarks=tuple(map(str, exported.notes))))
 
 
-def look(env: Mapping[str, str], home: Path | None, *, as_json: bool) -> Outcome:
+def look(options: Namespace, env: Mapping[str, str], home: Path | None) -> Outcome:
     """What there is to import, file by file; with ``home`` None only what this folder has. Changes nothing."""
     here = env, home, sys.platform, Path.cwd()
     files = survey(*here)
@@ -64,11 +74,16 @@ def look(env: Mapping[str, str], home: Path | None, *, as_json: bool) -> Outcome
     readable = [each for each in files if not each.problem]
     hosts = dict.fromkeys(each.host.id for each in readable)
     read = [server for id in hosts for server in read_host(id, *here)]
-    listed = [(file, [each for each in read if _is_of(each, file)]) for file in readable]
-    if as_json:
-        text = "".join(json_text(_as_object(file, each)) for file, servers in listed for each in servers)
+    listed = [(file, each) for file in readable for each in read if _is_of(each, file)]
+    try:
+        here_as = _statuses(open_importer(options.config, env, writes=False).compare(each for _, each in listed))
+    except ConfigError as error:  # what others have can be listed all the same
+        here_as = {}
+        remarks.append(str(error))
+    if options.json:
+        text = "".join(json_text(_as_object(file, each, here_as.get(each.origin))) for file, each in listed)
         return Outcome(text, remarks=tuple(remarks))
-    rows = [_row(file, each) for file, servers in listed for each in servers]
+    rows = [_row(file, each, here_as.get(each.origin)) for file, each in listed]
     if not rows:
         where = "in the files of this folder" if home is None else "here"
         none = f"no known host has servers {where}; for a file or a paste: mcphost import FILE"
@@ -132,6 +147,15 @@ def _refuse_traffic(options: Namespace) -> None:
         raise UsageError("--traffic: this command connects to no server")
 
 
+def _statuses(comparison: ImportComparison) -> dict[Origin, ImportStatus]:
+    """How each server stands to what mcphost has, by where it was found."""
+    return {
+        origin: candidate.status
+        for candidate in comparison.candidates
+        for origin in (candidate.found.origin, *candidate.others)
+    }
+
+
 def _problem(file: HostFile) -> str:
     return f"{file.host.label}: {file.path} {file.problem}"
 
@@ -149,21 +173,22 @@ def _runs(server: FoundServer) -> str:
     return f"{words} (disabled there)" if server.disabled_there else str(words)
 
 
-def _row(file: HostFile, server: FoundServer) -> tuple[str, ...]:
+def _row(file: HostFile, server: FoundServer, status: ImportStatus | None) -> tuple[str, ...]:
     home = f"{Path.home()}{os.sep}"
     path = str(file.path)
     shown = f"~{os.sep}{path.removeprefix(home)}" if path.startswith(home) else path
     scope = f" ({server.origin.scope})" if server.origin.scope else ""
-    return file.host.id, server.name, _runs(server), f"{shown}{scope}"
+    return file.host.id, server.name, _HERE[status], _runs(server), f"{shown}{scope}"
 
 
-def _as_object(file: HostFile, server: FoundServer) -> dict[str, Any]:
+def _as_object(file: HostFile, server: FoundServer, status: ImportStatus | None) -> dict[str, Any]:
     return {
         "host": file.host.id,
         "file": str(file.path),
         "scope": server.origin.scope,
         "server": server.name,
         "nameThere": server.origin.name,
+        "status": None if status is None else status.value,
         "disabledThere": server.disabled_there,
         "refusal": server.refusal or None,
         "entry": masked(server.table),

@@ -75,6 +75,27 @@ def test_a_file_that_cannot_be_read_is_named_and_the_others_are_listed(mcphost: 
     assert ".claude.json is not valid JSON, line 1" in said.err
 
 
+def test_the_list_says_what_was_added_before_and_what_changed_since(mcphost: Mcphost, isolated: Path) -> None:
+    servers = {"same": {"command": "a"}, "other": {"command": "b"}, "odd": {}}
+    path = cursor(isolated, servers)
+    assert mcphost("import", "cursor", "--yes").code == 0
+    path.write_text(json.dumps({"mcpServers": {**servers, "other": {"command": "c"}, "more": {"command": "d"}}}))
+    listed = {line.split()[1]: line.split()[2] for line in mcphost("import").out.splitlines()}
+    assert listed == {"SERVER": "HERE", "same": "added", "other": "changed", "odd": "-", "more": "new"}
+    objects = map(json.loads, mcphost("import", "--json").out.splitlines())
+    assert {each["server"]: each["status"] for each in objects}["other"] == "changed"
+
+
+def test_what_others_have_is_listed_beside_a_configuration_that_cannot_be_read(
+    mcphost: Mcphost, isolated: Path, configured: Path
+) -> None:
+    cursor(isolated, {"a": {"command": "a"}})
+    configured.write_text("[[")
+    listed = mcphost("import")
+    assert (listed.code, listed.out.splitlines()[1].split()[:3]) == (0, ["cursor", "a", "-"])
+    assert "own.toml" in listed.err
+
+
 def test_a_file_of_the_host_that_cannot_be_read_is_named_beside_what_the_others_have(
     mcphost: Mcphost, isolated: Path, tmp_path: Path
 ) -> None:
