@@ -183,6 +183,12 @@ class _Adding:
             return None
         given, inputs = self._given(), candidate.found.inputs
         what = f"Add {candidate.name}" if candidate.status is ImportStatus.NEW else f"Change {candidate.name} like this"
+        if self._interactive and candidate.status is ImportStatus.NEW:
+            off = candidate.found.disabled_there
+            afterwards = (
+                "it stays off, as it was there" if off else "nothing of it starts now, but whenever mcphost starts"
+            )
+            say(*_sentence("afterwards", afterwards, terminal_size()[0]))
         if self._interactive and not await confirmed(f"{what}? [y/N] "):
             return None
         places = await self._places(candidate)

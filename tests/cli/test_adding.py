@@ -231,7 +231,7 @@ def test_a_dangerous_command_is_shown_in_full_and_flagged_and_no_is_no(tmp_path:
 def test_a_yes_adds_a_server_and_its_secrets_go_where_the_user_says(tmp_path: Path, servers_toml: Path) -> None:
     table = {**GITHUB, "env": {"TOKEN": "s3cret-env", "MODE": "${input:mode}", "K": "${input:key}"}}
     with at_a_terminal(tmp_path, {"github": {**table, "inputs": {"mode": False, "key": True}}}) as terminal:
-        terminal.wait_for("Add github? [y/N]")
+        terminal.wait_for("Add github? [y/N]", "nothing of it starts now, but whenever mcphost starts")
         terminal.press("y", "enter")
         terminal.wait_for("env.TOKEN looks like a secret", "[K/e/a]")
         terminal.press("enter")
