@@ -452,6 +452,7 @@ class McphostApp(App[None]):
         if self._reread is None:
             self.notify("This run has no configuration file.")
         elif len(self.screen_stack) == 1:
+            self.configuration.withdraw_notes()
             opening = self.run_worker(reload.reload(self, self.host, self._reread, self._apply_ui), exclusive=True)
             self.keys.wait_for(opening)
 

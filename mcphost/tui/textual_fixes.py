@@ -1,10 +1,12 @@
-"""Corrections of Textual: a driver for terminals that close, and timers and tabs on a busy machine."""
+"""Corrections of Textual: terminals that close, timers and tabs on a busy machine, notifications to be withdrawn."""
 
 from __future__ import annotations
 
 import os
 
+from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
+from textual.notifications import Notification
 from textual.timer import Timer
 from textual.widgets import TabbedContent, TabPane
 
@@ -28,6 +30,12 @@ def unskipped(timer: Timer) -> Timer:
     """
     timer._skip = False
     return timer
+
+
+def withdraw(app: App[None], notification: Notification) -> None:
+    """Remove this notification, if it is still shown: Textual's own methods remove all of them, or none."""
+    if notification in app._notifications:
+        app._unnotify(notification)
 
 
 class LatestTabs(TabbedContent):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from textual.app import App
+from textual.notifications import Notification, Notify, SeverityLevel
 from textual.worker import Worker
 
 from mcphost.config import Changes, compare
@@ -18,6 +19,10 @@ from mcphost.protocol.display import show, show_line
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.servers.reload import Read
 from mcphost.tui.start_info import ReloadedConfig
+from mcphost.tui.textual_fixes import withdraw
+
+NOTE_SECONDS: Final = 20.0
+"""How long a note is shown, unless the user looks at the change before."""
 
 NAMED: Final = 6
 """Changes that the note names; the dialog shows all of them."""
@@ -31,6 +36,8 @@ class ConfigurationController:
         self._watch = FileWatch(files, self._changed)
         self._due = self._held = False
         self._told: tuple[Changes, tuple[str, ...]] | None = None
+        self._notes: list[Notification] = []
+        """Those that may still be shown."""
 
     def watch(self) -> None:
         """Begin to watch the files, where the system can tell of changes."""
@@ -51,8 +58,15 @@ class ConfigurationController:
         self._held = held
         self._app.call_after_refresh(self.in_front)
 
+    def withdraw_notes(self) -> None:
+        """Remove what was said of a change: the user looks at it, or it is another one now."""
+        for note in self._notes:
+            withdraw(self._app, note)
+        self._notes.clear()
+
     def applied(self) -> None:
         """Another configuration is in use: does it differ from the disk still?"""
+        self.withdraw_notes()
         self._due = self._told is not None
         self._app.call_after_refresh(self.in_front)
 
@@ -68,7 +82,8 @@ class ConfigurationController:
         except McphostError as error:
             self._told = None
             words = f"{show(str(error))}\nmcphost goes on with what it read before."
-            self._app.notify(words, title="Configuration", severity="warning", timeout=20, markup=False)
+            self.withdraw_notes()
+            self._note(words, "Configuration", "warning")
             return
         changes = compare(self._host.config, fresh.config)
         self._main.top_line.show_configuration_changed(bool(changes))
@@ -79,12 +94,18 @@ class ConfigurationController:
         before, self._told = self._told, (changes, tuple(fresh.problems))
         if before == self._told:
             return
+        self.withdraw_notes()
         known = () if before is None else before[1]
         for problem in (problem for problem in fresh.problems if problem not in known):
-            self._app.notify(show(problem), title="Configuration", severity="warning", timeout=20, markup=False)
+            self._note(show(problem), "Configuration", "warning")
         if changes:
             words = f"{in_words(changes)}\nctrl+l shows all of it, and applies what you agree to."
-            self._app.notify(words, title="The configuration changed", timeout=20, markup=False)
+            self._note(words, "The configuration changed")
+
+    def _note(self, words: str, title: str, severity: SeverityLevel = "information") -> None:
+        note = Notification(words, title, severity, NOTE_SECONDS, markup=False)
+        self._notes.append(note)
+        self._app.post_message(Notify(note))
 
 
 def in_words(changes: Changes) -> str:

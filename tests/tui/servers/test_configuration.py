@@ -68,6 +68,10 @@ async def notes(stage: Stage, *words: str) -> None:
     )
 
 
+def titles(stage: Stage) -> list[str]:
+    return [note.title for note in stage.app._notifications]
+
+
 async def test_a_change_on_the_disk_says_what_differs_and_ctrl_l_applies_it(files: Files) -> None:
     async with running(files, echo("a")) as stage:
         process = stage.host.servers["a"].process.pid
@@ -80,6 +84,7 @@ async def test_a_change_on_the_disk_says_what_differs_and_ctrl_l_applies_it(file
         await stage.press("y")
         await stage.until(lambda app: "b" in app.host.servers and app.host.servers["b"].ready)
         await stage.until(lambda app: "▲ configuration changed" not in stage.text)
+        assert "The configuration changed" not in titles(stage), "what was applied is no news"
         assert stage.host.servers["a"].process.pid == process
         assert stage.host.config.policy.default == "deny"
 
@@ -141,6 +146,22 @@ async def test_while_a_dialog_is_open_the_note_waits(files: Files) -> None:
         assert "configuration changed" not in stage.text
         await stage.press("escape")
         await notes(stage, "+ b")
+
+
+async def test_the_note_goes_when_the_change_is_dismissed_or_taken_back(files: Files) -> None:
+    async with running(files, echo("a")) as stage:
+        files.own.write_text(echo("a") + echo("b"))
+        await notes(stage, "+ b")
+        await stage.press("ctrl+l")
+        await stage.at(ReloadScreen)
+        await stage.press("n")
+        await stage.gone()
+        assert "The configuration changed" not in titles(stage)
+        files.own.write_text(echo("a") + echo("b") + echo("c"))
+        await notes(stage, "+ b · + c")
+        files.own.write_text(echo("a"))
+        await stage.until(lambda _: "The configuration changed" not in titles(stage))
+        await stage.until(lambda _: "▲ configuration changed" not in stage.text)
 
 
 async def test_a_file_that_is_saved_again_as_it_was_says_nothing(files: Files) -> None:
