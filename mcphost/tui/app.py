@@ -108,8 +108,13 @@ class McphostApp(App[None]):
     ToastRack { dock: top; align: right top; margin: 0; }
     Toast { width: auto; max-width: 75%; margin: 0; padding: 0 1; }
     VerticalScroll { scrollbar-size-vertical: 1; }
+    TextArea .text-area--placeholder { color: $text-disabled; }
+    TextArea:ansi .text-area--placeholder { text-style: dim; }
     """
-    """Toasts cover the top bar first: results are below it, and dialogs with their answers at the bottom."""
+    """Toasts cover the top bar first: results are below it, and dialogs with their answers at the bottom.
+
+    Textual's text area has a placeholder too faint to read, and in 16 colours one that looks like text.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,f1", "keys", "keys", id="app.keys", tooltip="The keys that work here, and what this is"),

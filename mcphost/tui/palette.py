@@ -13,12 +13,14 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from textual.app import App, SystemCommand
+from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding
-from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import Screen
+from textual.strip import Strip
+from textual.style import Style
 from textual.widgets import Input
 from textual.worker import Worker
 
@@ -29,7 +31,7 @@ from mcphost.host.tool_calls.call import ToolCall
 from mcphost.protocol.display import duration_text, show_line
 from mcphost.tui.chat.controller import ChatController
 from mcphost.tui.kit.ranking import Search, SearchIndex, SearchText
-from mcphost.tui.kit.rows import Cell, columns
+from mcphost.tui.kit.rows import Cell, columns, even_if_reversed
 from mcphost.tui.main.layout import DRAWERS
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.offers.controller import OffersController
@@ -270,6 +272,18 @@ def _bindings_here(screen: Screen[object], without: tuple[DOMNode, ...]) -> Iter
             yield node, binding
 
 
+class HitList(CommandList):
+    """The hits. Textual leaves out ``reverse``, all that marks the chosen one in 16 colours."""
+
+    def get_visual_style(self, *component_classes: str, partial: bool = False) -> Style:
+        style = super().get_visual_style(*component_classes, partial=partial)
+        reverse = any(self.get_component_styles(name).text_style.reverse for name in component_classes)
+        return style + Style(reverse=True) if reverse else style
+
+    def render_line(self, y: int) -> Strip:
+        return even_if_reversed(super().render_line(y))
+
+
 class PaletteScreen(CommandPalette):
     """Textual's palette in mcphost's colours."""
 
@@ -295,6 +309,10 @@ class PaletteScreen(CommandPalette):
         super().__init__(placeholder="Find a tool, resource, prompt, server, call, conversation or action")
         self._drawn_for: tuple[int, str] | None = None
         """The width and the theme that the hits were drawn for."""
+
+    def compose(self) -> ComposeResult:
+        for widget in super().compose():
+            yield HitList() if isinstance(widget, CommandList) else widget
 
     def on_mount(self) -> None:
         self.app.theme_changed_signal.subscribe(self, lambda _: self._draw_again())

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from textual.color import Color
+from textual.command import CommandList
 from textual.theme import BUILTIN_THEMES, Theme
 from textual.widget import Widget
 
@@ -19,6 +20,8 @@ from mcphost.host.host import Host
 from mcphost.host.server_requests.pending import SCREEN_KINDS
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
+from mcphost.tui.forms.text_boxes import LineBox
+from mcphost.tui.palette import PaletteScreen
 from mcphost.tui.start_info import StartInfo
 from mcphost.tui.theme import (
     DARK,
@@ -141,6 +144,55 @@ async def test_the_row_under_the_cursor_is_reversed_in_sixteen_colours_while_its
         await stage.until(lambda _: not reversed_cells(rows, 0))
 
 
+@pytest.mark.slow
+async def test_the_chosen_row_of_the_palette_is_reversed_in_sixteen_colours() -> None:
+    async with on_stage(Config(ui=UI(theme="mcphost-16"))) as stage:
+        await stage.press("ctrl+p")
+        await stage.at(PaletteScreen)
+        found = stage.app.screen.query_one(CommandList)
+        await stage.until(lambda _: found.option_count > 1 and found.highlighted == 0)
+        assert [reversed_cells(found, line) for line in (0, 1)] == [True, False]
+        assert colours(found, 0) == set() != colours(found, 1)
+
+
+@pytest.mark.slow
+async def test_a_reversed_row_has_no_colours_of_its_own() -> None:
+    config = demo()
+    async with on_stage(config.model_copy(update={"ui": UI(theme="mcphost-16")})) as stage:
+        await stage.ready()
+        rows = stage.app.main.query_one("ServersPane RowList")
+        assert colours(rows, 1)
+        await stage.press("s", "down")
+        await stage.until(lambda _: reversed_cells(rows, 1))
+        assert colours(rows, 1) == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
+async def test_an_empty_box_of_several_lines_looks_like_one_of_a_single_line(theme: Theme) -> None:
+    config = demo()
+    async with on_stage(config.model_copy(update={"ui": UI(theme=theme.name)})) as stage:
+        await stage.ready()
+        await stage.open_tool("keep_logbook")
+        await stage.press("tab")
+        area, line = stage.app.main.query_one("LinesBox"), stage.app.main.query_one(LineBox)
+        await stage.press("tab")
+        assert placeholder(area) == placeholder(line)
+
+
+def placeholder(box: Widget) -> tuple[object, bool]:
+    """The colour of an empty box's first letters, and whether they are dim."""
+    style = next(segment.style for segment in box.render_line(0) if segment.text.startswith("req"))
+    assert style is not None
+    return style.color, bool(style.dim)
+
+
 def reversed_cells(rows: Widget, line: int) -> bool:
     """Are all cells of this line reversed?"""
     return all(segment.style is not None and segment.style.reverse for segment in rows.render_line(line))
+
+
+def colours(rows: Widget, line: int) -> set[str]:
+    """The colours of this line's text, without the terminal's own."""
+    found = (segment.style.color for segment in rows.render_line(line) if segment.style and segment.text.strip())
+    return {colour.name for colour in found if colour and not colour.is_default}

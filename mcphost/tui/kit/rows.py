@@ -35,6 +35,14 @@ def _key(keys: str, name: str, tooltip: str, *, show: bool = False) -> Binding:
     return Binding(keys, name, name.replace("_", " "), show=show, tooltip=tooltip, id=f"rows.{name}")
 
 
+def even_if_reversed(strip: Strip) -> Strip:
+    """A reversed row without its colours, which would be patches in the bar; any other row as it is."""
+    if not any(segment.style and segment.style.reverse for segment in strip):
+        return strip
+    plain = (Segment(text, style and style.without_color, control) for text, style, control in strip)
+    return Strip(plain, strip.cell_length)
+
+
 class RowList(ScrollView, Generic[Item], can_focus=True):
     """``render(item, width)`` returns a line of at most ``width`` cells; foreign text in it has passed ``show_line``.
 
@@ -274,7 +282,7 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
         segments = [Segment(MARK if under_cursor else " " * len(MARK), style.rich_style)]
         for text, text_style in content.first_line.render(style, end="", parse_style=self._parse_style):
             segments.append(Segment(text, text_style.rich_style))
-        return Strip(segments).adjust_cell_length(width, style.rich_style)
+        return even_if_reversed(Strip(segments).adjust_cell_length(width, style.rich_style))
 
     def _cursor_style(self) -> Style:
         """The style of the row under the cursor. Textual leaves out ``reverse``, all that marks it in 16 colours."""
