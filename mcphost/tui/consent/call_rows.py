@@ -21,11 +21,11 @@ from textual.widgets import Static
 
 from mcphost.host.consent.approvals import ApprovalStatus, ToolApproval
 from mcphost.host.consent.argument_rules import in_words
-from mcphost.host.consent.definition_diff import Difference
 from mcphost.host.consent.provenance import NOTHING, Provenance, UntrustedSpan
 from mcphost.host.consent.questions import ToolCallQuestion
 from mcphost.protocol.display import age_text, hidden_count, hidden_in, show, show_line, show_name, size_text
 from mcphost.protocol.models.tools import Tool
+from mcphost.tui.consent.difference import difference_facts, is_shown_whole
 from mcphost.tui.kit.facts_table import Fact, fact
 from mcphost.tui.kit.json_text import json_spans, json_text
 from mcphost.tui.kit.modal import ReadToEnd
@@ -207,12 +207,13 @@ def call_facts(question: ToolCallQuestion) -> Iterator[Fact]:
 
 
 def tool_facts(question: ToolCallQuestion) -> Iterator[Fact]:
-    """What changed, what is already allowed, and the server's description."""
+    """What changed, what is already allowed, and the server's description, unless it is among the changes."""
     for difference in question.approval.differences:
-        yield from _difference(difference)
+        yield from difference_facts(difference)
     for rule in question.approval.rules:
         yield fact("allowed", f"where {in_words(rule.when)}, {rule.lifetime.words}")
-    if description := question.tool.description:
+    shown = any(each.field == "description" and is_shown_whole(each) for each in question.approval.differences)
+    if (description := question.tool.description) and not shown:
         in_full = question.approval.kind is not ApprovalStatus.UNCHANGED
         text = show(description, limit=4000) if in_full else show_line(description, 120)
         yield Fact("description", Content.styled(text, "italic $foreground-muted"))
@@ -245,20 +246,3 @@ def when_text(moment: datetime) -> str:
     if not 0 <= seconds < 86_400:
         return f"on {moment:%-d %b %Y}"
     return "a moment ago" if seconds < 60 else age_text(seconds)
-
-
-def _difference(difference: Difference) -> Iterator[Fact]:
-    """The field, and its value before and after: side by side where there is room."""
-    yield fact("changed", show_line(difference.field, 80), "bold")
-    before, after = _marked("-", difference.before, "$text-error"), _marked("+", difference.after, "$text-success")
-    if before is not None and after is not None:
-        yield Fact("", before, other=after)
-    elif (only := before or after) is not None:
-        yield Fact("", only)
-
-
-def _marked(mark: str, text: str | None, style: str) -> Content | None:
-    """The text with a mark before each line."""
-    if text is None:
-        return None
-    return Content("\n").join(Content.styled(f"{mark} {line}", style) for line in show(text, limit=1500).split("\n"))
