@@ -73,6 +73,14 @@ def note_of(field: FormField) -> str:
     return ", ".join(filter(None, [secret + hidden, field.constraints]))
 
 
+def cut_at_word(content: Content, width: int) -> Content:
+    """The content in at most ``width`` cells, cut between two words if it is longer."""
+    if content.cell_length <= width:
+        return content
+    first = content.wrap(max(width - 1, 1))[0].rstrip()
+    return Content.assemble(first, ("…", "$foreground-muted"))
+
+
 def box_for(field: FormField, entry: Any) -> Box:
     return box_type(field, entry)(field, entry)
 
@@ -189,7 +197,7 @@ class FieldRow(Widget):
             first = self._label(self.columns.label) if line == 0 and not self._above else Content("")
             edge = Content.styled("▏", "$text-accent" if self.focused else "$foreground-muted")
             lines.append(Content.assemble(first.pad_right(max(0, self._left - 1 - first.cell_length)), edge))
-        if self.columns.note and (note := note_of(self.field)):
+        if not self._note_is_below and (note := note_of(self.field)):
             shown = Content.styled(note, "$foreground-muted").truncate(self.columns.note - 1, ellipsis=True)
             lines[0] = Content.assemble(lines[0].pad_right(width - lines[0].cell_length - shown.cell_length), shown)
         return Content("\n").join([*lines, *self._below(width)])
@@ -249,6 +257,13 @@ class FieldRow(Widget):
         return self.columns.label + 3 if self.columns.label else 3
 
     @property
+    def _note_is_below(self) -> bool:
+        """Are the limits below the box: because all are, or because these are too long for their column?"""
+        if not self.columns.note or Content(note_of(self.field)).cell_length < self.columns.note:
+            return not self.columns.note
+        return self.focused or self.field.kind in GROWING
+
+    @property
     def _right(self) -> int:
         return self.columns.note if note_of(self.field) else 0
 
@@ -296,11 +311,9 @@ class FieldRow(Widget):
                 yield Content.assemble(" " * self._left, line)
 
     def _description_lines(self, room: int) -> list[Content]:
-        """The name, limits and description: all of it while focused, else one line."""
+        """The name, limits and description: all of it while focused, else one line, two if the limits need them."""
         field, focused = self.field, self.focused
-        note = note_of(field)
-        if self.columns.note and not (focused and Content(note).cell_length > self.columns.note - 1):
-            note = ""
+        note = note_of(field) if self._note_is_below else ""
         named = isinstance((*field.path, 0)[-2:][0], str) and field.title not in ("", field.name)
         name = show_line(field.name, 80) if focused and named else ""
         description = show(field.description, limit=4000) if focused else show_line(field.description, 200)
@@ -308,9 +321,10 @@ class FieldRow(Widget):
         if not text:
             return []
         content = Content.styled(text, "$foreground-muted")
-        if not focused:
-            return [content.truncate(room, ellipsis=True)]
         lines = content.expand_tabs(4).wrap(room)
+        if not focused:
+            shown = 2 if Content(note).cell_length > room else 1
+            return [*lines[: shown - 1], cut_at_word(Content(" ").join(lines[shown - 1 :]), room)]
         return lines[:MOST_LINES] + [Content.styled("…", "$foreground-muted")] * (len(lines) > MOST_LINES)
 
 

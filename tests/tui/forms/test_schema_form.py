@@ -522,6 +522,20 @@ async def test_a_list_of_objects_is_filled_in_row_by_row_by_keys_alone() -> None
         assert app.submitted == [{"entities": [OX, ADA]}]
 
 
+@pytest.mark.parametrize("width", [60, 100], ids=["below the box", "too long to stand beside it"])
+async def test_the_shape_of_a_row_is_shown_whole_without_the_focus(width: int) -> None:
+    async with shown(schema("who", who=STRING, **MEMORY["properties"]), size=(width, 24)) as (app, _):
+        assert focused_name(app) == "who"
+        shape = "list of {name*, entityType*, observations*: list of text}"
+        assert " ".join(app.screen_text().split()).count(shape) == 1
+
+
+async def test_a_description_without_the_focus_ends_between_two_words() -> None:
+    long = {**STRING, "description": "Which " + "unabbreviated " * 5}
+    async with shown(schema("who", who=STRING, long=long), size=(60, 24)) as (app, _):
+        assert "unabbreviated…" in app.screen_text()
+
+
 async def test_a_submit_with_a_wrong_row_goes_to_its_field() -> None:
     async with shown(MEMORY, {"entities": [ADA, {**OX, "name": ""}]}, size=(80, 40)) as (app, pilot):
         await pilot.press(*["tab"] * 4, "ctrl+u", "ctrl+r")
