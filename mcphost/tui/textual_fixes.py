@@ -1,13 +1,15 @@
-"""Corrections of Textual: terminals that close, timers and tabs on a busy machine, notifications to be withdrawn."""
+"""Corrections of Textual: terminals that close, timers and tabs on a busy machine, scrollbars, notifications."""
 
 from __future__ import annotations
 
 import os
 
 from textual.app import App
+from textual.containers import VerticalScroll
 from textual.drivers.linux_driver import LinuxDriver
 from textual.notifications import Notification
 from textual.timer import Timer
+from textual.widget import Widget
 from textual.widgets import TabbedContent, TabPane
 
 
@@ -49,3 +51,23 @@ class LatestTabs(TabbedContent):
         if not event.tab_pane.has_focus_within:
             event.stop()
             event.prevent_default()
+
+
+class PlacedScrollbars(Widget):
+    """Sets the position of a scrollbar that appears again, as after a resize.
+
+    Textual leaves it where it was when the scrollbar went, whatever was scrolled since. This base comes after the
+    widget's: Textual inherits CSS from the first alone.
+    """
+
+    def watch_show_vertical_scrollbar(self, shown: bool) -> None:
+        if shown:
+            self.vertical_scrollbar.position = self.scroll_y
+
+    def watch_show_horizontal_scrollbar(self, shown: bool) -> None:
+        if shown:
+            self.horizontal_scrollbar.position = self.scroll_x
+
+
+class ScrolledColumn(VerticalScroll, PlacedScrollbars):
+    """A column that scrolls, with the scrollbar in its place."""

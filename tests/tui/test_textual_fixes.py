@@ -1,12 +1,14 @@
-"""Timers and tabs on a busy machine."""
+"""Timers and tabs on a busy machine; scrollbars."""
 
 from __future__ import annotations
 
 import pytest
+from textual.app import App, ComposeResult
 from textual.widget import Widget
-from textual.widgets import TabbedContent, TabPane
+from textual.widgets import Static, TabbedContent, TabPane
 
-from mcphost.tui.textual_fixes import unskipped
+from mcphost.tui.kit.text_view import TextView
+from mcphost.tui.textual_fixes import ScrolledColumn, unskipped
 from tests.tui.stage import echo, on_stage
 
 pytestmark = pytest.mark.slow
@@ -34,3 +36,26 @@ async def test_a_late_word_of_a_focus_does_not_leave_the_tab_that_the_user_went_
         assert tabs.active == "calls"
         stage.app.main.tools.list.rows.focus()
         await stage.until(lambda _: tabs.active == "tools")
+
+
+@pytest.mark.parametrize("kind", [ScrolledColumn, TextView])
+async def test_a_scrollbar_that_appears_again_is_where_the_text_is(kind: type[Widget]) -> None:
+    lines = [str(number) for number in range(40)]
+
+    class Scrolling(App[None]):
+        def compose(self) -> ComposeResult:
+            yield TextView(lines) if kind is TextView else ScrolledColumn(Static("\n".join(lines)))
+
+    app = Scrolling()
+    async with app.run_test(size=(40, 10)) as pilot:
+        text = app.query_one(kind)
+        text.scroll_end(animate=False)
+        await pilot.pause()
+        assert text.vertical_scrollbar.position == text.scroll_y == 30
+        await pilot.resize_terminal(40, 60)
+        await pilot.pause()
+        assert not text.show_vertical_scrollbar
+        await pilot.resize_terminal(40, 10)
+        await pilot.pause()
+        assert text.show_vertical_scrollbar
+        assert text.vertical_scrollbar.position == text.scroll_y

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from textual.app import ComposeResult
-from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widget import Widget
 
@@ -18,6 +17,7 @@ from mcphost.host.chat.preferences import Hold
 from mcphost.host.models import AvailableModel
 from mcphost.protocol.display import show_line
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
+from mcphost.tui.textual_fixes import ScrolledColumn
 
 REVIEW_WORDS: Final[Mapping[Hold, str]] = {
     "never": "results go straight to the model",
@@ -122,7 +122,7 @@ class ChatLine(Widget):
         return Content(" · ").join(parts).truncate(self.size.width, ellipsis=True)
 
 
-class ChatSide(VerticalScroll, can_focus=False):
+class ChatSide(ScrolledColumn, can_focus=False):
     """All of the facts, for wide screens."""
 
     DEFAULT_CSS = """

@@ -25,7 +25,7 @@ from mcphost.host.chat.turns import Turn
 from mcphost.tui.chat.items import AnswerItem, Key, MessageItem, NoteItem, ThoughtItem, TranscriptItem, UseItem, note_of
 from mcphost.tui.chat.layout import legible
 from mcphost.tui.kit.text_view import MATCHES, matches_in
-from mcphost.tui.textual_fixes import unskipped
+from mcphost.tui.textual_fixes import PlacedScrollbars, unskipped
 
 GUTTER: Final = 2
 """Cells before each row: the speaker's mark or the cursor, and a blank."""
@@ -42,7 +42,7 @@ PARTS: Final = (
 MUTED: Final = ("muted", "label")
 
 
-class PartsView(ScrollView, can_focus=True):
+class PartsView(ScrollView, PlacedScrollbars, can_focus=True):
     """Draws transcript items. While ``following`` it stays at the end."""
 
     DEFAULT_CSS = """

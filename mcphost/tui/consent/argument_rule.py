@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Input, Static
 
@@ -26,6 +26,7 @@ from mcphost.tui.consent.call_rows import text_of
 from mcphost.tui.kit.json_text import json_text
 from mcphost.tui.kit.modal import KEYS, AnswerOption, AnswerOptions, Dialog
 from mcphost.tui.kit.rows import Cell, RowList, columns
+from mcphost.tui.textual_fixes import ScrolledColumn
 
 ANYTHING = "any value"
 
@@ -204,7 +205,7 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
             )
             dialog.border_subtitle = "enter next · ctrl+t any value · esc back"
             yield Static(INTRODUCTION, classes="about", markup=False)
-            with VerticalScroll(classes="patterns", can_focus=False):
+            with ScrolledColumn(classes="patterns", can_focus=False):
                 yield from self.patterns
             yield self._sum
             yield self.trials

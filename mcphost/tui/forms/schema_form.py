@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.timer import Timer
@@ -56,6 +56,7 @@ from mcphost.tui.kit.form_frame import NeedsRows
 from mcphost.tui.kit.json_text import json_spans, json_text
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.kit.text_view import TextView
+from mcphost.tui.textual_fixes import ScrolledColumn
 
 
 class NoFields(Static, can_focus=True):
@@ -137,7 +138,7 @@ LOOKS: Final = 6
 """How often after a change it is made sure that the focused row is in view."""
 
 
-class FieldScroll(VerticalScroll):
+class FieldScroll(ScrolledColumn):
     """The fields, of which the focused one stays in view: whenever rows or the room for them change their height."""
 
     _settling: Timer | None = None
@@ -313,7 +314,7 @@ class SchemaForm(Vertical):
         widgets: list[Widget] = [*self._in_order(fields)] or [self._no_fields()]
         async with self._loading:
             if form is self._form:  # else another form was loaded meanwhile
-                container = self.query_one("#fields", VerticalScroll)
+                container = self.query_one("#fields", FieldScroll)
                 with self.app.batch_update():
                     await container.remove_children()
                     await container.mount_all(widgets)
@@ -602,7 +603,7 @@ class SchemaForm(Vertical):
     async def _draw(self, entries: Entries) -> None:
         """Draw the fields that these entries make; the widgets of those that were there before stay."""
         async with self._loading:
-            container = self.query_one("#fields", VerticalScroll)
+            container = self.query_one("#fields", FieldScroll)
             fields, self._kept = list(drawn(self._form.fields, entries)), entries
             rows = {each.path: self._row(each, entries) for each in fields if each.kind is not FieldKind.GROUP}
             self._titles = {

@@ -22,6 +22,7 @@ from textual.widgets import TextArea
 from mcphost.protocol.display import MARKS_PER_BASE, show
 from mcphost.protocol.forms.form import ABSENT, FieldError, FieldKind, FormField, parse, render
 from mcphost.tui.kit.inputs import LineInput
+from mcphost.tui.textual_fixes import PlacedScrollbars
 
 _MARK = re.compile(r"⟨U\+([0-9A-F]{4,6})⟩")
 
@@ -201,7 +202,7 @@ class LineBox(LineInput):
         self.post_message(NeedsLines(self, reveal(self.value[:start]) + pasted + reveal(self.value[end:])))
 
 
-class SafeArea(TextArea):
+class SafeArea(TextArea, PlacedScrollbars):
     """A text area that marks invisible characters in pasted text."""
 
     def action_paste(self) -> None:

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
 from textual.content import Content
 
 from mcphost.imports.preview import short_path
@@ -15,6 +14,7 @@ from mcphost.protocol.display import show, show_line
 from mcphost.tui.imports.facts import AddedServer, added_facts
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.modal import KEYS, Dialog
+from mcphost.tui.textual_fixes import ScrolledColumn
 
 
 class AddedScreen(Dialog[None], inherit_bindings=False):
@@ -32,7 +32,7 @@ class AddedScreen(Dialog[None], inherit_bindings=False):
         self._added, self._file, self._problem = added, file, problem
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll(classes="dialog") as frame:
+        with ScrolledColumn(classes="dialog") as frame:
             count = len(self._added)
             frame.border_title = Content(f"{count} server{'s' if count > 1 else ''} added")
             frame.border_subtitle = Content("enter close")

@@ -10,7 +10,6 @@ from typing import ClassVar, Final, TypeVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.events import Event, Key, ScreenResume
 from textual.message import Message
@@ -22,6 +21,7 @@ from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.error_boundary import ErrorBoundary
 from mcphost.tui.kit.facts_table import Fact, FactsTable
 from mcphost.tui.kit.rows import Cell, RowList, columns
+from mcphost.tui.textual_fixes import ScrolledColumn
 
 Result = TypeVar("Result")
 
@@ -188,7 +188,7 @@ class QuestionDialog(Dialog[Answer | None]):
             self.app.notify(words, severity="warning", markup=False)
 
 
-class ReadToEnd(VerticalScroll, can_focus=False):
+class ReadToEnd(ScrolledColumn, can_focus=False):
     """A container that knows whether its end was on screen: `Reached` is posted once; `rewind` starts over."""
 
     DEFAULT_CSS = """
@@ -245,7 +245,7 @@ class AskScreen(Dialog[bool], inherit_bindings=False):
         self._title, self._keys, self._facts = title, f"y {yes} · n {no}", FactsTable(facts, labels=labels)
 
     def compose(self) -> ComposeResult:
-        with VerticalScroll(classes="dialog") as frame:
+        with ScrolledColumn(classes="dialog") as frame:
             frame.border_title = Content(self._title)
             frame.border_subtitle = Content(self._keys)
             yield self._facts

@@ -24,6 +24,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.style import Style
 
+from mcphost.tui.textual_fixes import PlacedScrollbars
+
 Item = TypeVar("Item")
 Held = TypeVar("Held")
 
@@ -43,7 +45,7 @@ def even_if_reversed(strip: Strip) -> Strip:
     return Strip(plain, strip.cell_length)
 
 
-class RowList(ScrollView, Generic[Item], can_focus=True):
+class RowList(ScrollView, PlacedScrollbars, Generic[Item], can_focus=True):
     """``render(item, width)`` returns a line of at most ``width`` cells; foreign text in it has passed ``show_line``.
 
     ``empty`` is shown without items. With ``tails`` the list follows its newest item, the last one, until the user
@@ -247,11 +249,6 @@ class RowList(ScrollView, Generic[Item], can_focus=True):
         super().watch_scroll_y(old_value, new_value)
         if self.following and new_value < min(old_value, self.max_scroll_y):
             self.following = False
-
-    def watch_show_vertical_scrollbar(self, shown: bool) -> None:
-        """Set the position of a scrollbar that has just appeared."""
-        if shown:
-            self.vertical_scrollbar.position = self.scroll_y
 
     def watch_following(self, following: bool) -> None:
         if following and self._items:

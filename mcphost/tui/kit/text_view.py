@@ -22,6 +22,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
+from mcphost.tui.textual_fixes import PlacedScrollbars
+
 Spans = Iterable[tuple[int, int, str]]
 """Start, end and part: key, string, number or constant."""
 
@@ -36,7 +38,7 @@ MATCHES: Final = 1_000
 TAB: Final = 4
 
 
-class TextView(ScrollView, can_focus=True):
+class TextView(ScrollView, PlacedScrollbars, can_focus=True):
     """``fit`` makes it as high as its text, for a parent that scrolls."""
 
     DEFAULT_CSS = """

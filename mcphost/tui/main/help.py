@@ -9,7 +9,6 @@ from typing import ClassVar, Final
 from textual.actions import parse
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import Screen
@@ -17,6 +16,7 @@ from textual.screen import Screen
 from mcphost.tui.kit.facts_table import Fact, FactsTable
 from mcphost.tui.kit.framed import FramedScreen
 from mcphost.tui.kit.rows import RowList
+from mcphost.tui.textual_fixes import ScrolledColumn
 
 MARKS = (
     "● ready   ◐ starting or running   ↻ trying again   ✖ failed   ◌ off   ▲ timed out\n"
@@ -62,7 +62,7 @@ class HelpScreen(FramedScreen[None]):
         self._help, self._more = list(_help_of(screen)), more
 
     def compose(self) -> ComposeResult:
-        with self.framed("Keys", "esc back", VerticalScroll()):
+        with self.framed("Keys", "esc back", ScrolledColumn()):
             yield FactsTable([*self._help, *_marks(), Fact("", Content(self._more), wide=True)], labels=16)
 
 

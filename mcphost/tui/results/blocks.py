@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
@@ -25,6 +25,7 @@ from mcphost.tui.results.content import Block, BlockPresentation, Shown, best_pr
 from mcphost.tui.results.links import links_in
 from mcphost.tui.results.picture_view import PictureView, unavailable_reason
 from mcphost.tui.results.pictures import NO_PICTURES
+from mcphost.tui.textual_fixes import ScrolledColumn
 
 
 class BlockView(Vertical):
@@ -175,7 +176,7 @@ class BlockView(Vertical):
         return "m source" if self.presentation is not BlockPresentation.PLAIN else f"source · m {self._best.value}"
 
 
-class BlockList(VerticalScroll):
+class BlockList(ScrolledColumn):
     """Blocks below each other, with notices of ours between them. The arrows scroll, and go on to the next block."""
 
     DEFAULT_CSS = """

@@ -12,6 +12,7 @@ from textual.binding import BindingType
 from textual.widgets import DataTable
 
 from mcphost.protocol.display import show_line
+from mcphost.tui.textual_fixes import PlacedScrollbars
 
 COLUMNS: Final = 30
 CELLS: Final = 2_000
@@ -78,12 +79,13 @@ def _table(name: str, rows: list[Any], beside: tuple[tuple[str, Any], ...] = ())
     return ResultTable(name, tuple(columns), rows, beside)
 
 
-class TableView(DataTable[Text]):
+class TableView(DataTable[Text], PlacedScrollbars):
     """Text as text, numbers aligned to the right."""
 
     DEFAULT_CSS = """
     TableView {
         height: 1fr; background: $surface; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 1;
+        &:focus { background-tint: transparent; }
         &:ansi > .datatable--header { background: ansi_default; text-style: bold underline; }
     }
     """

@@ -249,10 +249,18 @@ class StructuredView(Vertical):
     def compose(self) -> ComposeResult:
         if self._validation is not None:
             yield Notice.of_validation(self._validation)
-        if self._table is not None:
-            yield Static(f"{self._table.summary} · m shows JSON", classes="summary", markup=False)
-            yield TableView(self._table)
-        yield from () if self._table is not None else (JsonView(self._value),)
+        if self._table is None:
+            yield JsonView(self._value)
+            return
+        table, summary = TableView(self._table), Static(classes="summary", markup=False)
+        yield summary
+        yield table
+
+        def show_summary(is_wider: bool) -> None:
+            more = " · → scrolls, z zooms" if is_wider else ""
+            summary.update(f"{table.table.summary} · m shows JSON{more}")
+
+        self.watch(table, "show_horizontal_scrollbar", show_summary)
 
     def focus(self, scroll_visible: bool = True, from_app_focus: bool = False) -> StructuredView:
         for body in self.query("TableView, TextView"):

@@ -17,7 +17,7 @@ from typing import ClassVar, Final
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import Horizontal
 from textual.widgets import Input
 from textual.worker import Worker
 
@@ -36,6 +36,7 @@ from mcphost.tui.kit.messages import QuestionsDeclined
 from mcphost.tui.kit.modal import LATER, AnswerOption
 from mcphost.tui.roots.facts import root_facts
 from mcphost.tui.roots.tree import FolderEntry, FolderTree, offered, short, top_above
+from mcphost.tui.textual_fixes import ScrolledColumn
 
 WIDE: Final = 150
 """Columns from which the shared folders are shown beside the tree: there both have room for a path."""
@@ -136,7 +137,7 @@ class RootsScreen(ServerQuestionScreen):
     def body(self) -> ComposeResult:
         with Horizontal(classes="both"):
             yield self.picker
-            with VerticalScroll(classes="seen", can_focus=False):
+            with ScrolledColumn(classes="seen", can_focus=False):
                 yield self._shared_facts
         yield self._path
 

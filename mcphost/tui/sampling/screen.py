@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
@@ -47,6 +47,7 @@ from mcphost.tui.sampling.steps import (
     state_line,
     step_of,
 )
+from mcphost.tui.textual_fixes import ScrolledColumn
 
 WIDE: Final = 110
 """Columns from which the facts are beside the request."""
@@ -161,7 +162,7 @@ class SamplingScreen(QuestionDialog):
             yield self._where
             with Horizontal(classes="both"):
                 yield self._board
-                yield VerticalScroll(self._facts, classes="known")
+                yield ScrolledColumn(self._facts, classes="known")
             yield self.answers
             yield self._others
 
@@ -221,7 +222,7 @@ class SamplingScreen(QuestionDialog):
             self._board.leave_editor()
         if self.sampling.state is SamplingState.REVIEWING and self.waiting is not None:
             await self._review(self.waiting)
-        self.query_one(".known", VerticalScroll).scroll_home(animate=False)
+        self.query_one(".known", ScrolledColumn).scroll_home(animate=False)
 
     async def _review(self, waiting: OpenQuestion) -> None:
         """Show the answer, or what the user had made of it."""

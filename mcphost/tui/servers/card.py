@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.worker import Worker
@@ -35,6 +34,7 @@ from mcphost.tui.kit.messages import BudgetRequested, MuteToggled, RelistRequest
 from mcphost.tui.roots.facts import folder_words, last_request_words
 from mcphost.tui.sampling.facts import has_budget, usage_words
 from mcphost.tui.sign_in.status import NOBODY, SignInSummary, key_of, sign_in_facts
+from mcphost.tui.textual_fixes import ScrolledColumn
 
 if TYPE_CHECKING:
     from mcphost.host.sampling.budgets import SamplingUsage
@@ -159,7 +159,7 @@ NEXT_STEPS = {
 _RETRIED: Final = (ServerState.FAILED, ServerState.RECONNECTING)
 
 
-class ServerCard(VerticalScroll):
+class ServerCard(ScrolledColumn):
     HELP = (
         "A server's card: its state and last failure, process, protocol, consent and model usage.\n"
         "r restarts the server or retries now, P pings it, L lists again what it offers, T lists its tasks, y copies\n"

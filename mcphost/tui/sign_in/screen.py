@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Input, Static
@@ -36,6 +36,7 @@ from mcphost.tui.sign_in.steps import (
     step_text,
 )
 from mcphost.tui.sign_in.visit import VisitPanel, port_of, ssh_line
+from mcphost.tui.textual_fixes import ScrolledColumn
 
 WIDE: Final = 130
 """Columns from which the steps are beside the question, with the details of the selected one."""
@@ -162,7 +163,7 @@ class SignInScreen(QuestionDialog):
         if self._panel is not None:
             await self._panel_area.mount(self._panel)
         elif state.ended:
-            await self._panel_area.mount(VerticalScroll(FactsTable(end_facts(self.sign_in)), can_focus=False))
+            await self._panel_area.mount(ScrolledColumn(FactsTable(end_facts(self.sign_in)), can_focus=False))
         if state is not SignInState.AGREEING or typing:
             self._ladder.focus()
         self._keep_time(state is SignInState.VISITING)

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, Vertical
 from textual.content import Content, Span
 from textual.message import Message
 from textual.screen import ModalScreen
@@ -24,6 +24,7 @@ from mcphost.protocol.host_names import host_in
 from mcphost.tui.error_boundary import ErrorBoundary
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.modal import KEYS
+from mcphost.tui.textual_fixes import ScrolledColumn
 
 
 class AddressInput(Input):
@@ -68,7 +69,7 @@ class VisitPanel(Vertical):
         self._problem = ""
 
     def compose(self) -> ComposeResult:
-        yield VerticalScroll(self._facts, can_focus=False)
+        yield ScrolledColumn(self._facts, can_focus=False)
         yield Horizontal(Static("paste here (v)", markup=False), self._address, classes="field")
         yield self._remark
 

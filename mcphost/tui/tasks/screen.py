@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 from textual.worker import Worker
@@ -21,6 +20,7 @@ from mcphost.tui.kit.framed import FramedScreen
 from mcphost.tui.kit.marks import TASK_MARKS
 from mcphost.tui.kit.modal import KEYS
 from mcphost.tui.kit.rows import Cell, RowList, columns
+from mcphost.tui.textual_fixes import ScrolledColumn
 
 if TYPE_CHECKING:
     from mcphost.tui.tasks.controller import TasksController
@@ -136,7 +136,7 @@ class TasksScreen(FramedScreen[None]):
         with self.framed("", "enter result · x cancel · r refresh · y copy id · esc back"):
             yield self._remarks
             yield self.rows
-            with VerticalScroll():
+            with ScrolledColumn():
                 yield self._facts
 
     def on_mount(self) -> None:
@@ -205,5 +205,5 @@ class TasksScreen(FramedScreen[None]):
     def _update_facts(self) -> None:
         item = self.rows.item
         self._facts.show_facts(task_facts(item, self._now) if item is not None else ())
-        self.query_one(VerticalScroll).display = item is not None
+        self.query_one(ScrolledColumn).display = item is not None
         self.refresh_bindings()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from textual.app import ComposeResult
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
@@ -16,6 +16,7 @@ from mcphost.tui.consent.call_rows import claims_text
 from mcphost.tui.forms.schema_form import FormState, SchemaForm
 from mcphost.tui.kit.form_frame import FormFrame
 from mcphost.tui.results.view import ResultView
+from mcphost.tui.textual_fixes import ScrolledColumn
 
 NO_TOOL = "Choose a tool and press enter: its description and form appear here."
 MOST_ARGUMENTS = 40
@@ -44,7 +45,7 @@ class ToolForm(FormFrame):
 
     def compose(self) -> ComposeResult:
         self.border_title = "Tool"
-        with VerticalScroll(id="about", can_focus=False):
+        with ScrolledColumn(id="about", can_focus=False):
             yield self._about
         yield self.form
 
