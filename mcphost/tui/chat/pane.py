@@ -50,9 +50,9 @@ edit its arguments, or decline it and say why.
   @server:uri      attaches a resource, @path a file
   ctrl+g           preview of what would be sent, and its cost
   ctrl+t           tools the model may use, and their cost
-  ctrl+o   f8      switch the model · other conversations
+  ctrl+o · f8      switch the model · other conversations
   f9               review results before the model gets them
-  esc        f1    stop the model; again: leave the chat · all keys"""
+  esc · f1         stop the model; again: leave the chat · all keys"""
 
 SCRIPT: Final = """\
 No language model is configured, so a script answers here. It knows a few phrases; begin with: Who is out there?

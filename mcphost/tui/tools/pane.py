@@ -94,7 +94,7 @@ class ToolsPane(Container):
         Workbench { width: 1fr; height: 100%; }
         ToolForm { height: 1fr; max-height: 100%; }
         ResultView { height: 1fr; &.-empty { display: none; } }
-        &.-above ToolForm { height: auto; max-height: 50%; }
+        &.-above ToolForm { height: auto; max-height: 50%; #about { max-height: 20vh; } }
         &.-above.-form ToolForm { max-height: 66%; }
         &.-wide Workbench { layout: horizontal; }
         &.-wide ToolForm { height: 100%; width: 2fr; }
