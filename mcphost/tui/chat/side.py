@@ -93,7 +93,7 @@ def _attached(chat: Chat) -> Iterator[str]:
 
 
 class ChatLine(Widget):
-    """The usage in one line, for narrow screens."""
+    """The usage in one line, for narrow screens: of its parts as many as there is room for."""
 
     DEFAULT_CSS = """
     ChatLine { height: 1; padding: 0 1; color: $foreground-muted; }
@@ -119,6 +119,8 @@ class ChatLine(Widget):
             parts.append(Content(REVIEW_WORDS[facts.hold].removesuffix(" first")))
         parts.append(Content(f"{facts.tools} tools, {facts.tokens:,} tokens"))
         parts.append(Content(f"used {facts.used}"))
+        while len(parts) > 1 and Content(" · ").join(parts).cell_length > self.size.width:
+            parts.pop()  # the top bar says what is used
         return Content(" · ").join(parts).truncate(self.size.width, ellipsis=True)
 
 

@@ -257,7 +257,7 @@ class StructuredView(Vertical):
         yield table
 
         def show_summary(is_wider: bool) -> None:
-            more = " · → scrolls, z zooms" if is_wider else ""
+            more = " · z zooms" if is_wider else ""
             summary.update(f"{table.table.summary} · m shows JSON{more}")
 
         self.watch(table, "show_horizontal_scrollbar", show_summary)

@@ -1,0 +1,33 @@
+"""What is said of a conversation beside it, or in one line."""
+
+from __future__ import annotations
+
+import pytest
+from textual.app import App, ComposeResult
+
+from mcphost.tui.chat.side import ChatFacts, ChatLine
+
+
+class LineApp(App[None]):
+    def compose(self) -> ComposeResult:
+        yield ChatLine()
+
+
+@pytest.mark.parametrize(
+    ("width", "line"),
+    [
+        (100, "big · ▲ has read from outside · 24 tools, 2,006 tokens · used about 7,817 of 2,000,000 tokens"),
+        (80, "big · ▲ has read from outside · 24 tools, 2,006 tokens"),
+        (40, "big · ▲ has read from outside"),
+        (20, "big"),
+    ],
+)
+async def test_the_line_about_a_conversation_has_only_whole_parts(width: int, line: str) -> None:
+    used = "about 7,817 of 2,000,000 tokens"
+    facts = ChatFacts("big", "", 24, 2006, (), False, 0, used, "a handbook", "never", False, (), ())
+    app = LineApp()
+    async with app.run_test(size=(width, 5)) as pilot:
+        shown = app.query_one(ChatLine)
+        shown.show_chat_facts(facts)
+        await pilot.pause()
+        assert shown.render().plain == line
