@@ -66,6 +66,9 @@ def _clock(second: int) -> str:
         return "--:--:--"
 
 
+FEW: Final = 8
+"""Lines for which the pane asks for room."""
+
 LINES: Final = 20_000
 CHARACTERS: Final = 20 << 20
 """Limits of what is shown; the oldest lines go first. A change of the filter reads from the book again."""
@@ -108,6 +111,9 @@ class LogsPane(Vertical):
     }
     """
 
+    class Grown(Message):
+        """The pane needs room for more lines: `most_lines`."""
+
     @dataclass
     class Warned(Message):
         """Servers logged so many warnings or worse."""
@@ -126,6 +132,8 @@ class LogsPane(Vertical):
         self._servers: set[str] = set()
         self._name_width = len(OWN_NAME)
         self._title, self._active_keys = "", (False, False)
+        self.most_lines = 0
+        """The most lines that there were, up to `FEW`, so that a filter makes the pane no smaller."""
         self._search = Search()
         self._filter_line = FilterLine(parse_filter, EXAMPLES)
         self._rows = RowList[LogRecord](self.row, empty=_NOTHING_YET, tails=True, id="log-rows")
@@ -193,6 +201,9 @@ class LogsPane(Vertical):
             gone += 1
         if gone:
             self._rows.drop_first(gone)
+        if len(items) > self.most_lines < FEW:
+            self.most_lines = min(len(items), FEW)
+            self.post_message(self.Grown())
         self._update_title()
 
     def _remember(self, records: list[LogRecord]) -> None:

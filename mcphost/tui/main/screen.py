@@ -76,6 +76,9 @@ ROWS_FOR_LOGS = 40
 ROWS_FOR_WARNINGS = 36
 """Rows from which the log drawer opens when a server warns."""
 
+LEAST_LOG_LINES = 4
+"""Lines for which the log drawer has room, even if there are fewer."""
+
 LEAST_ROWS_FOR_LOGS = 20
 """Rows below which the log drawer stays closed even if the user opened it: the panes need them."""
 
@@ -158,7 +161,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         Tab:ansi { text-style: none; }
         Tab.-active:ansi { text-style: bold; }
         Underline { display: none; }
-        LogsPane { height: 32%; min-height: 6; max-height: 14; }
+        LogsPane { height: 32%; min-height: 6; }
         LogsPane.-closed { display: none; }
     }
     """
@@ -240,6 +243,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         yield self._keys
 
     def on_mount(self) -> None:
+        self._fit_logs()
         self.tools.focus_list()
         unskipped(self.set_timer(FIRST_FRAME, self._add_panes))
 
@@ -350,6 +354,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         logs = self.logs.has_focus_within
         self.set_class(self._zoomed and logs, "-zoom-logs")
         self.set_class(self._zoomed and not logs, "-zoom-work")
+        self._fit_logs()
         self._arrange(self.app.size)
 
     def _end_zoom(self) -> None:
@@ -368,6 +373,12 @@ class MainScreen(ErrorBoundary, Screen[None]):
         """Open or close the log panel as ``[ui] log_panel`` says."""
         self._layout = replace(self._layout, logs=wanted)
         self._arrange_logs(self.size)
+
+    @on(LogsPane.Grown)
+    def _fit_logs(self) -> None:
+        """Give the log drawer the rows that its lines and its frame need, up to a bound."""
+        rows = max(LEAST_LOG_LINES, self.logs.most_lines) + 2
+        self.logs.styles.max_height = None if self.has_class("-zoom-logs") else rows
 
     @on(LogsPane.Warned)
     def _server_warned(self, event: LogsPane.Warned) -> None:

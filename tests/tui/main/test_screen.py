@@ -8,7 +8,7 @@ import pytest
 
 from mcphost.config import Config
 from mcphost.tui.tools.workbench import Workbench
-from tests.tui.stage import NARROW, Stage, on_stage
+from tests.tui.stage import NARROW, Stage, echo, on_stage
 
 pytestmark = pytest.mark.slow
 
@@ -148,3 +148,22 @@ async def test_without_a_server_one_place_says_how_to_add_one(size: tuple[int, i
         for words in ("No servers are configured.", "a adds one"):
             assert stage.flat.count(words) == 1
         assert "Choose a tool" not in stage.text
+
+
+async def test_the_log_drawer_grows_with_its_lines_up_to_a_bound_and_a_filter_makes_it_no_smaller() -> None:
+    async with on_stage(echo(), size=(120, 60)) as stage:
+        await stage.ready()
+        logs = stage.app.main.logs
+        assert (len(stage.text.splitlines()), logs.size.height) == (60, 4)
+        for number in range(3, 12):
+            stage.host.logs.warn("echo", f"line {number}")
+        await stage.shows("line 11")
+        await stage.until(lambda _: logs.size.height == 8)
+        await stage.press("f3", "slash")
+        await stage.write("line 7")
+        await stage.shows("/ line 7", "1 of")
+        assert logs.size.height == 8
+        await stage.press("enter", "z")
+        await stage.until(lambda _: logs.size.height > 50)
+        await stage.press("z")
+        await stage.until(lambda _: logs.size.height == 8)
