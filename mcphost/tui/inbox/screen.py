@@ -109,6 +109,10 @@ EMPTY: Final = (
     "Nothing waits for you.\nQuestions of your calls open at once. "
     "What servers ask unprompted waits here, and what you put off with p."
 )
+EMPTY_ROWS: Final = 6
+"""Rows of a list that says why it is empty."""
+DETAIL_ROWS: Final = 4
+"""Rows of the details and the line above them."""
 NARROW: Final = 100
 """Columns below which the cause of a question is shown only below the list."""
 
@@ -137,8 +141,8 @@ class InboxScreen(ListScreen[InboxRow, InboxRow | None]):
 
     DEFAULT_CSS = """
     InboxScreen {
-        & > .frame { width: 96%; max-width: 140; height: 70%; }
-        .details { max-height: 4; }
+        & > .frame { width: 96%; max-width: 140; max-height: 70%; }
+        .details { height: 4; }
     }
     """
 
@@ -161,6 +165,7 @@ class InboxScreen(ListScreen[InboxRow, InboxRow | None]):
         rows = list(self._read())
         self._widths = widths_of(rows)
         self.list.show_items(rows, keep=lambda row: row.key)
+        self.fit_height((len(rows) + 1 if rows else EMPTY_ROWS) + DETAIL_ROWS)
         self.show_details()
 
     @on(RowList.Selected)

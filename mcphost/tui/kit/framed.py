@@ -31,6 +31,7 @@ class FramedScreen(ErrorBoundary, ModalScreen[Result]):
 
     QUESTIONS_ABOVE: ClassVar[bool] = False
     """May questions open above it? Else they wait until it is closed."""
+    _content_rows = 0
 
     DEFAULT_CSS = """
     FramedScreen {
@@ -50,6 +51,11 @@ class FramedScreen(ErrorBoundary, ModalScreen[Result]):
     @property
     def frame(self) -> Widget:
         return self.query_one(".frame")
+
+    def fit_height(self, rows: int) -> None:
+        """Give the content this many rows, up to the frame's ``max-height``, or as many as before: nothing jumps."""
+        self._content_rows = max(rows, self._content_rows)
+        self.frame.styles.height = self._content_rows + 2
 
     def action_back(self) -> None:
         self.dismiss(None)

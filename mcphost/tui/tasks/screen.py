@@ -88,6 +88,18 @@ def _kept(kept: KeptTask, now: datetime) -> str:
 
 
 LONG_AGO = datetime(1, 1, 1, tzinfo=UTC)
+LABELS = 16
+"""Cells of a fact's label."""
+
+LEAST_ROWS = 3
+"""Rows of the list."""
+
+EMPTY_ROWS = 7
+"""Rows of a list that says why it is empty."""
+
+MEASURED = 100
+"""Tasks for whose facts there is room at once."""
+
 ASKING = "◐ loading …"
 EMPTY = (
     "No tasks.\nA server can run a call as a task and answer it later. Tasks are listed here while their server "
@@ -113,11 +125,11 @@ class TasksScreen(FramedScreen[None]):
 
     DEFAULT_CSS = """
     TasksScreen {
-        & > .frame { width: 94%; max-width: 160; height: 88%; }
+        & > .frame { width: 94%; max-width: 160; max-height: 88%; }
         #remarks { height: auto; max-height: 4; padding: 0 2; color: $text-warning; }
         RowList { height: 1fr; min-height: 3; }
         VerticalScroll {
-            height: auto; max-height: 55%; padding: 0 2; border-top: solid $border-blurred;
+            height: auto; max-height: 48vh; padding: 0 2; border-top: solid $border-blurred;
             &:focus { border-top: solid $border; }
         }
     }
@@ -128,7 +140,7 @@ class TasksScreen(FramedScreen[None]):
         self._controller, self.server = controller, server
         """None: all servers."""
         self.rows = RowList[KeptTask](self._row, empty=ASKING)
-        self._facts, self._remarks = FactsTable(labels=16), Static("", id="remarks", markup=False)
+        self._facts, self._remarks = FactsTable(labels=LABELS), Static("", id="remarks", markup=False)
         self._now = datetime.now(UTC)
         self._mixed = server is None
 
@@ -142,6 +154,7 @@ class TasksScreen(FramedScreen[None]):
     def on_mount(self) -> None:
         self._update_title("")
         self._remarks.display = False
+        self.fit_height(1)
         self.rows.focus()
         self.action_refresh()
 
@@ -155,6 +168,22 @@ class TasksScreen(FramedScreen[None]):
         self._remarks.display = bool(remarks)
         self._update_title(f" · {len(kept)} · at {datetime.now():%H:%M:%S}")
         self._update_facts()
+        self.call_after_refresh(self._fit)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._fit)
+
+    def _fit(self) -> None:
+        """Have room for the facts of each task, so that nothing moves as the cursor does."""
+        tasks, view = self.rows.items, self.query_one(ScrolledColumn)
+        needed = max((self._rows_of(each) for each in tasks[:MEASURED]), default=0)
+        view.styles.height = needed + 1 if needed else None
+        listed = max(len(tasks) + 1, LEAST_ROWS) if tasks else EMPTY_ROWS
+        self.fit_height(listed + (needed + 1 if needed else 0) + self._remarks.outer_size.height)
+
+    def _rows_of(self, kept: KeptTask) -> int:
+        facts, width = FactsTable(task_facts(kept, self._now), labels=LABELS), self._facts.size.width
+        return facts.get_content_height(self.size, self.size, width or self.rows.size.width - 4)
 
     @on(RowList.Highlighted)
     def _highlighted(self, event: RowList.Highlighted[KeptTask]) -> None:

@@ -140,3 +140,23 @@ async def test_what_a_server_asks_for_no_call_waits_in_the_inbox_and_is_named_in
         await stage.press("n")
         await stage.gone()
         assert not (await asking.wait()).allow
+
+
+async def test_the_inbox_is_as_high_as_its_entries_need_and_stays_so_as_they_go() -> None:
+    async with question_stage("a", "b", size=(120, 36)) as stage:
+        calls = [ask(stage, page(message="word " * 60 * each), server=name) for each, name in enumerate("ab")]
+        for _ in calls:
+            await at(stage, ServerQuestionScreen)
+            await stage.press("p")
+        await stage.gone()
+        await stage.press("f2")
+        await stage.at(InboxScreen)
+        await stage.until(lambda app: len(app.screen.query_one(RowList).items) == 2)
+        frame = stage.app.screen.query_one(".frame")
+        before = frame.region
+        assert before.height < 12
+        await stage.press("down")
+        assert frame.region == before
+        await stage.press("n", "n")
+        await stage.shows("Nothing waits for you", "put off with p.")
+        assert frame.region.height >= before.height
