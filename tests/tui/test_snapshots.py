@@ -281,7 +281,7 @@ async def resources_and_prompts(snapshots: Snapshots) -> None:
         await stage.press("enter")
         await stage.shows("Watch *", "middle")
         await stage.press("down", "down", "enter", "enter")
-        await stage.shows("▸ Tone")
+        await stage.shows("▸ Tone", "homesick")
         await stage.press("ctrl+r")
         await stage.shows("Messages · ")
         await snapshots.take(stage, "prompt")

@@ -201,7 +201,11 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         with Vertical(classes="dialog") as dialog:
             label = show_line(self._question.tool.label, 50)
             dialog.border_title = Content.assemble(
-                "Run ", (label, "bold"), f" on {self._question.server}, now and in calls like this?"
+                "Run ",
+                (label, "bold"),
+                " on ",
+                (show_line(self._question.server, 60), "bold"),
+                ", now and in calls like this?",
             )
             dialog.border_subtitle = "enter next · ctrl+t any value · esc back"
             yield Static(INTRODUCTION, classes="about", markup=False)

@@ -111,7 +111,11 @@ class ToolCallScreen(QuestionDialog):
         self._fit_height()  # before the first layout: what is cut off then does not count as seen
         with Vertical(classes="dialog") as dialog:
             dialog.border_title = Content.assemble(
-                "Run ", (show_line(self.question.tool.label, 60), "bold"), f" on {self.question.server}?"
+                "Run ",
+                (show_line(self.question.tool.label, 60), "bold"),
+                " on ",
+                (show_line(self.question.server, 60), "bold"),
+                "?",
             )
             dialog.border_subtitle = Content(f"asked by {show_line(self.question.origin, 30)}")
             with self.what:

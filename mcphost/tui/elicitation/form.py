@@ -28,7 +28,7 @@ from mcphost.tui.elicitation.server_question import LETTERS, ServerQuestionScree
 from mcphost.tui.forms.schema_form import FormState, SchemaForm
 from mcphost.tui.kit.facts_table import Fact, fact
 from mcphost.tui.kit.json_text import json_lines, json_spans
-from mcphost.tui.kit.modal import SCROLL_FIRST, AnswerOption
+from mcphost.tui.kit.modal import SCROLL_FIRST, AnswerOption, naming
 from mcphost.tui.kit.text_view import TextView
 
 DRAFT: Final = "form"
@@ -85,8 +85,8 @@ class FormElicitationScreen(ServerQuestionScreen):
         self._note = ""
         self._revealed = False
 
-    def heading(self) -> str:
-        return f"{self.origin.server} asks you to fill in a form"
+    def heading(self) -> Content:
+        return naming("", self.origin.server, " asks you to fill in a form")
 
     def about(self) -> Iterator[Fact]:
         yield from self.origin_facts()
@@ -144,7 +144,7 @@ class FormElicitationScreen(ServerQuestionScreen):
             yield AnswerOption("e", "edit the form", "edit", "edit")
         else:
             locked = not self._all_seen
-            yield AnswerOption("y", f"send this to {self.origin.server}", "agree", "send", locked)
+            yield AnswerOption("y", naming("send this to ", self.origin.server), "agree", "send", locked)
             yield AnswerOption("e", "edit the form", "edit", "edit")
         yield from self.refusals()
 
@@ -263,8 +263,7 @@ class FormElicitationScreen(ServerQuestionScreen):
         lines, _ = json_lines(content)
         self._review.load(lines)
         keys = " · v shows what is hidden" if self._secrets() else ""
-        title = f"Send this to {self.origin.server}? ({len(content):,})"
-        self._review.border_title = Content(f"{title}{keys}")
+        self._review.border_title = naming("Send this to ", self.origin.server, f"? ({len(content):,}){keys}")
         self.call_after_refresh(self._update_hint)
 
     def _ask_again(self, content: dict[str, Any], secrets: list[str]) -> None:

@@ -18,7 +18,16 @@ from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.origin import QuestionOrigin
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.messages import MuteToggled
-from mcphost.tui.kit.modal import KEYS, LATER, AnswerOption, AnswerOptions, QuestionDialog, ReadToEnd, in_one_line
+from mcphost.tui.kit.modal import (
+    KEYS,
+    LATER,
+    AnswerOption,
+    AnswerOptions,
+    QuestionDialog,
+    ReadToEnd,
+    in_one_line,
+    naming,
+)
 from mcphost.tui.kit.rows import RowList
 
 TALL: Final = 34
@@ -70,9 +79,9 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
 
     # For subclasses.
 
-    def heading(self) -> str:
+    def heading(self) -> Content:
         """The title, safe to show."""
-        return f"{self.origin.server} asks you"
+        return naming("", self.origin.server, " asks you")
 
     def limit(self) -> str:
         """The time limit, for the title."""
@@ -94,21 +103,20 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
         """The answers that agree to nothing."""
         yield AnswerOption("n", "decline", "decline", "decline")
         yield AnswerOption("x", "cancel (no answer)", "cancel", "cancel")
-        yield AnswerOption(
-            "M", f"mute {self.origin.server} until mcphost exits (declines everything it asks)", "mute", "mute"
-        )
+        until = " until mcphost exits (declines everything it asks)"
+        yield AnswerOption("M", naming("mute ", self.origin.server, until), "mute", "mute")
         yield AnswerOption("p", LATER, "park", "later")
 
     # Layout.
 
-    def asked_by(self) -> str:
-        return f"asked by the server {self.origin.server}, not by mcphost"
+    def asked_by(self) -> Content:
+        return naming("asked by the server ", self.origin.server, ", not by mcphost")
 
     def compose(self) -> ComposeResult:
         self.fit_height(self.app.size.height)  # before the first layout: what is cut off then does not count as seen
         with Vertical(classes="dialog") as frame:
             frame.border_title = self.title_line()
-            frame.border_subtitle = Content(self.asked_by())
+            frame.border_subtitle = self.asked_by()
             with self.what:
                 yield FactsTable(self.about())
             yield self._hint
@@ -117,7 +125,8 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
             yield self.answers
 
     def title_line(self) -> Content:
-        return Content(" · ".join(filter(None, (self.heading(), self.limit()))))
+        limit = self.limit()
+        return Content.assemble(self.heading(), f" · {limit}" if limit else "")
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.height >= TALL, "-tall")

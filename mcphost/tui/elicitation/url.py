@@ -22,7 +22,7 @@ from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.origin import QuestionOrigin
 from mcphost.tui.elicitation.server_question import LETTERS, ServerQuestionScreen
 from mcphost.tui.kit.facts_table import Fact, fact
-from mcphost.tui.kit.modal import SCROLL_FIRST, AnswerOption
+from mcphost.tui.kit.modal import SCROLL_FIRST, AnswerOption, naming
 
 LONG: Final = 300
 """Characters from which an address gets a warning: what matters may be far from its start."""
@@ -71,8 +71,8 @@ class UrlElicitationScreen(ServerQuestionScreen):
         self._state = Static(classes="state", markup=False)
         self._careful = bool(self._warnings()) or len(question.url) > LONG
 
-    def heading(self) -> str:
-        return f"{self.origin.server} asks you to visit a page"
+    def heading(self) -> Content:
+        return naming("", self.origin.server, " asks you to visit a page")
 
     def limit(self) -> str:
         """The time limit of the call that waits for the visit."""
@@ -126,7 +126,7 @@ class UrlElicitationScreen(ServerQuestionScreen):
             yield from self.refusals()
             yield AnswerOption("c", "copy the address (no answer yet)", "copy", "copy")
         elif self.elicitation is not None and not self.elicitation.state.ended:
-            yield AnswerOption("g", f"done: let {self.origin.server} continue", "go_on", "done")
+            yield AnswerOption("g", naming("done: let ", self.origin.server, " continue"), "go_on", "done")
             yield AnswerOption("o", "open it again", "reopen", "open again")
             yield AnswerOption("c", "copy the address", "copy", "copy")
             yield AnswerOption("x", "stop waiting for it", "cancel", "give up")

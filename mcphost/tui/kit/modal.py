@@ -259,12 +259,17 @@ class AnswerOption:
     """An answer: its key, its description, and the screen's action; foreign text in it is safe to show."""
 
     key: str
-    words: str
+    words: str | Content
     action: str
     short: str = ""
     """One or two words, if all answers share one line."""
     locked: bool = False
     """Must something be read first? A locked answer is dimmed."""
+
+
+def naming(before: str, name: str, after: str = "") -> Content:
+    """A sentence in which this name, safe to show, is set off."""
+    return Content.assemble(before, (name, "bold"), after)
 
 
 def in_one_line(options: Iterable[AnswerOption], default: str = "") -> Content:

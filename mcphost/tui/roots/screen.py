@@ -18,6 +18,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
+from textual.content import Content
 from textual.widgets import Input
 from textual.worker import Worker
 
@@ -33,7 +34,7 @@ from mcphost.tui.consent.origin import QuestionOrigin, origin_of
 from mcphost.tui.elicitation.server_question import LETTERS, ServerQuestionScreen
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.messages import QuestionsDeclined
-from mcphost.tui.kit.modal import LATER, AnswerOption
+from mcphost.tui.kit.modal import LATER, AnswerOption, naming
 from mcphost.tui.roots.facts import root_facts
 from mcphost.tui.roots.tree import FolderEntry, FolderTree, offered, short, top_above
 from mcphost.tui.textual_fixes import ScrolledColumn
@@ -122,13 +123,13 @@ class RootsScreen(ServerQuestionScreen):
         question = None if self.waiting is None else self.waiting.question
         return question if isinstance(question, RootsQuestion) else None
 
-    def heading(self) -> str:
+    def heading(self) -> Content:
         if self.waiting is not None:
-            return f"{self.origin.server} asks for its roots (folders it may use)"
-        return f"Roots of {self._target_name} (folders it may use)"
+            return naming("", self.origin.server, " asks for its roots (folders it may use)")
+        return naming("Roots of ", self._target_name, " (folders it may use)")
 
-    def asked_by(self) -> str:
-        return "space marks · / go to a path · esc close" if self.waiting is None else super().asked_by()
+    def asked_by(self) -> Content:
+        return Content("space marks · / go to a path · esc close") if self.waiting is None else super().asked_by()
 
     def about(self) -> Iterator[Fact]:
         if self.waiting is not None:
@@ -360,7 +361,8 @@ class RootsScreen(ServerQuestionScreen):
     def options(self) -> Iterator[AnswerOption]:
         """Three answers and more on demand; without a question, what can be changed."""
         what = self._what()
-        yield AnswerOption("y", f"{what} with {self._target_name}, until mcphost exits", "share('session')", "share")
+        shared = naming(f"{what} with ", self._target_name, ", until mcphost exits")
+        yield AnswerOption("y", shared, "share('session')", "share")
         if self.waiting is None:
             yield from self._lasting(what)
             yield AnswerOption("esc", "close", "park", "close")
@@ -385,10 +387,11 @@ class RootsScreen(ServerQuestionScreen):
         return " and ".join(parts) or "share the marked folders"
 
     def _lasting(self, what: str) -> Iterator[AnswerOption]:
-        yield AnswerOption("a", f"{what} with {self._target_name}, and remember", "share('always')", "remember")
+        remembered = naming(f"{what} with ", self._target_name, ", and remember")
+        yield AnswerOption("a", remembered, "share('always')", "remember")
         if self.server is not None:
             other = "all servers" if self.target is not None else self.origin.server
-            yield AnswerOption("t", f"choose for {other} instead", "target", f"for {other}")
+            yield AnswerOption("t", naming("choose for ", other, " instead"), "target", f"for {other}")
 
     # Sharing.
 

@@ -16,7 +16,6 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
@@ -30,7 +29,7 @@ from mcphost.tui.consent.origin import origin_of
 from mcphost.tui.kit.export import file_name, save_as
 from mcphost.tui.kit.facts_table import FactsTable
 from mcphost.tui.kit.messages import BudgetRequested, MuteToggled
-from mcphost.tui.kit.modal import AnswerOption, AnswerOptions, QuestionDialog, in_one_line
+from mcphost.tui.kit.modal import AnswerOption, AnswerOptions, QuestionDialog, in_one_line, naming
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.sampling.board import PartList, SamplingBoard
 from mcphost.tui.sampling.facts import RequestContext, answer_facts, has_budget, request_facts
@@ -156,9 +155,9 @@ class SamplingScreen(QuestionDialog):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as frame:
-            asked = f"{self._origin.server} asks for a language model's answer"
-            frame.border_title = Content(f"{asked} · {self._origin.limit}")
-            frame.border_subtitle = Content(f"asked by the server {self._origin.server}, not by mcphost")
+            asked, limit = " asks for a language model's answer", self._origin.limit
+            frame.border_title = naming("", self._origin.server, f"{asked} · {limit}")
+            frame.border_subtitle = naming("asked by the server ", self._origin.server, ", not by mcphost")
             yield self._where
             with Horizontal(classes="both"):
                 yield self._board

@@ -22,7 +22,7 @@ from mcphost.errors import (
 )
 from mcphost.host.sampling.request import Sampling, SamplingState
 from mcphost.protocol.display import show_line
-from mcphost.tui.kit.modal import LATER, AnswerOption
+from mcphost.tui.kit.modal import LATER, AnswerOption, naming
 from mcphost.tui.results.failure import Failure, Quote
 
 Severity = Literal["information", "warning", "error"]
@@ -120,7 +120,7 @@ def options(sampling: Sampling, state: SamplingScreenState) -> Iterator[AnswerOp
         yield AnswerOption("x", "stop, keep this much", "drop", "stop, keep this much")
     if state.step is not SamplingStep.BETWEEN:
         yield AnswerOption("n", "decline", "decline", "decline")
-        yield AnswerOption("t", f"decline, and tell {server} why", "decline_with", "say why")
+        yield AnswerOption("t", naming("decline, and tell ", server, " why"), "decline_with", "say why")
         if state.step is SamplingStep.STREAMING:
             yield AnswerOption(_leave_key(state), "leave (it continues)", "park", "leave")
         else:
@@ -137,7 +137,7 @@ def _send(server: str, state: SamplingScreenState) -> AnswerOption:
     """Sends the answer, if there is one and it is in view."""
     if not state.sendable:
         return AnswerOption("y", "nothing to send yet", "agree", "nothing to send", locked=True)
-    words = "q goes back to the answer, to send it" if state.question else f"send it to {server}"
+    words = Content("q goes back to the answer, to send it") if state.question else naming("send it to ", server)
     return AnswerOption("y", words, "agree", "send it", locked=state.question)
 
 

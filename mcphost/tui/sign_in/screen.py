@@ -20,7 +20,7 @@ from mcphost.protocol.display import show_line
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.kit.facts_table import FactsTable
 from mcphost.tui.kit.messages import SignInRequested
-from mcphost.tui.kit.modal import QuestionDialog
+from mcphost.tui.kit.modal import QuestionDialog, naming
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.kit.text_view import TextView
 from mcphost.tui.sign_in.plan import AgreePanel
@@ -109,7 +109,7 @@ class SignInScreen(QuestionDialog):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as frame:
-            frame.border_title = Content(f"Sign in to {show_line(self.sign_in.server, 60)}")
+            frame.border_title = naming("Sign in to ", show_line(self.sign_in.server, 60))
             yield self._state_line
             with Horizontal(classes="both"):
                 yield self._panel_area
