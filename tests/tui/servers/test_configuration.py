@@ -55,7 +55,8 @@ async def running(files: Files, text: str) -> AsyncIterator[Stage]:
     watched = files.own, files.added
     start = StartInfo(files.own, False, (), files.own.parent / "state", "", watched=watched)
     config = files.read().config
-    async with on_stage(config, start.state_folder, start=start, reread=files.read) as stage:
+    # So wide that the note beside the top line hides nothing of it.
+    async with on_stage(config, start.state_folder, start=start, reread=files.read, size=(140, 30)) as stage:
         await stage.until(lambda app: all(server.ready for server in app.host.servers.values()))
         await stage.until(lambda app: app.configuration._watch._descriptor >= 0)
         yield stage
