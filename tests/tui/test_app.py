@@ -56,6 +56,7 @@ async def test_a_part_that_fails_on_what_a_server_sent_leaves_the_rest_alive(mon
         await stage.until(lambda app: crashes.newest() and "in broken" in _content(crashes))
         assert TOKEN not in _content(crashes)
         monkeypatch.undo()
+        stage.app.clear_notifications()  # they hide what comes next
         await stage.press("down")
         await stage.shows("Tools · two")
         await stage.press("h")
