@@ -95,7 +95,10 @@ class TrafficPane(Container):
         return self.has_class("-frame") and not self.has_class("-beside")
 
     def on_resize(self, event: Resize) -> None:
-        self.set_class(event.size.width >= BESIDE, "-beside")
+        beside = event.size.width >= BESIDE
+        if beside is not self.has_class("-beside"):
+            self.set_class(beside, "-beside")
+            self.refresh_bindings()  # whoever follows the traffic is not told of other keys otherwise
         self._show_frame()
 
     def on_show(self) -> None:
