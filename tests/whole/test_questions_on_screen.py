@@ -25,7 +25,7 @@ LISTENING = GUARD + 0.3
 
 ASKED = "asked by the server e, not by mcphost"
 
-DEAF = (ASKED, "What the model would say", "y send it")
+DEAF = (ASKED, "What the model would say", "y   send it to e")
 """Words of dialogs that ignore what comes too early, of one that asks anew among them."""
 
 Step = tuple[Sequence[str], Sequence[str]]
@@ -39,11 +39,11 @@ REST: Step = (["enter", "space", "enter", "enter", "ada@example.com", "ctrl+r"],
 READ: Step = (["ctrl+r"], [*REVIEW, '"name": "Ada"'])
 
 # The answer of a model, who is the user.
-WISH = (ASKED, "write an answer to this prompt?", "You are a helpful test server.", "of the tides", "n decline")
+WISH = (ASKED, "write an answer to this prompt?", "You are a helpful test server.", "of the tides", "n   decline")
 TIDES: Step = (["ctrl+u", "of the tides"], ["▏of the tides"])
 RUN: Step = (["ctrl+r"], WISH)
 WRITE: Step = (["y"], ["You are the model: write the answer", "What the model would say"])
-WORDS: Step = (["In my words", "ctrl+r"], ["Send this answer to e?", "In my words", "y send it"])
+WORDS: Step = (["In my words", "ctrl+r"], ["Send this answer to e?", "In my words", "y   send it to e"])
 
 # The picker of folders.
 PICKER = (ASKED, "e asks for its roots", "suggested: the git work tree", "n   share none")
@@ -77,7 +77,7 @@ CASES: Mapping[str, tuple[str, Sequence[Step]]] = {
         [
             *(TIDES, RUN, WRITE, WORDS),
             (["e"], ["ctrl+r review what would be sent"]),
-            ([" alone", "ctrl+r"], ["In my words alone", "y send it"]),
+            ([" alone", "ctrl+r"], ["In my words alone", "y   send it to e"]),
             (["y"], ['"model": "human"', '"stopReason": "endTurn"', '"text": "In my words alone"']),
         ],
     ),

@@ -255,9 +255,12 @@ class MainScreen(ErrorBoundary, Screen[None]):
         await self._mount_in_tab("calls", self.calls)
         await self._mount_in_tab("card", self.card)
         await self.traffic_pane()
+        await self._mount_logs()
+        self.post_message(self.Complete())
+
+    async def _mount_logs(self) -> None:
         if not self.logs.is_attached:
             await self.mount(self.logs, before=self._keys)
-        self.post_message(self.Complete())
 
     async def resources_pane(self) -> ResourcesPane:
         async with self._making:
@@ -534,7 +537,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         count = self._counts.get(name, 0)
         return Content.assemble(label, f" {count:,}") if count else label
 
-    def action_logs(self) -> None:
+    async def action_logs(self) -> None:
         if self.has_class("-zoom-work"):
             self._end_zoom()
         if self.logs_open and self.logs.has_focus_within:
@@ -545,6 +548,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         else:
             self._keep(replace(self._layout, logs="open"))
             self._set_logs_open(True)
+            await self._mount_logs()  # it comes last, and the key may have been pressed before
             self.logs.focus_rows()
 
     @on(ServersPane.Selected)

@@ -13,6 +13,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from textual.message import Message
+from textual.notifications import Notify
 from textual.widgets import Input
 
 from mcphost.cli.settings import find, settings_for_screen
@@ -343,7 +345,14 @@ async def test_what_is_being_added_is_not_told_as_a_change_of_the_configuration(
     own = file.with_name("config.toml")
     async with importing_stage(watched=(file, own)) as stage:
         told: list[str] = []
-        stage.app.notify = lambda message, **more: told.append(message)  # type: ignore[method-assign]
+        sent = stage.app.post_message
+
+        def post_message(message: Message) -> bool:
+            if isinstance(message, Notify):
+                told.append(message.notification.message)
+            return sent(message)
+
+        stage.app.post_message = post_message  # type: ignore[method-assign]
         await stage.look()
         await stage.press("enter")
         for _ in range(2):

@@ -21,6 +21,7 @@ from mcphost.tui.kit.rows import RowList
 from mcphost.tui.logs.dialogs import LogDetail, text_view
 from mcphost.tui.logs.filter import FilterError, parse_filter
 from mcphost.tui.logs.pane import LogsPane
+from mcphost.tui.main import screen as main_screen
 from tests.tui.stage import echo, on_stage
 
 RECORDS = (
@@ -271,6 +272,14 @@ async def test_the_least_level_that_is_configured_holds_at_the_start() -> None:
         await stage.shows("error and up")
         await stage.press("l")
         await stage.shows("all levels")
+
+
+async def test_f3_goes_to_the_logs_even_before_the_hidden_panes_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(main_screen, "FIRST_FRAME", 3600.0)
+    async with on_stage(echo()) as stage:
+        assert not stage.app.main.logs.is_attached
+        await stage.press("f3")
+        assert stage.app.main.logs.has_focus_within
 
 
 @pytest.mark.requirement("LOG-03")
