@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from itertools import count
 from typing import Any, Final
 
 import pytest
 from textual import app as textual_app
-from textual._compositor import Compositor
 from textual.app import App
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
@@ -42,41 +39,12 @@ async def settle(app: App[Any], limit: float = LIMIT, *, draw: bool = True) -> b
     """Wait until no widget has anything left to do and what changed is drawn; False where the app has failed."""
     try:
         async with asyncio.timeout(limit):
-            with _frames.held():
+            await _turns()
+            while not await _finished(app) or (draw and await _drawn(app)):
                 await _turns()
-                while not await _finished(app) or (draw and await _drawn(app)):
-                    await _turns()
     except TimeoutError:
         pytest.fail(f"the app has not settled after {limit:g} s")
-    if draw and not _is_over(app) and app.screen_stack:
-        try:
-            app.screen._compositor_refresh()
-        except Exception as error:
-            app._handle_exception(error)
     return not app._exception_event.is_set()
-
-
-class _Frames:
-    """Counts who waits for an app to settle: until then nobody looks, and what changed is drawn once, at the end."""
-
-    def __init__(self) -> None:
-        self._holding = 0
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        self._holding += 1
-        try:
-            yield
-        finally:
-            self._holding -= 1
-
-    def render(self, compositor: Compositor, *args: Any, **more: Any) -> Any:
-        """Replaces `Compositor.render_update`, which keeps what it has not drawn as dirty."""
-        return None if self._holding else _render_update(compositor, *args, **more)
-
-
-_frames = _Frames()
-_render_update = Compositor.render_update
 
 
 async def _turns() -> None:
@@ -190,8 +158,6 @@ def _patch() -> None:
     pilot: Any = Pilot
     pilot._wait_for_screen, pilot.press, pilot.pause = _wait_for_screen, _press, _pause
     textual_app.wait_for_idle = _no_wait  # type: ignore[attr-defined]
-    compositor: Any = Compositor
-    compositor.render_update = lambda self, *args, **more: _frames.render(self, *args, **more)
     sheet: Any = Stylesheet
     sheet._parse_rules = _parse_once
     rule: Any = RuleSet
