@@ -254,11 +254,11 @@ def _files(
 def _all_files(
     host: KnownHost, env: Mapping[str, str], home: Path | None, platform: str, project: Path | None
 ) -> Iterator[tuple[FilePlace, Path, str]]:
-    for place in host.user if home is not None else ():
-        assert home is not None
-        if place.platform in ("", platform) and (start := _expanded(place.path, env, home, platform)) is not None:
-            for path, name in _matches(start):
-                yield place, path, place.scope.replace("*", name)
+    if home is not None:
+        for place in host.user:
+            if place.platform in ("", platform) and (start := _expanded(place.path, env, home, platform)) is not None:
+                for path, name in _matches(start):
+                    yield place, path, place.scope.replace("*", name)
     for place in host.project if project is not None else ():
         for path, _ in _matches(f"{project}/{place.path}"):
             yield place, path, "project"

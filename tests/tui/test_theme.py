@@ -133,10 +133,13 @@ async def test_the_theme_of_the_configuration_is_taken() -> None:
         assert stage.app.screen.background_colors[1].hex.lower() == LIGHT.background
 
 
+def in_sixteen_colours(config: Config) -> Config:
+    return config.model_copy(update={"ui": UI(theme="mcphost-16")})
+
+
 @pytest.mark.slow
 async def test_the_row_under_the_cursor_is_reversed_in_sixteen_colours_while_its_list_has_the_focus() -> None:
-    config = demo()
-    async with on_stage(config.model_copy(update={"ui": UI(theme="mcphost-16")})) as stage:
+    async with on_stage(in_sixteen_colours(demo())) as stage:
         await stage.ready()
         rows = stage.app.main.query_one("ToolList RowList")
         assert [reversed_cells(rows, line) for line in (0, 1)] == [True, False]
@@ -146,7 +149,7 @@ async def test_the_row_under_the_cursor_is_reversed_in_sixteen_colours_while_its
 
 @pytest.mark.slow
 async def test_the_chosen_row_of_the_palette_is_reversed_in_sixteen_colours() -> None:
-    async with on_stage(Config(ui=UI(theme="mcphost-16"))) as stage:
+    async with on_stage(in_sixteen_colours(Config())) as stage:
         await stage.press("ctrl+p")
         await stage.at(PaletteScreen)
         found = stage.app.screen.query_one(CommandList)
@@ -157,8 +160,7 @@ async def test_the_chosen_row_of_the_palette_is_reversed_in_sixteen_colours() ->
 
 @pytest.mark.slow
 async def test_a_reversed_row_has_no_colours_of_its_own() -> None:
-    config = demo()
-    async with on_stage(config.model_copy(update={"ui": UI(theme="mcphost-16")})) as stage:
+    async with on_stage(in_sixteen_colours(demo())) as stage:
         await stage.ready()
         rows = stage.app.main.query_one("ServersPane RowList")
         assert colours(rows, 1)

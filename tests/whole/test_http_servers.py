@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Literal
 
 import pytest
 
@@ -12,7 +15,7 @@ from mcphost.composition import dependencies
 from mcphost.config import Config, ServerConfig, Values
 from mcphost.host.consent.questions import Answer, Question
 from mcphost.host.host import Host
-from mcphost.host.tool_calls.call import CallState
+from mcphost.host.tool_calls.call import CallState, ToolCall
 from tests.conftest import Until
 from tests.whole.peers import PATHS, PEERS, free_port, running
 
@@ -64,41 +67,43 @@ async def test_a_server_that_was_away_comes_back_by_itself(name: str, transport:
             assert (await host.tool_calls.call("web", tool, arguments).result()).is_error is False
 
 
+@asynccontextmanager
+async def called_after_a_restart(
+    name: str, protocol: Literal["legacy", "modern"], until: Until
+) -> AsyncIterator[tuple[Host, ToolCall]]:
+    """A host, and its call of a server that was restarted after it was ready; the call has ended."""
+    port, (tool, arguments) = free_port(), CALLS[name]
+    config = Config(servers={"web": ServerConfig(url=f"http://127.0.0.1:{port}/mcp", protocol=protocol)})
+    async with Host(config, dependencies(Yes(), Values(os.environ))) as host:
+        with running(PEERS[name], "http", port):
+            await until(lambda: host.servers["web"].ready, 20)
+        with running(PEERS[name], "http", port):
+            call = host.tool_calls.call("web", tool, arguments)
+            await until(lambda: call.state.ended)
+            yield host, call
+
+
+def calls_sent(host: Host) -> int:
+    return sum(each.sent and each.method == "tools/call" for each in host.traffic.since(0))
+
+
 @pytest.mark.parametrize("name", PEERS)
 async def test_a_session_the_server_forgot_is_opened_anew(name: str, until: Until) -> None:
-    port, (tool, arguments) = free_port(), CALLS[name]
-    url = f"http://127.0.0.1:{port}/mcp"
-    config = Config(servers={"web": ServerConfig(url=url, protocol="legacy")})  # newer revisions have no sessions
-    async with Host(config, dependencies(Yes(), Values(os.environ))) as host:
-        web = host.servers["web"]
-        with running(PEERS[name], "http", port):
-            await until(lambda: web.ready, 20)
-        with running(PEERS[name], "http", port):
-            first = host.tool_calls.call("web", tool, arguments)
-            await until(lambda: first.state.ended)
-            # It meets the forgotten session, or waits for the new one where the listening stream met it before. In
-            # neither case is it sent twice.
-            assert first.state in (CallState.ERROR, CallState.DONE)
-            sent = [each for each in host.traffic.since(0) if each.sent and each.method == "tools/call"]
-            assert len(sent) <= 1
-            await until(lambda: web.ready and web.restarts, 20)
-            assert (await host.tool_calls.call("web", tool, arguments).result()).is_error is False
+    async with called_after_a_restart(name, "legacy", until) as (host, first):  # newer revisions have no sessions
+        # It meets the forgotten session, or waits for the new one where the listening stream met it before. In neither
+        # case is it sent twice.
+        assert first.state in (CallState.ERROR, CallState.DONE)
+        assert calls_sent(host) <= 1
+        web, (tool, arguments) = host.servers["web"], CALLS[name]
+        await until(lambda: web.ready and web.restarts, 20)
+        assert (await host.tool_calls.call("web", tool, arguments).result()).is_error is False
 
 
 @pytest.mark.parametrize("name", ["fastmcp", "sdk"])
 async def test_a_server_without_sessions_that_was_restarted_gets_no_call_twice(name: str, until: Until) -> None:
-    port, (tool, arguments) = free_port(), CALLS[name]
-    url = f"http://127.0.0.1:{port}/mcp"
-    config = Config(servers={"web": ServerConfig(url=url, protocol="modern")})
-    async with Host(config, dependencies(Yes(), Values(os.environ))) as host:
-        web = host.servers["web"]
-        with running(PEERS[name], "http", port):
-            await until(lambda: web.ready, 20)
-        with running(PEERS[name], "http", port):
-            first = host.tool_calls.call("web", tool, arguments)
-            await until(lambda: first.state.ended)
-            assert first.state in (CallState.ERROR, CallState.DONE)  # as the connection to the first was in use or not
-            sent = [each for each in host.traffic.since(0) if each.sent and each.method == "tools/call"]
-            assert len(sent) <= 1
-            await until(lambda: web.ready, 20)
-            assert (await host.tool_calls.call("web", tool, arguments).result()).is_error is False
+    async with called_after_a_restart(name, "modern", until) as (host, first):
+        assert first.state in (CallState.ERROR, CallState.DONE)  # as the connection to the first was in use or not
+        assert calls_sent(host) <= 1
+        await until(lambda: host.servers["web"].ready, 20)
+        tool, arguments = CALLS[name]
+        assert (await host.tool_calls.call("web", tool, arguments).result()).is_error is False

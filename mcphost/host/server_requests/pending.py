@@ -279,7 +279,7 @@ class PendingRequests:
     def _keep_withdrawn(self, question: PendingQuestion, outcome: str) -> None:
         """Keep it for the user; of equal ones, only the last: a server may ask at every start."""
         fresh = WithdrawnQuestion(next(self._numbers), question, outcome, time.monotonic())
-        equal = [each for each in self._withdrawn if _same(each, fresh)]
+        equal = [each for each in self._withdrawn if _line(each) == _line(fresh)]
         for each in equal:
             self._withdrawn.remove(each)
         self._withdrawn.append(fresh)
@@ -330,15 +330,10 @@ async def _first(task: asyncio.Future[_T], ending: asyncio.Future[Ending]) -> _T
         await asyncio.gather(task, return_exceptions=True)
 
 
-def _same(one: WithdrawnQuestion, other: WithdrawnQuestion) -> bool:
-    """Do the same server, question and outcome make the same line of a list?"""
-    first, second = one.question, other.question
-    return (first.server, first.about, first.call, one.outcome) == (
-        second.server,
-        second.about,
-        second.call,
-        other.outcome,
-    )
+def _line(withdrawn: WithdrawnQuestion) -> tuple[object, ...]:
+    """What makes its line of a list."""
+    question = withdrawn.question
+    return question.server, question.about, question.call, withdrawn.outcome
 
 
 def _decision(answer: Answer) -> dict[str, Any]:

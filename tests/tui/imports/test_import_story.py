@@ -207,9 +207,13 @@ async def test_without_a_keychain_a_secret_becomes_a_variable_and_the_screen_say
         assert stage.stored["git"]["env"] == {"GITHUB_TOKEN": "${GITHUB_TOKEN}"}
 
 
-async def test_a_value_that_only_the_user_can_give_is_asked_for_before_the_server_is_added() -> None:
+def vscode_asking_for_a_token() -> None:
     asked = [{"type": "promptString", "id": "token", "description": "The token of the team", "password": True}]
     vscode(asked, web=entry(env={"TOKEN": "${input:token}"}))
+
+
+async def test_a_value_that_only_the_user_can_give_is_asked_for_before_the_server_is_added() -> None:
+    vscode_asking_for_a_token()
     async with importing_stage() as stage:
         await stage.look()
         await stage.press("enter")
@@ -229,8 +233,7 @@ async def test_a_value_that_only_the_user_can_give_is_asked_for_before_the_serve
 
 
 async def test_a_secret_that_nothing_would_keep_is_not_asked_for() -> None:
-    asked = [{"type": "promptString", "id": "token", "description": "The token of the team", "password": True}]
-    vscode(asked, web=entry(env={"TOKEN": "${input:token}"}))
+    vscode_asking_for_a_token()
     keychain = SecretItems(problem="the keychain cannot be used: there is none")
     async with importing_stage(keychain=keychain) as stage:
         await stage.look()
