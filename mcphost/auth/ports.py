@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Final, Literal, Protocol
+
+from mcphost.lazy_dataclass import dataclass
 
 CALLBACK_SECONDS: Final = 300.0
 """How long a sign-in waits for the browser to come back."""

@@ -10,7 +10,6 @@ import json
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -31,6 +30,7 @@ from mcphost.host.consent.questions import (
 from mcphost.host.host import Host
 from mcphost.host.server_requests.pending import DIALOG_KINDS, SAMPLING, WRITING
 from mcphost.host.server_requests.roots import look
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line, size_text
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import textwrap
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import IO, Any, ClassVar, Final
 
@@ -39,6 +39,7 @@ from mcphost.errors import (
     UnknownName,
     UsageError,
 )
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line
 
 STATUS_PAUSE: Final = 0.1

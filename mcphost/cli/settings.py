@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +18,7 @@ from mcphost.config import (
     state_folder,
 )
 from mcphost.errors import ConfigError
+from mcphost.lazy_dataclass import dataclass
 
 TRUST_COMMAND = "mcphost config trust"
 

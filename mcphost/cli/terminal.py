@@ -11,12 +11,12 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import IO, Final
 
 from mcphost.cli.margin import size
 from mcphost.cli.output import StatusLine, is_terminal
 from mcphost.cli.terminal_modes import is_in_foreground, open_terminal_file, terminal_path, without_echo
+from mcphost.lazy_dataclass import dataclass
 
 HIDDEN_LINE_BYTES: Final = 1 << 16
 """Limit of a line read without echo; the longest URL that is pasted there takes an eighth of it."""

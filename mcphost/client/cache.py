@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.json_size import json_size
 from mcphost.protocol.limits import CACHE_BYTES, CACHE_ENTRIES
 from mcphost.protocol.models.base import canonical

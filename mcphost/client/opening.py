@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.client.requests import result_of
 from mcphost.errors import ConnectionLost, McphostError, ProbeFailed, RequestTimeout
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.negotiation import Agreed, DiscoverAttempt, InitializeAttempt, Negotiation, Outcome
 from mcphost.protocol.lifecycle.revisions import Revision
 from mcphost.protocol.lifecycle.session import ClientMetadata, ModernRules

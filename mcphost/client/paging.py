@@ -6,10 +6,11 @@ Specification: server/utilities/pagination.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Generic, TypeVar
 
 from mcphost.errors import InvalidResult, McphostError, ServerError
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.limits import LIST_ITEMS, LIST_PAGES, LIST_SECONDS
 from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.wire.jsonrpc import ErrorCode

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from mcphost.client.deadlines import Deadline, Deadlines
 from mcphost.errors import ConnectionLost, McphostError, RequestTimeout, ServerError, SessionExpired
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.revisions import MAY_ASK, Revision
 from mcphost.protocol.lifecycle.session import SessionRules
 from mcphost.protocol.limits import REQUEST_SECONDS, REQUEST_SECONDS_IN_ALL

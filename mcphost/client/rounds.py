@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.client.server_requests import InputHandler, InputPurpose, InputRefused, InputRequest
 from mcphost.errors import InputNotGiven, InvalidResult
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import size_text
 from mcphost.protocol.lifecycle.results import Complete, InputRequired, ServerInput, TaskStarted
 from mcphost.protocol.limits import INPUT_ROUNDS, INPUTS_IN_A_ROUND, REQUEST_STATE_BYTES, STATE_ROUNDS

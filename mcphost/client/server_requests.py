@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from mcphost.errors import McphostError
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.capabilities import FORM, modes_of
 from mcphost.protocol.lifecycle.revisions import ASKS_FOR
 from mcphost.protocol.models.tasks import RELATED_TASK

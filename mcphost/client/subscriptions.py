@@ -12,11 +12,12 @@ import asyncio
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any, Final, Protocol
 
 from mcphost.errors import CapabilityMissing, McphostError, PeerError, RequestTimeout, ServerError
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.revisions import offers
 from mcphost.protocol.lifecycle.session import META_PREFIX, ModernRules
 from mcphost.protocol.wire.jsonrpc import Notification, Request, RequestId, Response

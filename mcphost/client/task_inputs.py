@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from mcphost.client.deadlines import Deadline
 from mcphost.client.rounds import InputRound, RoundCallback
 from mcphost.client.server_requests import InputPurpose
 from mcphost.errors import ServerError
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.results import InputRequired, ServerInput
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mcphost.client.requests import ProgressCallback, RequestTimeouts, TimeBudget
 from mcphost.client.rounds import RoundCallback
 from mcphost.errors import ServerError
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.results import ServerInput, TaskStarted
 from mcphost.protocol.lifecycle.revisions import TASK_CALLS, TASKS_EXTENSION, has_extension, offers
 from mcphost.protocol.models.tasks import CreateTaskResult, ExtensionTask, Task

@@ -13,7 +13,6 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.deadlines import Deadline
@@ -31,6 +30,7 @@ from mcphost.errors import (
     TaskExpired,
     TaskStopped,
 )
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.models.tasks import Task
 from mcphost.protocol.models.tools import CallToolResult, Tool

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from mcphost.composition.secret_items import keychain_is_used
 from mcphost.config import KEYRING_SERVICE
+from mcphost.lazy_dataclass import dataclass
 from mcphost.transports.stdio.pid_files import Leftover, PidFiles
 
 PROBE: Final = "doctor"

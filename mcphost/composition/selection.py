@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from pydantic import ValidationError
 
 from mcphost.config import Config, GivenServer, LoadedConfig, ServerConfig
 from mcphost.errors import ConfigError, UnknownName
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.base import first_problem
 
 COMMAND_PREFIX: Final = "stdio:"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from mcphost.config.models import Config
+from mcphost.lazy_dataclass import dataclass
 
 RISKY_FIELDS = frozenset(
     {

@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from mcphost.lazy_dataclass import dataclass
 
 Path = tuple[str | int, ...]
 """Keys and list positions from the top of the file down."""

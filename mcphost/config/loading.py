@@ -10,7 +10,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,6 +22,7 @@ from mcphost.config.policy import Policy
 from mcphost.config.problems import TableValidator, each, together
 from mcphost.config.servers import ServerConfig
 from mcphost.errors import ConfigError, UnresolvedReference
+from mcphost.lazy_dataclass import dataclass
 from mcphost.places import PROJECT_FILE, SERVERS_FILE, users_path
 
 MAX_FILE_BYTES = 2 * 1024 * 1024

@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Literal
+
+from mcphost.lazy_dataclass import dataclass
 
 _OPENING = re.compile(r"\$\$\{|\$\{([^}]*)(\}?)", re.DOTALL)
 _VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)

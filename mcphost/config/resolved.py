@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from mcphost.config.fields import reason_against_document, reason_against_url
@@ -16,6 +16,7 @@ from mcphost.config.models import Config, ModelConfig
 from mcphost.config.servers import OAuthConfig, ServerConfig
 from mcphost.config.values import Values
 from mcphost.errors import ConfigError, UnknownName
+from mcphost.lazy_dataclass import dataclass
 from mcphost.redaction import looks_secret, secret_parameters
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
 from mcphost.client.paging import ListedItems, Rejected
 from mcphost.config import ServerConfig
 from mcphost.errors import InvalidResult, UnknownName
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.base import Wire
 from mcphost.protocol.models.tools import Tool
 

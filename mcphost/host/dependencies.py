@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from mcphost.host.desktop import Open, no_browser
 from mcphost.host.server_requests.roots import ResolveRoots, plain_roots
 from mcphost.host.state_store import StateStore
 from mcphost.host.traffic.book import TrafficBook
+from mcphost.lazy_dataclass import dataclass
 from mcphost.transports.base import ProcessUsageReport, Transport
 
 if TYPE_CHECKING:  # what is imported where it is needed

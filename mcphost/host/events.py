@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from mcphost.lazy_dataclass import dataclass
 
 _log = logging.getLogger(__name__)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.config import GivenServer, ServerConfig
@@ -20,6 +19,7 @@ from mcphost.errors import (
     TaskExpired,
     TaskStopped,
 )
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION
 
 

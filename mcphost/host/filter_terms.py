@@ -5,12 +5,12 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, Final, Generic, TypeVar
 
 from mcphost.errors import McphostError
+from mcphost.lazy_dataclass import dataclass
 
 _TERM: Final = re.compile(r'(-?)(?:([a-z]+)(:|>=|<=|=|>|<))?("[^"]*"?|\S*)\s*', re.IGNORECASE)
 

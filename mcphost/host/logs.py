@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from itertools import count, takewhile
 from operator import attrgetter
 from typing import Final
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.logging import LogLevel
 
 LINE_CHARACTERS: Final = 8 << 10

@@ -6,11 +6,11 @@ Specification: client/sampling (model preferences, capabilities).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from mcphost.config import Config, ModelConfig
 from mcphost.errors import ModelRefused
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.sampling import ModelPreferences
 from mcphost.providers.base import IMAGES, ModelCapabilities, ModelRequest, Price, Provider, lacking
 from mcphost.providers.choice import ModelCandidate, choose

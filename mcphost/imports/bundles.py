@@ -17,7 +17,7 @@ import tempfile
 import unicodedata
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final
 
@@ -25,6 +25,7 @@ from mcphost.errors import ConfigError
 from mcphost.imports.documents import read_document
 from mcphost.imports.found import FoundServer, ImportNote, Input, Origin, legal_name
 from mcphost.imports.inputs import Placeholder, input_id, join, placeholder
+from mcphost.lazy_dataclass import dataclass
 from mcphost.posix import CLOSE_ON_EXEC, NO_FOLLOW, NO_WAIT, owned_by_us
 from mcphost.protocol.display import show_line, size_text
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
@@ -16,6 +15,7 @@ from mcphost.errors import ConfigError, InvalidResult, McphostError
 from mcphost.imports.found import FoundServer, Origin, digest_of, legal_name
 from mcphost.imports.server_json import ServerOffer, read_server_json
 from mcphost.imports.web import WebSource
+from mcphost.lazy_dataclass import dataclass
 from mcphost.net.guarded import ResolveHost, resolve
 from mcphost.net.origins import origin_of
 from mcphost.protocol.display import show_line

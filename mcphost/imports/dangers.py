@@ -10,7 +10,6 @@ import binascii
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -18,6 +17,7 @@ from urllib.parse import urlsplit
 from mcphost.config import references_within
 from mcphost.imports.commands import POWERSHELLS, SHELLS, program_name, programs_in, script_in
 from mcphost.imports.downloads import docker_words
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import hidden_count, show_line
 from mcphost.protocol.host_names import warnings_of
 from mcphost.protocol.urls import is_loopback

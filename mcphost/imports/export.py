@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from mcphost.imports.hosts import KnownHost
 from mcphost.imports.inputs import input_id
 from mcphost.imports.secrets import find_secrets, with_references
 from mcphost.imports.variables import pieces_of, taken_for_variables
+from mcphost.lazy_dataclass import dataclass
 
 OURS: Final = frozenset({
     "capabilities", "limits", "log_level", "minimum_version", "ping_interval_sec", "protocol", "required_capabilities",

@@ -7,12 +7,13 @@ name, ``**`` for a few folders.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from mcphost.imports.dialects import table
 from mcphost.imports.dialects.dialect import HostDialect
 from mcphost.imports.documents import MAX_BYTES, MAX_HISTORY_BYTES
+from mcphost.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import asyncio
 import base64
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,7 @@ from mcphost.imports.found import FoundServer, Input, Origin, digest_of
 from mcphost.imports.inputs import fill_in, literal
 from mcphost.imports.remembered import ImportedServer, ImportRecords, as_text
 from mcphost.imports.secrets import FoundSecret, Place, find_secrets, masked, with_references, with_texts
+from mcphost.lazy_dataclass import dataclass
 
 IMPORTED_KEYS: Final = frozenset({
     "args", "bearer_token_env_var", "command", "cwd", "disabled_tools", "enabled", "enabled_tools", "env",

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.errors import ConfigError
 from mcphost.imports.found import Input
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 
 _PLACEHOLDER: Final = re.compile(r"\$\$\{|\$\{[^}]*\}")

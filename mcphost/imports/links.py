@@ -9,7 +9,6 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
@@ -20,6 +19,7 @@ from mcphost.imports.dialects.table import CURSOR, KIRO, VSCODE, looks_like_entr
 from mcphost.imports.documents import read_document
 from mcphost.imports.found import FoundServer, ImportNote, Input, Origin, digest_of, legal_name
 from mcphost.imports.inputs import input_id, join, literal, placeholder
+from mcphost.lazy_dataclass import dataclass
 from mcphost.redaction import looks_secret
 
 MOST_BYTES: Final = 64_000

@@ -9,7 +9,6 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from mcphost.imports.downloads import Download, downloads_of
 from mcphost.imports.found import FoundServer, Input, Origin
 from mcphost.imports.hosts import BY_ID
 from mcphost.imports.secrets import masked
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.redaction import MASK, looks_secret, safe_url
 

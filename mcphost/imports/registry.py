@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urlsplit
@@ -15,6 +14,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from mcphost.config.models import OFFICIAL_REGISTRY
 from mcphost.errors import ConfigError, HttpStatusError, InvalidResult, UnknownName
 from mcphost.imports.web import WebSource
+from mcphost.lazy_dataclass import dataclass
 from mcphost.net.guarded import ResolveHost, resolve
 from mcphost.net.origins import host_of
 from mcphost.protocol.display import age_text, show_line

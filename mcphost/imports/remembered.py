@@ -6,13 +6,14 @@ It holds no secret. Everything here blocks on the disk: call it in a thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any, Final
 
 from mcphost.config import read_toml, update_toml
 from mcphost.config.state import Report
 from mcphost.imports.found import Origin
+from mcphost.lazy_dataclass import dataclass
 
 FILE: Final = "imports.toml"
 

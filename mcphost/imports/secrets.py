@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from mcphost.config.files import read_regular
 from mcphost.errors import ConfigError
+from mcphost.lazy_dataclass import dataclass
 from mcphost.redaction import MASK, MIN_SECRET, is_secret_header, looks_secret, random_spans, token_spans
 
 MAX_SOURCE_BYTES: Final = 64 * 1024 * 1024

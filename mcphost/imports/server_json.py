@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -17,6 +17,7 @@ from mcphost.config.fields import reason_against_url
 from mcphost.errors import ConfigError
 from mcphost.imports.found import FoundServer, ImportNote, Input, Origin, digest_of, legal_name
 from mcphost.imports.inputs import Placeholder, input_id, join, placeholder
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 
 MOST_ITEMS: Final = 200

@@ -9,7 +9,7 @@ import asyncio
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from enum import Enum
 from itertools import pairwise
@@ -40,6 +40,7 @@ from mcphost.imports.links import is_link, read_link
 from mcphost.imports.registry import find_server, is_server_name, remarks_on
 from mcphost.imports.server_json import BundleLink, ServerOffer, read_server_json
 from mcphost.imports.web import WebSource
+from mcphost.lazy_dataclass import dataclass
 from mcphost.net.addresses import literal_address
 from mcphost.net.guarded import ResolveHost, resolve
 from mcphost.protocol.display import show_line

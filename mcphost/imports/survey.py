@@ -10,7 +10,6 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
@@ -24,6 +23,7 @@ from mcphost.imports.dialects.table import dialect_of, looks_like_entry
 from mcphost.imports.documents import MAX_BYTES, MAX_HISTORY_BYTES, kind_of, read_document
 from mcphost.imports.found import FoundServer
 from mcphost.imports.hosts import BY_ID, HOSTS, FilePlace, KnownHost
+from mcphost.lazy_dataclass import dataclass
 
 MAX_MATCHES: Final = 50
 """Files that one place with ``*`` stands for."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import PurePath
 from typing import Final
 
 from mcphost.config.references import MalformedReferenceError, Reference, parse
 from mcphost.imports.inputs import input_id, literal
+from mcphost.lazy_dataclass import dataclass
 
 _NAME: Final = r"[A-Za-z_][A-Za-z0-9_]*"
 _REST: Final = r"(?:[^}$]|\$(?!\{))*"  # stops at the next variable: what is never closed is not read again and again

@@ -14,11 +14,12 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 import httpx
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.net.addresses import LOOPBACK, Address, literal_address, may_reach
 from mcphost.net.origins import host_of, origin_of, port_of
 from mcphost.net.proxy_and_tls import proxy_for, trusted_authorities

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import readable_label, show_line
 
 LONGEST: Final = 253

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from uritemplate import URITemplate
 from uritemplate.variable import VariableValueDict
 
 from mcphost.errors import InvalidResult
+from mcphost.lazy_dataclass import dataclass
 
 TEMPLATE_CHARACTERS: Final = 4096
 """Characters of a template."""

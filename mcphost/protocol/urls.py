@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from typing import Any, Final
 from urllib.parse import SplitResult, quote, urlsplit
 
 from mcphost.errors import InvalidResult
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import hidden_count, readable_label
 
 URL_CHARACTERS: Final = 8192

@@ -8,11 +8,12 @@ Specification: client/sampling.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import ceil
 from typing import Any, Final, Protocol, Self
 
 from mcphost.errors import ModelRefused
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.content import MediaContent
 from mcphost.protocol.models.sampling import (
     AUTO,

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.protocol.models.sampling import ModelPreferences
 

@@ -6,9 +6,10 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.sampling import SamplingMessage, ToolResult
 from mcphost.providers.base import (

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 from urllib.parse import urlsplit
 
 from mcphost.errors import ModelKeyRefused, ModelRefused
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.protocol.urls import is_loopback
 from mcphost.redaction import MASK, MIN_SECRET

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.errors import (
@@ -14,6 +13,7 @@ from mcphost.errors import (
     ModelOverloaded,
     ModelRefused,
 )
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text
 from mcphost.providers.endpoint import ModelEndpoint
 

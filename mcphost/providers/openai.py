@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from mcphost.errors import ModelAnswerCut
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.content import MediaContent, TextContent
 from mcphost.protocol.models.sampling import SamplingMessage, ToolResult, ToolUse
 from mcphost.providers.base import (

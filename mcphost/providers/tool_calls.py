@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from typing import Any, Final, NoReturn
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import size_text
 from mcphost.protocol.models.content import Content, EmbeddedResource, MediaContent, ResourceLink, TextContent
 from mcphost.protocol.models.sampling import ToolResult

@@ -8,9 +8,10 @@ Specification: basic/transports.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.revisions import Revision
 from mcphost.protocol.limits import BATCH_ITEMS, EXIT_SECONDS, JSON_DEPTH, MESSAGE_BYTES, MESSAGE_ITEMS
 from mcphost.protocol.wire.jsonrpc import Malformed, Notification, Request, Response

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Protocol
 
 from textual.message import Message
 
 from mcphost.host.consent.questions import Answer, Question
 from mcphost.host.events import Event, EventBus
+from mcphost.lazy_dataclass import dataclass
 
 FRAME: Final = 1 / 30
 """Seconds in which events are collected: too short to notice, and a flood causes at most thirty updates a second."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from textual.app import App
 from textual.message import Message
 from textual.message_pump import MessagePump
+
+from mcphost.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     _Pump = MessagePump

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -28,6 +27,7 @@ from mcphost.host.catalog import CatalogPrompt, CatalogResource, CatalogTemplate
 from mcphost.host.connections.connection import Connection
 from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import ToolCall
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line
 from mcphost.tui.chat.controller import ChatController
 from mcphost.tui.kit.ranking import Search, SearchIndex, SearchText

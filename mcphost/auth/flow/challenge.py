@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
+
+from mcphost.lazy_dataclass import dataclass
 
 MOST_CHARACTERS: Final = 16_384
 """Characters of the header that are parsed; no honest challenge needs more."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import httpx
 
 from mcphost.auth.addresses import checked_url
 from mcphost.errors import SignInFailed
+from mcphost.lazy_dataclass import dataclass
 from mcphost.net.origins import host_of, origin_of
 from mcphost.protocol.display import show_line
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 import httpx
@@ -24,6 +24,7 @@ from mcphost.auth.flow.token_endpoint import ClientAuthentication, TokenResponse
 from mcphost.auth.ports import ClientOrigin, OAuthSettings, SignInConsent, SignInPlan
 from mcphost.auth.storage.credentials import ClientRegistration, Credentials, TokenGrant
 from mcphost.errors import SignInFailed
+from mcphost.lazy_dataclass import dataclass
 from mcphost.net.origins import host_of, origin_of
 from mcphost.protocol.display import show_line
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal, TypeVar
 
 from mcphost.auth.ports import SignInPlan
+from mcphost.lazy_dataclass import dataclass
 
 JSON: Final = "application/json"
 FORM: Final = "application/x-www-form-urlencoded"

@@ -9,7 +9,7 @@ import base64
 import math
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 from urllib.parse import quote_plus
 
@@ -19,6 +19,7 @@ from mcphost.auth.flow.steps import JSON, HttpAnswer, HttpExchange, Unreachable
 from mcphost.auth.ports import OAuthSettings
 from mcphost.auth.storage.credentials import AuthMethod, ClientRegistration
 from mcphost.errors import SignInFailed
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 
 LONGEST_TOKEN: Final = 16_384

@@ -7,7 +7,7 @@ import json
 import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from mcphost.cli.approver import approver_for
@@ -32,6 +32,7 @@ from mcphost.host.events import CallChanged, Event
 from mcphost.host.failure_advice import next_step
 from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import ToolCall
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line, size_text
 from mcphost.protocol.models.content import (
     Content,

@@ -6,7 +6,6 @@ import asyncio
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.cli.commands.call import block_text, read_arguments, when_ready, with_newline
@@ -23,6 +22,7 @@ from mcphost.errors import (
 )
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.host import Host
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line, size_text
 from mcphost.protocol.models.content import EmbeddedResource, ResourceContents, UnreadableContent
 from mcphost.protocol.models.prompts import CompletionRef, GetPromptResult, Prompt, PromptRef, TemplateRef

@@ -10,7 +10,7 @@ import stat
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +34,7 @@ from mcphost.host.chat.transcript_store import TranscriptStore, replay
 from mcphost.host.consent.questions import Answer, Question, ResultQuestion, ToolCallQuestion
 from mcphost.host.events import ChatChanged, Event
 from mcphost.host.host import Host
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line, show_name, size_text
 
 PIPE_SECONDS: Final = 3.0

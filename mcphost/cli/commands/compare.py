@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from mcphost.cli.approver import approver_for
@@ -19,6 +19,7 @@ from mcphost.host.comparison.observation import PlannedCalls
 from mcphost.host.comparison.report import Comparison, Row, as_object, compare_sides, rows_of
 from mcphost.host.comparison.sides import ERAS, Sides, between, in_eras
 from mcphost.host.host import Host
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.tools import Tool
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from mcphost.cli.failures import BrokenServers, failure, reason_of, unselected, worst_exit
@@ -16,6 +15,7 @@ from mcphost.config import ServerConfig
 from mcphost.errors import ConfigError, McphostError
 from mcphost.host.comparison.sides import ERAS, EraName, in_era
 from mcphost.host.host import Host
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 
 HEADING = ("SERVER", "SPEAKS", "LEGACY (initialize)", "MODERN (server/discover)")

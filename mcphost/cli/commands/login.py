@@ -8,7 +8,7 @@ import socket
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -29,6 +29,7 @@ from mcphost.host.desktop import no_browser, open_page
 from mcphost.host.events import Event, SignInChanged
 from mcphost.host.host import Host
 from mcphost.host.sign_in.service import SignIn, SignInState
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line
 from mcphost.protocol.host_names import host_in, in_both, warnings_of
 

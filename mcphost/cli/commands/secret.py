@@ -7,7 +7,6 @@ import re
 import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from mcphost.cli.approver import typed_line
@@ -18,6 +17,7 @@ from mcphost.composition import SecretItems, secret_items
 from mcphost.config import Config, references_within, state_folder
 from mcphost.errors import ConfigError, UsageError
 from mcphost.imports.remembered import ImportRecords
+from mcphost.lazy_dataclass import dataclass
 
 MAX_SECRET: Final = 64 * 1024
 """Bytes of a secret: a key or a token, not a document."""

@@ -7,7 +7,6 @@ import time
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from mcphost.auth.ports import SignInStatus
@@ -20,6 +19,7 @@ from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.state import ServerState
 from mcphost.host.events import Event, ServerChanged
 from mcphost.host.host import Host
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line
 
 

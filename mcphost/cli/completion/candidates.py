@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from mcphost.cli.completion.known_names import KnownNames
 from mcphost.cli.parser import command_parser
+from mcphost.lazy_dataclass import dataclass
 
 Candidate = tuple[str, str]
 """A word, and what it is in a few words, which may be empty."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from mcphost.cli.doctor.findings import Finding, ok, problem, warning
 from mcphost.cli.doctor.programs import edit_command
 from mcphost.cli.settings import TRUST_COMMAND, find, settings_for_screen
 from mcphost.config import Config, ConfigErrors, ConfigLocation, LoadedConfig, users_path
 from mcphost.errors import ConfigError
+from mcphost.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from shutil import which
 from typing import Final
@@ -21,6 +21,7 @@ from mcphost.composition.diagnosis import ask_keychain, leftover_servers
 from mcphost.config import Config, references_within, state_folder
 from mcphost.errors import ConfigError
 from mcphost.host.logs import LogRecord
+from mcphost.lazy_dataclass import dataclass
 from mcphost.redaction import Mask
 
 KEYCHAIN_SECONDS: Final = 3.0

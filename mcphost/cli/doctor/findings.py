@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
 from mcphost.cli.margin import behind_margin
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 
 TEXT_CHARACTERS: Final = 600

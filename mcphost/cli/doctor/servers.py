@@ -6,7 +6,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from email.utils import parsedate_to_datetime
 from typing import Final
 
@@ -20,6 +20,7 @@ from mcphost.host.failure_advice import login_command
 from mcphost.host.host import Host
 from mcphost.host.logs import LogRecord
 from mcphost.host.traffic.book import TrafficBook
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text
 from mcphost.redaction import Mask
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from mcphost.config.problems import shown_path
 from mcphost.config.references import MalformedReferenceError, parse
 from mcphost.config.schema import config_schema
 from mcphost.errors import ConfigError
+from mcphost.lazy_dataclass import dataclass
 from mcphost.redaction import MASK, MIN_SECRET, looks_secret
 
 SHOWN_COMMANDS: Final = frozenset({*LAUNCHERS, "bun", "bunx", "deno", "npm", "pipx", "pnpm", "python", "python3", "uv"})

@@ -14,7 +14,7 @@ import re
 import shlex
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +24,7 @@ from mcphost.host.catalog import Catalog
 from mcphost.host.chat.turns import Attachment, PromptUsed
 from mcphost.host.connections.servers import Servers
 from mcphost.host.resources.service import ResourceService
+from mcphost.lazy_dataclass import dataclass
 from mcphost.posix import CLOSE_ON_EXEC, NO_WAIT
 from mcphost.protocol.display import show_line, size_text
 from mcphost.protocol.models.content import (

@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from mcphost.errors import NotDone, UnknownName
@@ -26,6 +26,7 @@ from mcphost.host.chat.transcript_store import all_records, settings_record
 from mcphost.host.chat.turns import Attachment, PromptUsed, Turn, TurnState, UserMessage
 from mcphost.host.models import AvailableModel
 from mcphost.host.sampling.draft import estimate
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show
 from mcphost.providers.base import ModelRequest, TokenUsage
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from mcphost.config import ChatConfig, ComparedServer, Config
@@ -20,6 +20,7 @@ from mcphost.host.events import ChatChanged, EventBus
 from mcphost.host.models import ModelCatalog
 from mcphost.host.server_requests.roots import RootsService
 from mcphost.host.tool_calls.service import ToolCallService
+from mcphost.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

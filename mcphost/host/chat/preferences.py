@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final, Literal, Self, cast
 
 from mcphost.errors import ConfigError
 from mcphost.host.internal_error import internal_error
 from mcphost.host.state_store import StateStore
+from mcphost.lazy_dataclass import dataclass
 
 Hold = Literal["never", "outside", "always"]
 

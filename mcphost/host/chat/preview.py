@@ -6,12 +6,13 @@ Specification: server/prompts (user interaction), server/resources (user interac
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mcphost.host.chat.attachments import PICTURE_TOKENS
 from mcphost.host.chat.model_messages import attached_blocks, fitting
 from mcphost.host.chat.tool_results import links_in
 from mcphost.host.chat.turns import UserMessage
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import hidden_count, show_line, size_text
 from mcphost.protocol.models.content import MediaContent, TextContent
 from mcphost.protocol.models.sampling import Block, text_block

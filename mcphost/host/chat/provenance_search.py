@@ -19,13 +19,14 @@ import base64
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
 from mcphost.host.chat.turns import Turn
 from mcphost.host.consent.provenance import Path, Provenance, UntrustedSpan
 from mcphost.host.tool_calls.call import CallState
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.content import TextContent
 
 STRETCH: Final = 24

@@ -13,11 +13,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.errors import Declined
 from mcphost.host.tool_calls.call import NOTHING_SENT, CallState, ToolCall
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import hidden_count, show_line, size_text
 from mcphost.protocol.models.content import (
     Content,

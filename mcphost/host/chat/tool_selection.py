@@ -7,12 +7,12 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
 from mcphost.errors import McphostError
 from mcphost.host.catalog import CatalogTool
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.models.tools import Tool
 from mcphost.protocol.schema.validation import check_schema

@@ -14,7 +14,6 @@ import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from queue import SimpleQueue
@@ -24,6 +23,7 @@ from mcphost.errors import ConfigError, InvalidResult, UnknownName
 from mcphost.host.chat.preferences import ChatSettings
 from mcphost.host.chat.turns import Attachment, ModelRound, ModelToolUse, PromptUsed, Turn, TurnState, UserMessage
 from mcphost.host.private_file import PrivateFile
+from mcphost.lazy_dataclass import dataclass
 from mcphost.posix import CLOSE_ON_EXEC, NO_FOLLOW, NO_WAIT
 from mcphost.protocol.models.content import MediaContent, TextContent
 from mcphost.protocol.models.sampling import SamplingMessage, ToolResult, block_object, read_block

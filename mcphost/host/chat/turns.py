@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any, Final
 
 from mcphost.host.tool_calls.call import CallState, ToolCall
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.protocol.models.content import MediaContent, TextContent
 from mcphost.protocol.models.sampling import SamplingMessage, ToolResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from mcphost.errors import Declined, McphostError
@@ -17,6 +17,7 @@ from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.service import ToolCallService
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.host.traffic.message import MessageKind, TrafficMessage
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.revisions import ASKS_FOR
 from mcphost.protocol.models.tools import Tool
 

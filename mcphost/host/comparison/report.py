@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.comparison.observation import CallObservation, Exchange, SideObservation
 from mcphost.host.consent.definition_diff import Difference, differences
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, size_text
 
 ENVELOPE: Final = frozenset({"_meta", "resultType", "ttlMs", "cacheScope"})

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final, Literal
 
 from mcphost.config import ComparedServer, Config, GivenServer, Policy, ServerConfig
 from mcphost.errors import ConfigError
+from mcphost.lazy_dataclass import dataclass
 
 EraName = Literal["legacy", "modern"]
 

@@ -12,7 +12,6 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.client.client import Client, Identity, Session
@@ -52,6 +51,7 @@ from mcphost.host.internal_error import internal_error
 from mcphost.host.logs import LogBook, LogSource
 from mcphost.host.server_requests.service import ServerRequestService
 from mcphost.host.tool_calls.registry import CallRegistry
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.models.tools import Tool
 from mcphost.transports.base import ProcessReport, Transport

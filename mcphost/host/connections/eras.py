@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import date, timedelta
 from hashlib import sha256
 from typing import Any, Final
@@ -19,6 +18,7 @@ from mcphost.config import ServerConfig
 from mcphost.errors import McphostError
 from mcphost.host.internal_error import internal_error
 from mcphost.host.state_store import StateStore
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.negotiation import Era
 from mcphost.protocol.lifecycle.revisions import MODERN_REVISIONS
 

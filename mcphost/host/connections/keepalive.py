@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from mcphost.client.client import Client
 from mcphost.errors import ConnectionLost, McphostError, PeerError
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.logging import LogLevel
 
 PING_MISSES: Final = 2

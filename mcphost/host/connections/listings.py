@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from mcphost.client.client import Client
@@ -16,6 +15,7 @@ from mcphost.client.paging import ListedItems, Rejected
 from mcphost.config import ServerConfig
 from mcphost.errors import AuthorizationRequired, ListingFailed, McphostError, RequestTimeout, ServerError
 from mcphost.host.catalog import CatalogKind, usable, usable_prompts, usable_resources, usable_templates
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.wire.jsonrpc import ErrorCode

@@ -8,11 +8,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.host.logs import LINE_CHARACTERS, LogSource
 from mcphost.host.traffic.request_state import hide_state
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text
 from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.models.logging import LogLevel

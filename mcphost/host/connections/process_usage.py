@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from mcphost.config import Config
 from mcphost.host.connections.connection import Connection
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import size_text
 from mcphost.transports.base import ProcessUsageReport
 

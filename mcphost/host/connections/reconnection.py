@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from mcphost.config import ServerConfig
@@ -19,6 +18,7 @@ from mcphost.errors import (
 )
 from mcphost.host.connections.state import ServerState
 from mcphost.host.failure_advice import next_step
+from mcphost.lazy_dataclass import dataclass
 from mcphost.transports.base import ProcessReport
 
 FIRST: Final = 0.5

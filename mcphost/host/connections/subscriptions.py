@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +15,7 @@ from mcphost.client.client import Client, RequestTimeouts
 from mcphost.client.subscriptions import ListenState, SubscriptionListener
 from mcphost.errors import McphostError
 from mcphost.host.internal_error import without_secrets
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.logging import LogLevel
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from enum import Enum
 from functools import cached_property
@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from mcphost.host.consent.argument_rules import fits, in_words
 from mcphost.host.consent.definition_diff import Difference, differences
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.base import canonical
 from mcphost.protocol.models.tools import Tool
 

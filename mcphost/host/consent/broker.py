@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from mcphost.host.consent.policy import Decision, PolicyVerdict, decide
 from mcphost.host.consent.provenance import NOTHING, Provenance
 from mcphost.host.consent.questions import Answer, Approver, ToolCallQuestion
 from mcphost.host.tool_calls.call import NOTHING_SENT, ToolCall
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import hidden_in
 from mcphost.protocol.models.tools import Tool
 

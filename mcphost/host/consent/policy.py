@@ -6,11 +6,11 @@ Pure: rules in, a decision out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 
 from mcphost.config import Config, SamplingConfig, ServerConfig, ToolConfig, rule_matches
 from mcphost.host.consent.argument_rules import fits, in_words
+from mcphost.lazy_dataclass import dataclass
 
 
 class PolicyVerdict(Enum):

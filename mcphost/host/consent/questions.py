@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mcphost.host.consent.approvals import ApprovalStatus, Lifetime, ToolApproval
 from mcphost.host.consent.provenance import NOTHING, Provenance
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_name
 from mcphost.protocol.forms.secrets import asks_for_secret
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 from mcphost.config import Config, SamplingConfig
+from mcphost.lazy_dataclass import dataclass
 from mcphost.providers.base import Price, TokenUsage
 
 WINDOW: Final = 60.0

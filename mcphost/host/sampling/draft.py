@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from mcphost.config import SamplingConfig
 from mcphost.errors import InvalidSampling
 from mcphost.host.models import AvailableModel
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.sampling import CreateMessageRequest, SamplingMessage, ToolResult, ToolUse
 from mcphost.providers.base import ModelRequest, Price, TokenUsage, estimate_tokens

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Final, Self
 
 from mcphost.errors import McphostError, UnknownName
 from mcphost.host.models import HUMAN, AvailableModel, ModelCatalog
 from mcphost.host.sampling.draft import SamplingDraft, SamplingEstimate, estimate
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.sampling import Block, CreateMessageRequest, CreateMessageResult, ToolUse, text_block
 from mcphost.providers.base import (

@@ -10,7 +10,6 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
@@ -22,6 +21,7 @@ from mcphost.host.events import CallChanged, CallFinished, Event, EventBus, Serv
 from mcphost.host.logs import LogBook
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.registry import CallRegistry
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 if TYPE_CHECKING:

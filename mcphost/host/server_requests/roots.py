@@ -14,7 +14,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -30,6 +29,7 @@ from mcphost.host.logs import LogBook
 from mcphost.host.server_requests.pending import PendingRequests, ServerRequest
 from mcphost.host.state_store import StateStore
 from mcphost.host.tool_calls.registry import CallRegistry
+from mcphost.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from mcphost.host.connections.servers import Servers

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +12,7 @@ from mcphost.client.task_inputs import GivenInputs
 from mcphost.errors import Declined, InputNotGiven, McphostError, RequestTimeout
 from mcphost.host.consent.provenance import NOTHING, Provenance
 from mcphost.host.tool_calls.validation import ValidationResult
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line, size_text
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +15,7 @@ from typing import Any, Final
 from mcphost.host.consent.argument_rules import fits
 from mcphost.host.consent.questions import ToolCallQuestion
 from mcphost.host.tool_calls.call import CallState, ToolCall
+from mcphost.lazy_dataclass import dataclass
 from mcphost.posix import CLOSE_ON_EXEC, NO_FOLLOW, NO_WAIT
 
 PAST_CALLS: Final = 200

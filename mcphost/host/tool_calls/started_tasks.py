@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final
 
@@ -16,6 +15,7 @@ from mcphost.config import ServerConfig
 from mcphost.errors import McphostError
 from mcphost.host.internal_error import internal_error
 from mcphost.host.state_store import StateStore
+from mcphost.lazy_dataclass import dataclass
 
 FILE: Final = "tasks"
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mcphost.client.client import Client
@@ -20,6 +19,7 @@ from mcphost.host.connections.servers import Servers
 from mcphost.host.tool_calls.call import CallRequest, ToolCall
 from mcphost.host.tool_calls.service import ToolCallService
 from mcphost.host.tool_calls.started_tasks import StartedTask, StartedTasks
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION, has_extension, offers
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 

@@ -13,10 +13,10 @@ import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.schema.traversal import nodes
 from mcphost.protocol.schema.validation import SchemaProblem, SchemaRefused, problems_if_cheap
 

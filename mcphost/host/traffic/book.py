@@ -11,7 +11,6 @@ import time
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import count, takewhile
 from math import inf
 from operator import attrgetter
@@ -30,6 +29,7 @@ from mcphost.host.traffic.message import (
     is_cancellation,
     pretty,
 )
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.mirrors import Mirror, mirrors_of
 from mcphost.redaction import MASK, Mask, redacted
 

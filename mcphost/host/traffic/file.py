@@ -15,7 +15,6 @@ import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -25,6 +24,7 @@ from mcphost.errors import ConfigError, NotDone
 from mcphost.host.private_file import PrivateFile
 from mcphost.host.traffic.message import MessageKind, MessagePairing, TrafficMessage, is_answer
 from mcphost.host.traffic.request_state import hide_state
+from mcphost.lazy_dataclass import dataclass
 from mcphost.posix import CLOSE_ON_EXEC, NO_FOLLOW, NO_WAIT, owned_by_us
 from mcphost.redaction import Mask, redacted
 

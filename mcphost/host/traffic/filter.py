@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from mcphost.host.filter_terms import (
@@ -21,6 +20,7 @@ from mcphost.host.filter_terms import (
     split_terms,
 )
 from mcphost.host.traffic.message import INPUT_REQUIRED, OPEN, Abandoned, MessageKind, TrafficMessage
+from mcphost.lazy_dataclass import dataclass
 
 Test = Callable[[TrafficMessage], bool]
 

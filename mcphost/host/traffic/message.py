@@ -6,11 +6,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
 from mcphost.host.traffic.request_state import StateSummary, hide_state, state_summary
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.revisions import ASKS_FOR
 from mcphost.protocol.wire.jsonrpc import Malformed, Message, Notification, Request, RequestId, Response, decode
 

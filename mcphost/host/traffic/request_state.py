@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import size_text
 
 MEMBER: Final = "requestState"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.errors import McphostError, NotDone
@@ -15,6 +14,7 @@ from mcphost.host.internal_error import internal_error
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.service import ToolCallService
 from mcphost.host.traffic.message import MessageKind, TrafficMessage
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.session import META_PREFIX
 from mcphost.protocol.wire.jsonrpc import Request, decode
 from mcphost.redaction import MASK

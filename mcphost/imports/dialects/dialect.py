@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from mcphost.imports.documents import Kind
 from mcphost.imports.variables import Syntax
+from mcphost.lazy_dataclass import dataclass
 
 MILLISECONDS: Final = 0.001
 SECONDS: Final = 1.0

@@ -10,10 +10,11 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import Any, Final
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.protocol.forms.secrets import looks_secret
 from mcphost.protocol.forms.shape import shape_of, skeleton

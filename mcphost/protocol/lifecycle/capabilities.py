@@ -6,9 +6,9 @@ Specification: basic/lifecycle (capability negotiation), client/roots, client/el
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.revisions import Revision
 
 FORM: Final = "form"

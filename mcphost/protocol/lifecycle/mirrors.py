@@ -6,9 +6,9 @@ Specification: 2026-07-28 basic/transports, Streamable HTTP (standard headers; -
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.session import META_PREFIX, NAMED_BY
 from mcphost.protocol.wire.headers import PARAMETER_PREFIX, decode_header_value
 

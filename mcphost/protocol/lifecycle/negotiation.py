@@ -11,7 +11,7 @@ compatibility).
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 from mcphost.errors import (
@@ -25,6 +25,7 @@ from mcphost.errors import (
     ServerError,
     VersionRefused,
 )
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.revisions import (
     HANDSHAKE_REVISIONS,
     MODERN_REVISIONS,

@@ -6,10 +6,10 @@ Specification: 2026-07-28 basic/index (results), basic/patterns/mrtr, extensions
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.errors import InvalidResult
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.revisions import MAY_NEED_INPUT, TASKS_EXTENSION, has_extension
 
 RESULT_TYPE_LENGTH: Final = 40

@@ -8,8 +8,9 @@ Specification: basic/lifecycle (version and capability negotiation), of every re
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+from mcphost.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,11 @@ basic/transports.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Protocol
 
 from mcphost.errors import CapabilityMissing, CapabilityWithheld, MethodRemoved
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.results import Complete, InputRequired, TaskStarted, read_result
 from mcphost.protocol.lifecycle.revisions import (
     NEEDED_EXTENSION,

@@ -10,11 +10,11 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from mcphost.errors import InvalidResult
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.base import Hint, Wire
 
 

@@ -6,10 +6,10 @@ Specification: client/elicitation (2025-06-18, 2025-11-25).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.errors import InvalidResult
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line, size_text
 from mcphost.protocol.forms.fields import read_form
 from mcphost.protocol.forms.form import collect, fill, outside_elicitation

@@ -5,9 +5,9 @@ Specification: 2026-07-28 server/utilities/caching.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.limits import CACHE_SECONDS
 
 

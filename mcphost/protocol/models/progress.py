@@ -6,8 +6,9 @@ Specification: basic/utilities/progress.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeGuard
+
+from mcphost.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ Specification: server/prompts; server/utilities/completion.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import Field
 
 from mcphost.errors import InvalidResult
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.base import Hint, Wire
 from mcphost.protocol.models.content import Content, UnreadableContent, read_content
 

@@ -8,12 +8,12 @@ Specification: server/resources.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import Field
 
 from mcphost.errors import InvalidResult
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.base import Hint, Wire
 from mcphost.protocol.models.content import Annotations, ResourceContents, UnreadableContent
 from mcphost.protocol.models.freshness import Freshness

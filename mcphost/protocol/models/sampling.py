@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import chain, islice
 from typing import Any, Final, Literal
@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from mcphost.errors import InvalidResult, InvalidSampling
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.base import Hint, Wire
 from mcphost.protocol.models.content import Content, MediaContent, TextContent, UnreadableContent, read_content
 from mcphost.protocol.models.tools import Tool

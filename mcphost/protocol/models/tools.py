@@ -9,7 +9,6 @@ Specification: server/tools of every revision; extensions/apps (``_meta.ui``).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from pydantic import Field
 
 from mcphost.errors import InvalidResult
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.base import Wire
 from mcphost.protocol.models.content import (
     Content,

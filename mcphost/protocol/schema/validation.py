@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urldefrag, urljoin
 
 from mcphost.errors import PeerError
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line, size_text
 from mcphost.protocol.schema.cost import compiles_cheaply, is_plain, within
 from mcphost.protocol.schema.messages import message_of, path_of

@@ -8,9 +8,9 @@ Specification: the WHATWG event stream format; basic/transports names the events
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.wire.framing import QUOTED, Overlong
 
 FIELD_SLACK: Final = 16

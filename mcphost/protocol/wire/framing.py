@@ -7,8 +7,9 @@ Specification: basic/transports, stdio.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from mcphost.lazy_dataclass import dataclass
 
 QUOTED: Final = 200
 """Bytes kept of an overlong line."""

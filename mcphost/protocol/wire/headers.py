@@ -10,10 +10,10 @@ import base64
 import binascii
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from mcphost.errors import InvalidArguments
+from mcphost.lazy_dataclass import dataclass
 
 ANNOTATION: Final = "x-mcp-header"
 PARAMETER_PREFIX: Final = "Mcp-Param-"

@@ -11,11 +11,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import islice
 from typing import Any, Final
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.limits import JSON_DEPTH, MESSAGE_ITEMS
 from mcphost.protocol.wire.strict_json import IN_STEPS, Refused, parse, parse_in_steps
 

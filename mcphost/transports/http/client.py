@@ -6,7 +6,6 @@ The client does nothing by itself: it follows no redirect, keeps no cookie, deco
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final
 
@@ -14,6 +13,7 @@ import httpx
 
 from mcphost import __version__
 from mcphost.errors import ConnectionLost
+from mcphost.lazy_dataclass import dataclass
 from mcphost.net.proxy_and_tls import proxy_for, trusted_authorities
 from mcphost.transports.http.engine import AiohttpEngine
 

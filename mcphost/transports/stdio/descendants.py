@@ -12,9 +12,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from mcphost.lazy_dataclass import dataclass
 
 PROC: Final = Path("/proc")
 

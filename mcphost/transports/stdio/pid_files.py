@@ -10,9 +10,10 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.posix import NO_FOLLOW
 from mcphost.transports.stdio.descendants import identify, identify_outside, marked
 

@@ -14,11 +14,12 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final, cast
 
 from mcphost.errors import ConnectionLost, SpawnFailed, TransportError
+from mcphost.lazy_dataclass import dataclass
 from mcphost.posix import KILL, signal_group
 from mcphost.transports.base import Inbound, ProcessReport, TransportLimits
 from mcphost.transports.pipe import Pipe

@@ -10,10 +10,10 @@ import re
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.posix import system_figure
 from mcphost.transports.base import ProcessUsageReport
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
@@ -12,6 +11,7 @@ from textual.content import Content
 
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.transcript_store import SavedChat
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line, size_text
 from mcphost.tui.chat.markdown import CodeBlock
 from mcphost.tui.kit.framed import PickScreen

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -16,6 +16,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import TextArea
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.kit.rows import Cell, columns
 

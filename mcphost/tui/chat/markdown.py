@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import inf
 from typing import Final
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, size_text
 from mcphost.tui.chat.layout import TAB, legible, pieces, plain_lines
 from mcphost.tui.kit.json_text import json_spans

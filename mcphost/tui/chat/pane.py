@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import ClassVar, Final
@@ -29,6 +28,7 @@ from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.preferences import following
 from mcphost.host.chat.turns import TurnState, UserMessage
 from mcphost.host.host import Host
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.chat.input import ChatInput
 from mcphost.tui.chat.items import AnswerItem, UseItem, result_text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from textual.app import ComposeResult
@@ -15,6 +14,7 @@ from mcphost.errors import McphostError
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.preferences import Hold
 from mcphost.host.models import AvailableModel
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.textual_fixes import ScrolledColumn

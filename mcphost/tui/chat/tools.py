@@ -6,7 +6,6 @@ Specification: server/tools (user interaction: which tools are exposed to the mo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import on
@@ -17,6 +16,7 @@ from mcphost.host.catalog import Catalog
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.preferences import following
 from mcphost.host.chat.tool_selection import ToolSelection
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.tui.chat.side import REVIEW_WORDS
 from mcphost.tui.kit.framed import ListScreen

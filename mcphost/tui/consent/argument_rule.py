@@ -6,7 +6,6 @@ The rule is tried on past calls, so that the user sees which of them it would ha
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rich.cells import cell_len
@@ -21,6 +20,7 @@ from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.argument_rules import PATTERN_CHARACTERS, fits, left_open, problem, suggested, wrong_with
 from mcphost.host.consent.questions import ToolCallQuestion
 from mcphost.host.tool_calls.history import CallHistory, RuleTrial, tried
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.tui.consent.call_rows import text_of
 from mcphost.tui.kit.json_text import json_text

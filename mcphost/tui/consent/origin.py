@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from mcphost.host.consent.questions import Question, wall_clock
 from mcphost.host.host import Host
 from mcphost.host.server_requests.url_elicitation import UrlElicitation
 from mcphost.host.tool_calls.call import CallState, ToolCall
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line
 
 

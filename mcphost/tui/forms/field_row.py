@@ -6,7 +6,6 @@ A row draws everything except the box itself, so that a form of two hundred fiel
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from textual import events, on
@@ -17,6 +16,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.forms.form import GROWING, FieldKind, FormField
 from mcphost.tui.forms.pickers import OneOf, Picked, RowsBox, SeveralOf, YesNo

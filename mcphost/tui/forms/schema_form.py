@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Final
 
 from textual import events, on
@@ -23,6 +23,7 @@ from textual.widgets import Static, TextArea
 from textual.worker import Worker
 
 from mcphost.host.tool_calls.validation import ValidationResult, validate, validate_at_once
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.forms.form import (
     ABSENT,

@@ -7,7 +7,6 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from rich.cells import cell_len
@@ -19,6 +18,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import TextArea
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import MARKS_PER_BASE, show
 from mcphost.protocol.forms.form import ABSENT, FieldError, FieldKind, FormField, parse, render
 from mcphost.tui.kit.inputs import LineInput

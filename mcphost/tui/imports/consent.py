@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -19,6 +19,7 @@ from mcphost.errors import ConfigError
 from mcphost.imports.found import Input
 from mcphost.imports.importer import ImportAnswer, ImportCandidate, ImportStatus, PlannedEntry, SecretPlace
 from mcphost.imports.preview import Preview, preview_of
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.imports.facts import consent_facts, cut, unset_in
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact

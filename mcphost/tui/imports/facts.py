@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Final
 
@@ -12,6 +12,7 @@ from textual.content import Content
 
 from mcphost.imports.importer import ImportAnswer, ImportCandidate, ImportStatus, PlannedEntry, SecretPlace
 from mcphost.imports.preview import Preview, ShownValue, ValueSource, place_of, preview_of, shown
+from mcphost.lazy_dataclass import dataclass
 from mcphost.tui.kit.facts_table import Fact, fact
 
 _STYLES: Final[Mapping[ValueSource, str]] = {

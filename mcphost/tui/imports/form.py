@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, Final
 
 from textual import on
@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 from mcphost.imports.found import Input
 from mcphost.imports.importer import ImportAnswer, ImportCandidate
 from mcphost.imports.secrets import Place
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.tui.forms.schema_form import SchemaForm
 from mcphost.tui.kit.framed import FramedScreen

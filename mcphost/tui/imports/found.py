@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import ClassVar, Final
 
@@ -19,6 +19,7 @@ from mcphost.imports.importer import ImportCandidate, ImportComparison, ImportSt
 from mcphost.imports.preview import place_of, preview_of
 from mcphost.imports.remembered import ImportedServer
 from mcphost.imports.survey import HostFile
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.tui.kit.framed import FramedScreen
 from mcphost.tui.kit.modal import KEYS

@@ -6,7 +6,6 @@ A question that is not in the table stays in the inbox, where it can be declined
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,6 +20,7 @@ from mcphost.host.consent.questions import (
     UrlQuestion,
 )
 from mcphost.host.host import Host
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_name
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.origin import origin_of

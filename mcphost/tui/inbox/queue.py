@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from textual.app import App
@@ -12,6 +11,7 @@ from textual.message import Message
 
 from mcphost.host.consent.questions import Answer
 from mcphost.host.host import Host
+from mcphost.lazy_dataclass import dataclass
 from mcphost.tui.bridge import OpenQuestion, QuestionsChanged, ScreenApprover
 from mcphost.tui.inbox.question_kinds import asks_words, kind_of
 from mcphost.tui.inbox.screen import InboxRow, InboxScreen, RowKind, rows_of

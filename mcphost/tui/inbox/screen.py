@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Final, NamedTuple
 
@@ -15,6 +14,7 @@ from textual.content import Content
 from mcphost.host.consent.questions import SamplingQuestion
 from mcphost.host.host import Host
 from mcphost.host.server_requests.pending import WithdrawnQuestion
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import age_text, show_line
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.origin import cause, limit_words, url_elicitation_origin

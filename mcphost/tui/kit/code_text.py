@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.tui.kit.text_view import TextView
 
 LONGEST: Final = 50_000

@@ -6,7 +6,6 @@ Textual's DataTable cuts a long cell; a fact that the user decides by must be re
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Final
 
@@ -14,6 +13,7 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -15,6 +14,7 @@ from textual.reactive import Reactive
 from textual.widgets import Input, Label, Static
 
 from mcphost.host.filter_terms import FilterError
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 
 

@@ -6,7 +6,6 @@ Textual's Footer makes a widget for every key each time the focus moves; this dr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from rich.cells import cell_len
 from textual import events
@@ -15,6 +14,8 @@ from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.widget import Widget
+
+from mcphost.lazy_dataclass import dataclass
 
 ALWAYS = ("command_palette", "quit", "keys")
 """What finds everything, the way out, and what explains all keys: they stand at the end of the line."""

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from rich.cells import cell_len
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show
 from mcphost.tui.kit.json_text import json_spans
 from mcphost.tui.kit.text_view import TextView

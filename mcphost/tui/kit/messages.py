@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.message import Message
+
+from mcphost.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from mcphost.tui.results.content import Block

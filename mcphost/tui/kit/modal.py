@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import ClassVar, Final, TypeVar
 
@@ -16,6 +15,7 @@ from textual.message import Message
 from textual.screen import ModalScreen
 
 from mcphost.host.consent.questions import Answer
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.error_boundary import ErrorBoundary

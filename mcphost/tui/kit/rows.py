@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Final, Generic, Literal, NamedTuple, TypeVar
 
@@ -24,6 +23,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.style import Style
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.tui.textual_fixes import PlacedScrollbars
 
 Item = TypeVar("Item")

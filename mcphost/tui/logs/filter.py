@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from mcphost.host.filter_terms import (
@@ -18,6 +17,7 @@ from mcphost.host.filter_terms import (
     split_terms,
 )
 from mcphost.host.logs import LogRecord, LogSource
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.logging import LogLevel
 
 __all__ = ["EXAMPLES", "OWN_NAME", "FilterError", "LogFilter", "parse_filter"]

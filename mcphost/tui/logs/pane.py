@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import ClassVar, Final
@@ -15,6 +14,7 @@ from textual.content import Content
 from textual.message import Message
 
 from mcphost.host.logs import LogBook, LogRecord, LogSource
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.kit.export import copy_text, save_as

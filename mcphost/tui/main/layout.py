@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final, Literal, Self
 
 from mcphost.config.state import read_toml, update_toml
 from mcphost.errors import ConfigError
+from mcphost.lazy_dataclass import dataclass
 
 LogDrawer = Literal["auto", "open", "closed"]
 

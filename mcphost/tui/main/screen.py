@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -21,6 +21,7 @@ from textual.widget import Widget
 from textual.widgets import Tab, TabbedContent, TabPane
 
 from mcphost.host.host import Host
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.error_boundary import ErrorBoundary
 from mcphost.tui.kit.export import copy_text

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.forms.form import is_empty
 from mcphost.tui.forms.field_row import FieldRow
 from mcphost.tui.forms.schema_form import SchemaForm

@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Any, Final
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show, show_line, size_text
 from mcphost.protocol.models.content import (
     Content,

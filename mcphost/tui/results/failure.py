@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from mcphost.errors import (
@@ -32,6 +31,7 @@ from mcphost.errors import (
 )
 from mcphost.host.failure_advice import advice_on
 from mcphost.host.tool_calls.call import CallState, ToolCall
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line
 
 

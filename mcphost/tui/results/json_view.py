@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, ClassVar, Final
 
@@ -14,6 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Region
 from textual.strip import Strip
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.kit.json_text import json_spans, scalar_text
 from mcphost.tui.kit.text_view import TextView

@@ -6,7 +6,8 @@ import base64
 import binascii
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from mcphost.lazy_dataclass import dataclass
 
 PROBE_BYTES = 300_000
 """Enough to find the size of a JPEG behind its thumbnail and colour profile."""

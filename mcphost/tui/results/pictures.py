@@ -13,7 +13,6 @@ import warnings
 import zlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +22,7 @@ from rich.style import Style
 from textual.geometry import Region, Size
 from textual.strip import Strip
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import size_text
 from mcphost.tui.results.media import Probe, decoded_size, probe
 

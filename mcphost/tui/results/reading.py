@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -16,6 +16,7 @@ from textual.widgets import Static
 
 from mcphost.errors import Declined, McphostError, ServerError
 from mcphost.host.failure_advice import advice_on
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line, size_text
 from mcphost.protocol.models.content import EmbeddedResource, ResourceContents, UnreadableContent
 from mcphost.protocol.models.freshness import Freshness

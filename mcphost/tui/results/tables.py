@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from rich.text import Text
 from textual.binding import BindingType
 from textual.widgets import DataTable
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.tui.textual_fixes import PlacedScrollbars
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Any, ClassVar, Final
@@ -24,6 +23,7 @@ from textual.widgets import Static
 from mcphost.errors import InvalidArguments
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.host.tool_calls.validation import ValidationResult
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line, size_text
 from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.progress import Progress

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from functools import partial
 from itertools import islice
@@ -21,6 +21,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.worker import Worker
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.tui.kit.rows import MARK, Cell, RowList, columns
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from textual.app import ComposeResult
@@ -16,6 +15,7 @@ from textual.widgets import Static
 
 from mcphost.errors import McphostError
 from mcphost.host.sampling.request import Sampling, SamplingEdit
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line, size_text
 from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.sampling import Block, text_block

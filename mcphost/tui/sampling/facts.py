@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show, show_line, show_name
 from mcphost.tui.consent.origin import QuestionOrigin
 from mcphost.tui.kit.facts_table import Fact, fact

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from mcphost.host.sampling.request import Sampling, SamplingEdit, SamplingReply
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line, show_name
 from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.sampling import (

@@ -8,7 +8,7 @@ Specification: client/sampling (human in the loop).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -22,6 +22,7 @@ from textual.widgets import Static
 from mcphost.host.consent.questions import Answer, SamplingQuestion
 from mcphost.host.host import Host
 from mcphost.host.sampling.request import Sampling, SamplingEdit, SamplingReply, SamplingState
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import age_text
 from mcphost.protocol.models.sampling import Block
 from mcphost.tui.bridge import OpenQuestion

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal
 
@@ -21,6 +20,7 @@ from mcphost.errors import (
     ModelUnreachable,
 )
 from mcphost.host.sampling.request import Sampling, SamplingState
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.tui.kit.modal import LATER, AnswerOption, naming
 from mcphost.tui.results.failure import Failure, Quote

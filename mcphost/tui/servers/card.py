@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from itertools import chain
@@ -25,6 +24,7 @@ from mcphost.host.consent.policy import PolicyVerdict, SamplingPolicy, sampling_
 from mcphost.host.host import Host
 from mcphost.host.server_requests.roots import OfferedRoot, SentRoots
 from mcphost.host.tool_calls.tasks import keeps_tasks, tasks_withheld
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import age_text, duration_text, show, show_line, size_text
 from mcphost.protocol.models.initialization import Implementation
 from mcphost.tui.kit.clock import fresh_words

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual import on
@@ -14,6 +13,7 @@ from textual.message import Message
 
 from mcphost.host.connections.connection import Connection, ServerState
 from mcphost.host.tool_calls.tasks import keeps_tasks
+from mcphost.lazy_dataclass import dataclass
 from mcphost.tui.kit.filtered_rows import FilteredRows
 from mcphost.tui.kit.marks import SERVER_MARKS
 from mcphost.tui.kit.messages import LogLevelRequested, RelistRequested, SignInRequested

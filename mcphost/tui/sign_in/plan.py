@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Final
 
 from textual import events, on
@@ -15,6 +15,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from mcphost.auth.ports import ClientOrigin, SignInConsent, SignInPlan
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.host_names import HostName, host_in, warnings_of
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact

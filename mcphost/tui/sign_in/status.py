@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from mcphost.errors import ConfigError, Declined, McphostError, SignInFailed
 from mcphost.host.connections.connection import Connection, ServerState
 from mcphost.host.host import Host
 from mcphost.host.sign_in.service import SignIn, SignInState
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show, show_line
 from mcphost.protocol.host_names import host_in
 from mcphost.tui.kit.facts_table import Fact, fact

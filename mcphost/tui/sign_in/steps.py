@@ -6,12 +6,12 @@ Secrets in them are masked already; their text is foreign and made safe here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
 from mcphost.host.sign_in.service import SignIn, SignInState
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show, show_line
 from mcphost.protocol.host_names import host_in
 from mcphost.tui.kit.json_text import json_spans

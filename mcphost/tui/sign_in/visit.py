@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final
 from urllib.parse import urlsplit
 
@@ -19,6 +18,7 @@ from textual.widgets import Input, Static
 
 from mcphost.auth.ports import AuthorizationLink
 from mcphost.host.sign_in.service import SignIn
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show
 from mcphost.protocol.host_names import host_in
 from mcphost.tui.error_boundary import ErrorBoundary

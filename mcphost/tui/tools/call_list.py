@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -16,6 +15,7 @@ from textual.content import Content
 from textual.message import Message
 
 from mcphost.host.tool_calls.call import CallState, ToolCall
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line
 from mcphost.tui.kit.filtered_rows import FilteredRows
 from mcphost.tui.kit.marks import CALL_MARKS

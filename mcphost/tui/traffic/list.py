@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from functools import lru_cache
@@ -22,6 +21,7 @@ from textual.message import Message
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.host.traffic.filter import EXAMPLES, TrafficFilter, parse_traffic_filter
 from mcphost.host.traffic.message import INPUT_REQUIRED, Abandoned, MessageKind, TrafficMessage
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line, size_text
 from mcphost.tui.kit.inputs import FilterLine
 from mcphost.tui.kit.ranking import Search

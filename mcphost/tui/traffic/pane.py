@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import ClassVar, Final
@@ -18,6 +17,7 @@ from mcphost.errors import NotDone
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.host.traffic.message import TrafficMessage
 from mcphost.host.traffic.resending import ONCE, is_resendable
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show
 from mcphost.tui.kit.export import copy_text, save_as
 from mcphost.tui.kit.messages import CallChosen
