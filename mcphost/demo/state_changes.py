@@ -35,6 +35,30 @@ SKY = {
     ],
     "default": "clear",
 }
+SHIP: Json = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "title": "Name", "minLength": 1, "maxLength": 40},
+        "bearing_degrees": {"type": "integer", "title": "Bearing", "minimum": 0, "maximum": 359},
+        "hailed": {"type": "boolean", "title": "Hailed", "default": False},
+    },
+    "required": ["name"],
+}
+RELIEF: Json = {
+    "title": "Relieved",
+    "anyOf": [
+        {
+            "type": "object",
+            "title": "by a keeper",
+            "properties": {
+                "keeper": {"type": "string", "title": "Keeper", "minLength": 1, "maxLength": 40},
+                "minutes_late": {"type": "integer", "title": "Minutes late", "minimum": 0, "default": 0},
+            },
+            "required": ["keeper"],
+        },
+        {"type": "string", "title": "by nobody", "description": "The excuse", "minLength": 1, "maxLength": 80},
+    ],
+}
 ENTRY: Json = {
     "keeper": {"type": "string", "title": "Keeper", "description": "Who writes", "minLength": 1, "maxLength": 40},
     "entry": {
@@ -45,6 +69,8 @@ ENTRY: Json = {
         "minLength": 1,
         "maxLength": 4000,
     },
+    "ships": {"type": "array", "title": "Ships", "items": SHIP, "maxItems": 12},
+    "relief": RELIEF,
     "date": {"type": "string", "title": "Date", "format": "date"},
     "watch": {"type": "string", "title": "Watch", "enum": ["first", "middle", "morning"], "default": "first"},
     "sky": SKY,
@@ -83,8 +109,20 @@ def pages(station: Lighthouse) -> str:
 
 def _paragraph(number: int, entry: Json) -> str:
     lines = "\n".join(f"> {line}" for line in entry["entry"].splitlines())
-    weather = f"sky {entry['sky']}, wind {entry['wind_force']}, seen: {', '.join(entry['seen']) or 'nothing'}"
-    return f"## {number}. {entry['keeper']}, {entry['watch']} watch\n\n{lines}\n\n{weather}\n"
+    seen = [*entry["seen"], *(ship["name"] for ship in entry.get("ships", ()))]
+    weather = f"sky {entry['sky']}, wind {entry['wind_force']}, seen: {', '.join(seen) or 'nothing'}"
+    return f"## {number}. {entry['keeper']}, {entry['watch']} watch\n\n{lines}\n\n{weather}{_relieved(entry)}\n"
+
+
+def _relieved(entry: Json) -> str:
+    """Who came after this watch, if the entry says so."""
+    match entry.get("relief"):
+        case {"keeper": keeper, **more}:
+            late = more.get("minutes_late", 0)
+            return f"; relieved by {keeper}" + (f", {late} minutes late" if late else "")
+        case str(excuse):
+            return f"; relieved by nobody: {excuse}"
+    return ""
 
 
 @tool("Tear out the pages", hints=DESTROYS | {"idempotentHint": True})

@@ -190,6 +190,10 @@ def with_defaults(schema: Json, given: Json) -> Json:
 
 def complaints(schema: Json, value: Any, where: str = "") -> Iterator[str]:
     """Yield each problem of ``value`` as a phrase that starts with its place."""
+    if branches := schema.get("anyOf"):
+        nearest = [branch for branch in branches if _is(branch["type"], value)] or branches
+        yield from min((list(complaints(branch, value, where)) for branch in nearest), key=len)
+        return
     kind = schema["type"]
     if not _is(kind, value):
         yield f"{where}: should be of type {kind}"

@@ -88,8 +88,11 @@ def test_the_tools_come_in_two_pages_with_every_kind_of_field_and_claim(keeper: 
     tools = keeper.tools()
     assert len(keeper.heard) - 1 - len(keeper.notices("message")) == 2
     fields = tools["keep_logbook"]["inputSchema"]["properties"]
-    assert {field["type"] for field in fields.values()} == {"string", "integer", "number", "boolean", "array", "object"}
+    simple = {field["type"] for name, field in fields.items() if name != "relief"}
+    assert simple == {"string", "integer", "number", "boolean", "array", "object"}
     assert [name for name, field in fields.items() if "oneOf" in field] == ["sky"]
+    assert fields["ships"]["items"]["type"] == "object"
+    assert [shape["type"] for shape in fields["relief"]["anyOf"]] == ["object", "string"]
     assert tools["keep_logbook"]["inputSchema"]["required"] == ["keeper", "entry"]
     assert "annotations" not in tools["feed_gulls"]
     claims = {name: tool.get("annotations", {}) for name, tool in tools.items()}
@@ -102,6 +105,13 @@ def test_the_logbook_keeps_what_was_written_until_the_pages_are_torn_out(keeper:
     keeper.call("keep_logbook", keeper="Ana", entry="Fog.\nThen none.", tide={"state": "low"}, seen=[])
     page = keeper.call("read_logbook")["content"][0]["text"]
     assert "## 1. Ana, first watch\n\n> Fog.\n> Then none.\n\nsky clear, wind 4, seen: nothing" in page
+    relief = {"keeper": "Bo", "minutes_late": 5}
+    ships = [{"name": "Limpet"}, {"name": "Kittiwake"}]
+    keeper.call("keep_logbook", keeper="Ana", entry="e", ships=ships, relief=relief)
+    keeper.call("keep_logbook", keeper="Bo", entry="e", relief="He overslept.")
+    pages = keeper.call("read_logbook")["content"][0]["text"]
+    assert "seen: puffins, Limpet, Kittiwake; relieved by Bo, 5 minutes late" in pages
+    assert "seen: puffins; relieved by nobody: He overslept." in pages
     keeper.call("tear_out_pages")
     assert "empty" in keeper.call("read_logbook")["content"][0]["text"]
 
@@ -116,6 +126,10 @@ def test_the_logbook_keeps_what_was_written_until_the_pages_are_torn_out(keeper:
         ({"keeper": "k", "entry": "e", "sky": "green"}, "sky: should be one of clear, cloud, fog, storm"),
         ({"keeper": "k", "entry": "e", "seen": ["a", 1]}, "seen[1]: should be of type string"),
         ({"keeper": "k", "entry": "e", "tide": {"state": "odd"}}, "tide.state: should be one of rising"),
+        ({"keeper": "k", "entry": "e", "ships": [{"hailed": True}]}, "ships[0].name: is required"),
+        ({"keeper": "k", "entry": "e", "relief": {"minutes_late": 1}}, "relief.keeper: is required"),
+        ({"keeper": "k", "entry": "e", "relief": ""}, "relief: 0 is below 1"),
+        ({"keeper": "k", "entry": "e", "relief": 7}, "relief: should be of type"),
         ({"keeper": "k", "entry": "e", "x": 1}, "x: no such argument"),
     ],
 )
