@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from mcphost.imports.importer import Importer
     from mcphost.tui.start_info import ReloadedConfig, StartInfo
 
+FRAMES: Final = "120"
+"""Frames a second at most. Textual skips one after each that took long: at its 60 what a key shows waits up to 33 ms for
+the frame before it. What servers cause is drawn 30 times a second at most, whatever stands here."""
+
 HOW_TO: Final = """\
 Add a server to {file},
 
@@ -51,6 +55,7 @@ def run_screen(options: Namespace) -> int:
             f"TERM={os.environ['TERM']} cannot show the screen; check, list, call, read, prompt and chat work without "
             "one, see: mcphost --help"
         )
+    os.environ.setdefault("TEXTUAL_FPS", FRAMES)
     with background_query(sys.stdin.fileno(), sys.stdout.fileno(), os.environ) as has_light_background:
         config, start = _starting_point(options)
         import mcphost.tui.app  # noqa: F401  # takes as long as the terminal needs to answer
