@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from mcphost.tui.start_info import ReloadedConfig, StartInfo
 
 FRAMES: Final = "120"
-"""Frames a second at most. Textual skips one after each that took long: at its 60 what a key shows waits up to 33 ms for
-the frame before it. What servers cause is drawn 30 times a second at most, whatever stands here."""
+"""Frames a second at most. Textual skips one after each that took long: at its 60, what a key shows waits up to 33 ms
+after the frame before it. What servers cause is drawn 30 times a second at most, whatever stands here."""
 
 HOW_TO: Final = """\
 Add a server to {file},

@@ -73,8 +73,8 @@ def _claim(offered: CatalogTool) -> tuple[str, str]:
 NO_SERVERS: Final = "No servers are configured."
 
 PREVIEW: Final = 0.15
-"""Seconds that the cursor rests on a tool before it is described; longer than between two keys of somebody who goes down
-the list, since a key waits for the frame of a description."""
+"""Seconds that the cursor rests on a tool before it is described; longer than between two keys of somebody who goes
+down the list, since a key waits for the frame of a description."""
 
 Step = Literal["list", "form", "result"]
 
