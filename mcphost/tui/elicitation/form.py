@@ -28,7 +28,7 @@ from mcphost.tui.elicitation.server_question import LETTERS, ServerQuestionScree
 from mcphost.tui.forms.schema_form import FormState, SchemaForm
 from mcphost.tui.kit.facts_table import Fact, fact
 from mcphost.tui.kit.json_text import json_lines, json_spans
-from mcphost.tui.kit.modal import SCROLL_FIRST, AnswerOption, naming
+from mcphost.tui.kit.modal import FRAME, SCROLL_FIRST, AnswerOption, naming
 from mcphost.tui.kit.text_view import TextView
 
 DRAFT: Final = "form"
@@ -36,9 +36,6 @@ DRAFT: Final = "form"
 
 SLACK: Final = 7
 """Rows below the fields, for the keys and for a field that shows more while it is focused."""
-
-FRAME: Final = 2
-"""Rows of a frame."""
 
 HIDDEN: Final = "••••••••"
 
@@ -128,9 +125,8 @@ class FormElicitationScreen(ServerQuestionScreen):
         if self.has_class("-short"):
             self._form.styles.height = self._review.styles.height = "1fr"
             return
-        dialog, shown = self.query_one(".dialog"), self._review if self._content is not None else self._form
-        others = sum(each.outer_size.height for each in dialog.children if each is not shown and each.display)
-        room = max(8, int(self.app.size.height * self.share) - others - FRAME)
+        shown = self._review if self._content is not None else self._form
+        room = max(8, self.most_rows - self.rows_around(shown))
         fields = self._form.query_one("#fields").children
         needed = room if self._form.raw_shown else (fields[-1].virtual_region.bottom if fields else 1) + SLACK
         self._form.styles.height = min(needed, room)

@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.events import Event, Key, ScreenResume
 from textual.message import Message
 from textual.screen import ModalScreen
+from textual.widget import Widget
 
 from mcphost.host.consent.questions import Answer
 from mcphost.lazy_dataclass import dataclass
@@ -35,6 +36,9 @@ TOO_EARLY: Final = "that key came too early: press it again"
 """What a dialog says when a key came in the moment after it appeared."""
 
 SIGN_SECONDS: Final = 3.0
+
+FRAME: Final = 2
+"""Rows of a frame."""
 
 KEYS: Final = Binding(
     "question_mark,f1", "app.keys", "keys", id="modal.keys", tooltip="The keys that work here", show=False
@@ -86,6 +90,20 @@ class Dialog(ErrorBoundary, ModalScreen[Result]):
     def share(self) -> float:
         """The share of the screen's height that the dialog may take."""
         return 0.66 if self.has_class("-docked") else 0.9
+
+    @property
+    def most_rows(self) -> int:
+        """The rows that the dialog may take."""
+        return int(self.app.size.height * self.share)
+
+    def rows_around(self, part: Widget) -> int:
+        """The rows of the frame and of what is above and below this part of it."""
+        return FRAME + sum(each.outer_size.height for each in part.siblings if each.display)
+
+    def fit(self, part: Widget, needed: int) -> None:
+        """Be so high that ``part``, whose height is 1fr, has the rows that it needs, as far as there is room."""
+        if isinstance(part.parent, Widget):
+            part.parent.styles.height = min(self.rows_around(part) + needed, self.most_rows)
 
     def dock_below(self, dock: bool) -> None:
         """Dock the dialog below the conversation, if one is in view."""

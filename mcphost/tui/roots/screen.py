@@ -42,6 +42,9 @@ from mcphost.tui.textual_fixes import ScrolledColumn
 WIDE: Final = 150
 """Columns from which the shared folders are shown beside the tree: there both have room for a path."""
 
+FEWEST: Final = 8
+"""Rows of the tree, even if it lists fewer folders."""
+
 DRAFT: Final = "folders"
 """The key of the marks that are kept with the question."""
 
@@ -78,8 +81,8 @@ class RootsScreen(ServerQuestionScreen):
 
     DEFAULT_CSS = """
     RootsScreen {
-        & > .dialog { height: 92%; max-width: 160; }
-        &.-short > .dialog { height: 100%; max-height: 100%; }
+        & > .dialog { height: 60%; max-width: 160; }
+        &.-short > .dialog { max-height: 100%; }
         .both { height: 1fr; border-top: solid $border-blurred; }
         FolderTree { height: 1fr; }
         .seen { height: auto; max-height: 5; scrollbar-size-vertical: 1; border-top: solid $border-blurred; }
@@ -92,6 +95,8 @@ class RootsScreen(ServerQuestionScreen):
     }
     """
 
+    _tallest = 0
+    """The most rows that the tree has had: it keeps them, so that closing a folder moves nothing."""
     _more = False
     """Are all answers listed?"""
     _others: tuple[OpenQuestion, ...] = ()
@@ -114,6 +119,7 @@ class RootsScreen(ServerQuestionScreen):
         self._staged: dict[str | None, set[Path]] = {}
         question = self.question
         self.picker = FolderTree(top_above(here), offered(here, suggested), ())
+        self._both, self._seen = Horizontal(classes="both"), ScrolledColumn(classes="seen", can_focus=False)
         self._shared_facts, self._path = FactsTable(labels=15), Input(placeholder="path of a folder", compact=True)
         self._problem = "" if question is None else question.problem
 
@@ -136,9 +142,9 @@ class RootsScreen(ServerQuestionScreen):
             yield from self.origin_facts()
 
     def body(self) -> ComposeResult:
-        with Horizontal(classes="both"):
+        with self._both:
             yield self.picker
-            with ScrolledColumn(classes="seen", can_focus=False):
+            with self._seen:
                 yield self._shared_facts
         yield self._path
 
@@ -155,6 +161,26 @@ class RootsScreen(ServerQuestionScreen):
         self.set_class(event.size.height < 30, "-short")
         self.set_class(event.size.width >= WIDE, "-wide")
         self.set_class(event.size.width < WIDE, "-narrow")
+        self._tallest = 0
+        self.call_after_refresh(self._fit)
+
+    @property
+    def share(self) -> float:
+        return 1.0 if self.has_class("-short") else super().share
+
+    @on(FolderTree.Changed)
+    def _listed_others(self, event: FolderTree.Changed) -> None:
+        event.stop()
+        self.call_after_refresh(self._fit)
+
+    def _fit(self) -> None:
+        """Be as tall as the tree, as far as there is room."""
+        self._tallest = max(self._tallest, FEWEST, len(self.picker.items))
+        if self.has_class("-wide"):
+            needed = max(self._tallest, self._shared_facts.outer_size.height)
+        else:
+            needed = self._tallest + self._seen.outer_size.height
+        self.fit(self._both, needed + 1)  # its border
 
     @property
     def typing(self) -> bool:
@@ -214,6 +240,7 @@ class RootsScreen(ServerQuestionScreen):
         self.hint(f"✖ {self._problem}" if self._problem else self._warnings())
         self.offer()
         self.refresh_bindings()
+        self.call_after_refresh(self._fit)
 
     def _warnings(self) -> str:
         unusual = (look for path in self.changes[0] if (look := self._checks.get(path)) and look.warning)
@@ -305,6 +332,7 @@ class RootsScreen(ServerQuestionScreen):
         """List all answers, or the three that matter most."""
         self._more = not self._more
         self.offer()
+        self.call_after_refresh(self._fit)
 
     def action_go_to(self) -> None:
         self._path.add_class("-shown")

@@ -237,6 +237,9 @@ class FolderTree(RowList[FolderRow]):
         Binding("u", "higher", "up", id="folders.up", tooltip="Move the top of the tree one folder up"),
     ]
 
+    class Changed(Message):
+        """Other rows are listed."""
+
     @dataclass
     class Toggled(Message):
         """The user toggled the mark of this folder; call `refresh_rows` to show it."""
@@ -254,6 +257,7 @@ class FolderTree(RowList[FolderRow]):
     def refresh_rows(self) -> None:
         """Show what is open and marked now."""
         self.set_items(self.folders.rows(), keep=lambda row: row.key)
+        self.post_message(self.Changed())
 
     def show_listing(self, path: Path, listing: FolderListing) -> None:
         self.folders.store(path, listing)

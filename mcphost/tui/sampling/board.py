@@ -83,15 +83,20 @@ class PartList(BlockList, inherit_bindings=False):
         first = sum(part.place.message is None for part in parts)  # a system prompt comes before the folded parts
         super().__init__(*head, *views[:first], *_folds(before), *views[first:], *_folds(after))
         self._blocks = list[BlockView](views)
-        self._below = False
+        self._noticed = False, 0
 
     class Moved(Message):
-        """Whether there is more below has changed."""
+        """Whether there is more below has changed, or how high the parts are."""
 
     @property
     def below(self) -> bool:
         """Is there more below the view?"""
         return self.scroll_offset.y < self.max_scroll_y
+
+    @property
+    def needed(self) -> int:
+        """The rows of all parts, whether in view or not."""
+        return self.children[-1].virtual_region.bottom if self.children else 1
 
     def on_mount(self) -> None:
         for name in ("scroll_y", "virtual_size"):
@@ -101,8 +106,9 @@ class PartList(BlockList, inherit_bindings=False):
         self._notice()
 
     def _notice(self) -> None:
-        if self.below is not self._below:
-            self._below = self.below
+        noticed = self.below, self.needed
+        if noticed != self._noticed:
+            self._noticed = noticed
             self.post_message(self.Moved())
 
     @property
@@ -193,6 +199,9 @@ class PartEditor(Vertical):
         self._problem.display = bool(problem)
 
 
+GROWING: Final = 14
+"""Rows for what is written or streamed, whose end is not known."""
+
 NOT_EDITED = "Only text can be edited here: x leaves this block out."
 NOTHING_LEFT = "This is the only block of the prompt and cannot be left out. n declines."
 
@@ -218,7 +227,8 @@ class SamplingBoard(Vertical):
         &.-streaming > StreamView, &.-answer > .answer { display: block; }
         &.-editing > .prompt, &.-editing > .answer { display: none; }
         &.-editing > PartEditor { display: block; }
-        &.-writing > .prompt { display: block; }
+        &.-writing > .prompt { display: block; height: auto; max-height: 50%; }
+        &.-writing > .prompt > PartList { height: auto; }
         &.-writing > PartEditor { min-height: 6; }
     }
     """
@@ -276,6 +286,13 @@ class SamplingBoard(Vertical):
     def view(self) -> Widget:
         """What is in view to be read."""
         return self.stream if self.has_class("-streaming") else self.list
+
+    @property
+    def needed(self) -> int:
+        """The rows to show all that is in view; what may still grow keeps the rows that it has."""
+        if self.editing or self.view is self.stream:
+            return max(GROWING, self.size.height)
+        return self.list.needed
 
     def can_do(self, action: str) -> bool:
         """Can this action of `PartList` act on the current part?"""

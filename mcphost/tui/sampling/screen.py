@@ -58,6 +58,9 @@ TALL: Final = 40
 SHORT: Final = 20
 """Rows below which all answers share one line."""
 
+FACTS: Final = 4
+"""Rows that the facts have below a long request."""
+
 PART_ACTIONS: Final = {"look": "toggle_look", "pictures": "toggle_pictures", "open": "open"}
 """Actions on the current block, as the list of blocks names them."""
 
@@ -115,7 +118,7 @@ class SamplingScreen(QuestionDialog):
 
     DEFAULT_CSS = """
     SamplingScreen {
-        & > .dialog { max-width: 100%; height: 1fr; max-height: 100%; margin: 1 0 0 0; }
+        & > .dialog { max-width: 100%; height: 60%; max-height: 100%; }
         .where { height: auto; max-height: 2; }
         .both { height: 1fr; }
         .known { height: 100%; width: 56; padding-left: 1; border-left: solid $border-blurred; }
@@ -128,11 +131,10 @@ class SamplingScreen(QuestionDialog):
         &.-very-wide .known { width: 72; }
         &.-one-column .both { layout: vertical; }
         &.-one-column .known {
-            width: 1fr; height: auto; max-height: 4; padding: 0; border-left: none; border-top: solid $border-blurred;
+            width: 1fr; height: auto; padding: 0; border-left: none; border-top: solid $border-blurred;
         }
         &.-one-column .known:focus { border-left: none; border-top: solid $border; }
         &.-one-column.-writing .known { display: none; }
-        &.-tall > .dialog { height: 80%; }
     }
     """
 
@@ -145,6 +147,7 @@ class SamplingScreen(QuestionDialog):
         self._host = host
         self._origin = origin_of(host, SamplingQuestion(sampling.server, sampling.number, sampling.call, sampling.tool))
         self._board, self._clock = SamplingBoard(sampling), SamplingClock(sampling)
+        self._both, self._known = Horizontal(classes="both"), ScrolledColumn(classes="known")
         self._where, self._facts = Static(classes="where", markup=False), FactsTable(labels=13)
         self.answers, self._others = AnswerOptions(), Static(classes="others", markup=False)
         self._entered: object = None
@@ -160,9 +163,10 @@ class SamplingScreen(QuestionDialog):
             frame.border_title = naming("", self._origin.server, f"{asked} · {limit}")
             frame.border_subtitle = naming("asked by the server ", self._origin.server, ", not by mcphost")
             yield self._where
-            with Horizontal(classes="both"):
+            with self._both:
                 yield self._board
-                yield ScrolledColumn(self._facts, classes="known")
+                with self._known:
+                    yield self._facts
             yield self.answers
             yield self._others
 
@@ -176,6 +180,23 @@ class SamplingScreen(QuestionDialog):
         self.set_class(event.size.height >= TALL, "-tall")
         self.set_class(event.size.height < SHORT, "-short")
         self._fold()
+        self.call_after_refresh(self._fit)
+
+    @property
+    def most_rows(self) -> int:
+        height = self.app.size.height
+        return int(height * 0.8) if self.has_class("-tall") else height - 1
+
+    def _fit(self) -> None:
+        """Be as tall as the request or the answer and the facts, as far as there is room."""
+        board, facts = self._board.needed, self._facts.outer_size.height if self._known.display else 0
+        if not self.has_class("-one-column"):
+            self._known.styles.max_height = None
+            self.fit(self._both, max(board, facts))
+            return
+        left = max(FACTS, self.most_rows - self.rows_around(self._both) - board)
+        self._known.styles.max_height = left
+        self.fit(self._both, board + min(facts + 1, left))
 
     def on_screen_resume(self) -> None:
         self.post_message(self.Resumed())
@@ -222,7 +243,7 @@ class SamplingScreen(QuestionDialog):
             self._board.leave_editor()
         if self.sampling.state is SamplingState.REVIEWING and self.waiting is not None:
             await self._review(self.waiting)
-        self.query_one(".known", ScrolledColumn).scroll_home(animate=False)
+        self._known.scroll_home(animate=False)
 
     async def _review(self, waiting: OpenQuestion) -> None:
         """Show the answer, or what the user had made of it."""
@@ -280,6 +301,7 @@ class SamplingScreen(QuestionDialog):
         self._offer(screen_state, moved=moved)
         if screen_state != self._shown_state:
             self._show_state(screen_state, moved=moved)
+        self.call_after_refresh(self._fit)
 
     def _show_state(self, screen_state: SamplingScreenState, *, moved: bool) -> None:
         self._shown_state = screen_state

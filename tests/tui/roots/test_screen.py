@@ -320,3 +320,33 @@ def test_of_a_long_path_its_end_is_shown_beside_its_mark(width: int) -> None:
     assert "[x] " in drawn
     assert "packages/frontend " in drawn
     assert (str(path) in drawn) == (width == 118)
+
+
+@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x60"])
+async def test_the_dialog_is_as_high_as_its_tree_and_keeps_its_height_when_folders_are_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    src = tmp_path / "api" / "src"
+    for number in range(20):
+        (src / f"package-{number:02}").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(src.parent)
+    async with question_stage(size=size) as stage:
+        ask(stage, ROOTS)
+        screen = await settled(stage)
+
+        def height() -> int:
+            return screen.query_one(".dialog").outer_size.height
+
+        await stage.until(lambda _: 0 < height() < 21)
+        few, listed = height(), len(screen.picker.items)
+        await go(stage, src)
+        await stage.press("right")
+        await stage.until(lambda _: len(screen.picker.items) > listed + 20)
+        await stage.until(lambda _: height() > few)
+        assert height() <= size[1]
+        many = height()
+        await stage.press("left")
+        await stage.until(lambda _: len(screen.picker.items) < listed + 20)
+        await stage.pilot.pause()
+        assert height() == many

@@ -139,6 +139,20 @@ async def test_the_answers_share_a_line_where_there_is_no_room_for_a_list() -> N
         assert await got(stage, call) == said("Hello")
 
 
+@pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x60"])
+async def test_the_dialog_is_as_high_as_the_answer_and_the_facts_need(size: tuple[int, int]) -> None:
+    async with sampling_stage(size=size) as stage:
+        call, screen = await stage.request_sampling(create())
+        await stage.press("y")
+        await stage.shows("Send this answer to a?", "goes to")
+        known = screen.query_one(".known")
+        await stage.until(lambda _: known.size.height == screen.query_one(".known FactsTable").outer_size.height)
+        assert not known.show_vertical_scrollbar, "all facts are in view"
+        await stage.until(lambda _: screen.query_one(".dialog").outer_size.height <= 23)
+        await stage.press("y")
+        assert await got(stage, call) == said("Hello")
+
+
 ASKED = create(
     "Which of **these**\n\n- one\n- two",
     systemPrompt="Be a harbour master",
