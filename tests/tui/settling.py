@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from itertools import count
 from typing import Any, Final
 
 import pytest
 from textual import app as textual_app
+from textual._compositor import Compositor
 from textual.app import App
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
@@ -24,9 +27,6 @@ from textual.pilot import Pilot
 
 LIMIT: Final = 30.0
 """Seconds after which an app that does not settle fails the test."""
-
-BETWEEN: Final = 5
-"""Turns of the event loop between two looks: a key needs some to get from the driver to the app, a worker to begin."""
 
 TURNS: Final = 200
 """Turns after which an app is waiting for something else than its turn."""
@@ -39,28 +39,74 @@ async def settle(app: App[Any], limit: float = LIMIT, *, draw: bool = True) -> b
     """Wait until no widget has anything left to do and what changed is drawn; False where the app has failed."""
     try:
         async with asyncio.timeout(limit):
-            await _turns()
-            while not await _finished(app) or (draw and await _drawn(app)):
-                await _turns()
+            await _rested(app, draw)
+            while draw and _frame_drawn(app):
+                await _rested(app, draw)  # a widget may begin something once it is drawn, as a picture does
     except TimeoutError:
         pytest.fail(f"the app has not settled after {limit:g} s")
     return not app._exception_event.is_set()
 
 
+async def _rested(app: App[Any], draw: bool) -> None:
+    """Wait until no widget has anything left to do, without a frame in between."""
+    with _frames.held():
+        await _turns()
+        while not await _finished(app) or (draw and await _laid_out(app)):
+            await _turns()
+
+
+def _frame_drawn(app: App[Any]) -> bool:
+    """Draw what changed; was there anything?"""
+    if _is_over(app) or not app.screen_stack or not app.screen._compositor._dirty_regions:
+        return False
+    try:
+        app.screen._compositor_refresh()
+    except Exception as error:
+        app._handle_exception(error)
+    return True
+
+
+class _Frames:
+    """Counts who waits for an app to settle: until then nobody looks, and what changed is drawn once, at the end."""
+
+    def __init__(self) -> None:
+        self._holding = 0
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        self._holding += 1
+        try:
+            yield
+        finally:
+            self._holding -= 1
+
+    def render(self, compositor: Compositor, *args: Any, **more: Any) -> Any:
+        """Replaces `Compositor.render_update`, which keeps what it has not drawn as dirty."""
+        return None if self._holding else _render_update(compositor, *args, **more)
+
+
+_frames = _Frames()
+_render_update = Compositor.render_update
+
+
 async def _turns() -> None:
-    for _ in range(BETWEEN):
+    """Let the event loop go on until nobody else is ready: then a key is with its widget, and a worker has begun."""
+    loop: Any = asyncio.get_running_loop()
+    for _ in range(TURNS):
         await asyncio.sleep(0)
+        if not loop._ready:
+            break
 
 
 async def _finished(app: App[Any]) -> bool:
     """Wait until no widget has a message left; was that so from the start?"""
     at_once = True
     busy: MessagePump | None = _first_busy(app)
-    for turn in count():
+    for look in count():
         if busy is None or _is_over(app):
             break
         at_once = False
-        await asyncio.sleep(0 if turn < TURNS else LOOK_SECONDS)
+        await (_turns() if look < TURNS else asyncio.sleep(LOOK_SECONDS))
         if _rests(busy):
             busy = _first_busy(app)
     return at_once
@@ -74,24 +120,23 @@ def _first_busy(app: App[Any]) -> MessagePump | None:
     if not _rests(app):
         return app
     nodes: list[DOMNode] = list(app.screen_stack)
-    while nodes:
-        node = nodes.pop()
+    for node in nodes:
         if not _rests(node):
             return node
-        nodes.extend(node._nodes)
+        nodes += node._nodes._nodes
     return None
 
 
 def _rests(pump: MessagePump) -> bool:
     """Is it waiting for a message, with none queued?"""
     queue: Any = pump._message_queue
-    if queue.empty() and queue.ready_event._waiters:
+    if not queue.values and queue.ready_event._waiters:
         return not pump._next_callbacks
     return pump._closing or (pump._task is None and not pump._running)
 
 
-async def _drawn(app: App[Any]) -> bool:
-    """Wait for the next frame, if it would change anything; was there one to wait for?"""
+async def _laid_out(app: App[Any]) -> bool:
+    """Wait for the next layout, if it would change anything; was there one to wait for?"""
     if _is_over(app) or app._batch_count or not app.screen_stack:
         return False
     if app._animator._animations:
@@ -158,6 +203,8 @@ def _patch() -> None:
     pilot: Any = Pilot
     pilot._wait_for_screen, pilot.press, pilot.pause = _wait_for_screen, _press, _pause
     textual_app.wait_for_idle = _no_wait  # type: ignore[attr-defined]
+    compositor: Any = Compositor
+    compositor.render_update = lambda self, *args, **more: _frames.render(self, *args, **more)
     sheet: Any = Stylesheet
     sheet._parse_rules = _parse_once
     rule: Any = RuleSet
