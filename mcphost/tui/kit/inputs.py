@@ -35,7 +35,7 @@ class FilterLine(Vertical):
         & > Horizontal { height: 1; }
         & Label { color: $text-accent; width: 2; }
         & Input { width: 1fr; }
-        & .count { width: auto; padding: 0 1; color: $foreground-muted; }
+        & .count { width: auto; padding: 0 1; color: $foreground-muted; text-align: right; }
         & .problem { height: auto; display: none; padding: 0 2; color: $text-error; }
         &.-wrong .problem { display: block; }
     }
@@ -57,8 +57,8 @@ class FilterLine(Vertical):
         super().__init__()
         self._parse = parse
         self.input = LineInput(compact=True, placeholder=examples, select_on_focus=False)
-        self._counted = ""
-        self._count = LineText(markup=False, classes="count")
+        self._counted, self._widest = "", 0
+        self._count = Static(markup=False, classes="count")
         self.problem = Static(markup=False, classes="problem")
 
     def compose(self) -> ComposeResult:
@@ -89,7 +89,7 @@ class FilterLine(Vertical):
         self.input.value = ""
 
     def show_count(self, shown: int, total: int) -> None:
-        self._counted = f"{shown:,} of {total:,}"
+        self._counted, self._widest = f"{shown:,} of {total:,}", len(f"{total:,} of {total:,}")
         if self.is_open:  # else each log line would lay out the screen for a count that is not seen
             self._update_count()
 
@@ -98,7 +98,8 @@ class FilterLine(Vertical):
         self._update_count()
 
     def _update_count(self) -> None:
-        self._count.update(self._counted, layout=len(self._counted) != len(str(self._count.content)))
+        self._count.styles.min_width = self._widest + self._count.gutter.width  # no letter lays out the screen for it
+        self._count.update(self._counted, layout=False)
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
@@ -118,12 +119,6 @@ class FilterLine(Vertical):
         event.stop()
         if not self.has_class("-wrong"):
             self.post_message(self.Entered())
-
-
-class LineText(Static):
-    """A Static that lays out the screen once when its width changes; Textual's does so twice."""
-
-    virtual_size: Reactive[Size] = Reactive(Size(0, 0), layout=False)
 
 
 class LineInput(Input):
