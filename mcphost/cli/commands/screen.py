@@ -33,6 +33,10 @@ FRAMES: Final = "120"
 """Frames a second at most. Textual skips one after each that took long: at its 60, what a key shows waits up to 33 ms
 after the frame before it. What servers cause is drawn 30 times a second at most, whatever stands here."""
 
+COLLECTED_AFTER: Final = (5_000, 4, 20)
+"""Thresholds of Python's garbage collector. To look through all objects stops the screen for 50 ms where a server has
+10,000 tools; with the usual thresholds that happened after every eighth key typed into a filter."""
+
 HOW_TO: Final = """\
 Add a server to {file},
 
@@ -56,6 +60,7 @@ def run_screen(options: Namespace) -> int:
             "one, see: mcphost --help"
         )
     os.environ.setdefault("TEXTUAL_FPS", FRAMES)
+    gc.set_threshold(*COLLECTED_AFTER)
     with background_query(sys.stdin.fileno(), sys.stdout.fileno(), os.environ) as has_light_background:
         config, start = _starting_point(options)
         import mcphost.tui.app  # noqa: F401  # takes as long as the terminal needs to answer
