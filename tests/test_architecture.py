@@ -465,3 +465,11 @@ def test_no_error_of_ours_has_a_code_that_the_specification_reserves() -> None:
     assert codes
     forbidden = {*RESERVED, ErrorCode.RESOURCE_NOT_FOUND, ErrorCode.URL_ELICITATION_REQUIRED}
     assert codes & forbidden == set()
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_dataclasses_are_those_that_are_compiled_late(module: str) -> None:
+    if part(module) not in (*ALONE, "lazy_dataclass"):
+        assert not re.search(r"^from dataclasses import .*\bdataclass\b", sources()[module].read_text("utf-8"), re.M), (
+            f"{module}: from mcphost.lazy_dataclass import dataclass"
+        )
