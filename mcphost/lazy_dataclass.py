@@ -34,7 +34,7 @@ else:
 
 
 def _methods(cls: type[Any], *, frozen: bool, slots: bool, eq: bool) -> Iterator[tuple[str, object]]:
-    yield "__init__", _late_init(cls, frozen=frozen)
+    yield "__init__", _late_init(cls, frozen=frozen, slots=slots)
     yield "__repr__", _repr
     if eq:
         equal, hashed = _comparing(cls)
@@ -48,17 +48,17 @@ def _methods(cls: type[Any], *, frozen: bool, slots: bool, eq: bool) -> Iterator
         yield "__setstate__", _restore
 
 
-def _late_init(cls: type[Any], *, frozen: bool) -> Callable[..., None]:
+def _late_init(cls: type[Any], *, frozen: bool, slots: bool) -> Callable[..., None]:
     """An ``__init__`` that compiles the real one, puts it in its own place, and calls it."""
 
     def first_init(self: object, /, *args: Any, **kwargs: Any) -> None:
-        cls.__init__ = _compiled_init(cls, frozen=frozen)
+        cls.__init__ = _compiled_init(cls, frozen=frozen, slots=slots)
         cls.__init__(self, *args, **kwargs)
 
     return first_init
 
 
-def _compiled_init(cls: type[Any], *, frozen: bool) -> Callable[..., None]:
+def _compiled_init(cls: type[Any], *, frozen: bool, slots: bool) -> Callable[..., None]:
     """Compile ``__init__`` alone. The standard library cannot, and would take five times as long."""
     names: dict[str, Any] = {"_set": object.__setattr__, "_unset": _UNSET}
     parameters, named_only, body = ["_self"], list[str](), list[str]()
@@ -72,7 +72,10 @@ def _compiled_init(cls: type[Any], *, frozen: bool) -> Callable[..., None]:
             value = value or f"_default_{name}"
         if field.init:
             (named_only if field.kw_only else parameters).append(f"{name}{default}")
-        if value:
+        if value and frozen and slots:  # a slot's own setter is a quarter faster than object.__setattr__
+            names[f"_set_{name}"] = getattr(cls, name).__set__
+            body.append(f"_set_{name}(_self, {value})")
+        elif value:
             body.append(f"_set(_self, {name!r}, {value})" if frozen else f"_self.{name} = {value}")
     if hasattr(cls, "__post_init__"):
         body.append("_self.__post_init__()")
