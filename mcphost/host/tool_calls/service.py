@@ -227,7 +227,7 @@ class ToolCallService:
         self._bus.publish(CallChanged(call.number))
         timeouts = _timeouts(call, connection.config)
         begun = request.task or (call.task.task_id if call.task is not None else "")
-        known = self._started.find(connection.config, begun)
+        known = self._started.find(connection.config, begun) if begun else None
         remember = partial(self._remember, call, connection.config)
         sending = CallSending(
             call, connection, timeouts, self._audit, self._bus, self._mask, remember, known.began if known else None
