@@ -51,18 +51,15 @@ _USER: Final = re.compile(r"(?<=://)[^/?#\s@]*@")
 _URL_PARAMETER: Final = re.compile(r"([?&#]([\w.-]+)=)[^&#\s\"'<>]+")
 
 _OAUTH_MEMBER: Final = "|".join(name.replace("_", "_?") for name in sorted(OAUTH_SECRETS))
+# Texts: the module `re` compiles them when they are first needed, which is after the first frame.
 _CREDENTIALS: Final = (
-    re.compile(r"(\b(?:Bearer|Basic)\s+)[\w.~+/=-]{8,}"),
-    re.compile(
-        rf"""((?:\\?["'])(?:{_OAUTH_MEMBER}|authorization|mcp-session-id)\\?["']\s*:\s*\\?["'])[^"'\\\s]{{3,}}""",
-        re.IGNORECASE,
-    ),
-    re.compile(rf"([?&#](?:{'|'.join(sorted(OAUTH_SECRETS))}|code|session_?id)=)[^&#\s\"'<>\\]{{8,}}", re.IGNORECASE),
-    re.compile(rf"(?im)^((?:{'|'.join(sorted(SECRET_HEADERS))}):[ \t]*).+$"),
+    r"(\b(?:Bearer|Basic)\s+)[\w.~+/=-]{8,}",
+    rf"""(?i)((?:\\?["'])(?:{_OAUTH_MEMBER}|authorization|mcp-session-id)\\?["']\s*:\s*\\?["'])[^"'\\\s]{{3,}}""",
+    rf"(?i)([?&#](?:{'|'.join(sorted(OAUTH_SECRETS))}|code|session_?id)=)[^&#\s\"'<>\\]{{8,}}",
+    rf"(?im)^((?:{'|'.join(sorted(SECRET_HEADERS))}):[ \t]*).+$",
 )
 
-_TOKENS: Final = re.compile(
-    r"""
+_TOKENS: Final = r"""(?xs)
       -----BEGIN[ ][A-Z0-9 ]{0,32}PRIVATE[ ]KEY-----.+
     | (?<![A-Za-z0-9])(?:
         eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*                       # a JSON Web Token
@@ -73,9 +70,7 @@ _TOKENS: Final = re.compile(
       | hf_\w{20,} | npm_\w{30,} | pypi-[\w-]{40,} | dop_v1_\w{32,} | shp(?:at|ss)_\w{24,}
       | SG\.[\w-]{16,}\.[\w-]{16,} | (?:ntn|secret|lin_api|sbp|tvly-dev|fc)[_-][A-Za-z0-9]{20,}
       )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+    """
 """Tokens that well-known services issue, by how they begin, and private keys in PEM."""
 
 _RANDOM: Final = re.compile(r"(?<![\w@:+/~.-])[A-Za-z0-9_+/~-]{20,}={0,2}(?![\w.@/+~-])")
@@ -114,7 +109,7 @@ def safe_url(text: str) -> str:
 def mask_credentials(text: str) -> str:
     """Mask what the syntax around it marks as a credential: in JSON, in URLs and in HTTP headers."""
     for credential in _CREDENTIALS:
-        text = credential.sub(rf"\g<1>{MASK}", text)
+        text = re.sub(credential, rf"\g<1>{MASK}", text)
     return text
 
 
@@ -138,7 +133,7 @@ def secrets_in(value: str) -> Iterator[str]:
 
 def token_spans(text: str) -> Iterator[tuple[int, int]]:
     """Where ``text`` holds a token of a well-known service, or a private key: starts and ends."""
-    return (match.span() for match in _TOKENS.finditer(text))
+    return (match.span() for match in re.finditer(_TOKENS, text))
 
 
 def random_spans(text: str) -> Iterator[tuple[int, int]]:

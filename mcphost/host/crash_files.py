@@ -36,7 +36,7 @@ CHAIN: Final = 20
 """Exceptions of one file, with their causes and the members of groups."""
 
 _NAME: Final = r"'[\w.<>]{1,200}'"
-_ABOUT_CODE: Final = re.compile(
+_ABOUT_CODE: Final = (
     rf"{_NAME} object (?:has no attribute {_NAME}|is not \w+)"
     rf"|(?:type object|module) {_NAME} has no attribute {_NAME}"
     rf"|name {_NAME} is not defined"
@@ -46,7 +46,7 @@ _ABOUT_CODE: Final = re.compile(
     rf"|unsupported operand type\(s\) for [^ ]{{1,9}}: {_NAME} and {_NAME}"
     r"|maximum recursion depth exceeded[ a-z]*"
 )
-"""What the interpreter says of types and names in the code, never of a value."""
+"""What the interpreter says of types and names in the code, never of a value; compiled when it is needed."""
 
 
 class CrashFiles:
@@ -118,7 +118,7 @@ def _lines(error: BaseException) -> Iterator[str]:
     for number, each in enumerate(reversed(list(_chain(error)))):
         frames = "".join(traceback.extract_tb(each.__traceback__, -FRAMES).format())
         kind = type(each)
-        text = said if _ABOUT_CODE.fullmatch(said := _said(each)) else ""
+        text = said if re.fullmatch(_ABOUT_CODE, said := _said(each)) else ""
         yield f"\n{'Then: ' if number else ''}Traceback (most recent call last):"
         yield f"{frames}{kind.__module__}.{kind.__qualname__}{f': {text}' if text else ''}"
 

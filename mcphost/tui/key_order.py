@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from textual.events import Callback, Key
 from textual.message_pump import MessagePump
-from textual.widgets import Input, TextArea
+from textual.widget import Widget
 from textual.worker import Worker
 
 LOOK_SECONDS: Final = 0.25
@@ -145,4 +145,4 @@ class _Climb:
 
 def writes(key: Key, target: MessagePump) -> bool:
     """Does the key only write a letter into the text of ``target``?"""
-    return key.is_printable and isinstance(target, Input | TextArea)
+    return key.is_printable and isinstance(target, Widget) and target.check_consume_key(key.key, key.character)
