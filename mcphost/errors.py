@@ -154,6 +154,13 @@ class ConnectionLost(TransportError):
         super().__init__(message)
 
 
+class ConnectionClosed(ConnectionLost):
+    """mcphost closed the connection; ``reason`` is why, where that is known."""
+
+    def __init__(self, reason: str = "") -> None:
+        super().__init__(f"mcphost closed the connection{f': {reason}' if reason else ''}")
+
+
 class ProbeFailed(ConnectionLost):
     """The server's program exited, or stopped answering, when it was asked for its revisions with ``server/discover``.
 

@@ -40,6 +40,7 @@ from mcphost.client.subscriptions import LIST_KINDS, SubscriptionListener
 from mcphost.client.tasks import Tasks
 from mcphost.errors import (
     CapabilityMissing,
+    ConnectionClosed,
     ConnectionLost,
     InvalidResult,
     McphostError,
@@ -460,6 +461,8 @@ class Client:
     def closed(self, reason: Exception) -> None:
         """Stop answering server requests, and report that the connection ended."""
         self._server_requests.stop()
+        if not isinstance(reason, ConnectionClosed):
+            self._requests.ended = self._requests.ended or reason
         self._observer.lost(reason)
 
     async def _open_session(self, opening: SessionOpening) -> Session:

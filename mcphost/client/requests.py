@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final, TypeVar
 
 from mcphost.client.deadlines import Deadline, Deadlines
-from mcphost.errors import ConnectionLost, McphostError, RequestTimeout, ServerError, SessionExpired
+from mcphost.errors import ConnectionClosed, ConnectionLost, McphostError, RequestTimeout, ServerError, SessionExpired
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.revisions import MAY_ASK, Revision
 from mcphost.protocol.lifecycle.session import SessionRules
@@ -81,6 +81,8 @@ class Requests:
     ) -> None:
         self._transport, self._deadlines, self._pending = transport, deadlines, pending
         self._lost, self._note = lost, note
+        self.ended: Exception | None = None
+        """What ended the connection first: a stream may find it gone before the requests do."""
         self._background: set[asyncio.Task[None]] = set()
 
     async def send(
@@ -96,6 +98,8 @@ class Requests:
                 response = await self._transport.request(request, headers)
         except (ConnectionLost, SessionExpired) as gone:
             self._lost(gone)  # a transport without a permanent connection notices its end by a failed request
+            if isinstance(gone, ConnectionClosed) and self.ended is not None:
+                raise ConnectionClosed(str(self.ended)) from None
             raise
         except TimeoutError:
             self._cancel(request, rules, "timed out")

@@ -15,7 +15,14 @@ from typing import Any, Final
 
 import httpx
 
-from mcphost.errors import ConnectionLost, HttpStatusError, InvalidResult, SessionExpired, TransportError
+from mcphost.errors import (
+    ConnectionClosed,
+    ConnectionLost,
+    HttpStatusError,
+    InvalidResult,
+    SessionExpired,
+    TransportError,
+)
 from mcphost.protocol.wire.jsonrpc import ErrorCode, Request, Response
 from mcphost.transports.http import redirects, responses
 from mcphost.transports.http.client import FAILURES, Phases, open_client
@@ -170,7 +177,7 @@ class ServerEndpoint:
     def lost(self, error: BaseException) -> TransportError:
         """The exception for a failure of the network."""
         if self._closed.is_set():
-            return ConnectionLost("the connection was closed by mcphost")
+            return ConnectionClosed()
         return error if isinstance(error, TransportError) else lost(error, httpx.URL(self.url))
 
     async def pause(self, seconds: float) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 import httpx
 
-from mcphost.errors import ConnectionLost, HttpStatusError, McphostError, TransportError
+from mcphost.errors import ConnectionClosed, ConnectionLost, HttpStatusError, McphostError, TransportError
 from mcphost.protocol.lifecycle.revisions import V2024_11_05, Revision
 from mcphost.protocol.wire.event_stream import EventParser, ServerSentEvent
 from mcphost.protocol.wire.jsonrpc import Response
@@ -162,7 +162,7 @@ class SseTransport(Pipe):
             self._address.set_result(event.data.decode("utf-8", "replace") if isinstance(event.data, bytes) else "")
 
     async def _end(self) -> None:
-        self.fail(ConnectionLost("the connection was closed by mcphost"))
+        self.fail(ConnectionClosed())
         for task in (*self._posting, *filter(None, [self._reader])):
             task.cancel()
         if self._reader is not None:

@@ -18,7 +18,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Final, cast
 
-from mcphost.errors import ConnectionLost, SpawnFailed, TransportError
+from mcphost.errors import ConnectionClosed, ConnectionLost, SpawnFailed, TransportError
 from mcphost.lazy_dataclass import dataclass
 from mcphost.posix import KILL, signal_group
 from mcphost.transports.base import Inbound, ProcessReport, TransportLimits
@@ -191,7 +191,7 @@ class StdioTransport(Pipe):
         assert self._child is not None
         if self._end_observer is not None:
             self._end_observer.cancel()
-        self.fail(ConnectionLost("the connection was closed by mcphost"))
+        self.fail(ConnectionClosed())
         group = process.get_pid()
         processes = live_groups[group]
         await asyncio.to_thread(processes.look, everywhere=False)  # afterwards its children have another parent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -107,6 +108,28 @@ async def test_a_new_session_begins_without_the_old_one_and_brings_back_what_was
     assert not any("mcp-protocol-version" in visit.headers for visit in seen(web, "initialize"))
     assert seen(web, "logging/setLevel")[1].message["params"] == {"level": "error"}
     assert [visit.message["params"]["name"] for visit in seen(web, "tools/call")] == ["echo", "echo"]
+
+
+async def test_a_call_whose_connection_is_closed_says_what_was_found_before(until: Until) -> None:
+    echo, called = Echo(), threading.Event()
+
+    def serve(talk: Talk) -> None:
+        if talk.command != "GET" or called.is_set():
+            echo(talk)
+            return
+        talk.begin_events()
+        called.wait(30)
+        talk.end_events()  # the next one meets a session that is gone, while the call still runs
+
+    with Web(serve) as web:
+        async with hosted(web, policy=ALLOW) as running:
+            await until(lambda: web.seen("GET"))
+            call = running.tool_calls.call("a", "sleep", {})
+            await until(lambda: seen(web, "tools/call"))
+            echo.sessions.clear()
+            called.set()
+            await call.ended()
+    assert str(call.error) == ("mcphost closed the connection: the server no longer knows this session (HTTP 404)")
 
 
 @pytest.mark.requirement("PAGE-03", "HTTP-10")

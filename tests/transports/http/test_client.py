@@ -371,7 +371,7 @@ async def test_what_a_sign_in_holds_up_is_not_sent_once_the_connection_is_closed
         await auth.waits.wait()
         await line.transport.aclose()
         auth.go_on.set()
-        with pytest.raises(ConnectionLost, match="closed by mcphost"):
+        with pytest.raises(ConnectionLost, match="mcphost closed the connection"):
             await asking
         assert len(line.web.visits) == (when == "after")
 

@@ -382,7 +382,7 @@ async def test_the_stream_is_opened_again_and_replays_are_known_by_their_ids(unt
         assert line.words == [0, 1, 2, 3]
         assert [visit.headers.get("last-event-id") for visit in line.web.seen("GET")] == [None, "0", "1", "2"]
         await line.transport.aclose()
-        with suppress(asyncio.CancelledError), pytest.raises(ConnectionLost, match="closed by mcphost"):
+        with suppress(asyncio.CancelledError), pytest.raises(ConnectionLost, match="mcphost closed the connection"):
             await listening
 
 

@@ -64,7 +64,7 @@ async def test_leaving_closes_the_stream_and_tells_who_waits(until: Until) -> No
         waiting = asyncio.create_task(line.call("sleep"))
         await until(lambda: len(line.web.seen("POST")) == 3)
         await line.transport.aclose()
-        with pytest.raises(ConnectionLost, match="closed by mcphost"):
+        with pytest.raises(ConnectionLost, match="mcphost closed the connection"):
             await waiting
         await until(lambda: line.web.hung_up == ["/mcp"])
         assert line.inbox.ends == []

@@ -204,9 +204,9 @@ async def test_leaving_is_quick_whatever_the_server_says(way: str, until: Until)
         began = time.monotonic()
         await asyncio.gather(line.transport.aclose(), line.transport.aclose())
         assert time.monotonic() - began < PROMPT
-        with pytest.raises(ConnectionLost, match="closed by mcphost"):
+        with pytest.raises(ConnectionLost, match="mcphost closed the connection"):
             await waiting
-        with pytest.raises(ConnectionLost, match="closed by mcphost"):
+        with pytest.raises(ConnectionLost, match="mcphost closed the connection"):
             await line.call("echo", text="x")
     assert len(line.web.seen("DELETE")) == 1
 

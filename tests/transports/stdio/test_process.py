@@ -151,13 +151,13 @@ async def test_closing_is_once_for_all_and_nothing_is_sent_or_heard_after_it(sta
     await line.call("echo", text="started")
     first = asyncio.create_task(line.transport.aclose())
     await asyncio.sleep(0)
-    with pytest.raises(ConnectionLost, match="closed by mcphost"):
+    with pytest.raises(ConnectionLost, match="mcphost closed the connection"):
         await slow
     first.cancel()
     await line.transport.aclose()
     assert line.transport.report().exit_code == 0
     for late in (line.call("echo", text="late"), line.transport.send(Notification("late"))):
-        with pytest.raises(ConnectionLost, match="closed by mcphost"):
+        with pytest.raises(ConnectionLost, match="mcphost closed the connection"):
             await late
     assert line.inbox.ends == []
 
