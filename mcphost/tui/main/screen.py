@@ -120,6 +120,8 @@ class Body(Horizontal):
 class MainScreen(ErrorBoundary, Screen[None]):
     """Arranges the panes. Those that are not seen at first are imported and made when they are needed."""
 
+    AUTO_FOCUS = ""  # or the servers would be styled with the focus before the tools take it
+
     HELP = (
         "A tab's key is underlined in its name or shown beside it. tab goes to the next pane, esc back.\n"
         "z gives the focused pane the whole screen, < and > move the border of a list."
