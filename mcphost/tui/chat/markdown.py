@@ -157,7 +157,7 @@ def _piece_end(text: str, start: int) -> int | None:
 
 def _rendered(text: str) -> list[Line]:
     shown = legible(text)
-    lines = render_markdown(shown)
+    lines = render_markdown(shown, breaks=True)
     if lines is None:
         return list(plain_lines(shown.strip("\n")))
     return [piece for line in lines for piece in _cut(line)]

@@ -60,9 +60,10 @@ def looks_like_markdown(text: str) -> bool:
     return sum(weight for feature, weight in _FEATURES if feature.search(sample)) >= 2
 
 
-def render_markdown(text: str) -> tuple[Line, ...] | None:
+def render_markdown(text: str, *, breaks: bool = False) -> tuple[Line, ...] | None:
     """Render a text that went through ``show``; None if it is better read as it was sent.
 
+    ``breaks`` keeps the line breaks inside paragraphs, which models mean; files are wrapped at some column instead.
     Slow for long texts: see `AT_ONCE`.
     """
     if len(text) > LONGEST:
@@ -72,7 +73,7 @@ def render_markdown(text: str) -> tuple[Line, ...] | None:
     tokens = parser.parse(text)
     if any(token.level >= _DEEPEST - 1 for token in tokens):  # anything nested deeper was left out
         return None
-    lines = tuple(_Writer().write(tokens))
+    lines = tuple(_Writer(breaks).write(tokens))
     missing = _letters(_ORDINAL.sub("", text)) - sum(_letters(line.text) for line in lines)
     return lines if missing <= _MAY_BE_MISSING else None
 
@@ -108,7 +109,8 @@ class MarkdownView(TextView):
 class _Writer:
     """Turns the parser's tokens into lines."""
 
-    def __init__(self) -> None:
+    def __init__(self, breaks: bool) -> None:
+        self._breaks = breaks
         self._prefixes: list[tuple[str, str]] = []
         """The prefix of the first line and that of the others, for each open quote and list item."""
         self._lists: list[int | None] = []
@@ -161,7 +163,7 @@ class _Writer:
         return mark, " " * len(mark)
 
     def _paragraph(self, parts: Iterable[Token]) -> Iterator[Line]:
-        lines = list(_inline(parts))
+        lines = list(_inline(parts, self._breaks))
         if self._heading:
             lines = [(text, [(0, len(text), "heading"), *spans]) for text, spans in lines]
         return self._block(lines)
@@ -202,20 +204,20 @@ class _Writer:
 _STYLES: Final = {"em": "em", "strong": "strong", "s": "strike", "link": "link"}
 
 
-def _inline(parts: Iterable[Token]) -> Iterator[tuple[str, list[Span]]]:
+def _inline(parts: Iterable[Token], breaks: bool = False) -> Iterator[tuple[str, list[Span]]]:
     """The lines of a paragraph; links are followed by their targets, images become description and address."""
-    text, spans, opened, targets = "", list[Span](), list[int](), list[str]()
+    text, spans, opened, targets = "", list[Span](), list[tuple[int, str]](), list[str]()
     for part in parts:
         kind, _, side = part.type.rpartition("_")
-        if part.type == "hardbreak":
-            yield text, spans
-            text, spans, opened = "", [], [0 for _ in opened]
+        if part.type == "hardbreak" or (part.type == "softbreak" and breaks):
+            yield text, [*spans, *((start, len(text), style) for start, style in opened)]
+            text, spans, opened = "", [], [(0, style) for _, style in opened]
         elif side == "open" and kind in _STYLES:
-            opened.append(len(text))
+            opened.append((len(text), _STYLES[kind]))
             targets.append(_target(part, "href"))
         elif side == "close" and kind in _STYLES:
-            start, target = opened.pop(), targets.pop()
-            spans.append((start, len(text), _STYLES[kind]))
+            (start, style), target = opened.pop(), targets.pop()
+            spans.append((start, len(text), style))
             text += f" ⟨{target}⟩" if kind == "link" and text[start:] != target else ""
         else:
             piece = _piece(part)

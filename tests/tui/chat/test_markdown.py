@@ -59,6 +59,14 @@ def test_a_text_that_came_letter_by_letter_looks_as_one_that_came_whole() -> Non
     assert "   inside one" in shown
 
 
+def test_a_line_break_that_the_model_wrote_is_one_on_screen() -> None:
+    verse = "The *lamp goes\nround* and round,\nand\n\n- one\n  two\n\n> three\n> four\n"
+    lines = grown(verse, *range(len(verse))).lines
+    shown = ["The lamp goes", "round and round,", "and", "", "• one", "  two", "", "▌ three", "▌ four"]
+    assert [line.text for line in lines] == shown
+    assert [line.spans[-1] for line in lines[:2]] == [(4, 13, "em"), (0, 5, "em")]
+
+
 @pytest.mark.hostile("M01")
 @given(
     st.lists(st.sampled_from(["a\n", "\n", "```\n", "- x\n", "  y\n", "~~~\n", "| a |\n", "\u202e", "**b** ", "1. "])),
