@@ -23,6 +23,7 @@ from mcphost.host.consent.approvals import ApprovalStatus, ToolApproval
 from mcphost.host.consent.argument_rules import in_words
 from mcphost.host.consent.provenance import NOTHING, Provenance, UntrustedSpan
 from mcphost.host.consent.questions import ToolCallQuestion
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import age_text, hidden_count, hidden_in, show, show_line, show_name, size_text
 from mcphost.protocol.models.tools import Tool
 from mcphost.tui.consent.difference import difference_facts, is_shown_whole
@@ -61,6 +62,28 @@ COLOURS: Final = {
 """Of the parts of JSON, as in `mcphost.tui.kit.text_view`."""
 
 
+@dataclass(frozen=True, slots=True)
+class ArgumentRow:
+    """An argument's name and value, side by side or one above the other."""
+
+    name: Content
+    value: Content | None = None
+    """None: the name stands alone, above its value."""
+    name_width: int = 0
+
+    def widget(self) -> Widget:
+        name = Static(self.name, classes="name")
+        if self.value is None:
+            return name
+        name.styles.width = self.name_width
+        return Horizontal(name, Static(self.value, classes="value"), classes="argument")
+
+    def height_at(self, width: int) -> int:
+        if self.value is None:
+            return self.name.get_height({}, width)
+        return max(1, self.value.get_height({}, width - self.name_width))
+
+
 class Arguments(ReadToEnd):
     DEFAULT_CSS = """
     Arguments {
@@ -74,14 +97,19 @@ class Arguments(ReadToEnd):
     """
 
     def __init__(self, arguments: Mapping[str, Any], *, edited: bool, provenance: Provenance = NOTHING) -> None:
-        super().__init__(*argument_rows(arguments, provenance))
+        self._rows = tuple(argument_rows(arguments, provenance))
+        super().__init__(*(row.widget() for row in self._rows))
         self.border_title = Content.assemble(
             f"Arguments ({len(arguments):,})", (" · edited by you" if edited else "", "bold $text-warning")
         )
 
+    def height_at(self, width: int) -> int:
+        """The rows that all of it needs in this width, with the frame."""
+        return sum(row.height_at(width - 4) for row in self._rows) + 2
 
-def argument_rows(arguments: Mapping[str, Any], provenance: Provenance = NOTHING) -> Iterator[Widget]:
-    """A row for each argument. Text that ``provenance`` marks as untrusted is underlined, with its source below."""
+
+def argument_rows(arguments: Mapping[str, Any], provenance: Provenance = NOTHING) -> Iterator[ArgumentRow]:
+    """The rows of each argument. Text that ``provenance`` marks as untrusted is underlined, with its source below."""
     shown = dict(islice(arguments.items(), SHOWN_ARGUMENTS))
     names = {name: show_name(name, LABEL * 2) for name in shown}
     short = [cell_len(quoted) for quoted in names.values() if cell_len(quoted) <= LABEL]
@@ -89,14 +117,10 @@ def argument_rows(arguments: Mapping[str, Any], provenance: Provenance = NOTHING
     for name, value in shown.items():
         beside = cell_len(names[name]) <= LABEL
         if not beside:
-            yield Static(_shown(json.dumps(name, ensure_ascii=False), ()), classes="name", markup=False)
-        label = Static(names[name] if beside else "", classes="name", markup=False)
-        label.styles.width = width
-        yield Horizontal(
-            label, Static(_value(value, provenance, name), classes="value", markup=False), classes="argument"
-        )
+            yield ArgumentRow(_shown(json.dumps(name, ensure_ascii=False), ()))
+        yield ArgumentRow(Content(names[name] if beside else ""), _value(value, provenance, name), width)
     if not shown:
-        yield Static("none", markup=False)
+        yield ArgumentRow(Content(""), Content("none"))
 
 
 def argument_facts(arguments: Mapping[str, Any], provenance: Provenance = NOTHING) -> Iterator[Fact]:

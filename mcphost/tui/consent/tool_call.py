@@ -96,10 +96,11 @@ class ToolCallScreen(QuestionDialog):
         self.question = question
         self.arguments: Mapping[str, Any] = question.arguments
         self.what, self.block, self.answers = ReadToEnd(), self._block(), AnswerOptions()
-        self._facts = FactsTable([*self._own_facts(), *tool_facts(question)])
+        self._facts = FactsTable(self._all_facts())
         self._hint, self._short = Static(classes="hint", markup=False), Static(classes="short", markup=False)
         self._past = past
         self._read_in_full = False
+        self._fits = False
 
     @property
     def edited(self) -> bool:
@@ -139,14 +140,13 @@ class ToolCallScreen(QuestionDialog):
         return self.by_model if action == "tell" else True
 
     def on_mount(self) -> None:
-        self._hint.display = False
         self._offer()
+        self._update_hint()
         self.answers.focus()
-        self.call_after_refresh(self._fit_arguments)
 
     def on_resize(self) -> None:
         self._fit_height()
-        self.call_after_refresh(self._fit_arguments)
+        self._update_hint()
 
     @on(RowList.Selected)
     async def answer_chosen(self, event: RowList.Selected[AnswerOption]) -> None:
@@ -223,11 +223,11 @@ class ToolCallScreen(QuestionDialog):
         self._fit_height()  # before the first layout: what is cut off then does not count as seen
         await before.remove()
         await self.query_one(".dialog").mount(self.block, before=self._hint)
-        self._facts.show_facts([*self._own_facts(), *tool_facts(self.question)])
+        self._facts.show_facts(self._all_facts())
         self.what.rewind()
         self._offer()
+        self._update_hint()
         self.refresh_bindings()
-        self.call_after_refresh(self._fit_arguments)
 
     def _block(self) -> Arguments:
         return Arguments(self.arguments, edited=self.edited, provenance=self._provenance)
@@ -252,61 +252,71 @@ class ToolCallScreen(QuestionDialog):
     def _in_one_line(self) -> Content:
         return in_one_line(self._options(), self._default_key)
 
-    def _fit_height(self, block: int | None = None) -> None:
-        """Divide the rows so that the answers stay on screen; ``block`` is the height that the arguments need."""
+    def _fit_height(self) -> None:
+        """Divide the rows so that the answers stay on screen.
+
+        The first layout is the last one: heights are computed here, not read from a layout that is painted meanwhile.
+        """
         width, height = self.app.size
         tall, docked = height >= TALL, self.has_class("-docked")
         self.set_class(not tall and not docked and height > TINY, "-low")
         self.set_class(not tall and (docked or height < SHORT), "-short")
         share = int(height * self.share) if tall or docked else height - (height > TINY)
-        inner = min(width, MOST_COLUMNS) - 4  # the frame and its padding
+        inner = (width if docked else min(width, MOST_COLUMNS)) - 4  # the frame and its padding
         options_height = (
             len(self._in_one_line().wrap(inner)) if self.has_class("-short") else len(list(self._options()))
         )
         room = share - options_height - 3  # the line above the answers and the frame
-        facts = self._rows_of([*self._own_facts(), *tool_facts(self.question)], inner)
-        if block is None or facts + block > room:
+        block = self.block.height_at(inner)
+        self._fits = self._rows_of(self._all_facts(), inner) + block <= room
+        if not self._fits:
             room -= 1  # for the hint
-        room = max(4, room)
+            inner -= 1  # for the scrollbar
+        room, facts = max(4, room), self._rows_of(self._all_facts(), inner)
         least = max(min(LEAST, room - 1), room - min(self._rows_of(self._own_facts(), inner), room // 2) - 1)
-        arguments_height = max(room - facts, least if block is None else min(least, block))
+        arguments_height = max(room - facts, min(least, block))
         self.what.styles.max_height = max(1, room - arguments_height)
         self.block.styles.max_height = arguments_height
 
     def _rows_of(self, facts: Iterable[Fact], width: int) -> int:
-        return FactsTable(facts).get_content_height(self.size, self.size, width - 1)  # there may be a scrollbar
+        return FactsTable(facts).get_content_height(self.size, self.size, width)
 
-    def _fit_arguments(self) -> None:
-        """Give the rows that the arguments do not need to the facts, now that the arguments are laid out."""
-        if self.block.virtual_size.height:
-            self._fit_height(self.block.virtual_size.height + 2)
-        self.call_after_refresh(self._update_hint)
+    def _all_facts(self) -> list[Fact]:
+        return [*self._own_facts(), *tool_facts(self.question)]
 
     @property
     def _all_seen(self) -> bool:
         return self.what.reached and self.block.reached and (self._read_in_full or not is_cut(self.arguments))
 
-    def _locked(self, lifetime: str = "") -> bool:
-        """Must more be read first? Not for one call that the user has just written, by a definition that is known."""
-        changed = self.question.approval.kind is ApprovalStatus.CHANGED
-        written = self.question.composed and lifetime == "once" and not changed
-        return not (self._all_seen or written)
+    @property
+    def _more_to_read(self) -> bool:
+        """Is something cut off that was not yet seen? The first frame shows this, before `_all_seen` can be known."""
+        return not self._all_seen and (not self._fits or self.what.cut_off or self.block.cut_off)
 
-    @on(ReadToEnd.Reached)
+    @property
+    def _written(self) -> bool:
+        """Has the user just written this call, by a definition that is known? Then it may run once without reading."""
+        return self.question.composed and self.question.approval.kind is not ApprovalStatus.CHANGED
+
+    def _locked(self, lifetime: str) -> bool:
+        """Must more be read first?"""
+        return not (self._all_seen or (self._written and lifetime == "once"))
+
+    @on(ReadToEnd.Measured)
     def _update_hint(self) -> None:
-        hint = "" if self._all_seen else self._how_to_see_all()
+        hint = self._how_to_see_all() if self._more_to_read else ""
         self._hint.update(hint)
         self._hint.display = bool(hint)
         self.answers.offer(self._options())
         self._short.update(self._in_one_line())
-        self.post_placed()
+        self.call_after_refresh(self.post_placed)
 
     def _allow(self, lifetime: Lifetime, when: Mapping[str, str] = ANY) -> None:
         changed = self.arguments if self.edited else None
         self.dismiss(Answer(allow=True, lifetime=lifetime, arguments=changed, when=when))
 
     def _how_to_see_all(self) -> str:
-        if not self._locked("once"):
+        if self._written:
             return "▼ scroll to the end (space) to enable all answers"
         if not (self.what.reached and self.block.reached):
             return SCROLL_FIRST
@@ -316,9 +326,9 @@ class ToolCallScreen(QuestionDialog):
         return lifetime == "once" or "destructive" not in self.question.tool.claims or lifetime == "session"
 
     def _options(self) -> Iterator[AnswerOption]:
-        locked, offered = self._locked(), self._offered("always")
+        locked, offered = self._more_to_read, self._offered("always")
         always = "always allow (until the tool's definition changes)"
-        yield AnswerOption("y", "allow once", "allow('once')", "once", self._locked("once"))
+        yield AnswerOption("y", "allow once", "allow('once')", "once", locked and not self._written)
         yield AnswerOption("u", "allow until mcphost exits", "allow('session')", "until exit", locked)
         yield AnswerOption(
             "a",

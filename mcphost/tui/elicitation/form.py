@@ -232,7 +232,8 @@ class FormElicitationScreen(ServerQuestionScreen):
 
     def _update_hint(self) -> None:
         if self._content is not None:
-            self.hint("" if self._all_seen else SCROLL_FIRST)
+            cut_off = self._review.size.height > 0 and not self._all_seen  # without a height it is not laid out yet
+            self.hint(SCROLL_FIRST if cut_off else "")
             self.offer()
 
     def _secrets(self) -> list[str]:

@@ -122,7 +122,7 @@ class UrlElicitationScreen(ServerQuestionScreen):
         """The answers; after the page was opened, what can be done next."""
         host = self._host()
         if self.waiting is not None:
-            yield AnswerOption("y", f"open {host} in the browser", "agree", "open", locked=not self.what.reached)
+            yield AnswerOption("y", f"open {host} in the browser", "agree", "open", locked=self.what.cut_off)
             yield from self.refusals()
             yield AnswerOption("c", "copy the address (no answer yet)", "copy", "copy")
         elif self.elicitation is not None and not self.elicitation.state.ended:
@@ -180,11 +180,11 @@ class UrlElicitationScreen(ServerQuestionScreen):
         self._check_end()
         self.refresh_bindings()
 
-    def on_read_to_end_reached(self) -> None:
+    def on_read_to_end_measured(self) -> None:
         self._check_end()
 
     def _check_end(self) -> None:
-        unseen = self.waiting is not None and not self.what.reached
+        unseen = self.waiting is not None and self.what.cut_off
         self.hint(SCROLL_FIRST if unseen else "")
         self.offer()
 

@@ -242,11 +242,11 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
     def _all_seen(self) -> bool:
         return self.what.reached and (self._read_in_full or not self._left_out)
 
-    @on(ReadToEnd.Reached)
+    @on(ReadToEnd.Measured)
     def _update_hint(self) -> None:
-        locked = not self._all_seen and not self._unanswered
-        self._hint.update(SCROLL_FIRST if not self.what.reached else READ_FIRST)
-        self._hint.display = locked
+        more = self.what.cut_off or (self.what.reached and not self._all_seen)
+        self._hint.update(SCROLL_FIRST if self.what.cut_off else READ_FIRST)
+        self._hint.display = more and not self._unanswered
         self._offer()
 
     # What the user decides.

@@ -207,16 +207,21 @@ class QuestionDialog(Dialog[Answer | None]):
 
 
 class ReadToEnd(ScrolledColumn, can_focus=False):
-    """A container that knows whether its end was on screen: `Reached` is posted once; `rewind` starts over."""
+    """A container that knows whether its end was on screen: `Measured` is posted when that is known, and once more when
+    an end below comes on screen. `rewind` starts over.
+    """
 
     DEFAULT_CSS = """
     ReadToEnd { height: auto; scrollbar-size-vertical: 1; }
     """
 
-    class Reached(Message):
-        """The end is on screen for the first time."""
+    class Measured(Message):
+        """It is known now whether the end is on screen, or it is there for the first time."""
 
     reached = False
+    """Was the end on screen?"""
+    cut_off = False
+    """Is there more below that was not yet on screen? False until this is known."""
 
     def on_mount(self) -> None:
         self.watch(self, "scroll_y", self._check, init=False)
@@ -228,7 +233,7 @@ class ReadToEnd(ScrolledColumn, can_focus=False):
 
     def rewind(self) -> None:
         """The content changed: scroll to the top, and wait for the end again."""
-        self.reached = False
+        self.reached = self.cut_off = False
         self.scroll_home(animate=False)
         self.call_after_refresh(self._check)
 
@@ -242,9 +247,12 @@ class ReadToEnd(ScrolledColumn, can_focus=False):
 
     def _check(self) -> None:
         last = self.children[-1].virtual_region if self.children else None
-        if not self.reached and last and last.height and last.bottom <= self.scroll_offset.y + self.size.height:
-            self.reached = True
-            self.post_message(self.Reached())
+        if self.reached or not last or not last.height:
+            return
+        self.reached = last.bottom <= self.scroll_offset.y + self.size.height
+        if self.reached or not self.cut_off:
+            self.cut_off = not self.reached
+            self.post_message(self.Measured())
 
 
 class AskScreen(Dialog[bool], inherit_bindings=False):

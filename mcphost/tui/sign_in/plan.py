@@ -256,9 +256,9 @@ class AgreePanel(Vertical):
         self._missing = words
         self._update_hint()
 
-    @on(ReadToEnd.Reached)
+    @on(ReadToEnd.Measured)
     def _update_hint(self) -> None:
-        more = "" if self._facts_area.reached else SCROLL_FIRST
+        more = SCROLL_FIRST if self._facts_area.cut_off else ""
         self.answers.offer(_answers(self.plan, locked=bool(more)))
         self._hint.update(more or (f"✖ {self._missing}" if self._missing else ""))
         self._hint.display = bool(more or self._missing)

@@ -5,9 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from textual.content import Content
-from textual.widget import Widget
-from textual.widgets import Static
 
 from mcphost.tui.consent import call_rows
 from mcphost.tui.consent.call_rows import SHOWN_ARGUMENTS, SHOWN_CHARACTERS, argument_rows, is_cut
@@ -42,12 +39,8 @@ async def test_an_address_that_a_model_or_a_tool_shows_as_a_picture_is_not_fetch
 
 def rows(arguments: dict[str, Any]) -> list[str]:
     """Name and value of each row, and names that have a line of their own."""
-    return [": ".join(filter(None, map(_plain, row._pending_children or [row]))) for row in argument_rows(arguments)]
-
-
-def _plain(part: Widget) -> str:
-    assert isinstance(part, Static)
-    return part.content.plain if isinstance(part.content, Content) else str(part.content)
+    parts = ((row.name.plain, row.value.plain if row.value else "") for row in argument_rows(arguments))
+    return [": ".join(filter(None, part)) for part in parts]
 
 
 def nested(value: Any, depth: int) -> Any:

@@ -22,8 +22,7 @@ SERVERS = {"notes": NOTES, "mail": echo()}
 def shown(value: object, *marks: UntrustedSpan, note: str = "") -> list[Content]:
     """The values of the rows of one argument, `x`."""
     rows = argument_rows({"x": value}, Provenance(marks, note))
-    found = [static.content for row in rows for static in row._pending_children if isinstance(static, Static)]
-    return [each for each in found[1::2] if isinstance(each, Content)]
+    return [row.value for row in rows if row.value is not None]
 
 
 def underlined(content: Content) -> list[str]:

@@ -204,6 +204,38 @@ async def test_a_changed_definition_is_asked_about_again_with_its_difference() -
 LONG = "\n".join(f"line {number}" for number in range(30)) + "\nrm -rf /"
 
 
+LOG = {"keeper": "Ana", "entry": "Fog."}
+
+
+@pytest.mark.parametrize("size", [NARROW, (120, 36)])
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [("brew_storm", {"lines": 16, "on_stderr": 4, "seconds": 2}), ("put_out_light", {}), ("keep_logbook", LOG)],
+)
+async def test_the_first_frame_of_a_dialog_is_its_last_one(
+    monkeypatch: pytest.MonkeyPatch, size: tuple[int, int], tool: str, arguments: dict[str, object]
+) -> None:
+    async with on_stage(size=size) as stage:
+        await stage.ready()
+        frames: list[str] = []
+
+        def painted() -> None:
+            if isinstance(stage.app.screen, ToolCallScreen):
+                frames.append(stage.text)
+
+        monkeypatch.setattr(stage.app, "post_display_hook", painted)
+        stage.call(tool, arguments)
+        dialog = await stage.call_dialog()
+        await stage.until(lambda _: dialog.what.reached and dialog.block.reached)
+        await stage.pilot.pause()
+        top = dialog.query_one(".dialog").region.y  # what is behind it may still change
+        dialogs = {tuple(frame.split("\n")[top:]) for frame in frames}
+        assert dialogs == {tuple(stage.text.split("\n")[top:])}
+        assert "scroll to the end" not in stage.text
+        monkeypatch.undo()
+        await stage.press("n")
+
+
 @pytest.mark.hostile("P08", "T12")
 @pytest.mark.requirement("TOOLS-14")
 async def test_long_arguments_must_have_been_seen_to_the_end_and_the_answers_stay_on_screen() -> None:
