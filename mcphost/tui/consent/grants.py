@@ -42,7 +42,7 @@ class GrantsScreen(ListScreen[Approval, None]):
     def __init__(
         self, grants: Callable[[], Sequence[Approval]], revoke: Callable[[str, str, Mapping[str, str]], None]
     ) -> None:
-        super().__init__("Allowed without asking", "x revoke · / filter · esc back", EMPTY)
+        super().__init__("Allowed without asking", "", EMPTY)
         self._grants, self._revoke = grants, revoke
 
     def row(self, item: Approval, width: int) -> Content:
@@ -50,6 +50,9 @@ class GrantsScreen(ListScreen[Approval, None]):
 
     def search_text(self, item: Approval) -> SearchText:
         return SearchText(item.tool, item.server, more=item.words)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self.rows.item is not None if action == "revoke" else True
 
     def action_revoke(self) -> None:
         grant = self.rows.item
@@ -61,6 +64,8 @@ class GrantsScreen(ListScreen[Approval, None]):
         grant = self.rows.item
         self.details.display = grant is not None
         self.details.update("" if grant is None else _words(grant))
+        self.frame.border_subtitle = "esc back" if grant is None else "x revoke · / filter · esc back"
+        self.refresh_bindings()
 
     @on(RowList.Selected)
     def _open(self, event: RowList.Selected[Approval]) -> None:

@@ -50,6 +50,7 @@ class FilteredRows(Vertical, Generic[Item]):
         self._keep: Callable[[Item], object] = lambda item: item
         self.all: Sequence[Item] = ()
         """The items before the filter."""
+        self._expecting = False
         self._texts: list[SearchText] | None = None  # prepared by the first filter
         self._typed_search = Search()
         self.search = self._typed_search
@@ -73,9 +74,18 @@ class FilteredRows(Vertical, Generic[Item]):
 
     def show_items(self, items: Iterable[Item], keep: Callable[[Item], object] | None = None) -> None:
         """Replace the items. The cursor stays on the item with the same ``keep(item)``."""
+        filled = bool(self.all)
         self.all, self._texts = list(items), None
         self._keep = keep or self._keep
         self.list_matches()
+        if filled != bool(self.all):
+            self.refresh_bindings()
+
+    def expect_items(self, expecting: bool) -> None:
+        """Are the first items on their way? Then the filter opens already."""
+        if expecting != self._expecting:
+            self._expecting = expecting
+            self.refresh_bindings()
 
     def say_when_empty(self, text: str) -> None:
         """Replace the text of an empty list."""
@@ -131,6 +141,8 @@ class FilteredRows(Vertical, Generic[Item]):
             self.action_clear()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "filter":
+            return bool(self.all) or self._expecting
         return action != "clear" or self.filter_line.is_open
 
     def action_filter(self) -> None:

@@ -125,6 +125,10 @@ class RowList(ScrollView, PlacedScrollbars, Generic[Item], can_focus=True):
         self.tails = tails
         self.set_reactive(RowList.following, tails)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """An empty list has nothing to open."""
+        return action != "open" or self._cursor is not None
+
     @property
     def items(self) -> Sequence[Item]:
         """The items in order; change them only by methods."""
@@ -325,6 +329,8 @@ class RowList(ScrollView, PlacedScrollbars, Generic[Item], can_focus=True):
             self._announced = now
             # Textual stops a message at the parent of its widget if it was posted while that one handled a message.
             self.post_message(self.Highlighted(self, item).set_sender(self))
+        if (before is None) != (self._cursor is None):
+            self.refresh_bindings()
         for row in (before, self._cursor):
             if row is not None:
                 self.refresh_line(row)

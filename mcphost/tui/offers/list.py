@@ -125,6 +125,10 @@ class FilteredOffers(FilteredRows[Offered]):
         event.stop()
         self.post_message(self.Chosen())
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """An empty list has nothing to define."""
+        return self.item is not None if action == "definition" else super().check_action(action, parameters)
+
     def action_definition(self) -> None:
         from mcphost.tui.kit.json_text import json_text
         from mcphost.tui.kit.reader import ReaderScreen

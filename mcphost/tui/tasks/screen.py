@@ -145,7 +145,7 @@ class TasksScreen(FramedScreen[None]):
         self._mixed = server is None
 
     def compose(self) -> ComposeResult:
-        with self.framed("", "enter result · x cancel · r refresh · y copy id · esc back"):
+        with self.framed(""):
             yield self._remarks
             yield self.rows
             with ScrolledColumn():
@@ -155,6 +155,7 @@ class TasksScreen(FramedScreen[None]):
         self._update_title("")
         self._remarks.display = False
         self.fit_height(1)
+        self._update_facts()
         self.rows.focus()
         self.action_refresh()
 
@@ -235,4 +236,11 @@ class TasksScreen(FramedScreen[None]):
         item = self.rows.item
         self._facts.show_facts(task_facts(item, self._now) if item is not None else ())
         self.query_one(ScrolledColumn).display = item is not None
+        self.frame.border_subtitle = _keys(item)
         self.refresh_bindings()
+
+
+def _keys(kept: KeptTask | None) -> str:
+    if kept is None:
+        return "r refresh · esc back"
+    return f"enter result{'' if kept.task.ended else ' · x cancel'} · r refresh · y copy id · esc back"

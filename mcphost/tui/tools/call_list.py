@@ -80,6 +80,9 @@ class CallList(FilteredRows[ToolCall]):
         event.stop()
         self.post_message(CallChosen(event.item.number))
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self.item is not None if action in ("cancel", "again") else super().check_action(action, parameters)
+
     def action_cancel(self) -> None:
         if self.item is not None:
             self.post_message(CancelRequested(self.item.number))

@@ -14,6 +14,7 @@ from textual.content import Content
 from textual.timer import Timer
 
 from mcphost.host.catalog import CatalogTool
+from mcphost.host.connections.connection import ServerState
 from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.protocol.models.tools import Tool
@@ -194,6 +195,8 @@ class ToolsPane(Container):
 
     def show_tools(self, offered: Sequence[CatalogTool], server: str | None) -> None:
         self.list.show_offers(offered, server)
+        starting = (each.state is ServerState.STARTING for each in self._host.servers.values())
+        self.list.expect_items(any(starting))
 
     async def show_call(self, call: ToolCall) -> None:
         """Show this call, and go there."""

@@ -160,3 +160,22 @@ async def test_the_inbox_is_as_high_as_its_entries_need_and_stays_so_as_they_go(
         await stage.press("n", "n")
         await stage.shows("Nothing waits for you", "put off with p.")
         assert frame.region.height >= before.height
+
+
+async def test_an_empty_list_offers_only_keys_that_do_something() -> None:
+    async with on_stage(size=(140, 40)) as stage:
+        await stage.ready()
+        await stage.press("f2")
+        await stage.at(InboxScreen)
+        await stage.press("slash")
+        assert isinstance(stage.app.focused, RowList)
+        await stage.press("escape", "g")
+        await stage.shows("Nothing is allowed without asking.")
+        assert "revoke" not in stage.text
+        await stage.press("escape", "T")
+        await stage.shows("No tasks.", "r refresh · esc back")
+        await stage.press("escape", "h")
+        await stage.shows("No calls yet")
+        assert not {"open", "filter", "cancel", "again"} & {
+            each.binding.action for each in stage.app.screen.active_bindings.values() if each.enabled
+        }

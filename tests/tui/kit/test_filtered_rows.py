@@ -41,6 +41,11 @@ class Listing(App[None]):
         self.at.append(event.item)
 
 
+def actions(app: App[None]) -> set[str]:
+    """What the keys do that work now."""
+    return {each.binding.action for each in app.screen.active_bindings.values() if each.enabled}
+
+
 async def test_the_best_match_is_on_top_and_selected_and_enter_opens_it_beyond_the_parent() -> None:
     app = Listing()
     async with app.run_test() as pilot:
@@ -54,6 +59,24 @@ async def test_the_best_match_is_on_top_and_selected_and_enter_opens_it_beyond_t
         await pilot.press("escape")
         assert list(app.list.rows.items) == NAMES
         assert app.list.item == "files"
+
+
+async def test_an_empty_list_offers_neither_to_open_nor_to_filter() -> None:
+    app = Listing()
+    async with app.run_test() as pilot:
+        offered = {"open", "filter"}
+        assert offered <= actions(app)
+        app.list.show_items([])
+        await pilot.pause()
+        assert not offered & actions(app)
+        await pilot.press("slash", "enter")
+        assert not app.list.filter_line.is_open
+        assert app.list.rows.has_focus
+        app.list.expect_items(True)
+        assert offered & actions(app) == {"filter"}
+        app.list.show_items(NAMES)
+        await pilot.pause()
+        assert offered <= actions(app)
 
 
 async def test_a_letter_that_changes_the_count_lays_out_the_screen_once_at_most() -> None:
