@@ -43,7 +43,7 @@ class EditArgumentsScreen(FramedScreen[Mapping[str, Any] | None]):
 
     def compose(self) -> ComposeResult:
         title = f"Arguments of {self._owner} › {show_line(self._tool.name, 60)}"
-        with self.framed(title, f"ctrl+r {self._submit} · esc drop them"):
+        with self.framed(title, "esc drop changes"):
             yield SchemaForm(submit_label=self._submit)
 
     async def on_mount(self) -> None:

@@ -64,7 +64,7 @@ class EditServerScreen(FramedScreen[Edits | None]):
 
     def compose(self) -> ComposeResult:
         title = f"The server {show_line(self._candidate.name, 64)}"
-        with self.framed(title, "ctrl+r keep changes · esc drop them"):
+        with self.framed(title, "esc drop changes"):
             yield SchemaForm(submit_label="keep changes")
 
     async def on_mount(self) -> None:

@@ -621,9 +621,14 @@ def _after(call: ToolCall) -> Iterator[Widget]:
 
 
 def _title(call: ToolCall, width: int, size: int) -> str:
-    """State, duration and size, and before them as much of the names as ``width`` cells hold."""
+    """State, duration and size, and before them as much of the names as ``width`` cells hold.
+
+    The duration of a call that runs stands below, beside its progress.
+    """
     word = "not sent" if isinstance(call.error, InvalidArguments) else call.shown_state.value
-    state = [f"{CALL_MARKS[call.shown_state][0]} {word}", duration_text(call.elapsed)]
+    state = [f"{CALL_MARKS[call.shown_state][0]} {word}"]
+    if call.state.ended:
+        state.append(duration_text(call.elapsed))
     if call.outcome is not None:
         state.append(size_text(size))
     tool = show_line(call.request.tool, 80)

@@ -95,7 +95,7 @@ class LimitsScreen(FramedScreen[SamplingEdit | None]):
         self._form = SchemaForm(submit_label="keep changes")
 
     def compose(self) -> ComposeResult:
-        with self.framed("Limits of the answer", "ctrl+r keep changes · esc drop them"):
+        with self.framed("Limits of the answer", "esc drop changes"):
             yield self._form
 
     async def on_mount(self) -> None:

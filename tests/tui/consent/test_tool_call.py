@@ -336,6 +336,7 @@ async def test_edited_arguments_are_marked_and_are_what_is_sent(tmp_path: Path) 
         assert "edited by you" not in stage.text
         await stage.press("e")
         await stage.at(EditArgumentsScreen)
+        assert stage.text.count("ctrl+r") == 1
         await stage.press("end")
         await stage.write(" there")
         await stage.press("ctrl+r")
