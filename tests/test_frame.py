@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from mcphost.transports.stdio.transport import Command
 from tests import hostile_cases
 from tests.cli.conftest import IN_BACKGROUND
 from tests.conftest import LoopWatchdog, Until
 from tests.requirement_rows import WITHOUT_A_TEST, named_in_source, read_rows, unmet
 from tests.secret_search import secrets_in
-from tests.slow_tests import runs_the_app
+from tests.slow_tests import starts_something
 from tests.tui.stage import on_stage
 
 
@@ -107,6 +108,7 @@ def test_every_hostile_case_has_a_test_or_a_reason() -> None:
     assert sorted(left) == sorted(hostile_cases.WITHOUT_A_TEST)
 
 
+@pytest.mark.slow
 def test_a_test_that_names_no_hostile_case_stops_the_collection(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,6 +118,7 @@ def test_a_test_that_names_no_hostile_case_stops_the_collection(
     result.stderr.fnmatch_lines(["*no such row in hostile_cases.tsv:", "*::test_it: 'Z99'"])
 
 
+@pytest.mark.slow
 def test_a_test_that_names_no_row_stops_the_collection(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +128,7 @@ def test_a_test_that_names_no_row_stops_the_collection(
     result.stderr.fnmatch_lines(["*no such row in requirements.tsv:", "*::test_it: 'NO-99'"])
 
 
+@pytest.mark.slow
 def test_the_rows_without_a_test_are_printed_and_nothing_runs(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,11 +147,21 @@ def run(monkeypatch: pytest.MonkeyPatch, pytester: pytest.Pytester, *args: str) 
     )
 
 
-async def runs() -> None:
+async def runs_the_app() -> None:
     async with on_stage():
         pass
 
 
-def test_a_test_that_runs_the_whole_app_is_slow_and_one_that_speaks_of_it_is_not() -> None:
-    assert runs_the_app(runs)
-    assert not runs_the_app(test_the_table_holds_every_row_once)
+def runs_a_server() -> Command:
+    return EchoServer().command()
+
+
+class EchoServer:
+    def command(self) -> Command:
+        return Command(sys.executable)
+
+
+def test_a_test_that_starts_something_is_slow_and_one_that_speaks_of_it_is_not() -> None:
+    assert starts_something(runs_the_app)
+    assert starts_something(runs_a_server)
+    assert not starts_something(test_the_table_holds_every_row_once)

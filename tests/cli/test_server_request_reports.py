@@ -20,6 +20,8 @@ from tests.providers.endpoints import ASKED, HELLO, VENDORS, gather, refuses, st
 from tests.terminal import Terminal
 from tests.transports.http.http_connection import Web
 
+pytestmark = pytest.mark.slow
+
 ASKS = [sys.executable, "-S", "-E", str(ECHO.with_name("asks.py"))]
 KEY = "sk-canary-0123456789"
 

@@ -13,6 +13,8 @@ import pytest
 from tests.cli.conftest import Mcphost, echo, entry
 from tests.terminal import mcphost as on_terminal
 
+pytestmark = pytest.mark.slow
+
 CANARY = "canary-5f1c7a"
 READING = f"stdio:{echo().removeprefix('stdio:').replace('echo.py', 'offers.py')}"
 

@@ -123,6 +123,7 @@ def unresolved(reference: Reference, _: str) -> str:
     raise AssertionError(f"the host can be told of {reference.text}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", sorted(WRITTEN))
 @given(data=st.data())
 @settings(max_examples=25, phases=QUICKLY, suppress_health_check=[HealthCheck.too_slow])

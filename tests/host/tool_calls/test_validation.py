@@ -42,6 +42,7 @@ IN_A_CHILD = {"pattern": "^(?!b)"}
         pytest.param({"items": {"type": "string"}}, ["é"] * 50_000, ValidationResult(), id="many items"),
     ],
 )
+@pytest.mark.slow
 @pytest.mark.requirement("TOOLS-22")
 async def test_a_value_is_checked_here_or_in_a_child(schema: Any, instance: Any, verdict: ValidationResult) -> None:
     assert await validate(schema, instance, limit_seconds=5) == verdict

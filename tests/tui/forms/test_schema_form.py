@@ -603,6 +603,7 @@ async def test_a_skeleton_is_one_key_away_in_an_empty_box_for_json() -> None:
         assert app.form.values() == {"deep": [{"sku": "", "qty": 1}]}
 
 
+@pytest.mark.slow
 @pytest.mark.hostile("F07", "L06")
 async def test_a_hostile_schema_is_drawn_in_bounded_time() -> None:
     deep: dict[str, Any] = schema(a=STRING)
