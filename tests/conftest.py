@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,9 @@ IGNORED = [
 
 LOOPBACK = re.compile(r"localhost|127\.[\d.]+|::1|0\.0\.0\.0|::|")
 
+if find_spec("sniffio") is None:
+    sys.modules["sniffio"] = None  # type: ignore[assignment]  # httpcore looks for it at each request, on the whole path
+
 Until = Callable[..., Awaitable[None]]
 PythonServer = Callable[..., Command]
 
@@ -68,9 +72,15 @@ TESTS_BETWEEN_FREEZES = 50
 _tests_begun = itertools.count(1)
 
 
-def pytest_collection_finish() -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
     """Thousands of collected tests stay until the end: the garbage collector need not look at them again and again."""
-    _freeze_heap()
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        _freeze_heap()
+        gc.enable()
 
 
 def pytest_runtest_setup() -> None:
