@@ -20,7 +20,7 @@ from mcphost.errors import Declined, SignInFailed
 from mcphost.transports.base import TransportLimits
 from mcphost.transports.http.streamable import HttpTransport
 from tests.auth.keychains import Shelf, locked, shelved
-from tests.auth.people import Echo, Guarded, Person, Web, browse, house
+from tests.auth.people import NO_TLS, Echo, Guarded, Person, Web, browse, house
 from tests.conftest import Until
 from tests.transports.http.http_connection import WebLine
 
@@ -86,7 +86,7 @@ async def test_two_servers_have_two_clients_and_neither_sees_the_others_token() 
         one.authorizer.session("other", other.web.url, OAuthSettings())
         await one.authorizer.sign_in("other", "Bearer", 401, Person())
         moved = Bearer(one.authorizer.session("web", other.web.url, OAuthSettings()))  # the entry's URL was changed
-        async with httpx.AsyncClient(auth=moved, trust_env=False) as client:
+        async with httpx.AsyncClient(auth=moved, verify=NO_TLS, trust_env=False) as client:
             assert await other.ask(client) == 401
         assert len(one.guard.clients) == len(other.guard.clients) == 1
         seen = [str(visit) for visit in other.web.visits]
@@ -242,7 +242,7 @@ async def test_a_browser_that_never_comes_back_ends_it(monkeypatch: pytest.Monke
 async def test_the_address_can_be_pasted_and_a_wrong_one_is_asked_for_again(until: Until) -> None:
     async def elsewhere(url: str) -> str:
         """A browser on another machine."""
-        async with httpx.AsyncClient(trust_env=False) as browser:
+        async with httpx.AsyncClient(verify=NO_TLS, trust_env=False) as browser:
             return str((await browser.get(url)).headers["location"])
 
     person = Person(browse=None)

@@ -23,7 +23,7 @@ from mcphost.config.state import named_lock
 from mcphost.errors import ConfigError
 from mcphost.transports.http.streamable import HttpTransport
 from tests.auth.keychains import FileShelf, Shelf, shelved
-from tests.auth.people import Echo, Guarded, House, house
+from tests.auth.people import NO_TLS, Echo, Guarded, House, house
 from tests.client.scripted import Notes
 from tests.conftest import Until
 from tests.transports.http.http_connection import SMALL, Talk
@@ -395,7 +395,7 @@ async def test_a_server_that_is_introduced_again_keeps_what_is_known_of_it() -> 
         home.guard.valid.clear()
         home.guard.spoiled = {"token": "down"}
         for _ in range(3):
-            async with httpx.AsyncClient(auth=home.bearer, trust_env=False) as client:
+            async with httpx.AsyncClient(auth=home.bearer, verify=NO_TLS, trust_env=False) as client:
                 assert await home.ask(client) == 401
         assert len(home.visits("/token")) == 2
         home.settings = OAuthSettings(scopes=("other",))
