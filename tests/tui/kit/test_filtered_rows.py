@@ -79,19 +79,19 @@ async def test_an_empty_list_offers_neither_to_open_nor_to_filter() -> None:
         assert offered <= actions(app)
 
 
-async def test_a_letter_that_changes_the_count_lays_out_the_screen_once_at_most() -> None:
+async def test_a_letter_that_changes_the_count_does_not_lay_out_the_screen() -> None:
     app = Listing()
     async with app.run_test() as pilot:
         app.list.show_items([*NAMES, *(f"write {number}" for number in range(10))])
         await pilot.press("slash")
         layouts: list[object] = []
         app.screen.screen_layout_refresh_signal.subscribe(app.list, layouts.append)
-        for key, count, most in (("r", "12 of 14", 0), ("e", "2 of 14", 1), ("a", "2 of 14", 0), ("d", "2 of 14", 0)):
+        for key, count in (("r", "12 of 14"), ("e", "2 of 14"), ("a", "2 of 14"), ("d", "2 of 14")):
             layouts.clear()
             await pilot.press(key)
             await pilot.pause()
             assert str(app.list.filter_line.query_one(".count").render()) == count
-            assert len(layouts) <= most
+            assert not layouts
 
 
 async def test_new_items_pass_the_filter_too_and_the_cursor_stays_on_its_item() -> None:
