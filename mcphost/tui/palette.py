@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding
-from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandInput, CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.dom import DOMNode
+from textual.geometry import Size
+from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.style import Style
@@ -284,6 +286,12 @@ class HitList(CommandList):
         return even_if_reversed(super().render_line(y))
 
 
+class QueryInput(CommandInput):
+    """Lays out only itself when a letter is typed, as `mcphost.tui.kit.inputs.LineInput` does."""
+
+    virtual_size: Reactive[Size] = Reactive(Size(0, 0), layout=False)
+
+
 class PaletteScreen(CommandPalette):
     """Textual's palette in mcphost's colours."""
 
@@ -312,7 +320,10 @@ class PaletteScreen(CommandPalette):
 
     def compose(self) -> ComposeResult:
         for widget in super().compose():
-            yield HitList() if isinstance(widget, CommandList) else widget
+            if isinstance(widget, CommandInput):
+                yield QueryInput(placeholder=widget.placeholder, select_on_focus=False)
+            else:
+                yield HitList() if isinstance(widget, CommandList) else widget
 
     def on_mount(self) -> None:
         self.app.theme_changed_signal.subscribe(self, lambda _: self._draw_again())
