@@ -1,16 +1,24 @@
-"""Corrections of Textual: terminals that close, timers and tabs on a busy machine, scrollbars, notifications."""
+"""Corrections of Textual: closed terminals, timers and tabs on a busy machine, scrollbars, modals, notifications."""
 
 from __future__ import annotations
 
 import os
+from typing import TypeVar
 
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
+from rich.style import Style
 from textual.app import App
 from textual.containers import VerticalScroll
 from textual.drivers.linux_driver import LinuxDriver
 from textual.notifications import Notification
+from textual.renderables.background_screen import BackgroundScreen
+from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import TabbedContent, TabPane
+
+Result = TypeVar("Result")
 
 
 class Driver(LinuxDriver):
@@ -71,3 +79,33 @@ class PlacedScrollbars(Widget):
 
 class ScrolledColumn(VerticalScroll, PlacedScrollbars):
     """A column that scrolls, with the scrollbar in its place."""
+
+
+class Modal(ModalScreen[Result]):
+    """A modal that looks nearer than what is behind it, in a theme of the terminal's own colours too.
+
+    Textual blends what is behind with a colour, which those cannot be.
+    """
+
+    @property
+    def dims(self) -> bool:
+        """Does it dim what is behind it?"""
+        return True
+
+    def render(self) -> RenderableType:
+        shown = super().render()
+        if isinstance(shown, BackgroundScreen) and self.dims and self.app.native_ansi_color:
+            return _Dimmed(shown)
+        return shown
+
+
+class _Dimmed:
+    """What this shows, dim, and without bold and reversed text."""
+
+    STYLE = Style(dim=True, bold=False, reverse=False)
+
+    def __init__(self, shown: BackgroundScreen) -> None:
+        self._shown = shown
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        return Segment.apply_style(self._shown.__rich_console__(console, options), post_style=self.STYLE)

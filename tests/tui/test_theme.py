@@ -21,6 +21,8 @@ from mcphost.host.server_requests.pending import SCREEN_KINDS
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.forms.text_boxes import LineBox
+from mcphost.tui.kit.facts_table import fact
+from mcphost.tui.kit.modal import AskScreen
 from mcphost.tui.palette import PaletteScreen
 from mcphost.tui.start_info import StartInfo
 from mcphost.tui.theme import (
@@ -167,6 +169,21 @@ async def test_a_reversed_row_has_no_colours_of_its_own() -> None:
         await stage.press("s", "down")
         await stage.until(lambda _: reversed_cells(rows, 1))
         assert colours(rows, 1) == set()
+
+
+@pytest.mark.slow
+async def test_what_is_behind_a_dialog_is_dim_and_has_no_reversed_row_in_sixteen_colours() -> None:
+    async with on_stage(in_sixteen_colours(demo())) as stage:
+        await stage.ready()
+        stage.app.push_screen(AskScreen("Do it?", [fact("what", "this")], "do it"))
+        await stage.until(lambda _: "Do it?" in stage.text)
+        frame = stage.app.screen.query_one(".dialog").region
+        for row, strip in enumerate(stage.app.screen._compositor.render_strips()):
+            styles = [segment.style for segment in strip if segment.text.strip() and segment.style]
+            if row < frame.y:
+                assert all(style.dim and not style.reverse for style in styles), strip.text
+            else:
+                assert not any(style.dim for style in styles), strip.text
 
 
 @pytest.mark.slow

@@ -11,7 +11,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
@@ -20,13 +19,14 @@ from mcphost.tui.kit.filtered_rows import FilteredRows
 from mcphost.tui.kit.modal import KEYS
 from mcphost.tui.kit.ranking import SearchText
 from mcphost.tui.kit.rows import RowList
+from mcphost.tui.textual_fixes import Modal
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 Result = TypeVar("Result")
 
 
-class FramedScreen(ErrorBoundary, ModalScreen[Result]):
+class FramedScreen(ErrorBoundary, Modal[Result]):
     """A modal with its content in a frame; going back dismisses it with None."""
 
     QUESTIONS_ABOVE: ClassVar[bool] = False

@@ -12,7 +12,6 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.events import Event, Key, ScreenResume
 from textual.message import Message
-from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from mcphost.host.consent.questions import Answer
@@ -22,7 +21,7 @@ from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.error_boundary import ErrorBoundary
 from mcphost.tui.kit.facts_table import Fact, FactsTable
 from mcphost.tui.kit.rows import Cell, RowList, columns
-from mcphost.tui.textual_fixes import ScrolledColumn
+from mcphost.tui.textual_fixes import Modal, ScrolledColumn
 
 Result = TypeVar("Result")
 
@@ -46,7 +45,7 @@ KEYS: Final = Binding(
 """The app's own bindings do not work while a modal screen is open."""
 
 
-class Dialog(ErrorBoundary, ModalScreen[Result]):
+class Dialog(ErrorBoundary, Modal[Result]):
     """A modal at the bottom that leaves what is behind it readable, and ignores keys typed before it appeared."""
 
     HELP: ClassVar[str] = ""
@@ -90,6 +89,10 @@ class Dialog(ErrorBoundary, ModalScreen[Result]):
     def share(self) -> float:
         """The share of the screen's height that the dialog may take."""
         return 0.66 if self.has_class("-docked") else 0.9
+
+    @property
+    def dims(self) -> bool:
+        return not self.has_class("-docked")
 
     @property
     def most_rows(self) -> int:

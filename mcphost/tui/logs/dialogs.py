@@ -9,7 +9,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 
 from mcphost.host.logs import LogRecord, LogSource
 from mcphost.protocol.display import show, show_line
@@ -21,9 +20,10 @@ from mcphost.tui.kit.messages import CallChosen
 from mcphost.tui.kit.rows import Cell, columns
 from mcphost.tui.kit.text_view import TextView
 from mcphost.tui.logs.filter import OWN_NAME
+from mcphost.tui.textual_fixes import Modal
 
 
-class LogDetail(ModalScreen[None]):
+class LogDetail(Modal[None]):
     """A record in full, in the upper part of the screen, since the log is in the lower; JSON is laid out."""
 
     HELP = "A log line in full.\ny copies it · C opens the call that was running · esc goes back"

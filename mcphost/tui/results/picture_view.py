@@ -12,7 +12,6 @@ from textual.containers import Container
 from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
-from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static
@@ -22,6 +21,7 @@ from mcphost.tui.kit.messages import OpenRequested
 from mcphost.tui.kit.modal import KEYS
 from mcphost.tui.results.content import Block
 from mcphost.tui.results.pictures import NO_PICTURES, REMOVE, Drawing, Undrawable, draw, fit, place, shows_pictures
+from mcphost.tui.textual_fixes import Modal
 
 SHARE: Final = 3
 """An image among other widgets takes a third of the screen's height at most."""
@@ -96,7 +96,7 @@ class PictureView(Widget):
         self.post_message(self.Ended(drawing))
 
 
-class PictureScreen(ErrorBoundary, ModalScreen[None]):
+class PictureScreen(ErrorBoundary, Modal[None]):
     """Shows the image of ``block``, over its cells in full resolution if the terminal can."""
 
     HELP = "A picture, as large as there is room. esc goes back, o opens it with a program of the desktop."

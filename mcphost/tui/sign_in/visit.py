@@ -12,7 +12,6 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content, Span
 from textual.message import Message
-from textual.screen import ModalScreen
 from textual.style import Style
 from textual.widgets import Input, Static
 
@@ -24,7 +23,7 @@ from mcphost.protocol.host_names import host_in
 from mcphost.tui.error_boundary import ErrorBoundary
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.modal import KEYS
-from mcphost.tui.textual_fixes import ScrolledColumn
+from mcphost.tui.textual_fixes import Modal, ScrolledColumn
 
 
 class AddressInput(Input):
@@ -163,7 +162,7 @@ QUIET: Final = 2
 """Light modules around the code: the standard requires four, but cameras accept two on a light background."""
 
 
-class QrScreen(ErrorBoundary, ModalScreen[None]):
+class QrScreen(ErrorBoundary, Modal[None]):
     """Shows ``url`` as a QR code, or how much room that needs."""
 
     HELP = "The link as a QR code, for the camera of another machine. esc goes back."
