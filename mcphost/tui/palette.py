@@ -326,9 +326,14 @@ class PaletteScreen(CommandPalette):
                 yield HitList() if isinstance(widget, CommandList) else widget
 
     def on_mount(self) -> None:
-        self.app.theme_changed_signal.subscribe(self, lambda _: self._draw_again())
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._take_theme())
 
     def on_resize(self) -> None:
+        self._draw_again()
+
+    def _take_theme(self) -> None:
+        """Use the colours of the app's theme, which Textual gives to all screens but its own."""
+        self.app.stylesheet.update(self)
         self._draw_again()
 
     def _draw_again(self) -> None:

@@ -181,9 +181,11 @@ async def test_an_open_palette_follows_the_size_and_the_theme() -> None:
         await find(stage, "definition")
         await stage.shows("Show its definition")
         assert "as the server sends it" not in stage.text
+        listed = stage.app.screen.query_one(CommandList)
         await stage.pilot.resize_terminal(*WIDE)
         await stage.shows("Show its definition, as the server sends it")
-        (drawn,) = (option.prompt for option in stage.app.screen.query_one(CommandList).options[:1])
+        drawn, ground = listed.options[0].prompt, listed.styles.background
         stage.app.theme = "mcphost-light"
-        await stage.until(lambda _: stage.app.screen.query_one(CommandList).options[0].prompt is not drawn)
+        await stage.until(lambda _: listed.options[0].prompt is not drawn)
+        await stage.until(lambda _: listed.styles.background != ground)
         await stage.shows("Show its definition, as the server sends it")
