@@ -198,7 +198,7 @@ class FieldRow(Widget):
             edge = Content.styled("▏", "$text-accent" if self.focused else "$foreground-muted")
             lines.append(Content.assemble(first.pad_right(max(0, self._left - 1 - first.cell_length)), edge))
         if not self._note_is_below and (note := note_of(self.field)):
-            shown = Content.styled(note, "$foreground-muted").truncate(self.columns.note - 1, ellipsis=True)
+            shown = Content.styled(note, "$foreground-muted")
             lines[0] = Content.assemble(lines[0].pad_right(width - lines[0].cell_length - shown.cell_length), shown)
         return Content("\n").join([*lines, *self._below(width)])
 
@@ -259,9 +259,7 @@ class FieldRow(Widget):
     @property
     def _note_is_below(self) -> bool:
         """Are the limits below the box: because all are, or because these are too long for their column?"""
-        if not self.columns.note or Content(note_of(self.field)).cell_length < self.columns.note:
-            return not self.columns.note
-        return self.focused or self.field.kind in GROWING
+        return Content(note_of(self.field)).cell_length >= self.columns.note
 
     @property
     def _right(self) -> int:

@@ -51,6 +51,14 @@ def told(stage: Stage) -> list[str]:
     return ["", *(note.message for note in stage.app._notifications)]
 
 
+async def test_the_limits_of_a_field_are_readable_before_it_has_the_focus() -> None:
+    async with question_stage(size=NARROW) as stage:
+        ask(stage, form(EVERY))
+        await at(stage, FormElicitationScreen)
+        await stage.shows("a URI such as https://example.org/page", "a date such as 2026-07-28")
+        await stage.shows("a date and time with a zone, such as 2026-07-28T09:30:00Z", "whole number, 18 to 99")
+
+
 ANSWERS: list[tuple[list[str], Any]] = [
     (["A", "d", "a", "ctrl+r", "y"], {"action": "accept", "content": {"name": "Ada"}}),
     (["A", "d", "a", "enter", "enter"], {"action": "accept", "content": {"name": "Ada"}}),
