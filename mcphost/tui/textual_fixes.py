@@ -108,4 +108,4 @@ class _Dimmed:
         self._shown = shown
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        return Segment.apply_style(self._shown.__rich_console__(console, options), post_style=self.STYLE)
+        return Segment.apply_style(console.render(self._shown, options), post_style=self.STYLE)

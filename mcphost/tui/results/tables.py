@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from rich.text import Text
+from textual import events
 from textual.binding import BindingType
+from textual.reactive import reactive
 from textual.widgets import DataTable
 
 from mcphost.lazy_dataclass import dataclass
@@ -20,6 +22,10 @@ CELLS: Final = 2_000
 
 BESIDE: Final = 4
 """Plain members beside the rows; with more, the rows are not what the value is about."""
+
+_SHORT_HEADING: Final = 6
+_SHORT_CELL: Final = 12
+"""Cells to which a heading, or the text below it, may be cut so that all columns are in view."""
 
 _CELL_WIDTH: Final = 60
 _HEADING_WIDTH: Final = 30
@@ -79,8 +85,41 @@ def _table(name: str, rows: list[Any], beside: tuple[tuple[str, Any], ...] = ())
     return ResultTable(name, tuple(columns), rows, beside)
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnWidth:
+    """The cells of a heading, and of the widest value below it. ``whole``: no value may be cut."""
+
+    heading: int
+    value: int
+    whole: bool = False
+
+
+def fitted(columns: Sequence[ColumnWidth], room: int) -> tuple[int, ...]:
+    """The widths of columns that share ``room`` cells: first headings are cut, then texts, the widest ones first.
+
+    They keep the width that they need if cutting would leave too little of them.
+    """
+    needed = tuple(max(column.heading, column.value) for column in columns)
+    widest = max(needed, default=0)
+    for width in range(widest, _SHORT_HEADING - 1, -1):
+        cut = tuple(max(min(column.heading, width), column.value) for column in columns)
+        if sum(cut) <= room:
+            return cut
+    for width in range(widest, _SHORT_CELL - 1, -1):
+        values = (column.value if column.whole else min(column.value, width) for column in columns)
+        cut = tuple(
+            max(min(column.heading, _SHORT_HEADING), value) for column, value in zip(columns, values, strict=True)
+        )
+        if sum(cut) <= room:
+            return cut
+    return needed
+
+
 class TableView(DataTable[Text], PlacedScrollbars):
-    """Text as text, numbers aligned to the right."""
+    """Text as text, numbers aligned to the right. Columns are cut if that brings all of them into view."""
+
+    is_cut: reactive[bool] = reactive(False)
+    """Is a column narrower than its heading or its texts?"""
 
     DEFAULT_CSS = """
     TableView {
@@ -94,18 +133,43 @@ class TableView(DataTable[Text], PlacedScrollbars):
     def __init__(self, table: ResultTable) -> None:
         super().__init__(cursor_type="row", zebra_stripes=True)
         self.table = table
+        self._headings = [_text(show_line(column, _HEADING_WIDTH), "bold") for column in table.columns]
+        self._cells = [[_cell(row, column) for column in table.columns] for row in table.rows[: table.shown]]
+        self._needed = [
+            ColumnWidth(
+                heading.cell_len,
+                max((cell.cell_len for cell in cells), default=0),
+                any(cell.justify == "right" for cell in cells),
+            )
+            for heading, *cells in zip(self._headings, *self._cells, strict=True)
+        ]
+        self._widths: tuple[int, ...] = ()
 
-    def on_mount(self) -> None:
-        for column in self.table.columns:
-            self.add_column(Text(show_line(column, _HEADING_WIDTH), style="bold"))
-        columns = self.table.columns
-        self.add_rows([_cell(row, column) for column in columns] for row in self.table.rows[: self.table.shown])
+    def on_resize(self, event: events.Resize) -> None:
+        beside = 2 * self.cell_padding * len(self._needed) + (len(self._cells) >= event.size.height)
+        widths = fitted(self._needed, event.size.width - beside)
+        if widths == self._widths:
+            return
+        row, self._widths = self.cursor_row, widths
+        self.clear(columns=True)
+        for heading, width in zip(self._headings, widths, strict=True):
+            self.add_column(heading, width=width)
+        self.add_rows(self._cells)
+        self.move_cursor(row=row, animate=False)
+        self.is_cut = any(
+            width < max(column.heading, column.value) for column, width in zip(self._needed, widths, strict=True)
+        )
 
 
 def _cell(row: Mapping[str, Any], column: str) -> Text:
     value = row.get(column, "")
     if isinstance(value, str):
-        return Text(show_line(value, _CELL_WIDTH))
+        return _text(show_line(value, _CELL_WIDTH))
     if isinstance(value, int | float) and not isinstance(value, bool):
         return Text(json.dumps(value)[:_CELL_WIDTH], justify="right")
-    return Text(show_line(json.dumps(value, ensure_ascii=False), _CELL_WIDTH), style="dim" if value is None else "")
+    return _text(show_line(json.dumps(value, ensure_ascii=False), _CELL_WIDTH), "dim" if value is None else "")
+
+
+def _text(words: str, style: str = "") -> Text:
+    """Text on one line that ends in … if its column is narrower."""
+    return Text(words, style=style, no_wrap=True, overflow="ellipsis")
