@@ -321,7 +321,8 @@ class FieldRow(Widget):
         content = Content.styled(text, "$foreground-muted")
         lines = content.expand_tabs(4).wrap(room)
         if not focused:
-            shown = 2 if Content(note).cell_length > room else 1
+            beside = bool(self.columns.note) and content.cell_length > room  # limits that did not fit there
+            shown = 2 if note and (beside or Content(note).cell_length > room) else 1
             return [*lines[: shown - 1], cut_at_word(Content(" ").join(lines[shown - 1 :]), room)]
         return lines[:MOST_LINES] + [Content.styled("…", "$foreground-muted")] * (len(lines) > MOST_LINES)
 

@@ -274,17 +274,21 @@ async def test_what_a_table_is_said_to_be_is_read_whole_where_it_is_narrow(app: 
         assert "JSON" in app.text.replace("table/JSON", "")
 
 
+async def shows(app: Stage, pilot: Pilot[None], words: str, *, shown: bool = True) -> None:
+    async with asyncio.timeout(20):
+        while (words in app.text) is not shown:
+            await pilot.pause()
+
+
 async def test_a_table_wider_than_its_pane_says_how_to_see_the_rest_and_scrolls(app: Stage) -> None:
     value = [{f"column {number}": "x" * 12 for number in range(6)}]
     async with showing(app.done(structuredContent=value), app, "2") as pilot:
-        assert "m shows JSON · z zooms" in app.text
+        await shows(app, pilot, "m shows JSON · z zooms")
         assert "column 5" not in app.text
         await pilot.press(*["right"] * 30)
-        await pilot.pause()
-        assert "column 5" in app.text
+        await shows(app, pilot, "column 5")
         await pilot.resize_terminal(120, 30)
-        await pilot.pause()
-        assert "z zooms" not in app.text
+        await shows(app, pilot, "m shows JSON · z zooms", shown=False)
 
 
 async def test_structured_content_of_any_type_has_a_tab_and_none_has_not(app: Stage) -> None:
