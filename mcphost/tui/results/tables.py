@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final
 from rich.text import Text
 from textual import events
 from textual.binding import BindingType
+from textual.geometry import Size
 from textual.reactive import reactive
 from textual.widgets import DataTable
 
@@ -119,7 +120,7 @@ class TableView(DataTable[Text], PlacedScrollbars):
     """Text as text, numbers aligned to the right. Columns are cut if that brings all of them into view."""
 
     is_cut: reactive[bool] = reactive(False)
-    """Is a column narrower than its heading or its texts?"""
+    """Is a column narrower than its heading or its texts, or out of view at the side?"""
 
     DEFAULT_CSS = """
     TableView {
@@ -145,9 +146,19 @@ class TableView(DataTable[Text], PlacedScrollbars):
         ]
         self._widths: tuple[int, ...] = ()
 
+    def on_mount(self) -> None:
+        self.call_after_refresh(self._fit, self.size)
+
     def on_resize(self, event: events.Resize) -> None:
-        beside = 2 * self.cell_padding * len(self._needed) + (len(self._cells) >= event.size.height)
-        widths = fitted(self._needed, event.size.width - beside)
+        self._fit(event.size)
+
+    def _fit(self, size: Size) -> None:
+        size = self.size or size
+        beside = 2 * self.cell_padding * len(self._needed) + (len(self._cells) >= size.height)
+        room = size.width - beside
+        widths = fitted(self._needed, room)
+        needed = sum(max(column.heading, column.value) for column in self._needed)
+        self.is_cut = needed > room
         if widths == self._widths:
             return
         row, self._widths = self.cursor_row, widths
@@ -156,9 +167,6 @@ class TableView(DataTable[Text], PlacedScrollbars):
             self.add_column(heading, width=width)
         self.add_rows(self._cells)
         self.move_cursor(row=row, animate=False)
-        self.is_cut = any(
-            width < max(column.heading, column.value) for column, width in zip(self._needed, widths, strict=True)
-        )
 
 
 def _cell(row: Mapping[str, Any], column: str) -> Text:

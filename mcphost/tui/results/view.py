@@ -257,10 +257,9 @@ class StructuredView(Vertical):
         yield table
 
         def show_summary() -> None:
-            more = " · z zooms" if table.show_horizontal_scrollbar or table.is_cut else ""
+            more = " · z zooms" if table.is_cut else ""
             summary.update(f"{table.table.summary} · m shows JSON{more}")
 
-        self.watch(table, "show_horizontal_scrollbar", show_summary)
         self.watch(table, "is_cut", show_summary)
 
     def focus(self, scroll_visible: bool = True, from_app_focus: bool = False) -> StructuredView:
