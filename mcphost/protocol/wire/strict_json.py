@@ -35,13 +35,14 @@ class Refused(Exception):
 
 def parse(data: bytes, max_depth: int) -> Any:
     """Parse at once. Raises Refused."""
+    has_halves = _may_hold_halves(data)
     try:
-        value = _decoder.decode(_text(data))
+        value = (_halves_decoder if has_halves else _decoder).decode(_text(data))
     except (ValueError, RecursionError) as error:
         raise _refusal(error, max_depth) from None
     if data.count(b"{") + data.count(b"[") > max_depth and _deeper_than(value, max_depth):
         raise _too_deep(max_depth)
-    return _without_halves(value) if _may_hold_halves(data) else value
+    return _without_halves(value) if has_halves else value
 
 
 def parse_in_steps(data: bytes, max_items: int, max_depth: int) -> Steps:
@@ -105,7 +106,15 @@ def _no_constant(text: str) -> float:
     raise Refused(f"{text} is not JSON")
 
 
+def _unique_whole_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return _unique_keys([(_without_halves(key), value) for key, value in pairs])
+
+
 _decoder: Final = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_float=_finite, parse_constant=_no_constant)
+_halves_decoder: Final = json.JSONDecoder(
+    object_pairs_hook=_unique_whole_keys, parse_float=_finite, parse_constant=_no_constant
+)
+"""For a text that may hold halves of surrogate pairs: two keys may become equal once these are replaced."""
 
 
 def _deeper_than(value: Any, depth: int) -> bool:
@@ -132,7 +141,7 @@ def _without_halves(value: Any) -> Any:
     if type(value) is list:
         return [_without_halves(item) for item in value]
     if type(value) is dict:
-        return {_without_halves(key): _without_halves(item) for key, item in value.items()}
+        return {key: _without_halves(item) for key, item in value.items()}
     return value
 
 
@@ -152,6 +161,7 @@ class _Walk:
 
     def __init__(self, text: str, max_depth: int, *, has_halves: bool) -> None:
         self._text, self._max_depth, self._has_halves = text, max_depth, has_halves
+        self._decoder = _halves_decoder if has_halves else _decoder
         self._open: list[Any] = []
         """The open containers, the innermost last."""
         self._at = 0
@@ -159,7 +169,7 @@ class _Walk:
     def steps(self) -> Steps:
         self._skip_white()
         if self._peek() not in ("[", "{"):
-            return _decoder.decode(self._text)
+            return self._cleaned(self._decoder.decode(self._text))
         root = self._enter()
         fresh = True  # directly after an opening bracket the closing one may stand
         while self._open:
@@ -225,7 +235,7 @@ class _Walk:
             return False
         brackets = "[]" if type(inside) is list else "{}"
         try:
-            found = self._cleaned(_decoder.decode(f"{brackets[0]}{run[0][:-1]}{brackets[1]}"))
+            found = self._cleaned(self._decoder.decode(f"{brackets[0]}{run[0][:-1]}{brackets[1]}"))
         except json.JSONDecodeError as error:
             self._at += error.pos - 1
             raise self._error(error.msg) from None
@@ -256,7 +266,7 @@ class _Walk:
         return key
 
     def _parsed(self) -> Any:
-        value, self._at = _decoder.raw_decode(self._text, self._at)
+        value, self._at = self._decoder.raw_decode(self._text, self._at)
         return self._cleaned(value)
 
     def _put(self, place: str | None, value: Any) -> None:

@@ -96,7 +96,7 @@ async def test_a_new_session_begins_without_the_old_one_and_brings_back_what_was
     with Web(echo) as web:
         async with hosted(web, policy=ALLOW, log_level="error") as running:
             await running.resources.subscribe("a", "memo:///x")
-            await until(lambda: web.seen("GET"))
+            await until(lambda: echo.lines)  # or the stream that is about to listen would meet the lost session first
             echo.sessions.clear()
             lost = await running.run("a", "echo", SAY)
             assert isinstance(lost.error, SessionExpired)

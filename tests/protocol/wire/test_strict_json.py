@@ -40,6 +40,22 @@ values = st.recursive(
 layouts = st.sampled_from([None, 0, 3])
 
 
+@pytest.mark.parametrize("text", [r'"\ud800"', r'["\ud800"]', r'{"\ud800":"\ud800"}'])
+def test_half_a_character_is_replaced_wherever_it_stands(text: str) -> None:
+    whole = json.loads(text.replace(r"\ud800", "\ufffd"))
+    assert parse(text.encode(), DEPTH) == steps_of(text.encode())[0] == whole
+
+
+@pytest.mark.parametrize(
+    "text", [r'{"\ud800":1,"\udfff":2}', r'{"\ud800":[],"\udfff":[]}', '{"\\ud800":1,"\ufffd":2,"a":3}']
+)
+def test_keys_that_are_equal_once_their_half_characters_are_replaced_are_refused(text: str) -> None:
+    with pytest.raises(Refused, match="a key stands twice"):
+        parse(text.encode(), DEPTH)
+    with pytest.raises(Refused, match="a key stands twice"):
+        steps_of(text.encode())
+
+
 @given(values, layouts, st.booleans(), st.sampled_from([1, 2, 250]))
 def test_steps_bring_the_same_value_as_parsing_at_once(value: Any, indent: int | None, ascii: bool, run: int) -> None:
     data = json.dumps(value, indent=indent, ensure_ascii=ascii).encode("utf-8", "replace")
