@@ -47,7 +47,7 @@ def _is_lasting(cause: BaseException, causes: tuple[BaseException, ...]) -> bool
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
-        error = error.__cause__ or error.__context__
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def _words(error: BaseException) -> str:
@@ -95,7 +95,8 @@ def _proxy(error: BaseException, where: str) -> str:
 
 
 def _no_http(error: BaseException, where: str) -> str:
-    message = getattr(error.__cause__, "message", None)  # without the URL, which the engine's own text holds
+    # Without the URL, which the engine's own text holds. Without a cause, the words are ours.
+    message = str(error) if error.__cause__ is None else getattr(error.__cause__, "message", None)
     if message is None:
         return f"the exchange with {where} failed: {_words(error)}"
     words = show_line(" ".join(str(message).split()), 120)

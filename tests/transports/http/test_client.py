@@ -21,6 +21,7 @@ from mcphost.protocol.wire.jsonrpc import Notification
 from mcphost.transports.base import TransportLimits
 from mcphost.transports.http.client import Phases, open_client
 from mcphost.transports.http.decoding import PIECE, coding_of
+from mcphost.transports.http.failures import lost
 from mcphost.transports.http.streamable import HttpTransport
 from tests.transports.http.http_connection import PROMPT, Echo, Inbox, Talk, Web, WebLine, connected, redirecting
 
@@ -410,3 +411,18 @@ def test_a_compressed_body_comes_in_bounded_pieces() -> None:
         pieces = [piece for at in range(0, len(packed), step) for piece in coding.pieces(packed[at : at + step])]
         assert b"".join(pieces) == whole
         assert max(map(len, pieces)) <= PIECE
+
+
+def found_broken_after_a_while() -> None:
+    try:
+        raise TimeoutError  # nothing came, so the connection is looked at
+    except TimeoutError:
+        raise httpx.RemoteProtocolError("its body is broken") from None
+
+
+def test_a_body_found_broken_after_a_while_is_told_like_one_found_broken_at_once() -> None:
+    with pytest.raises(httpx.RemoteProtocolError) as noticed:
+        found_broken_after_a_while()
+    told = lost(noticed.value, httpx.URL("http://127.0.0.1:8000/mcp"))
+    assert str(told) == "127.0.0.1:8000 did not answer in HTTP: its body is broken; is the url right?"
+    assert told.lasting
