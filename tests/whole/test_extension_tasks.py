@@ -88,8 +88,10 @@ async def test_a_task_is_listed_collected_and_cancelled_by_its_id(met: Recording
     await until(lambda: call.task and stopped.task)
     assert call.task is not None
     assert stopped.task is not None
-    states = await statuses(met)
-    assert {states[call.task.task_id], states[stopped.task.task_id]} == {"working"}
+    ids = {call.task.task_id, stopped.task.task_id}
+    while not ids <= (states := await statuses(met)).keys():
+        pass  # they are remembered in the background
+    assert {states[task_id] for task_id in ids} == {"working"}
     stopped.cancel()
     await met.end_of(stopped)
     while (await statuses(met))[stopped.task.task_id] != "cancelled":

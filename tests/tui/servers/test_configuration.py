@@ -182,6 +182,10 @@ def test_in_the_real_program_a_change_by_another_process_is_seen_and_applied(fil
     files.own.write_text(echo("first"))
     with Terminal([sys.executable, "-m", "mcphost"], cwd=tmp_path, columns=120, rows=36) as terminal:
         terminal.wait_for("first", "1 ready")
+        terminal.press_until(
+            ["?"], "Tool list"
+        )  # what a key does comes after the first frame, and so after the watch began
+        terminal.press_until(["escape"], "enter opens the form")
         files.own.write_text(echo("first") + echo("second"))
         terminal.wait_for("+ second", "configuration changed")
         terminal.press_until(["\x0c"], "would run")
