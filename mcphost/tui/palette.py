@@ -17,8 +17,6 @@ from textual.binding import Binding
 from textual.command import CommandInput, CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.dom import DOMNode
-from textual.geometry import Size
-from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.style import Style
@@ -32,6 +30,7 @@ from mcphost.host.tool_calls.call import ToolCall
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line
 from mcphost.tui.chat.controller import ChatController
+from mcphost.tui.kit.inputs import LineInput
 from mcphost.tui.kit.ranking import Search, SearchIndex, SearchText
 from mcphost.tui.kit.rows import Cell, columns, even_if_reversed
 from mcphost.tui.main.layout import DRAWERS
@@ -286,10 +285,8 @@ class HitList(CommandList):
         return even_if_reversed(super().render_line(y))
 
 
-class QueryInput(CommandInput):
-    """Lays out only itself when a letter is typed, as `mcphost.tui.kit.inputs.LineInput` does."""
-
-    virtual_size: Reactive[Size] = Reactive(Size(0, 0), layout=False)
+class QueryInput(CommandInput, LineInput):
+    """Lays out only itself when a letter is typed."""
 
 
 class PaletteScreen(CommandPalette):

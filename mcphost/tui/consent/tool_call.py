@@ -267,12 +267,12 @@ class ToolCallScreen(QuestionDialog):
             len(self._in_one_line().wrap(inner)) if self.has_class("-short") else len(list(self._options()))
         )
         room = share - options_height - 3  # the line above the answers and the frame
-        block = self.block.height_at(inner)
-        self._fits = self._rows_of(self._all_facts(), inner) + block <= room
+        everything, block = self._all_facts(), self.block.height_at(inner)
+        self._fits = self._rows_of(everything, inner) + block <= room
         if not self._fits:
             room -= 1  # for the hint
             inner -= 1  # for the scrollbar
-        room, facts = max(4, room), self._rows_of(self._all_facts(), inner)
+        room, facts = max(4, room), self._rows_of(everything, inner)
         least = max(min(LEAST, room - 1), room - min(self._rows_of(self._own_facts(), inner), room // 2) - 1)
         arguments_height = max(room - facts, min(least, block))
         self.what.styles.max_height = max(1, room - arguments_height)
