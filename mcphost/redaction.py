@@ -42,13 +42,13 @@ _SECRET_NAME: Final = re.compile(
 )
 
 # On the wire a value that is masked needlessly costs little, so more names count there.
-_SECRET_HEADER: Final = re.compile(r"auth|session|signature", re.IGNORECASE)
-_SECRET_PARAMETER: Final = re.compile(r"assertion|auth|key|session|signature|verifier|^(?:code|state|sid|sig)$", re.I)
+_SECRET_HEADER: Final = r"(?i)auth|session|signature"
+_SECRET_PARAMETER: Final = r"(?i)assertion|auth|key|session|signature|verifier|^(?:code|state|sid|sig)$"
 _OPEN_HEADERS: Final = frozenset({"www-authenticate", "proxy-authenticate", "sec-websocket-key"})
 """Their names look secret, but anybody may ask for their values."""
 
-_USER: Final = re.compile(r"(?<=://)[^/?#\s@]*@")
-_URL_PARAMETER: Final = re.compile(r"([?&#]([\w.-]+)=)[^&#\s\"'<>]+")
+_USER: Final = r"(?<=://)[^/?#\s@]*@"
+_URL_PARAMETER: Final = r"([?&#]([\w.-]+)=)[^&#\s\"'<>]+"
 
 _OAUTH_MEMBER: Final = "|".join(name.replace("_", "_?") for name in sorted(OAUTH_SECRETS))
 # Texts: the module `re` compiles them when they are first needed, which is after the first frame.
@@ -73,22 +73,22 @@ _TOKENS: Final = r"""(?xs)
     """
 """Tokens that well-known services issue, by how they begin, and private keys in PEM."""
 
-_RANDOM: Final = re.compile(r"(?<![\w@:+/~.-])[A-Za-z0-9_+/~-]{20,}={0,2}(?![\w.@/+~-])")
-_PUBLIC: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{40}|[0-9a-f]{64}", re.IGNORECASE)
+_RANDOM: Final = r"(?<![\w@:+/~.-])[A-Za-z0-9_+/~-]{20,}={0,2}(?![\w.@/+~-])"
+_PUBLIC: Final = r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{40}|[0-9a-f]{64}"
 """UUIDs, and hashes of commits and images, which name something that anybody may see."""
 
 RANDOM_BITS: Final = 3.5
 """Bits of entropy for each character from which a long word with letters and digits is taken for a random one."""
 
-_SEPARATORS: Final = re.compile(r"""[\s"'{}\[\],;]+""")
-_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^/?#@]*?:(?P<password>[^/?#@]*)@)?(?P<rest>.*)", re.IGNORECASE)
-_PARAMETER: Final = re.compile(r"[?&]([^=&#]+)=([^&#]+)")
-_PATH: Final = re.compile(r"~|\.{0,2}/")
-_HOST: Final = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}(?::[0-9]+)?")
-_WORDS: Final = re.compile(r"(?:[^a-z0-9]*(?:[a-z]+|[0-9]{1,4})(?![a-z0-9]))+[^a-z0-9]*", re.IGNORECASE)
+_SEPARATORS: Final = r"""[\s"'{}\[\],;]+"""
+_ADDRESS: Final = r"(?i)[a-z][a-z0-9+.-]*://(?:[^/?#@]*?:(?P<password>[^/?#@]*)@)?(?P<rest>.*)"
+_PARAMETER: Final = r"[?&]([^=&#]+)=([^&#]+)"
+_PATH: Final = r"~|\.{0,2}/"
+_HOST: Final = r"[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}(?::[0-9]+)?"
+_WORDS: Final = r"(?i)(?:[^a-z0-9]*(?:[a-z]+|[0-9]{1,4})(?![a-z0-9]))+[^a-z0-9]*"
 """Words and small numbers: en_US.UTF-8, eu-central-1, 2025-11-25."""
-_PIECE: Final = re.compile(r"[a-z0-9]{20}", re.IGNORECASE)
-_MIXED: Final = re.compile(r"(?=.*[a-z])(?=.*[0-9])", re.IGNORECASE)
+_PIECE: Final = r"(?i)[a-z0-9]{20}"
+_MIXED: Final = r"(?i)(?=.*[a-z])(?=.*[0-9])"
 
 
 def looks_secret(name: str) -> bool:
@@ -98,12 +98,12 @@ def looks_secret(name: str) -> bool:
 
 def is_secret_header(name: str) -> bool:
     """Must the value of this HTTP header be masked?"""
-    return name.lower() not in _OPEN_HEADERS and (looks_secret(name) or _SECRET_HEADER.search(name) is not None)
+    return name.lower() not in _OPEN_HEADERS and (looks_secret(name) or re.search(_SECRET_HEADER, name) is not None)
 
 
 def safe_url(text: str) -> str:
     """A URL without user name and password, the values of secret parameters masked. Other text is left unchanged."""
-    return _URL_PARAMETER.sub(_masked_parameter, _USER.sub("", text))
+    return re.sub(_URL_PARAMETER, _masked_parameter, re.sub(_USER, "", text))
 
 
 def mask_credentials(text: str) -> str:
@@ -118,9 +118,9 @@ def secrets_in(value: str) -> Iterator[str]:
 
     Skips ``true``, ``8080``, paths, hosts, dates and plain words, which occur in any text.
     """
-    for word in _SEPARATORS.split(value):
+    for word in re.split(_SEPARATORS, value):
         name, _, named = word.partition("=")
-        address = _ADDRESS.fullmatch(word)
+        address = re.fullmatch(_ADDRESS, word)
         if address is not None:
             yield address["password"] or ""
             yield from secret_parameters(word)
@@ -138,10 +138,10 @@ def token_spans(text: str) -> Iterator[tuple[int, int]]:
 
 def random_spans(text: str) -> Iterator[tuple[int, int]]:
     """Where ``text`` holds words that look random: starts and ends. No paths, plain words, UUIDs and hashes."""
-    for match in _RANDOM.finditer(text):
+    for match in re.finditer(_RANDOM, text):
         word = match[0]
-        plain = _PATH.match(word) or _WORDS.fullmatch(word) or _PUBLIC.fullmatch(word)
-        if not plain and _MIXED.match(word) and entropy(word) >= RANDOM_BITS:
+        plain = re.match(_PATH, word) or re.fullmatch(_WORDS, word) or re.fullmatch(_PUBLIC, word)
+        if not plain and re.match(_MIXED, word) and entropy(word) >= RANDOM_BITS:
             yield match.span()
 
 
@@ -152,18 +152,20 @@ def entropy(text: str) -> float:
 
 def secret_parameters(url: str) -> Iterator[str]:
     """The values of a URL's parameters whose names look secret."""
-    return (value for name, value in _PARAMETER.findall(url) if looks_secret(name))
+    return (value for name, value in re.findall(_PARAMETER, url) if looks_secret(name))
 
 
 def _masked_parameter(parameter: re.Match[str]) -> str:
-    secret = looks_secret(parameter[2]) or _SECRET_PARAMETER.search(parameter[2])
+    secret = looks_secret(parameter[2]) or re.search(_SECRET_PARAMETER, parameter[2])
     return f"{parameter[1]}{MASK}" if secret else parameter[0]
 
 
 def _is_secret_shape(word: str) -> bool:
-    if len(word) < MIN_SECRET_SHAPE or _PATH.match(word) or _HOST.fullmatch(word):
+    if len(word) < MIN_SECRET_SHAPE or re.match(_PATH, word) or re.fullmatch(_HOST, word):
         return False
-    return _PIECE.search(word) is not None or (_MIXED.match(word) is not None and not _WORDS.fullmatch(word))
+    return re.search(_PIECE, word) is not None or (
+        re.match(_MIXED, word) is not None and not re.fullmatch(_WORDS, word)
+    )
 
 
 def redacted(text: str, mask: Mask) -> str:

@@ -34,9 +34,9 @@ MAX_ENTRIES = 500
 _SECTIONS = ("servers", "mcp_servers", "models", "policy", "limits", "ui", "chat", "registry")
 _PROJECT_SECTIONS = ("servers", "mcp_servers")
 _USERS_KEYS = ("trust_hints", "sampling", "limits", "roots")
-_AT_LINE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+_AT_LINE = r" \(at (?:line (\d+), column \d+|end of document)\)$"
 # tomllib needs quadratic time for keys of very many parts. A lookbehind and possessive repeats keep this linear.
-_ENDLESS_KEY = re.compile(r"""(?<![\w"'.-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){64}""")
+_ENDLESS_KEY = r"""(?<![\w"'.-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){64}"""
 
 _T = TypeVar("_T", bound=ConfigTable)
 
@@ -189,7 +189,7 @@ class _AddedServers:
 
 def parse_toml(text: str, path: Path | None = None) -> dict[str, Any]:
     """Parse TOML. Raises ConfigError with the line."""
-    if endless := _ENDLESS_KEY.search(text):
+    if endless := re.search(_ENDLESS_KEY, text):
         line = text.count("\n", 0, endless.start()) + 1
         raise ConfigError("a key of more than 64 parts; nothing here needs one", path=path, line=line)
     try:
@@ -201,7 +201,7 @@ def parse_toml(text: str, path: Path | None = None) -> dict[str, Any]:
 
 
 def _broken(message: str, text: str, path: Path | None) -> ConfigError:
-    place = _AT_LINE.search(message)
+    place = re.search(_AT_LINE, message)
     if place is None:
         return ConfigError("holds a number too long to read", path=path)
     line = int(place[1]) if place[1] else text.rstrip().count("\n") + 1
@@ -361,8 +361,8 @@ def _without(table: Any, *keys: str) -> Any:
     return {name: value for name, value in table.items() if name not in keys} if keys else table
 
 
-_STEPS = re.compile(r"(\w+)(?:\[(\d+)\])?(?:\.(.+))?", re.DOTALL)
-_ELEMENT = re.compile(r"(\w+)\[(\d+)\]")
+_STEPS = r"(?s)(\w+)(?:\[(\d+)\])?(?:\.(.+))?"
+_ELEMENT = r"(\w+)\[(\d+)\]"
 
 
 def placed(error: UnresolvedReference, config: Config, server: str) -> UnresolvedReference:
@@ -394,7 +394,7 @@ def _line(path: Path, server: str, error: UnresolvedReference) -> tuple[int, boo
 
 def _steps(field: str) -> tuple[str | int, ...]:
     """Keys and positions. A key inside a table, such as a variable's name, may hold dots."""
-    match = _STEPS.fullmatch(field)
+    match = re.fullmatch(_STEPS, field)
     if match is None:
         return ()
     position = () if match[2] is None else (int(match[2]),)
@@ -402,5 +402,5 @@ def _steps(field: str) -> tuple[str | int, ...]:
 
 
 def _within(rest: str | None) -> tuple[str | int, ...]:
-    element = _ELEMENT.fullmatch(rest or "")
+    element = re.fullmatch(_ELEMENT, rest or "")
     return tuple(filter(None, [rest])) if element is None else (element[1], int(element[2]))

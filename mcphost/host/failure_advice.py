@@ -61,8 +61,8 @@ class _Place:
     config: ServerConfig | None
 
 
-_SCOPE: Final = re.compile(r'\bscope="([^"]{1,2000})"')
-_HARMLESS: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9:._/-]{0,99}")
+_SCOPE: Final = r'\bscope="([^"]{1,2000})"'
+_HARMLESS: Final = r"[A-Za-z0-9][A-Za-z0-9:._/-]{0,99}"
 _NO_MCP: Final = "There is no MCP server at this address, or none over this transport: check url and transport in {}."
 _BY_STATUS: Final = {
     403: "Its server lets nobody in like this: check the token and the headers in {}.",
@@ -103,8 +103,8 @@ def _sign_in(error: AuthorizationRequired, place: _Place) -> Advice:
 
 def _scopes(error: AuthorizationRequired) -> list[str]:
     """What the refusal says is needed, as far as it is made of harmless letters: it becomes part of our sentence."""
-    named = _SCOPE.search(error.www_authenticate)
-    return [scope for scope in (named[1].split() if named else []) if _HARMLESS.fullmatch(scope)][:20]
+    named = re.search(_SCOPE, error.www_authenticate)
+    return [scope for scope in (named[1].split() if named else []) if re.fullmatch(_HARMLESS, scope)][:20]
 
 
 _DECLARED_BY: Final = {

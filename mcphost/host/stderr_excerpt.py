@@ -12,17 +12,17 @@ LINES: Final = 50
 _TREE: Final = " \t|+-│╰─▶"
 """What stands before the message of an exception in a group, and of a cause."""
 
-_FRAME: Final = re.compile(r"(at |File |\^|~)")
-_VALIDATION: Final = re.compile(r"\bvalidation errors? for\b")
-_CAUSE: Final = re.compile(r"cause(d by)?\b", re.IGNORECASE)
+_FRAME: Final = r"(at |File |\^|~)"
+_VALIDATION: Final = r"\bvalidation errors? for\b"
+_CAUSE: Final = r"(?i)cause(d by)?\b"
 
 _MESSAGES: Final = (
     # Most programs and languages: "git: fatal: …", "cli.py: error: …", "ValueError: …", "TypeError [ERR_X]: …".
-    (re.compile(r"(?:[^\s:]+: )*(?:[\w.$]*(?:error|exception)|fatal|panic)(?: \[\w+\])?: ", re.IGNORECASE), -1),
-    (re.compile(r"[\w.$]+(?:Error|Exception)$|thread '.*' panicked at "), -1),
+    (r"(?i)(?:[^\s:]+: )*(?:[\w.$]*(?:error|exception)|fatal|panic)(?: \[\w+\])?: ", -1),
+    (r"[\w.$]+(?:Error|Exception)$|thread '.*' panicked at ", -1),
     # npm tells the reason first, and where its log is last.
-    (re.compile(r"npm (?:error|ERR!) (?!code )\S+ +\S"), 0),
-    (re.compile(r".*(?:\b(?:ERROR|FATAL|CRITICAL)\b|\blevel=error\b)"), -1),
+    (r"npm (?:error|ERR!) (?!code )\S+ +\S", 0),
+    (r".*(?:\b(?:ERROR|FATAL|CRITICAL)\b|\blevel=error\b)", -1),
 )
 """How a line begins that holds the message, best first; and which of several is meant."""
 
@@ -31,7 +31,7 @@ def most_telling(lines: Sequence[str]) -> str:
     """Return the message of an exception or an error, with its cause; the last line if none is recognized."""
     cleaned = [text for line in lines[-LINES:] if (text := line.strip(_TREE).strip())]
     for pattern, which in _MESSAGES:
-        if places := [place for place, text in enumerate(cleaned) if pattern.match(text)]:
+        if places := [place for place, text in enumerate(cleaned) if re.match(pattern, text)]:
             return _with_continuation(cleaned[places[which] :])
     return cleaned[-1] if cleaned else ""
 
@@ -41,7 +41,7 @@ def _with_continuation(lines: Sequence[str]) -> str:
     text = lines[0]
     for line in lines[1:3]:
         announced = text.endswith(":")
-        if _FRAME.match(line) or not (announced or _VALIDATION.search(lines[0]) or _CAUSE.match(line)):
+        if re.match(_FRAME, line) or not (announced or re.search(_VALIDATION, lines[0]) or re.match(_CAUSE, line)):
             break
         text += f" {line}" if announced else f" · {line}"
     return text

@@ -27,17 +27,17 @@ _INVISIBLE = (  # bidi controls, zero-width, fillers, tags, selectors and the ot
 _CONTROLS = "\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff"
 _EMPTY_BRAILLE = "\u2800++"
 _LONE_EMPTY_BRAILLE = "(?<![\u2800-\u28ff])\u2800++(?![\u2801-\u28ff])"  # not part of a picture made of dots
-_HIDDEN = re.compile(f"[{_INVISIBLE}\u2800]")
-_HIDDEN_IN_RESULTS = re.compile(f"[{_INVISIBLE}]|{_LONE_EMPTY_BRAILLE}")
+_HIDDEN = f"[{_INVISIBLE}\u2800]"
+_HIDDEN_IN_RESULTS = f"[{_INVISIBLE}]|{_LONE_EMPTY_BRAILLE}"
 _MARKED = re.compile(f"[{_CONTROLS}{_INVISIBLE}]|{_EMPTY_BRAILLE}")
-_MARKED_IN_RESULTS = re.compile(f"[{_CONTROLS}{_INVISIBLE}]|{_LONE_EMPTY_BRAILLE}")
-_EMOJI = re.compile(  # the blocks of the symbols that have an emoji shape
+_MARKED_IN_RESULTS = f"[{_CONTROLS}{_INVISIBLE}]|{_LONE_EMPTY_BRAILLE}"
+_EMOJI = (  # the blocks of the symbols that have an emoji shape
     "[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2934\u2935\u2b00-\u2bff"
     "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff]"
 )
 _KEYCAP = "\u20e3"
 _NEVER_COMBINING = r"\w\s\x00-\u02ff\u2000-\u200c\u200e-\u20cf\u2100-\u2cee\u2e00-\u3029\U0001f000-\U0001faff"
-_MAYBE_COMBINING = re.compile(rf"[^{_NEVER_COMBINING}]{{{MARKS_PER_BASE + 1},}}")
+_MAYBE_COMBINING = rf"[^{_NEVER_COMBINING}]{{{MARKS_PER_BASE + 1},}}"
 _UNSAFE_ASCII = bytes(code for code in range(128) if (code < 32 and code not in b"\t\n") or code == 127)
 _BLANKS = " \u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000"
 _BLANK_RUN = re.compile(rf"\n{{4,}}|\t{{4,}}|[{_BLANKS}]{{4,}}")
@@ -82,7 +82,7 @@ def readable_label(label: str) -> str:
 
 def hidden_count(text: str) -> int:
     """The number of invisible and reordering characters in ``text``."""
-    return 0 if text.isascii() else len(_HIDDEN.findall(text))
+    return 0 if text.isascii() else len(re.findall(_HIDDEN, text))
 
 
 def hidden_in(value: object) -> int:
@@ -90,7 +90,7 @@ def hidden_in(value: object) -> int:
     text = json.dumps(value, ensure_ascii=False)
     if text.isascii():
         return 0
-    hidden = (found for found in _HIDDEN_IN_RESULTS.finditer(text) if _mark_unless_joining(found) != found[0])
+    hidden = (found for found in re.finditer(_HIDDEN_IN_RESULTS, text) if _mark_unless_joining(found) != found[0])
     return sum(len(found[0]) for found in hidden)
 
 
@@ -136,8 +136,8 @@ def _two_units(amount: int, ratio: int, big: str, small: str) -> str:
 def _mark(text: str, joiners: bool) -> str:
     if text.isascii() and len(text.encode("ascii").translate(None, _UNSAFE_ASCII)) == len(text):
         return text
-    text = _MARKED_IN_RESULTS.sub(_mark_unless_joining, text) if joiners else _MARKED.sub(_mark_one, text)
-    return text if text.isascii() else _MAYBE_COMBINING.sub(_thin_out, text)
+    text = re.sub(_MARKED_IN_RESULTS, _mark_unless_joining, text) if joiners else _MARKED.sub(_mark_one, text)
+    return text if text.isascii() else re.sub(_MAYBE_COMBINING, _thin_out, text)
 
 
 def _mark_one(match: re.Match[str]) -> str:
@@ -156,7 +156,7 @@ def _mark_unless_joining(match: re.Match[str]) -> str:
     character, start = match[0], match.start()
     before, after = match.string[max(start - 1, 0) : start].strip(), match.string[match.end() : match.end() + 1]
     keycap = before != "" and before in "0123456789#*" and after == _KEYCAP
-    selects = character in _EMOJI_SELECTORS and (keycap or _EMOJI.match(before) is not None)
+    selects = character in _EMOJI_SELECTORS and (keycap or re.match(_EMOJI, before) is not None)
     joins = character == _ZWJ and not before.isascii() and before != _ZWJ
     return character if selects or joins else _mark_one(match)
 

@@ -15,10 +15,10 @@ PATTERN_CHARACTERS: Final = 2000
 EXACT_CHARACTERS: Final = 120
 """Of a text that is suggested as it is; of a longer one, how it begins."""
 
-_FIRST_WORD: Final = re.compile(r"([A-Za-z_]\w*)\s+\S", re.ASCII)
-_ESCAPE: Final = re.compile(r"\\.", re.DOTALL)
-_CLASS: Final = re.compile(r"\[[^\]]*\]")
-_FLAGS: Final = re.compile(r"\(\?[a-zA-Z-]*[mxR]")
+_FIRST_WORD: Final = r"(?a)([A-Za-z_]\w*)\s+\S"
+_ESCAPE: Final = r"(?s)\\."
+_CLASS: Final = r"\[[^\]]*\]"
+_FLAGS: Final = r"\(\?[a-zA-Z-]*[mxR]"
 """By which ``^`` and ``$`` may hold a line only, or stand in a comment."""
 _SPECIAL: Final = frozenset(r"\.+*?()|[]{}^$")
 _NAMED: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
@@ -71,15 +71,15 @@ def problem(when: Mapping[str, str]) -> str:
 
 def left_open(pattern: str) -> str:
     """What a matching text may hold beside what matches, in words; empty where ``^`` and ``$`` hold all of it."""
-    bare = _CLASS.sub("_", _ESCAPE.sub("_", pattern))
-    divided = _is_divided(bare) or _FLAGS.search(bare) is not None
+    bare = re.sub(_CLASS, "_", re.sub(_ESCAPE, "_", pattern))
+    divided = _is_divided(bare) or re.search(_FLAGS, bare) is not None
     open_ends = ("before it",) * (divided or not bare.startswith("^")), ("after it",) * (divided or bare[-1:] != "$")
     return " or ".join(open_ends[0] + open_ends[1])
 
 
 def suggested(text: str) -> str:
     """A pattern that this text matches: its first word where more words follow, all of it, or how it begins."""
-    if word := _FIRST_WORD.match(text):
+    if word := re.match(_FIRST_WORD, text):
         return rf"^{word[1]}\b"
     if len(text) <= EXACT_CHARACTERS:
         return f"^{escaped(text)}$"

@@ -18,8 +18,8 @@ MEMBER: Final = "requestState"
 DIGEST: Final = 12
 """Hexadecimal digits of a digest: enough to see that two states are the same."""
 
-_STATE: Final = re.compile(r'("requestState"\s*:\s*)("(?:[^"\\]+|\\.)*)("|\Z)')
-_HIDDEN: Final = re.compile(r"⟨(\d+) bytes, sha256 ([0-9a-f]{12})…⟩")
+_STATE: Final = r'("requestState"\s*:\s*)("(?:[^"\\]+|\\.)*)("|\Z)'
+_HIDDEN: Final = r"⟨(\d+) bytes, sha256 ([0-9a-f]{12})…⟩"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def state_summary(state: object) -> StateSummary | None:
     """The summary of a state, or of one that was hidden in an export; None for what is no state."""
     if not isinstance(state, str):
         return None
-    if hidden := _HIDDEN.fullmatch(state):
+    if hidden := re.fullmatch(_HIDDEN, state):
         return StateSummary(int(hidden[1]), hidden[2])
     data = state.encode("utf-8", "surrogatepass")
     return StateSummary(len(data), sha256(data).hexdigest()[:DIGEST])
@@ -47,7 +47,7 @@ def state_summary(state: object) -> StateSummary | None:
 
 def hide_state(text: str) -> str:
     """The text of a message with each state replaced by its size and digest. JSON stays JSON."""
-    return _STATE.sub(_hidden, text) if MEMBER in text else text
+    return re.sub(_STATE, _hidden, text) if MEMBER in text else text
 
 
 def _hidden(found: re.Match[str]) -> str:

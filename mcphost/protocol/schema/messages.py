@@ -37,8 +37,8 @@ FORMAT_NAMES = {
     "hostname": "a host name",
 }
 
-_PLAIN_NAME = re.compile(r"[^\W\d][\w-]*", re.ASCII)
-_ZONELESS = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2})(:[0-9]{2}(?:\.[0-9]{1,9})?)?")
+_PLAIN_NAME = r"(?a)[^\W\d][\w-]*"
+_ZONELESS = r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2})(:[0-9]{2}(?:\.[0-9]{1,9})?)?"
 _SHOWN_CHOICES = 8
 
 
@@ -54,7 +54,7 @@ def path_text(parts: Sequence[str | int]) -> str:
     """Write a path like ``items[2]["odd name"].x``; safe to show."""
     text = ""
     for part in parts:
-        if isinstance(part, str) and _PLAIN_NAME.fullmatch(part):
+        if isinstance(part, str) and re.fullmatch(_PLAIN_NAME, part):
             text += f".{part}" if text else part
         else:
             text += f"[{json.dumps(part, ensure_ascii=False)}]"
@@ -74,7 +74,7 @@ def message_of(error: ValidationError) -> str:
 
 def format_text(name: str, value: Any) -> str:
     """Say what a value of this format must be; of a moment that lacks its zone (RFC 3339), how to write it with one."""
-    if name == "date-time" and isinstance(value, str) and (found := _ZONELESS.fullmatch(value.strip())):
+    if name == "date-time" and isinstance(value, str) and (found := re.fullmatch(_ZONELESS, value.strip())):
         moment = f"{found[1]}T{found[2]}{found[3] or ':00'}"
         return f"lacks a zone: add one, e.g. {moment}Z or {moment}+01:00"
     return f"must be {FORMAT_NAMES.get(name, f'a valid {name}')}"

@@ -31,8 +31,8 @@ BACKTRACKING = 1_000_000_000
 _SAME_IN_ONE = ("not", "if", "then", "else")
 _SAME_IN_LIST = ("allOf", "anyOf", "oneOf")
 _HOPS = 16
-_COUNTED = re.compile(r"\{(\d{1,9})(?:,(\d{0,9}))?\}")
-_NEEDS_BACKTRACKING = re.compile(r"\(\?(?:<?[=!])|\\[1-9]|\\k")
+_COUNTED = r"\{(\d{1,9})(?:,(\d{0,9}))?\}"
+_NEEDS_BACKTRACKING = r"\(\?(?:<?[=!])|\\[1-9]|\\k"
 
 
 class Unresolvable(LookupError):
@@ -174,10 +174,10 @@ def depth(value: Any, limit: int) -> int:
 
 def pattern_weight(pattern: str) -> int:
     """Estimate the size of a compiled regular expression, in states; `BACKTRACKING` if it must backtrack."""
-    if _NEEDS_BACKTRACKING.search(pattern):
+    if re.search(_NEEDS_BACKTRACKING, pattern):
         return BACKTRACKING
     weight = len(pattern) * (50 if r"\p" in pattern or r"\P" in pattern else 1)
-    for low, high in _COUNTED.findall(pattern):
+    for low, high in re.findall(_COUNTED, pattern):
         weight *= max(int(low), int(high or 0), 1)
     return min(weight, BACKTRACKING - 1)
 

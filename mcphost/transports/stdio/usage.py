@@ -21,7 +21,7 @@ PS: Final = ("/bin/ps", "-A", "-o", "pgid=", "-o", "rss=", "-o", "time=")
 """One ``-o`` per column: the ``ps`` of BSD and macOS takes all after the first ``=`` as one heading."""
 PS_SECONDS: Final = 2.0
 
-_TIME: Final = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+(?:\.\d+)?)")
+_TIME: Final = r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+(?:\.\d+)?)"
 """``[[days-]hours:]minutes:seconds``"""
 
 
@@ -72,7 +72,7 @@ def _from_ps() -> Iterable[_Part]:
 
 
 def _seconds(text: str) -> float:
-    found = _TIME.fullmatch(text)
+    found = re.fullmatch(_TIME, text)
     if found is None:
         raise ValueError(text)
     days, hours, minutes, seconds = (float(part or 0) for part in found.groups())
