@@ -183,7 +183,7 @@ class CallRequested:
 
 async def call(host: Host, request: CallRequested, broken: BrokenServers) -> Outcome:
     """Call the tool. Raises UnknownName, InvalidArguments, Declined and ServerNotReady."""
-    await host.servers.ready([request.server])
+    await asyncio.gather(host.servers.ready([request.server]), host.tool_calls.prepare())
     if not host.servers[request.server].ready:
         raise failure(host, request.server, broken)
     tool = _tool(host, request)

@@ -42,7 +42,7 @@ from mcphost.host.tool_calls.current import current_call
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.host.tool_calls.sending import CallSending
 from mcphost.host.tool_calls.started_tasks import StartedTasks
-from mcphost.host.tool_calls.validation import ValidationResult, validate
+from mcphost.host.tool_calls.validation import ValidationResult, prepare, validate
 from mcphost.protocol.models.tools import CallToolResult, Tool
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
@@ -103,6 +103,10 @@ class ToolCallService:
         from mcphost.host.tool_calls.history import call_history
 
         return await call_history(question, self.calls.values(), self._audit.path, self._began)
+
+    async def prepare(self) -> None:
+        """Load what checks arguments and results, beside other work; the first call would do it otherwise."""
+        await prepare()
 
     def call(
         self,

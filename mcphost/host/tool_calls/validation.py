@@ -18,7 +18,7 @@ from weakref import WeakKeyDictionary
 
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.schema.traversal import nodes
-from mcphost.protocol.schema.validation import SchemaProblem, SchemaRefused, problems_if_cheap
+from mcphost.protocol.schema.validation import SchemaProblem, SchemaRefused, load_validator, problems_if_cheap
 
 LIMIT_SECONDS = 0.25
 START_SECONDS = 10.0
@@ -45,6 +45,11 @@ class ValidationResult:
     def valid(self) -> bool:
         """The value was checked, and fits."""
         return not self.problems and self.note is None
+
+
+async def prepare() -> None:
+    """Load the library that checks, beside other work; the first check would do it otherwise."""
+    await asyncio.to_thread(load_validator)
 
 
 async def validate(schema: Any, instance: Any, *, limit_seconds: float = LIMIT_SECONDS) -> ValidationResult:

@@ -297,6 +297,11 @@ def _check_form(schema: Any) -> None:
         raise SchemaRefused(f"the schema is malformed: {show_line(str(error))}") from error
 
 
+def load_validator() -> None:
+    """Import the library that checks values now, in whatever thread this is, and not at the first check."""
+    import jsonschema_rs  # noqa: F401
+
+
 @lru_cache(maxsize=32)
 def _compile(canonical: str) -> Validator:
     from jsonschema_rs import FancyRegexOptions, RegexOptions, ValidationError
