@@ -29,11 +29,19 @@ _MASK: Final = 0x8 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x800 | 0x0100_0000
 class FileWatch:
     """Calls ``changed``, in the event loop, after any of ``files`` changed; they need not exist.
 
-    Folders are watched, since editors replace files. A symbolic link's target is watched as well.
+    Folders are watched, since editors replace files. A symbolic link's target is watched as well. A file that was
+    written or created at ``since`` (nanoseconds since 1970) or later, but before the watch began, counts as changed.
     """
 
-    def __init__(self, files: Iterable[Path], changed: Callable[[], None], platform: str = sys.platform) -> None:
-        self._files, self._changed, self._platform = tuple(files), changed, platform
+    def __init__(
+        self,
+        files: Iterable[Path],
+        changed: Callable[[], None],
+        *,
+        since: int | None = None,
+        platform: str = sys.platform,
+    ) -> None:
+        self._files, self._changed, self._since, self._platform = tuple(files), changed, since, platform
         self._add_watch: Any = None
         self._descriptor = -1
         self._watched: dict[int, set[bytes]] = {}
@@ -53,6 +61,8 @@ class FileWatch:
             return False
         asyncio.get_running_loop().add_reader(self._descriptor, self._read)
         self._watch_folders()
+        if self._since is not None and any(_modified(file) >= self._since for file in self._files):
+            self._settle()
         return True
 
     def close(self) -> None:
@@ -80,9 +90,13 @@ class FileWatch:
             return
         if any(self._concerns(*event) for event in _events(content)):
             self._watch_folders()
-            if self._settling is not None:
-                self._settling.cancel()
-            self._settling = asyncio.get_running_loop().call_later(SETTLED, self._changed)
+            self._settle()
+
+    def _settle(self) -> None:
+        """Tell of the change once nothing more has happened for a while."""
+        if self._settling is not None:
+            self._settling.cancel()
+        self._settling = asyncio.get_running_loop().call_later(SETTLED, self._changed)
 
     def _concerns(self, number: int, kind: int, name: bytes) -> bool:
         return bool(kind & (_OVERFLOW | _IGNORED)) or not name or name in self._watched.get(number, ())
@@ -105,6 +119,14 @@ def _places(file: Path) -> Iterator[tuple[Path, str]]:
         while not folder.is_dir() and folder != folder.parent:
             folder, name = folder.parent, folder.name
         yield folder, name
+
+
+def _modified(file: Path) -> int:
+    """When the file came to be what it is, in nanoseconds since 1970; 0 without a file."""
+    try:
+        return file.stat().st_ctime_ns  # unlike the time of its last writing, also when it was moved here
+    except OSError:
+        return 0
 
 
 def _target(file: Path) -> Path:

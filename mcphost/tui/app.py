@@ -163,7 +163,7 @@ class McphostApp(App[None]):
         self.updater = MainScreenUpdater(host, self.main, self.questions, sign_in_status, start)
         self.chat = ChatController(self, self.keys, host, self.main, self.questions, self.updater)
         self.comparison = ComparisonController(self, host)
-        self.configuration = ConfigurationController(self, host, self.main, reread, start.watched)
+        self.configuration = ConfigurationController(self, host, self.main, reread, start)
         self.elicitation = ElicitationController(self, host, self.questions)
         self.imports = ImportsController(
             self, self.keys, host, self.configuration, start.state_folder, self._take_over, open_importer

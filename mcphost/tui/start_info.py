@@ -33,5 +33,7 @@ class StartInfo:
     """Where a configuration file would be, if none was found and the demo runs instead."""
     watched: tuple[Path, ...] = ()
     """The files whose changes are noticed; they need not exist."""
+    read_at: int | None = None
+    """When their reading began, in nanoseconds since 1970."""
     light_terminal: bool = False
     """Is the terminal's background closer to white than to black?"""

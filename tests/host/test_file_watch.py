@@ -32,6 +32,13 @@ async def watching(*files: Path) -> AsyncIterator[list[float]]:
         watch.close()
 
 
+def _clock_of(folder: Path) -> int:
+    """What the file system takes for now; its clock is coarser than ours."""
+    probe = folder / "probe"
+    probe.touch()
+    return probe.stat().st_ctime_ns
+
+
 def write(path: Path) -> None:
     path.write_text("changed")
 
@@ -57,6 +64,33 @@ def rename_away(path: Path) -> None:
 def link_elsewhere(path: Path) -> None:
     path.unlink()
     path.symlink_to("other")
+
+
+@pytest.mark.parametrize("change", [write, replace, append])
+async def test_a_change_between_the_reading_and_the_watch_is_told(
+    tmp_path: Path, until: Until, change: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("before")
+    os.utime(path, (0, 0))
+    read_at, told = path.stat().st_ctime_ns + 1, list[bool]()
+    await until(lambda: _clock_of(tmp_path) > read_at)
+    change(path)
+    watch = FileWatch([path, tmp_path / "none.toml"], lambda: told.append(True), since=read_at)
+    assert watch.start()
+    try:
+        await until(lambda: told == [True])
+    finally:
+        watch.close()
+
+
+async def test_a_file_that_is_as_it_was_read_is_no_news(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text("before")
+    watch = FileWatch([path], pytest.fail, since=path.stat().st_ctime_ns + 1)
+    assert watch.start()
+    assert watch._settling is None
+    watch.close()
 
 
 async def test_elsewhere_nothing_is_watched(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import replace
@@ -81,12 +82,15 @@ def _starting_point(options: Namespace) -> tuple[Config, StartInfo]:
         settings = settings_for_screen(find(options.config, os.environ), os.environ)
         config = demo_config(options.era).model_copy(update={"ui": settings.loaded.config.ui})
         return config, StartInfo(None, True, settings.problems, state, how_to)
+    read_at = time.time_ns()
     settings = settings_for_screen(find(options.config, os.environ), os.environ)
-    watched = _watched(options)
+    start = StartInfo(
+        settings.path, False, settings.problems, state, how_to, watched=_watched(options), read_at=read_at
+    )
     if settings.path is None:
-        return demo_config(), StartInfo(None, True, settings.problems, state, how_to, missing=own, watched=watched)
+        return demo_config(), replace(start, is_demo=True, missing=own)
     how_to = HOW_TO.format(file=with_tilde(settings.found.path or own), then="and press ctrl+l. y copies these lines")
-    return settings.loaded.config, StartInfo(settings.path, False, settings.problems, state, how_to, watched=watched)
+    return settings.loaded.config, replace(start, how_to=how_to)
 
 
 def _watched(options: Namespace) -> tuple[Path, ...]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Final
 
 from textual.app import App
@@ -18,7 +17,7 @@ from mcphost.host.host import Host
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.servers.reload import Read
-from mcphost.tui.start_info import ReloadedConfig
+from mcphost.tui.start_info import ReloadedConfig, StartInfo
 from mcphost.tui.textual_fixes import withdraw
 
 NOTE_SECONDS: Final = 20.0
@@ -29,13 +28,14 @@ NAMED: Final = 6
 
 
 class ConfigurationController:
-    """Watches ``files``; ``read`` None: this run has no configuration that could change."""
+    """Watches the files of ``start``; ``read`` None: this run has no configuration that could change."""
 
-    def __init__(self, app: App[None], host: Host, main: MainScreen, read: Read | None, files: Iterable[Path]) -> None:
+    def __init__(self, app: App[None], host: Host, main: MainScreen, read: Read | None, start: StartInfo) -> None:
         self._app, self._host, self._main, self._read = app, host, main, read
-        self._watch = FileWatch(files, self._changed)
+        self._watch = FileWatch(start.watched, self._changed, since=start.read_at)
         self._due = self._held = False
         self._told: tuple[Changes, tuple[str, ...]] | None = None
+        self._told_at_start = start.problems
         self._notes: list[Notification] = []
         """Those that may still be shown."""
 
@@ -95,7 +95,7 @@ class ConfigurationController:
         if before == self._told:
             return
         self.withdraw_notes()
-        known = () if before is None else before[1]
+        known = self._told_at_start if before is None else before[1]
         for problem in (problem for problem in fresh.problems if problem not in known):
             self._note(show(problem), "Configuration", "warning")
         if changes:

@@ -90,6 +90,15 @@ async def test_a_change_on_the_disk_says_what_differs_and_ctrl_l_applies_it(file
         assert stage.host.config.policy.default == "deny"
 
 
+async def test_a_change_while_the_app_starts_is_told(files: Files) -> None:
+    files.own.write_text(echo("a"))
+    config, read_at = files.read().config, files.own.stat().st_ctime_ns
+    start = StartInfo(files.own, False, (), files.own.parent / "state", "", watched=(files.own,), read_at=read_at)
+    files.own.write_text(echo("a") + echo("b"))
+    async with on_stage(config, start.state_folder, start=start, reread=files.read, size=(140, 30)) as stage:
+        await notes(stage, "+ b")
+
+
 async def test_what_mcphost_added_in_another_terminal_is_noticed(files: Files) -> None:
     async with running(files, echo("a")) as stage:
         entry = {"command": sys.executable, "args": ["-S", "-E", str(SERVERS / "echo.py")]}
