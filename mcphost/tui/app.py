@@ -276,6 +276,8 @@ class McphostApp(App[None]):
     # Events from the host.
 
     def on_host_changed(self, message: HostChanged) -> None:
+        if not self.is_running:  # the app exits, and its screens come apart
+            return
         events = message.take()
         for event in events:
             if isinstance(event, Alarmed):

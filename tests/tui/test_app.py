@@ -11,6 +11,7 @@ from textual.widgets._toast import Toast
 
 from mcphost.errors import NotDone
 from mcphost.host.crash_files import CrashFiles
+from mcphost.tui.bridge import HostChanged
 from mcphost.tui.error_boundary import FailureCounter, place, sentence
 from mcphost.tui.main.help import HelpScreen
 from mcphost.tui.tools.pane import ToolList
@@ -149,3 +150,9 @@ async def test_a_short_notification_covers_the_top_bar_and_nothing_of_a_result()
         await stage.until(lambda app: app.screen.query(Toast) and app.screen.query_one(Toast).size.height)
         assert stage.app.screen.query_one(Toast).region.bottom == stage.app.main.top_line.region.bottom
         assert "Copied 106 characters." in stage.text.splitlines()[0]
+
+
+async def test_what_the_host_tells_while_the_app_exits_changes_no_screen() -> None:
+    async with on_stage(echo("alpha")) as stage:
+        app = stage.app
+    app.on_host_changed(HostChanged(lambda: pytest.fail("the events were taken")))
