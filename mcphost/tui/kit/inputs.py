@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.geometry import Size
@@ -61,13 +60,6 @@ class FilterLine(Vertical):
         self._count = Static(markup=False, classes="count")
         self.problem = Static(markup=False, classes="problem")
 
-    def compose(self) -> ComposeResult:
-        with Horizontal():
-            yield Label("/ ")
-            yield self.input
-            yield self._count
-        yield self.problem
-
     @property
     def is_open(self) -> bool:
         return self.has_class("-open")
@@ -94,6 +86,10 @@ class FilterLine(Vertical):
             self._update_count()
 
     def _show(self) -> None:
+        if not self.children:  # most lists are never filtered
+            line = Horizontal()
+            self.mount(line, self.problem)
+            line.mount(Label("/ "), self.input, self._count)
         self.add_class("-open")
         self._update_count()
 

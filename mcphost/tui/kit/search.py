@@ -31,10 +31,12 @@ class SearchBar(Horizontal):
         self.input = Input(placeholder="words to find, then enter", compact=True)
         self._found = Static("", classes="found", markup=False)
 
-    def compose(self) -> ComposeResult:
-        yield Static("/", classes="mark", markup=False)
-        yield self.input
-        yield self._found
+    def open(self) -> None:
+        """Show and focus it."""
+        if not self.children:  # most texts are never searched
+            self.mount(Static("/", classes="mark", markup=False), self.input, self._found)
+        self.add_class("-open")
+        self.input.focus()
 
     def show_status(self, words: str) -> None:
         """Show the number of the match, or that there is none."""
@@ -93,8 +95,7 @@ class SearchArea(Vertical):
 
     def action_search(self) -> None:
         self._return_focus_to = self.screen.focused
-        self.bar.add_class("-open")
-        self.bar.input.focus()
+        self.bar.open()
 
     def action_close_search(self) -> None:
         self._find_all("")

@@ -73,6 +73,7 @@ class Stage(App[None]):
     async def present(self, call: ToolCall | None, pilot: Pilot[None]) -> None:
         """Show it, and wait until it is drawn."""
         self.view.show_call(call)
+        await pilot.pause()  # what takes the focus is composed now
         self.view.focus()
         await pilot.pause()
         await self.workers.wait_for_complete()
