@@ -48,6 +48,7 @@ from mcphost.tui.kit.messages import (
     RelistRequested,
     ResourceLinkFollowed,
     RootsRequested,
+    RootsShared,
     SignInRequested,
     WithdrawnRemoved,
 )
@@ -435,6 +436,10 @@ class McphostApp(App[None]):
     @on(QuestionsDeclined)
     def _questions_declined(self, event: QuestionsDeclined) -> None:
         self.questions.decline(event.numbers, cancelled=event.cancelled)
+
+    @on(RootsShared)
+    def _roots_shared(self, event: RootsShared) -> None:
+        self.questions.allow(event.numbers)
 
     @on(WithdrawnRemoved)
     def _withdrawn_removed(self, event: WithdrawnRemoved) -> None:

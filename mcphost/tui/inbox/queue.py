@@ -103,6 +103,11 @@ class QuestionQueue:
         for number in numbers:
             self._approver.answer(number, Answer(allow=False, cancelled=cancelled))
 
+    def allow(self, numbers: tuple[int, ...]) -> None:
+        """Allow what these questions ask for; what they would choose is chosen already."""
+        for number in numbers:
+            self._approver.answer(number, Answer(allow=True, content=()))
+
     def forget_withdrawn(self, number: int) -> None:
         """List this withdrawn question no longer."""
         self._host.pending_requests.forget_withdrawn(number)

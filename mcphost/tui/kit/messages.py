@@ -73,6 +73,13 @@ class QuestionsDeclined(Message):
 
 
 @dataclass
+class RootsShared(Message):
+    """The user shared folders with all servers, and so answered these numbers' questions for roots."""
+
+    numbers: tuple[int, ...]
+
+
+@dataclass
 class WithdrawnRemoved(Message):
     """The user removed the withdrawn question of this ``number`` from the inbox."""
 

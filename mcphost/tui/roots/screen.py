@@ -33,7 +33,7 @@ from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.origin import QuestionOrigin, origin_of
 from mcphost.tui.elicitation.server_question import LETTERS, ServerQuestionScreen
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
-from mcphost.tui.kit.messages import QuestionsDeclined
+from mcphost.tui.kit.messages import QuestionsDeclined, RootsShared
 from mcphost.tui.kit.modal import LATER, AnswerOption, naming
 from mcphost.tui.roots.facts import root_facts
 from mcphost.tui.roots.tree import FolderEntry, FolderTree, offered, short, top_above
@@ -294,6 +294,9 @@ class RootsScreen(ServerQuestionScreen):
         self._problem, question, self._sharing = problem, self._was_asked, False
         if not problem:
             self._staged.clear()
+            if self.target is None:
+                numbers = tuple(each.number for each in self._others)
+                self.app.post_message(RootsShared(numbers))  # first, so that none of them opens
             if question or self.waiting is not None:
                 self.dismiss(Answer(allow=True, content=()))
                 return
