@@ -69,7 +69,7 @@ from mcphost.tui.sign_in.controller import SignInController
 from mcphost.tui.sign_in.status import SignInStatusCache
 from mcphost.tui.start_info import StartInfo
 from mcphost.tui.tasks.controller import TasksController
-from mcphost.tui.textual_fixes import Driver, unskipped
+from mcphost.tui.textual_fixes import Driver, keep_parsed, unskipped
 from mcphost.tui.theme import THEMES, theme_for, with_contrast
 from mcphost.tui.tools.call_list import CallList
 from mcphost.tui.tools.controller import ToolsController
@@ -144,6 +144,7 @@ class McphostApp(App[None]):
     ) -> None:
         """``started`` is called once all panes of the main screen are there."""
         super().__init__(driver_class=Driver)
+        keep_parsed(self.stylesheet)
         self._choose_theme(host.config.ui.theme, light=start.light_terminal)
         self.animation_level = "none"  # over a slow link, each step of an animated scroll is one more frame to send
         self.host, self.approver, self.start = host, approver, start

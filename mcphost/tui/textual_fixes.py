@@ -1,15 +1,17 @@
-"""Corrections of Textual: closed terminals, timers and tabs on a busy machine, scrollbars, modals, notifications."""
+"""Corrections of Textual: closed terminals, timers and tabs on a busy machine, CSS, scrollbars, notifications."""
 
 from __future__ import annotations
 
 import os
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.style import Style
 from textual.app import App
+from textual.cache import LRUCache
 from textual.containers import VerticalScroll
+from textual.css.stylesheet import Stylesheet
 from textual.drivers.linux_driver import LinuxDriver
 from textual.notifications import Notification
 from textual.renderables.background_screen import BackgroundScreen
@@ -19,6 +21,9 @@ from textual.widget import Widget
 from textual.widgets import TabbedContent, TabPane
 
 Result = TypeVar("Result")
+
+WIDGET_KINDS: Final = 1024
+"""More than the app has."""
 
 
 class Driver(LinuxDriver):
@@ -40,6 +45,15 @@ def unskipped(timer: Timer) -> Timer:
     """
     timer._skip = False
     return timer
+
+
+def keep_parsed(stylesheet: Stylesheet) -> None:
+    """Parse the CSS of each kind of widget once.
+
+    Textual goes through all kinds whenever a new one is mounted, and keeps the CSS of the last 64: once there are more,
+    it parses all of them again.
+    """
+    stylesheet._parse_cache = LRUCache(WIDGET_KINDS)
 
 
 def withdraw(app: App[None], notification: Notification) -> None:

@@ -187,7 +187,12 @@ def _parse_once(
     scope: str = "",
 ) -> list[RuleSet]:
     """Rules are the same in every app of the process with the same colours."""
-    rules = _rules_for(frozenset(sheet._variables.items()))
+    shown: Any = sheet
+    shared: tuple[Any, dict[tuple[Any, ...], list[RuleSet]]] = getattr(shown, "_shared_rules", (None, {}))
+    variables, rules = shared
+    if variables is not sheet._variables:
+        rules = _rules_for(frozenset(sheet._variables.items()))
+        shown._shared_rules = sheet._variables, rules
     key = (css, read_from, is_default_rules, tie_breaker, scope)
     if key not in rules:
         rules[key] = _parse(sheet, *key)

@@ -1,4 +1,4 @@
-"""Timers and tabs on a busy machine; scrollbars."""
+"""Timers and tabs on a busy machine; parsed CSS; scrollbars."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from textual.widgets import Static, TabbedContent, TabPane
 
 from mcphost.tui.kit.text_view import TextView
 from mcphost.tui.textual_fixes import ScrolledColumn, unskipped
+from tests.tui.settling import _parse
 from tests.tui.stage import echo, on_stage
 
 pytestmark = pytest.mark.slow
@@ -23,6 +24,14 @@ async def test_a_timer_fires_though_its_time_is_over_before_it_is_looked_at() ->
         unskipped(widget.set_timer(SOON, lambda: fired.append("of a widget")))
         stage.app.set_timer(SOON, lambda: fired.append("of the app"))
         await stage.until(lambda _: len(fired) == 2)
+
+
+async def test_the_css_of_a_hundred_kinds_of_widgets_is_parsed_once() -> None:
+    async with on_stage(echo()) as stage:
+        sheet = stage.app.stylesheet
+        kinds = [(f"Kind{number} {{ width: {number}; }}", ("kinds.py", f"Kind{number}")) for number in range(100)]
+        parsed = [_parse(sheet, *each) for each in kinds]
+        assert all(_parse(sheet, *each) is rules for each, rules in zip(kinds, parsed, strict=True))
 
 
 async def test_a_late_word_of_a_focus_does_not_leave_the_tab_that_the_user_went_to() -> None:

@@ -272,6 +272,6 @@ class ToolsPane(Container):
 
     def _go(self, step: Step) -> None:
         if step != self._step:
-            self.remove_class(f"-{self._step}")
+            self.remove_class(f"-{self._step}", update=False)
             self._step = step
             self.add_class(f"-{step}")
