@@ -13,6 +13,9 @@ from typing import Final
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.wire.framing import QUOTED, Overlong
 
+COMMENT: Final = ord(":")
+"""A line that begins with it means nothing; servers send such lines to keep a connection open."""
+
 FIELD_SLACK: Final = 16
 """Bytes of a line beyond its data: field name, colon and space."""
 
@@ -55,10 +58,10 @@ class EventParser:
         """Take a chunk; return the events it completed, in order."""
         events: list[ServerSentEvent] = []
         for line in self._lines(chunk):
-            if line:
-                self._field(line, events)
-            else:
+            if not line:
                 self._close(events)
+            elif line[0] != COMMENT:
+                self._field(line, events)
         if len(self._line) > self._limit + FIELD_SLACK:
             self._drop_line(events)
         return events
