@@ -22,7 +22,8 @@ def environment(name: str, packages: Sequence[str]) -> Path:
         done = folder / "installed"
         if not done.exists() or done.read_text() != wanted:
             download(sys.executable, "-m", "venv", "--clear", str(folder / "venv"))
-            download(str(folder / "venv/bin/pip"), "install", "-q", "--disable-pip-version-check", *packages)
+            options = ("-q", "--disable-pip-version-check", "--no-compile")  # most of it is never imported
+            download(str(folder / "venv/bin/pip"), "install", *options, *packages)
             done.write_text(wanted)
     return folder / "venv/bin"
 
@@ -34,7 +35,7 @@ def sources(name: str, version: str, programs: Path) -> Path:
     unpacked = folder / f"{name}-{version}"
     with untimed(), alone(folder / "lock"):
         if not unpacked.exists():
-            exact = ("--no-deps", "--no-binary", ":all:", f"{name}=={version}")
+            exact = ("--no-deps", "--no-binary", name, f"{name}=={version}")
             download(str(programs / "pip"), "download", "-q", "--disable-pip-version-check", "-d", str(folder), *exact)
             (archive,) = folder.glob(f"{name}-{version}.tar.gz")
             (folder / "part").mkdir(exist_ok=True)

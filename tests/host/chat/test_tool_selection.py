@@ -133,6 +133,7 @@ async def test_what_is_switched_off_is_neither_offered_nor_called() -> None:
     script = uses(use("a__echo", text="x")), text("hm")
     async with chat_host(*script, servers={"a": echo(), "b": echo()}, policy=ALLOW) as host:
         await host.servers.ready()
+        await host.chat.tools_checked()
         assert host.chat.tools.costs().keys() == {"a", "b"}
         host.chat.switch("a", on=False)
         host.chat.switch("b", "echo", on=False)
