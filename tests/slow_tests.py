@@ -2,16 +2,19 @@
 
 What a test starts is found in its text, and in that of its fixtures and of the helpers that these call. Others are
 marked where they stand, alone or with their module (`pytestmark`): what takes more than about a second, or starts a
-program in a way that cannot be found so. `pytest -m "not slow"` is the inner loop.
+program in a way that cannot be found so. `pytest -m "not slow"` is the inner loop: it does not even import a module
+that says of itself that it is slow.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -19,6 +22,20 @@ import pytest
 
 FOLDERS = {"benchmarks", "conformance", "demo", "servers", "whole"}
 APP = "McphostApp"
+INNER_LOOP = "not slow"
+MODULE_IS_SLOW = re.compile(rb"^pytestmark = .*\bpytest\.mark\.slow\b", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The inner loop leaves out a module of slow tests: importing it takes longer than most tests."""
+    if config.option.markexpr == INNER_LOOP and collection_path.match("test_*.py") and is_slow_module(collection_path):
+        return True
+    return None
+
+
+def is_slow_module(path: Path) -> bool:
+    """Does a module's folder, or its text, say that all its tests are slow?"""
+    return path.parent.name in FOLDERS or MODULE_IS_SLOW.search(path.read_bytes()) is not None
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -139,8 +139,21 @@ def test_the_rows_without_a_test_are_printed_and_nothing_runs(
     result.stdout.no_fnmatch_line("*PING-01*")
 
 
+@pytest.mark.slow
+def test_the_inner_loop_does_not_import_a_module_that_says_that_it_is_slow(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raises = "raise AssertionError('imported')\n"
+    pytester.makepyfile(
+        test_slow=f"import pytest\npytestmark = pytest.mark.slow\n{raises}", test_fast="def test_it(): pass"
+    )
+    pytester.mkdir("whole").joinpath("test_folder.py").write_text(raises)
+    run(monkeypatch, pytester, "-p", "tests.slow_tests", "-m", "not slow").assert_outcomes(passed=1)
+    run(monkeypatch, pytester, "-p", "tests.slow_tests", "-m", "slow").assert_outcomes(errors=2)
+
+
 def run(monkeypatch: pytest.MonkeyPatch, pytester: pytest.Pytester, *args: str) -> pytest.RunResult:
-    pytester.makeini("[pytest]\nmarkers =\n requirement(*ids): rows\n hostile(*ids): cases")
+    pytester.makeini("[pytest]\nmarkers =\n requirement(*ids): rows\n hostile(*ids): cases\n slow")
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
     return pytester.runpytest_subprocess(
         "-p", "tests.requirement_rows", "-p", "tests.hostile_cases", "-p", "no:cacheprovider", *args

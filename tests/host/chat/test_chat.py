@@ -24,6 +24,8 @@ from tests.host.conftest import NO, YES, RecordingHost, ScriptedApprover, Step, 
 from tests.host.consent.test_broker import drop_tool, stop_server
 from tests.host.tool_calls.test_service import wire
 
+pytestmark = pytest.mark.slow
+
 ALLOW = {"default": "allow"}
 PICTURE = {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}
 CLOSED = {"readOnlyHint": True, "openWorldHint": False}

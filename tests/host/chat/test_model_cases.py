@@ -19,6 +19,8 @@ from tests.host.conftest import NO, YES, ScriptedApprover, echo
 from tests.host.consent.test_broker import change_tool
 from tests.host.tool_calls.test_service import wire
 
+pytestmark = pytest.mark.slow
+
 ALLOW = {"default": "allow"}
 CLAIMS = [{"readOnlyHint": True}, {"readOnlyHint": True, "destructiveHint": False, "openWorldHint": False}, {}]
 

@@ -18,6 +18,8 @@ from mcphost.providers.base import AnswerFinished, TextDelta, TokenUsage
 from tests.host.chat.scripted_model import Wait, chat_host, given, text, tool_result, use, uses
 from tests.host.conftest import YES, echo
 
+pytestmark = pytest.mark.slow
+
 ALLOW = {"default": "allow"}
 TOLD = [TextDelta("All done."), TokenUsage(100, 10), AnswerFinished("endTurn", "m")]
 

@@ -21,6 +21,8 @@ from mcphost.transports.stdio.transport import Command, StdioTransport
 from tests.conftest import Until
 from tests.host.conftest import SCRIPTS, HostOf, RecordingHost
 
+pytestmark = pytest.mark.slow
+
 ALLOW = {"default": "allow"}
 HOUR, NO_TIME = 3_600_000, 1
 LISTS = "tools/list", "prompts/list", "resources/list", "resources/templates/list"

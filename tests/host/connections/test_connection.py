@@ -20,6 +20,8 @@ from mcphost.transports.base import Transport
 from tests.conftest import Until
 from tests.host.conftest import HostOf, RecordingHost, echo, hostile, open_stdio, received
 
+pytestmark = pytest.mark.slow
+
 ALLOW = {"default": "allow"}
 READY, FAILED, STOPPED = ServerState.READY, ServerState.FAILED, ServerState.STOPPED
 RECONNECTING, STARTING, DISABLED = ServerState.RECONNECTING, ServerState.STARTING, ServerState.DISABLED

@@ -17,6 +17,8 @@ sys.path.insert(0, str(SCRIPTS))
 
 from web import Web
 
+pytestmark = pytest.mark.slow
+
 ALLOW = {"default": "allow"}
 OWN = ["act", "report"]
 NO_CURSOR = "list cut off: the next cursor is not a string"

@@ -28,6 +28,8 @@ from tests.host.conftest import NO, YES, RecordingHost, ScriptedApprover, Step, 
 from tests.host.consent.test_broker import Waiting
 from tests.transports.http.http_connection import QUICK, Echo, Talk, Visit, Web
 
+pytestmark = pytest.mark.slow
+
 ALLOW = {"default": "allow"}
 SAY = {"text": "x"}
 ALWAYS = Answer(allow=True, lifetime=Lifetime.ALWAYS)

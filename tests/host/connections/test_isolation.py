@@ -17,6 +17,8 @@ from mcphost.protocol.models.prompts import PromptRef
 from tests.host.conftest import NO, HostOf, echo
 from tests.host.connections.test_listings import ODD, README, listed, serve
 
+pytestmark = pytest.mark.slow
+
 ALLOW = {"default": "allow"}
 NAMES = ("a", "b", "c")
 

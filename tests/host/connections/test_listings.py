@@ -34,6 +34,8 @@ from mcphost.transports.stdio.transport import Command, StdioTransport
 from tests.conftest import Until
 from tests.host.conftest import HostOf, RecordingHost, echo, script, settings
 
+pytestmark = pytest.mark.slow
+
 ALLOW = {"default": "allow"}
 README, ODD = "memo:///readme.md", "Foo+BAR://x/%7e%2F/ü ?a=b"
 

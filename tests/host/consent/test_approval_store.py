@@ -19,6 +19,8 @@ from mcphost.host.tool_calls.call import CallState
 from tests.conftest import Until
 from tests.host.conftest import NO, FileStore, HostOf, echo
 
+pytestmark = pytest.mark.slow
+
 ALWAYS = Answer(allow=True, lifetime=Lifetime.ALWAYS)
 SESSION = Answer(allow=True, lifetime=Lifetime.SESSION)
 RULE = Answer(allow=True, lifetime=Lifetime.ALWAYS, when={"text": "^x"})

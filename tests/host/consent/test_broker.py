@@ -23,6 +23,8 @@ from tests.conftest import Until
 from tests.host.conftest import NO, YES, FileStore, HostOf, RecordingHost, echo, hostile, settings
 from tests.host.tool_calls.test_service import wire
 
+pytestmark = pytest.mark.slow
+
 ALWAYS = Answer(allow=True, lifetime=Lifetime.ALWAYS)
 SESSION = Answer(allow=True, lifetime=Lifetime.SESSION)
 SAY = {"text": "x"}

@@ -21,6 +21,8 @@ from mcphost.providers.base import AnswerFinished, TextDelta, ToolUseReady
 from tests.host.sampling.sampling_host import MODEL, Attempt, create, lending_host
 from tests.host.server_requests.pending import LATER, NO, YES, Step
 
+pytestmark = pytest.mark.slow
+
 REJECTED = {"code": -1, "message": "User rejected sampling request"}
 NO_ANSWER = {"code": -32603, "message": "the language model gave no answer"}
 ADD = {"name": "add", "inputSchema": {"type": "object"}}

@@ -21,6 +21,8 @@ from tests.conftest import Until
 from tests.host.sampling.sampling_host import Attempt, LendingHost, create, for_ever, lending_host
 from tests.host.server_requests.pending import NEVER, NO, YES, told
 
+pytestmark = pytest.mark.slow
+
 HALF: Attempt = (TextDelta("Hel"), TokenUsage(10, 1), for_ever, TextDelta("lo"), AnswerFinished("endTurn", "m"))
 ALLOW = {"policy": "allow"}
 

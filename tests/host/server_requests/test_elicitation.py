@@ -31,6 +31,8 @@ from tests.host.server_requests.pending import (
     required,
 )
 
+pytestmark = pytest.mark.slow
+
 REFUSED = "refused"
 TITLED = {
     "type": "object",

@@ -22,6 +22,8 @@ from tests.conftest import Until
 from tests.host.conftest import FileStore, script, settings
 from tests.host.server_requests.pending import LATER, NEVER, NO, ROOTS, AskedHost, Person, asked_host
 
+pytestmark = pytest.mark.slow
+
 CHANGED = "notifications/roots/list_changed"
 
 

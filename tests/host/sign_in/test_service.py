@@ -33,6 +33,8 @@ from tests.conftest import Until
 from tests.host.conftest import NO, YES, RecordingHost, ScriptedApprover, Step, settings
 from tests.transports.http.http_connection import QUICK, Echo, Talk, Web
 
+pytestmark = pytest.mark.slow
+
 ALLOW = {"default": "allow"}
 SAY = {"text": "x"}
 PAGE = "https://as.example/authorize?state=s"

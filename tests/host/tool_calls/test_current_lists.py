@@ -21,6 +21,8 @@ from tests.conftest import Until
 from tests.host.conftest import RecordingHost, ScriptedApprover, echo, settings
 from tests.host.tool_calls.test_service import wire
 
+pytestmark = pytest.mark.slow
+
 SAY = {"text": "x"}
 
 

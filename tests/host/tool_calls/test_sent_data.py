@@ -22,6 +22,8 @@ from tests.conftest import Until
 from tests.host.conftest import HostOf, RecordingHost, hostile
 from tests.host.connections.test_listings import README, listed, serve
 
+pytestmark = pytest.mark.slow
+
 Frame = dict[str, Any]
 
 PREFIX = r"(?P<prefix>[a-zA-Z]([a-zA-Z0-9-]*[a-zA-Z0-9])?(\.[a-zA-Z]([a-zA-Z0-9-]*[a-zA-Z0-9])?)*/)?"

@@ -16,6 +16,8 @@ from mcphost.protocol.models.content import TextContent, UnreadableContent
 from tests.conftest import LoopWatchdog, Until
 from tests.host.conftest import NO, HostOf, echo, hostile
 
+pytestmark = pytest.mark.slow
+
 ALLOW = {"default": "allow"}
 
 

@@ -16,6 +16,8 @@ from tests.conftest import Until
 from tests.host.conftest import HostOf, RecordingHost, echo, script
 from tests.host.connections.test_listings import asked
 
+pytestmark = pytest.mark.slow
+
 ALLOW = {"default": "allow"}
 LONG = {"polls": 100_000}
 
