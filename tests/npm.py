@@ -59,6 +59,11 @@ def installed(name: str, packages: Sequence[str]) -> Path:
     return folder / "node_modules"
 
 
+def newer_node() -> Path:
+    """The Node.js of npm, one for all programs that need a newer one than systems have."""
+    return installed("node", ("node@22",)) / "node/bin/node"
+
+
 def needs_node(major: int, what: str) -> None:
     """Skip the test where Node.js is missing or older than this ``major`` version, which ``what`` needs."""
     said = subprocess.run(["node", "--version"], capture_output=True, text=True).stdout if shutil.which("node") else ""

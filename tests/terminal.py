@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -62,6 +63,11 @@ MOST_READS = 1000
 FRAME_READS = 50
 """That take what was written at once: no condition is tried on every part of a frame."""
 
+COLORS = re.compile(rb"\x1b\[[\d;]*m")
+
+BEGUN = re.compile(rb"\x1b(?:\[[\d;]*)?")
+"""A sequence that may set colors and has not come to its end."""
+
 
 class Terminal:
     """Runs ``command`` on a terminal of ``columns`` by ``rows``. Use as ``with``."""
@@ -79,7 +85,10 @@ class Terminal:
         self._stream = pyte.ByteStream(self._screen)
         self.raw = bytearray()
         self._text = ""
-        self._text_bytes = -1
+        self._shown = -1
+        """Bytes that the text is of."""
+        self._fed = 0
+        """Bytes that the emulator got, or that were left out."""
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         settings = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", "TEXTUAL_ANIMATIONS": "none"}
@@ -119,9 +128,18 @@ class Terminal:
     @property
     def text(self) -> str:
         """The screen as it stands."""
-        if self._text_bytes != len(self.raw):  # the emulator needs 10 ms to write it out
-            self._text, self._text_bytes = "\n".join(line.rstrip() for line in self._screen.display), len(self.raw)
+        if self._shown != len(self.raw):  # the emulator needs 10 ms to write it out
+            self._feed()
+            self._text, self._shown = "\n".join(line.rstrip() for line in self._screen.display), len(self.raw)
         return self._text
+
+    def _feed(self) -> None:
+        """Give the emulator what came, but for colors: they are most of it, and no part of the text."""
+        end, last = len(self.raw), self.raw.rfind(b"\x1b", self._fed)
+        if last >= 0 and BEGUN.fullmatch(self.raw, last):
+            end = last
+        self._stream.feed(COLORS.sub(b"", self.raw[self._fed : end]))
+        self._fed = end
 
     def press(self, *keys: str) -> None:
         """Type keys by name, or text as it is."""
@@ -202,7 +220,6 @@ class Terminal:
             time.sleep(min(seconds, 0.01))
             return False
         self.raw += data
-        self._stream.feed(data)
         return True
 
 

@@ -102,5 +102,5 @@ FATAL = [
     ("\nx = " + "1" * 5000, None, "a number too long"),
     ("x = " + "[" * 20_000 + "]" * 20_000, None, "nested too deeply"),
     ("\n" + "a." * 500_000 + "a = 1", 2, "a key of more than 64 parts"),
-    ("".join(f"[servers.s{number}]\n" for number in range(100_000)), 1, "more than 500 entries"),
+    ("".join(f"[servers.s{number}]\n" for number in range(10_000)), 1, "more than 500 entries"),
 ]

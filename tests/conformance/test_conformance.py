@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.client import ASKED, DEADLINE_SECONDS, REFUSING, SCRIPTS, SIGNING_IN, WAITING
-from tests.npm import CACHE, alone, installed
+from tests.npm import CACHE, alone, installed, newer_node
 
-PACKAGES = ("@modelcontextprotocol/conformance@0.1.16", "node@22")
+PACKAGES = ("@modelcontextprotocol/conformance@0.1.16",)
 
 CHECKS = {
     "initialize": 1,
@@ -45,12 +45,13 @@ class Suite:
     """The suite's command line, on the Node that it needs."""
 
     modules: Path
+    node: Path
 
     def run(self, *arguments: str, seconds: float) -> subprocess.CompletedProcess[str]:
         program = self.modules / "@modelcontextprotocol/conformance/dist/index.js"
         folders = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
         return subprocess.run(
-            [self.modules / "node/bin/node", program, *arguments],
+            [self.node, program, *arguments],
             cwd=Path(__file__).parent,  # the driver is named from here: a path with a space would be split
             env={**os.environ, "PATH": folders},
             capture_output=True,
@@ -61,7 +62,7 @@ class Suite:
 
 @pytest.fixture(scope="module")
 def suite() -> Suite:
-    return Suite(installed("conformance", PACKAGES))
+    return Suite(installed("conformance", PACKAGES), newer_node())
 
 
 @pytest.fixture
@@ -102,7 +103,7 @@ MODERN_SCENARIOS = (
 
 @pytest.fixture(scope="module")
 def preview() -> Suite:
-    return Suite(installed("conformance-preview", ("@modelcontextprotocol/conformance@0.2.0-alpha.12", "node@22")))
+    return Suite(installed("conformance-preview", ("@modelcontextprotocol/conformance@0.2.0-alpha.12",)), newer_node())
 
 
 @pytest.mark.requirement("MOD-01", "MOD-03", "MOD-13", "HDR-01", "HDR-02", "HDR-03", "HDR-04", "HDR-06", "MRTR-03")

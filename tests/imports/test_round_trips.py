@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+import string
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -33,14 +35,19 @@ QUICKLY = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink)
 WRITTEN = {host.dialect.id: host for host in reversed((*HOSTS, NO_HOST)) if host.dialect.path}
 HOME = Path("/home/ada")
 
-WORDS = st.from_regex(r"[A-Za-z][A-Za-z0-9_]{0,8}", fullmatch=True)
+LETTERS = string.ascii_letters
+WORDS = st.builds(str.__add__, st.sampled_from(LETTERS), st.text(f"{LETTERS}{string.digits}_", max_size=8))
 REFERRED = WORDS.map("REFERRED_{}".format)  # a name that no entry gives its program
-NAMES = st.from_regex(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,12}", fullmatch=True)
+NAME_LETTERS = f"{LETTERS}{string.digits}_."
+NAMES = st.builds(str.__add__, st.sampled_from(NAME_LETTERS), st.text(f"{NAME_LETTERS}-", max_size=12))
 PLAIN = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=12)
 ASCII = st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=12)
 COMMANDS = st.from_regex(r"[a-z][a-z0-9_.-]{0,8}(?:/[a-z0-9]{1,5})?", fullmatch=True).filter(
     lambda word: not re.match(r"npx|cmd", word)
 )
+HEADERS = st.text(string.ascii_lowercase, min_size=1, max_size=8).map("X-{}".format)
+
+# Strategies are made once for each dialect: hypothesis takes far longer to look at a new one than to draw from it.
 
 
 def read_back(host: KnownHost, text: str) -> list[FoundServer]:
@@ -49,21 +56,23 @@ def read_back(host: KnownHost, text: str) -> list[FoundServer]:
     return [server for group in host.dialect.groups(document) for server in read_group(group, host.dialect, source)]
 
 
-@st.composite
-def texts(draw: st.DrawFn, syntax: Syntax, literals: st.SearchStrategy[str] = PLAIN) -> str:
+@cache
+def texts(syntax: Syntax, literals: st.SearchStrategy[str] = PLAIN) -> st.SearchStrategy[str]:
     """A value in mcphost's syntax that the host can express: literals and environment variables."""
-    plain = literals.filter(lambda text: not taken_for_variables(text, syntax) and not re.search(r"^%.*%$", text))
-    text = literal(draw(plain))
-    if can_spell(syntax):
-        for _ in range(draw(st.integers(0, 2))):
-            assume(not text.endswith("$"))
-            default = draw(st.none() | ASCII.filter(lambda text: not set("}$") & set(text)))
-            if default is not None and syntax.write("X", default) is not None:
-                text += f"${{{draw(REFERRED)}:-{default}}}"
-            else:
-                text += f"${{{draw(REFERRED)}}}"
-            text += literal(draw(plain))
-    return text
+    unlike = literals.filter(lambda text: not taken_for_variables(text, syntax) and not re.search(r"^%.*%$", text))
+    plain = unlike.map(literal)
+    if not can_spell(syntax):
+        return plain
+    defaults = st.none() | ASCII.filter(lambda text: not set("}$") & set(text))
+    references = st.builds(partial(reference, syntax), REFERRED, defaults)
+    before = st.builds(str.__add__, plain.filter(lambda text: not text.endswith("$")), references)
+    return st.builds(lambda pieces, end: "".join((*pieces, end)), st.lists(before, max_size=2), plain)
+
+
+def reference(syntax: Syntax, name: str, default: str | None) -> str:
+    """A variable as mcphost spells it, with the default where the host has defaults."""
+    with_default = default is not None and syntax.write("X", default) is not None
+    return f"${{{name}:-{default}}}" if with_default else f"${{{name}}}"
 
 
 def can_spell(syntax: Syntax) -> bool:
@@ -71,52 +80,56 @@ def can_spell(syntax: Syntax) -> bool:
     return (syntax.write("X", None) or "${{").startswith("${{") is False
 
 
-@st.composite
-def programs(draw: st.DrawFn, dialect: HostDialect) -> dict[str, Any]:
+def programs(dialect: HostDialect) -> dict[str, st.SearchStrategy[Any]]:
     keys, values = dialect.shape.keys, texts(dialect.syntax_of("args"))
     environment = values.filter(lambda text: not re.fullmatch(r"\$\{\w+\}", text))
-    entry: dict[str, Any] = {
+    entry: dict[str, st.SearchStrategy[Any]] = {
         "command": COMMANDS,
         "args": st.lists(values, max_size=3),
         "env": st.dictionaries(WORDS, environment),
     }
     if "env_vars" in keys and dialect.id != "goose":  # Goose keeps the values of such variables itself
-        entry["env_vars"] = st.lists(WORDS.map(lambda word: f"PASSED_{word}"), max_size=2)
+        entry["env_vars"] = st.lists(WORDS.map("PASSED_{}".format), max_size=2)
     if "cwd" in keys:
-        entry["cwd"] = WORDS.map(lambda word: f"/srv/{word}")
-    return {key: value for key, each in entry.items() if (value := draw(each))}
+        entry["cwd"] = WORDS.map("/srv/{}".format)
+    return entry
 
 
-@st.composite
-def addresses(draw: st.DrawFn, dialect: HostDialect) -> dict[str, Any]:
+def addresses(dialect: HostDialect) -> dict[str, st.SearchStrategy[Any]]:
     keys, shape = dialect.shape.keys, dialect.shape
-    headers = st.from_regex(r"X-[a-z]{1,8}", fullmatch=True)
-    entry: dict[str, Any] = {"url": WORDS.map(lambda word: f"https://x.example/{word}")}
+    entry: dict[str, st.SearchStrategy[Any]] = {"url": WORDS.map("https://x.example/{}".format)}
     if shape.types.get("http") not in (None, "remote"):
         entry["transport"] = st.sampled_from(["http", "sse"])
-    entry["http_headers"] = st.dictionaries(headers, texts(dialect.syntax, ASCII), max_size=3)
+    entry["http_headers"] = st.dictionaries(HEADERS, texts(dialect.syntax, ASCII), max_size=3)
     if "env_http_headers" in keys:
-        entry["env_http_headers"] = st.dictionaries(headers.map("Y-{}".format), WORDS, max_size=2)
+        entry["env_http_headers"] = st.dictionaries(HEADERS.map("Y-{}".format), WORDS, max_size=2)
     if "bearer_token_env_var" in keys or can_spell(dialect.syntax):
         entry["bearer_token_env_var"] = st.none() | WORDS
     oauth = {"client_id": WORDS, "scopes": st.lists(WORDS, min_size=1), "redirect_port": st.integers(1, 65_535)}
     optional = {key: each for key, each in oauth.items() if key in shape.oauth}
     entry["oauth"] = st.fixed_dictionaries({}, optional=optional)
-    return {key: value for key, each in entry.items() if (value := draw(each))}
+    return entry
 
 
-@st.composite
-def tables(draw: st.DrawFn, dialect: HostDialect) -> dict[str, Any]:
-    """An entry of which the host can be told everything."""
-    keys = dialect.shape.keys
-    table: dict[str, Any] = draw(programs(dialect) | addresses(dialect) if "url" in keys else programs(dialect))
-    more: dict[str, Any] = {target: st.integers(1000, 600_000).map(lambda ms: ms / 1000)
-                            for target, unit in dialect.timeouts.values() if unit}  # fmt: skip
+@cache
+def entries(dialect: str) -> st.SearchStrategy[dict[str, dict[str, Any]]]:
+    """A few servers of which the host can be told everything."""
+    told = WRITTEN[dialect].dialect
+    keys = told.shape.keys
+    kinds = [programs(told), addresses(told)] if "url" in keys else [programs(told)]
+    more: dict[str, st.SearchStrategy[Any]] = {
+        target: st.integers(1000, 600_000).map(lambda ms: ms / 1000) for target, unit in told.timeouts.values() if unit
+    }
     more |= {key: st.lists(WORDS, min_size=1) for key in ("enabled_tools", "disabled_tools") if key in keys}
-    if dialect.shape.enabled:
+    if told.shape.enabled:
         more["enabled"] = st.just(False)
-    added: dict[str, Any] = draw(st.fixed_dictionaries({}, optional=more))
-    return {**table, **added}
+    tables = st.one_of([st.fixed_dictionaries(kind).map(without_empty) for kind in kinds])
+    added = st.fixed_dictionaries({}, optional=more)
+    return st.dictionaries(NAMES, st.builds(dict.__or__, tables, added), max_size=3)
+
+
+def without_empty(table: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if value}
 
 
 def unresolved(reference: Reference, _: str) -> str:
@@ -129,7 +142,7 @@ def unresolved(reference: Reference, _: str) -> str:
 @settings(max_examples=25, phases=QUICKLY, suppress_health_check=[HealthCheck.too_slow])
 def test_an_export_is_imported_as_what_it_was(dialect: str, data: st.DataObject) -> None:
     host = WRITTEN[dialect]
-    wanted = data.draw(st.dictionaries(NAMES, tables(host.dialect), max_size=3))
+    wanted = data.draw(entries(dialect))
     servers = {name: ServerConfig.model_validate(table) for name, table in wanted.items()}
     exported = export_servers(host, servers, HOME, unresolved)
     assert exported.notes == ()

@@ -25,12 +25,12 @@ from tests.auth.keyring_session import installed as keyring_installed
 from tests.auth.keyring_session import session
 from tests.conftest import SERVERS
 from tests.executables import write_executable
-from tests.npm import installed
+from tests.npm import installed, newer_node
 from tests.terminal import Terminal
 from tests.whole.keychain_file import KeychainFile
 from tests.whole.peers import free_port, listening, until_listening
 
-PACKAGES = ("oidc-provider@9.13.3", "node@22")  # it wants a newer Node than Debian has
+PACKAGES = ("oidc-provider@9.13.3",)
 ROOT = SERVERS.parents[1]
 
 SECONDS = 3
@@ -84,7 +84,7 @@ class Authorization:
             "journal": str(self._journal),
         }
         self._command = [
-            str(modules / "node/bin/node"),
+            str(newer_node()),
             str(SERVERS / "authorization.mjs"),
             json.dumps(settings),
         ]
