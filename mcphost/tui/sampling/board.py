@@ -289,10 +289,13 @@ class SamplingBoard(Vertical):
 
     @property
     def needed(self) -> int:
-        """The rows to show all that is in view; what may still grow keeps the rows that it has."""
-        if self.editing or self.view is self.stream:
-            return max(GROWING, self.size.height)
-        return self.list.needed
+        """The rows to show all that is in view."""
+        return GROWING if self.growing else self.list.needed
+
+    @property
+    def growing(self) -> bool:
+        """Is something written or streamed, so that nobody knows how many rows it will need?"""
+        return self.editing or self.view is self.stream
 
     def can_do(self, action: str) -> bool:
         """Can this action of `PartList` act on the current part?"""

@@ -154,6 +154,8 @@ class SamplingScreen(QuestionDialog):
         self._shown_state: SamplingScreenState | None = None
         self._shown_line = ""
         self._on_question = self._finished = False
+        self._rows = 0
+        """The rows to show all that was last read here."""
         self._refusal: str | None = None
         """The reason of a refusal that came while no question was open."""
 
@@ -188,15 +190,22 @@ class SamplingScreen(QuestionDialog):
         return int(height * 0.8) if self.has_class("-tall") else height - 1
 
     def _fit(self) -> None:
-        """Be as tall as the request or the answer and the facts, as far as there is room."""
+        """Be as tall as the request or the answer and the facts, as far as there is room.
+
+        While something is written or streamed, stay as tall as before.
+        """
         board, facts = self._board.needed, self._facts.outer_size.height if self._known.display else 0
-        if not self.has_class("-one-column"):
+        around = self.rows_around(self._both)
+        if self.has_class("-one-column"):
+            left = max(FACTS, self.most_rows - around - board)
+            self._known.styles.max_height = left
+            needed = board + min(facts + 1, left)
+        else:
             self._known.styles.max_height = None
-            self.fit(self._both, max(board, facts))
-            return
-        left = max(FACTS, self.most_rows - self.rows_around(self._both) - board)
-        self._known.styles.max_height = left
-        self.fit(self._both, board + min(facts + 1, left))
+            needed = max(board, facts)
+        if not self._board.growing:
+            self._rows = around + needed
+        self.fit(self._both, max(needed, self._rows - around))
 
     def on_screen_resume(self) -> None:
         self.post_message(self.Resumed())
