@@ -106,7 +106,8 @@ class Stage:
         try:
             await until(self.pilot, condition, seconds)
         except TimeoutError:
-            raise AssertionError(f"still not so after {seconds:g} s; the screen is\n{self.text}") from None
+            failures = f"after {self.app.failures.count} failures the screen is"
+            raise AssertionError(f"still not so after {seconds:g} s; {failures}\n{self.text}") from None
 
     async def shows(self, *words: str, seconds: float = 30.0) -> None:
         """Wait until all the words are on screen."""
