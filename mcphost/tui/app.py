@@ -106,13 +106,14 @@ class McphostApp(App[None]):
     HELP = "ctrl+p finds every action. No tool call is sent before you have seen it, unless a rule of yours allows it."
     ENABLE_COMMAND_PALETTE = True
     CSS = """
-    ToastRack { dock: top; align: right top; margin: 0; }
+    ToastRack { dock: top; align: right top; margin: 0; scrollbar-size: 0 0; }
     Toast { width: auto; max-width: 75%; margin: 0; padding: 0 1; }
     VerticalScroll { scrollbar-size-vertical: 1; }
     TextArea .text-area--placeholder { color: $text-disabled; }
     TextArea:ansi .text-area--placeholder { text-style: dim; }
     """
-    """Toasts cover the top bar first: results are below it, and dialogs with their answers at the bottom.
+    """Toasts cover the top bar first: results are below it, and dialogs with their answers at the bottom. They have no
+    scrollbar: Textual counts their rows as if there were none, and the last toast was cut off.
 
     Textual's text area has a placeholder too faint to read, and in 16 colours one that looks like text.
     """

@@ -152,6 +152,17 @@ async def test_a_short_notification_covers_the_top_bar_and_nothing_of_a_result()
         assert "Copied 106 characters." in stage.text.splitlines()[0]
 
 
+async def test_a_notification_is_shown_whole_below_one_that_just_wraps() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        for columns in range(52, 60):
+            stage.app.notify("x" * (4 * columns), markup=False)
+            stage.app.notify("the end", markup=False)
+            await stage.shows("the end", seconds=5)
+            stage.app.clear_notifications()
+            await stage.until(lambda _: "the end" not in stage.text)
+
+
 async def test_what_the_host_tells_while_the_app_exits_changes_no_screen() -> None:
     async with on_stage(echo("alpha")) as stage:
         app = stage.app
