@@ -249,6 +249,20 @@ def test_an_unexpected_exception_ends_the_server_and_shows_neither_traceback_nor
     assert "hunter2" not in done.stderr
 
 
+def test_threads_and_exit_functions_end_before_the_process_does() -> None:
+    program = (
+        "import atexit, sys, threading\n"
+        "atexit.register(print, 'exit function')\n"
+        "threading.Thread(target=lambda: (threading.main_thread().join(), print('thread'))).start()\n"
+        "from mcphost.cli import main\n"
+        "main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "unheard-of"], capture_output=True, text=True, timeout=SECONDS
+    )
+    assert (done.returncode, done.stdout) == (2, "thread\nexit function\n")
+
+
 def test_a_reader_that_leaves_is_no_error(witness: Witness) -> None:
     with start(["call", echo("--record", witness.path), "big", "bytes=3000000", "--yes"]) as process:
         assert process.stdout is not None
