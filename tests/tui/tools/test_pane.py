@@ -101,6 +101,10 @@ async def test_a_required_field_left_empty_sends_nothing(tmp_path: Path) -> None
         assert step(stage) == "form"
         assert not stage.host.tool_calls.calls
         assert not calls_in(record)
+        await stage.press("escape")
+        await stage.open_tool("answers with iserror")
+        await stage.shows("echo › fail")
+        assert "▲" not in stage.text
 
 
 async def run(stage: Stage, words: str, *keys: str) -> None:
