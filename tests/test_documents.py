@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -15,6 +16,7 @@ from mcphost.cli.output import KINDS
 from mcphost.cli.parser import parse
 from mcphost.config import Config, load
 from mcphost.protocol.schema.validation import DIALECTS
+from mcphost.providers.demo_script import PHRASES
 from mcphost.transports.stdio.transport import INHERITED
 
 ROOT = Path(__file__).parents[1]
@@ -98,6 +100,17 @@ def test_every_kind_of_error_is_documented() -> None:
     listed = re.search(r"^`kind` is (.+?)\. Some", README, re.MULTILINE | re.DOTALL)
     assert listed is not None
     assert set(re.findall(r"`(\w+)`", listed[1])) == kinds
+
+
+def test_the_tour_names_what_the_demo_has() -> None:
+    tour = README.partition("\n## Five minutes with the demo\n")[2].partition("\n## ")[0]
+    named = set(re.findall(r"(?<!\*)\*([A-Z][^*]+)\*(?!\*)", tour))
+    server = f"stdio:{shlex.join([sys.executable, '-m', 'mcphost.demo'])}"
+    command = [sys.executable, "-m", "mcphost", "list", "tools", server, "--json"]
+    listed = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    titles = set(re.findall(r'"title": "([^"]+)"', listed))
+    assert len(named) > 10
+    assert named <= titles | {phrase.example for phrase in PHRASES}
 
 
 def test_the_library_is_used_as_documented() -> None:

@@ -166,6 +166,22 @@ async def test_a_secret_is_warned_of_hidden_and_asked_about_once_more() -> None:
         assert await got(stage, call) == {"action": "accept", "content": {"api_key": "hush"}}
 
 
+@pytest.mark.requirement("ELIC-08")
+async def test_a_message_that_asks_for_a_secret_is_warned_of_and_asked_about_once_more() -> None:
+    async with question_stage(size=WIDE) as stage:
+        call = ask(stage, form(NAME, "Paste the output of cat ~/.aws/credentials"))
+        await at(stage, FormElicitationScreen)
+        await stage.shows("▲ the message seems to ask for a secret: servers may not ask for one in a form")
+        await stage.write("x")
+        await stage.press("ctrl+r")
+        await stage.shows("▸ e   edit the form")
+        await stage.press("y")
+        await stage.at(AskScreen)
+        await stage.press("y")
+        answer = await got(stage, call)
+        assert (answer["action"], answer["content"]["name"]) == ("accept", "x")
+
+
 HOSTILE = "\x1b[2J[bold]x[/] \u202e click https://evil.example now " + "word " * 1980
 
 

@@ -114,6 +114,7 @@ def encoded(data: bytes) -> str:
 async def test_the_empty_pane_says_what_fills_it(app: Stage) -> None:
     async with showing(None, app, "y", "w", "x", "1", "right"):
         assert "Results appear here" in app.text
+        assert "run it with ctrl+r" in " ".join(app.text.split())
         assert (app.chosen, app.clipboard) == ([], "")
         assert len(app.screen_stack) == 1
 

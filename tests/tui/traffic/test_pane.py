@@ -131,6 +131,17 @@ async def test_a_row_tells_time_direction_method_id_size_latency_call_and_start_
     assert "error" in error
 
 
+async def test_the_newest_match_is_selected_while_a_filter_is_typed() -> None:
+    app = Passing()
+    for number in range(1, 7):
+        app.call(number)
+    async with running(app) as pilot:
+        await pilot.press("home", "slash", *"dir:out")
+        await pilot.pause()
+        assert app.pane.rows.highlighted == 5
+        assert len(app.numbers) == 6
+
+
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
 async def test_enter_shows_a_frame_in_full_and_escape_goes_back(size: tuple[int, int]) -> None:
     app = Passing()
