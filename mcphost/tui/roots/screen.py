@@ -291,15 +291,17 @@ class RootsScreen(ServerQuestionScreen):
 
     def _finish_sharing(self, problem: str) -> None:
         """The folders were shared and taken back, or ``problem`` says why not."""
-        self._problem, question, self._sharing = problem, self._was_asked, False
+        self._problem = problem
         if not problem:
             self._staged.clear()
             if self.target is None:
                 numbers = tuple(each.number for each in self._others)
-                self.app.post_message(RootsShared(numbers))  # first, so that none of them opens
-            if question or self.waiting is not None:
-                self.dismiss(Answer(allow=True, content=()))
+                self.app.post_message(RootsShared(numbers))
+            if self._was_asked or self.waiting is not None:
+                # After that message: with this screen out of the way, one of the questions would open.
+                self.app.call_later(self.dismiss, Answer(allow=True, content=()))
                 return
+        self._sharing = False
         self._set_target(self.target)
 
     # Keys.
