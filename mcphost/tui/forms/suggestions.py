@@ -34,8 +34,10 @@ class Suggestions:
         return None if self.at is None else self.values[self.at]
 
     def load(self, values: Sequence[str], more: str = "") -> None:
-        """Suggest these, none of them chosen; ``more`` says what is left out."""
-        self.values, self.at, self._more = values, None, more
+        """Suggest these; a chosen value stays chosen if it is among them. ``more`` says what is left out."""
+        chosen = self.chosen
+        self.at = None if chosen is None or chosen not in values else values.index(chosen)
+        self.values, self._more = values, more
 
     def narrow(self, typed: str) -> None:
         """Keep the suggestions that still match ``typed``, until those for it arrive."""

@@ -363,6 +363,27 @@ async def test_suggestions_for_an_older_text_and_values_nobody_could_type_are_no
         assert two.entry == "ab092"
 
 
+async def test_a_chosen_value_stays_chosen_when_more_suggestions_come_for_the_same_text() -> None:
+    app = Alone(lambda: ArgumentForm("read"))
+    async with app.run_test(size=(60, 20)) as pilot:
+        form = app.query_one(ArgumentForm)
+        await form.load(schema_of([TextArgument("one", required=True)]), {})
+        form.focus_first()
+        await pilot.press("a")
+        box = form.query_one(SuggestingBox)
+        box.suggest("a", Completion(("ab", "ac")))
+        await pilot.press("down", "down")
+        await shows(pilot, "▸ ac")
+        box.suggest("a", Completion(("aa", "ab", "ac")))
+        await pilot.press("enter")
+        assert box.entry == "ac"
+        await pilot.press("backspace")
+        box.suggest("a", Completion(("ab", "ac")))
+        await pilot.press("down")
+        box.suggest("a", Completion(("ac",)))
+        assert box.suggestions.chosen is None
+
+
 async def test_keys_typed_while_a_template_opens_its_form_reach_the_form() -> None:
     async with on_stage(size=NARROW) as stage:
         await go(stage, "ship")
