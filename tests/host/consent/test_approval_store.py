@@ -74,8 +74,9 @@ async def test_what_was_allowed_until_the_end_of_this_run_is_not_for_others_to_r
 ) -> None:
     async with shared(ALWAYS) as first, shared(SESSION, NO) as second:
         await second.run("a", "echo", {"text": "1"})
+        await until(saved(tmp_path))  # that the second has seen the tool
         await first.run("a", "echo", {"text": "2"})
-        await until(saved(tmp_path))
+        await until(lambda: "always" in (tmp_path / "approvals.toml").read_text())
         first.consent.revoke("a", "echo")
         await until(lambda: "echo" not in (tmp_path / "approvals.toml").read_text())
         assert (await second.run("a", "echo", {"text": "3"})).state is CallState.DONE

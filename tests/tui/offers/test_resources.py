@@ -41,8 +41,8 @@ README, PIXEL = "memo:///readme.md", "memo:///pixel.png"
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x03\0\0\0\x02").decode()
 
 
-def offers(*arguments: object) -> Config:
-    return servers(offers=server("offers.py", *arguments))
+def offers(*arguments: object, **more: Any) -> Config:
+    return servers(offers=server("offers.py", *arguments, **more))
 
 
 def seen(record: Path, method: str) -> list[dict[str, Any]]:
@@ -214,7 +214,8 @@ async def test_without_suggestions_the_form_works_as_well(
     tmp_path: Path, options: tuple[str, ...], is_requested: bool
 ) -> None:
     record = tmp_path / "record"
-    async with on_stage(offers(*options, "--record", record), size=NARROW) as stage:
+    config = offers(*options, "--record", record, protocol="legacy")  # a silent server is probed for ten seconds
+    async with on_stage(config, size=NARROW) as stage:
         await go(stage, "search")
         await stage.press("enter")
         await stage.shows("optional")
