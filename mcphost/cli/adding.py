@@ -32,7 +32,7 @@ from mcphost.imports.importer import (
     SecretPlace,
 )
 from mcphost.imports.preview import place_of, preview_of, shown
-from mcphost.imports.secrets import lines_of
+from mcphost.imports.secrets import FoundSecret, lines_of
 from mcphost.protocol.display import show_name
 
 MARKS: Final = {ImportStatus.NEW: "+", ImportStatus.CHANGED: "~", ImportStatus.SAME: "="}
@@ -207,8 +207,7 @@ class _Adding:
         if not (self._interactive and self._options.keep_secrets == "ask") or first is SecretPlace.ENVIRONMENT:
             return places
         for secret in {secret.key: secret for secret in candidate.secrets}.values():
-            say(f"  {shown(secret.key)} looks like a secret, by {shown(secret.reason)}.")
-            places[secret.key] = await _place("Keep it in the keychain, as an environment variable, or as it is?")
+            places[secret.key] = await _place(secret)
         return places
 
     async def _first_place(self, candidate: ImportCandidate) -> SecretPlace:
@@ -304,14 +303,19 @@ def _problem_with(answer: str, wanted: Input) -> str:
     return "it must be one of these" if wanted.choices and answer not in wanted.choices else ""
 
 
-async def _place(question: str) -> SecretPlace:
+async def _place(secret: FoundSecret) -> SecretPlace:
+    # All of it is one prompt: a key that follows the first line must not count as typed ahead.
+    prompt = (
+        f"  {shown(secret.key)} looks like a secret, by {shown(secret.reason)}.\n"
+        "  Keep it in the keychain, as an environment variable, or as it is? [K/e/a] "
+    )
     answers = {
         "": SecretPlace.KEYCHAIN,
         "k": SecretPlace.KEYCHAIN,
         "e": SecretPlace.ENVIRONMENT,
         "a": SecretPlace.ENTRY,
     }
-    while (place := answers.get((await typed_line(f"  {question} [K/e/a] ")).lower())) is None:
+    while (place := answers.get((await typed_line(prompt)).lower())) is None:
         continue
     return place
 
