@@ -8,6 +8,7 @@ import socket
 import sys
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from mcphost.cli.failures import BrokenServers, failure
 from mcphost.cli.output import Outcome, is_terminal, json_text, remark
 from mcphost.cli.preparation import run_audited, select_for_sign_in
 from mcphost.cli.terminal import hidden_line
-from mcphost.cli.terminal_modes import is_in_foreground
+from mcphost.cli.terminal_modes import is_in_foreground, without_echo
 from mcphost.composition import Selection
 from mcphost.config import Config
 from mcphost.errors import ConfigError
@@ -153,6 +154,7 @@ async def login(host: Host, request: LoginRequested, broken: BrokenServers) -> O
         stop()
         pasting.cancel()
         await asyncio.gather(pasting, return_exceptions=True)
+        teller.close()
     await host.servers.ready([request.server])
     text = json_text(status_object(standing)) if request.as_json else f"{request.server}: {status_text(standing)}\n"
     return Outcome(text, remarks=tuple(_remarks(host, request.server)))
@@ -191,6 +193,8 @@ class _ProgressPrinter:
         self._link = ""
         self.visiting = asyncio.Event()
         """Set while a redirect URL can be pasted."""
+        self._silence = ExitStack()
+        """Keeps the echo off, once the link has been shown: what is pasted holds the authorization code."""
 
     def heard(self, event: Event) -> None:
         """Handle an event of the host."""
@@ -203,6 +207,10 @@ class _ProgressPrinter:
         elif self._sign_in.paste_problem or self._sign_in.link.url != self._link:
             self._tell_link()
             self.visiting.set()
+
+    def close(self) -> None:
+        """Turn the terminal's echo on again."""
+        self._silence.close()
 
     def _tell_steps(self) -> None:
         for number, step in enumerate(self._sign_in.steps, 1):
@@ -218,6 +226,9 @@ class _ProgressPrinter:
         if link.url == self._link:
             return
         self._link = link.url
+        if _may_paste():  # whoever sees the link may paste at once, so the echo is off before
+            self._silence.close()
+            self._silence.enter_context(without_echo(sys.stdin.fileno()))
         print(
             *_link_lines(link.url, link.redirect_uri, link.expires, os.environ), sep="\n", file=sys.stderr, flush=True
         )
