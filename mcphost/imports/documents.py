@@ -210,6 +210,8 @@ def _yaml(text: str) -> object:
     try:
         return _YamlDocument(text).value
     except yaml.YAMLError as error:
+        if "nesting depth" in str(getattr(error, "problem", "")):  # newer parsers have a limit of their own, of 1,000
+            raise _too_deep() from None
         mark = getattr(error, "problem_mark", None)
         raise ConfigError("is not valid YAML", line=None if mark is None else mark.line + 1) from None
 
