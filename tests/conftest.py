@@ -96,14 +96,14 @@ def _freeze_heap() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int | None:
-    """For ``-n auto``: one worker more than there are processors.
+    """For ``-n auto``: two workers more than there are processors.
 
     Tests wait a quarter of their time, for programs, disks and time limits; meanwhile another worker computes.
     """
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None
     processors = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    return processors + 1
+    return processors + 2
 
 
 @pytest.fixture(scope="session", autouse=True)
