@@ -30,9 +30,9 @@ ALL_PAYLOADS = " ".join(PAYLOADS.values())
 
 @mode
 def escapes(peer: Peer) -> None:
-    """Hostile text (--kind of PAYLOADS, else all of them) wherever text can be: names, titles, descriptions,
+    """Hostile text (--kind csi+link of PAYLOADS, else all of them) wherever text can be: names, titles, descriptions,
     schemas, instructions, log, progress, stderr, result; the tool `fail` answers with an error. T01-T12"""
-    bad = PAYLOADS.get(peer.kind("all"), ALL_PAYLOADS)
+    bad = " ".join(PAYLOADS[kind] for kind in peer.kind("+".join(PAYLOADS)).split("+"))
     fields = {bad: {"type": "string", "title": bad, "description": bad, "default": bad, "enum": [bad]}}
     schema = {"type": "object", "title": bad, "properties": fields, "required": [bad]}
     hostile: Message = {

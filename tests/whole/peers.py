@@ -69,7 +69,7 @@ PEERS: Mapping[str, Peer] = {"everything": everything, "fastmcp": fastmcp, "sdk"
 def example(version: str, name: str, transport: str, port: int) -> list[str]:
     """An example server from the source package of the official SDK, which no wheel holds."""
     programs = environment(*SDKS[version])
-    folder = sources("mcp", version, programs) / "examples/servers" / name
+    folder = sources("mcp", version) / "examples/servers" / name
     module = f"mcp_{name.replace('-', '_')}"
     word = "streamable-http" if transport == "http" else transport
     options = ["--transport", word] if name == "simple-pagination" else []

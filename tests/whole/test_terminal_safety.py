@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ from tests.whole.test_real_servers import GUARD, QUESTION, agree, child_of, find
 
 SERVERS = Path(__file__).resolve().parents[1] / "servers"
 
-MARKS = {
+MARKS: Mapping[str, list[str]] = {
     "csi": ["␛[2J␛[H␛[8mhidden"],
     "clipboard": ["␛]52;c;"],
     "link": ["␛]8;;https://evil.example/"],
@@ -32,6 +34,9 @@ MARKS = {
     "markdown": ["![i](https://evil.example/p.png)", "<img src=x onerror=alert(1)>"],
     "wall": ["wwww"],
 }
+
+WALKS = ["csi+clipboard+link+title", "query+modes+c1", "bidi+invisible+markup+markdown", "wall"]
+"""Kinds of text that are hostile together: a walk takes seconds."""
 
 
 def start(folder: Path, *arguments: str, **env: str) -> Terminal:
@@ -120,17 +125,21 @@ def test_the_parser_tells_kinds_apart() -> None:
 
 @pytest.mark.hostile("T01", "T02", "T03", "T04", "T05", "T06", "T07", "T08", "T09", "T10", "T11", "T12")
 @pytest.mark.requirement("SEC-08", "SEC-13")
-@pytest.mark.parametrize("kind", MARKS)
+@pytest.mark.parametrize("together", WALKS)
 def test_hostile_text_tells_the_terminal_nothing_and_is_seen_as_marks(
-    kind: str, benign: set[str], tmp_path: Path
+    together: str, benign: set[str], tmp_path: Path
 ) -> None:
-    with start(tmp_path, str(SERVERS / "hostile.py"), "escapes", "--kind", kind) as terminal:
+    with start(tmp_path, str(SERVERS / "hostile.py"), "escapes", "--kind", together) as terminal:
         screens = walk(terminal, "dressed", "")
         told = kinds(bytes(terminal.raw))
     assert told - benign == set()
     everything = "\n".join(" ".join(screen.split()) for screen in screens)
-    for mark in MARKS[kind]:
+    for mark in chain.from_iterable(MARKS[kind] for kind in together.split("+")):
         assert mark in everything
+
+
+def test_each_kind_of_hostile_text_is_in_a_walk() -> None:
+    assert [kind for together in WALKS for kind in together.split("+")] == [*MARKS]
 
 
 @pytest.mark.hostile("T13")
