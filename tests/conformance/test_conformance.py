@@ -1,4 +1,4 @@
-"""The published conformance suite against mcphost's own client, one scenario at a time: some of them measure time."""
+"""The published conformance suite against mcphost's own client."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.conformance.client import ASKED, DEADLINE_SECONDS, REFUSING, SCRIPTS, SIGNING_IN, WAITING
-from tests.npm import CACHE, alone, installed, newer_node
+from tests.npm import installed, newer_node
 
 PACKAGES = ("@modelcontextprotocol/conformance@0.1.16",)
 
@@ -65,14 +64,7 @@ def suite() -> Suite:
     return Suite(installed("conformance", PACKAGES), newer_node())
 
 
-@pytest.fixture
-def one_at_a_time(suite: Suite) -> Iterator[None]:
-    with alone(CACHE / "conformance" / "running"):
-        yield
-
-
 @pytest.mark.requirement("SSE-03", "SSE-04", "SSE-07", "ELIC-14")
-@pytest.mark.usefixtures("one_at_a_time")
 @pytest.mark.parametrize("scenario", [*SCRIPTS, *SIGNING_IN, *ASKED])
 def test_a_scenario_passes_with_all_its_checks(suite: Suite, scenario: str, tmp_path: Path) -> None:
     done, verdicts = followed(suite, scenario, tmp_path / "first")
@@ -108,7 +100,6 @@ def preview() -> Suite:
 
 @pytest.mark.requirement("MOD-01", "MOD-03", "MOD-13", "HDR-01", "HDR-02", "HDR-03", "HDR-04", "HDR-06", "MRTR-03")
 @pytest.mark.requirement("MRTR-04", "MRTR-05", "SCHEMA-03", "AUTH-45")
-@pytest.mark.usefixtures("one_at_a_time")
 @pytest.mark.parametrize("scenario", MODERN_SCENARIOS)
 def test_a_scenario_of_the_modern_era_passes_with_all_its_checks(preview: Suite, scenario: str, tmp_path: Path) -> None:
     done, verdicts = followed(preview, scenario, tmp_path, "--spec-version", "2026-07-28")
@@ -118,7 +109,6 @@ def test_a_scenario_of_the_modern_era_passes_with_all_its_checks(preview: Suite,
 
 
 @pytest.mark.requirement("AUTH-44")
-@pytest.mark.usefixtures("one_at_a_time")
 @pytest.mark.parametrize(("scenario", "words"), REFUSING.items())
 def test_where_the_suite_serves_what_must_not_be_used_we_stop_and_say_why(
     suite: Suite, scenario: str, words: str, tmp_path: Path

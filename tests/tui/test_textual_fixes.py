@@ -1,14 +1,19 @@
-"""Timers and tabs on a busy machine; parsed CSS; scrollbars."""
+"""Timers and tabs on a busy machine; parsed CSS; scrollbars; what is behind a dialog."""
 
 from __future__ import annotations
 
 import pytest
+from rich.segment import Segment
+from rich.style import Style
+from textual._context import visible_screen_stack
 from textual.app import App, ComposeResult
+from textual.color import Color
+from textual.renderables.background_screen import BackgroundScreen
 from textual.widget import Widget
 from textual.widgets import Static, TabbedContent, TabPane
 
 from mcphost.tui.kit.text_view import TextView
-from mcphost.tui.textual_fixes import ScrolledColumn, unskipped
+from mcphost.tui.textual_fixes import Modal, ScrolledColumn, unskipped
 from tests.tui.settling import _parse
 from tests.tui.stage import echo, on_stage
 
@@ -45,6 +50,22 @@ async def test_a_late_word_of_a_focus_does_not_leave_the_tab_that_the_user_went_
         assert tabs.active == "calls"
         stage.app.main.tools.list.rows.focus()
         await stage.until(lambda _: tabs.active == "tools")
+
+
+@pytest.mark.parametrize("tint", [Color(0, 0, 0, 0.4), Color(20, 30, 40, 0.6), Color(0, 0, 0, 0)])
+async def test_what_is_behind_a_dialog_is_tinted_as_textual_does(tint: Color) -> None:
+    linked = Style(meta={"@click": "app.quit"}, link="https://example.org")
+    styles = [None, Style.parse("bold red on #102030"), Style.parse("reverse"), linked, Style.parse("on blue") + linked]
+    dialog: Modal[None] = Modal()
+    async with App[None]().run_test(size=(40, 10)) as pilot:
+        await pilot.app.push_screen(dialog)
+        dialog.styles.background = tint
+        visible_screen_stack.set([pilot.app.screen_stack[0]])
+        shown = dialog.render()
+        assert isinstance(shown, BackgroundScreen)
+        behind = [Segment("text", style) for style in styles]
+        for _ in range(2):
+            assert [*shown.process_segments(behind, tint)] == [*BackgroundScreen.process_segments(behind, tint)]
 
 
 @pytest.mark.parametrize("kind", [ScrolledColumn, TextView])
