@@ -148,9 +148,9 @@ class MainScreen(ErrorBoundary, Screen[None]):
         layout: vertical;
         #body { height: 1fr; }
         ServersPane { width: 26; height: 100%; }
-        &.-narrow ServersPane { width: 6; }
-        &.-narrow ServersPane:focus-within { width: 26; }
-        &.-narrow ServersPane.-covered { display: none; }
+        ServersPane.-narrow { width: 6; }
+        ServersPane.-narrow:focus-within { width: 26; }
+        ServersPane.-narrow.-covered { display: none; }
         &.-zoom-work ServersPane, &.-zoom-work LogsPane { display: none; }
         &.-zoom-logs #body { display: none; }
         &.-zoom-logs LogsPane { height: 1fr; max-height: 100%; }
@@ -158,7 +158,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         TabPane { padding: 0; }
         Tabs { height: 1; }
         Tab { height: 1; }
-        &.-tight Tab { padding: 0 1 0 0; }
+        LatestTabs.-tight Tab { padding: 0 1 0 0; }
         Tab { color: $foreground-muted; opacity: 100%; }
         Tab.-active { color: $text-accent; background: $block-cursor-background; text-style: bold; }
         Tab:ansi { text-style: none; }
@@ -222,6 +222,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         self.card = ServerCard(host)
         self.logs = LogsPane(host.logs, least=LogLevel.read(host.config.ui.logs) or LogLevel.INFO)
         self._keys = KeyLine()
+        self._tabs = LatestTabs(id="work-tabs")
         self._has_tasks = False
         self._counts: Mapping[str, int] = {}
         self._before_chat = "tools"
@@ -236,9 +237,9 @@ class MainScreen(ErrorBoundary, Screen[None]):
             yield self._banner
         with Body(self._host, self._banner):
             yield self.servers
-            with LatestTabs(id="work-tabs"):
+            with self._tabs:
                 for name, (full, short, _) in TAB_NAMES.items():
-                    with TabPane(short if self.has_class("-tight") else full, id=name):
+                    with TabPane(short if self._tabs.has_class("-tight") else full, id=name):
                         if name == "tools":
                             yield self.tools
         if self.logs_open:
@@ -316,8 +317,9 @@ class MainScreen(ErrorBoundary, Screen[None]):
         self._arrange(event.size)
 
     def _arrange(self, size: Size) -> None:
-        self.set_class(size.width < FOLDED, "-narrow")
-        self.set_class(size.width < FULL_TAB_NAMES, "-tight")
+        # Not classes of this screen: each change would style every widget of it anew.
+        self.servers.set_class(size.width < FOLDED, "-narrow", update=self.servers.is_attached)
+        self._tabs.set_class(size.width < FULL_TAB_NAMES, "-tight", update=self._tabs.is_attached)
         self._label_tabs()
         self.single = self._zoomed or size.width < SIDE_BY_SIDE or size.height < 24
         self.tools.set_wide(size.width >= THREE_COLUMNS)
@@ -358,8 +360,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         """Give the pane that has the focus all of the screen; give the room back."""
         self._zoomed = not self._zoomed
         logs = self.logs.has_focus_within
-        self.set_class(self._zoomed and logs, "-zoom-logs")
-        self.set_class(self._zoomed and not logs, "-zoom-work")
+        self.update_classes({"-zoom-logs": self._zoomed and logs, "-zoom-work": self._zoomed and not logs})
         self._fit_logs()
         self._arrange(self.app.size)
 
@@ -530,7 +531,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
     def _tab_label(self, name: str) -> Content:
         """The name, its key underlined or, where there is room, beside it, and how many there are."""
         full, short, key = TAB_NAMES[name]
-        if self.has_class("-tight"):
+        if self._tabs.has_class("-tight"):
             return Content(short)
         label, place = Content(full), full.lower().find(key)
         if place >= 0:
