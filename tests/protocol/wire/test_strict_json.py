@@ -11,6 +11,7 @@ from mcphost.protocol.wire.strict_json import Refused, parse, parse_in_steps
 
 DEPTH = 12
 BIG = 16_000_000
+HOSTILE_BYTES = 4_000_000
 
 
 def steps_of(data: bytes, *, max_items: int = 50_000, max_depth: int = DEPTH) -> tuple[Any, int]:
@@ -128,7 +129,7 @@ def numbers(count: int) -> bytes:
 
 
 def filled(item: bytes) -> bytes:
-    return b'{"result":[' + b",".join([item] * (BIG // (len(item) + 1))) + b"]}"
+    return b'{"result":[' + b",".join([item] * (HOSTILE_BYTES // (len(item) + 1))) + b"]}"
 
 
 # A step takes at most 250 values, some of which are short lists: of those parsing takes a few milliseconds.
@@ -137,8 +138,8 @@ HOSTILE = {
     "floats": lambda: filled(b"1.5"),
     "strings": lambda: filled(b'""'),
     "long floats": lambda: filled(b"1.2345678901234567e-300"),
-    "keys": lambda: b"{" + b",".join(b'"%x":0' % n for n in range(1_800_000)) + b"}",
-    "half characters": lambda: b"{" + b",".join(b'"%x\\ud800":0' % n for n in range(1_000_000)) + b"}",
+    "keys": lambda: b"{" + b",".join(b'"%x":0' % n for n in range(450_000)) + b"}",
+    "half characters": lambda: b"{" + b",".join(b'"%x\\ud800":0' % n for n in range(250_000)) + b"}",
     "short lists": lambda: filled(b"[" + b",".join([b"0"] * 150) + b"]"),
     "lists": lambda: filled(b"[" + b",".join([b'"aaaa"'] * 45) + b"]"),
     "deep lists": lambda: filled(b"[" * 9 + b"1," * 2000 + b"1" + b"]" * 9),
