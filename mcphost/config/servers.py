@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -226,9 +227,7 @@ class ServerConfig(ConfigTable):
 
         Approvals and shared folders are bound to it. References are not resolved.
         """
-        line = self.url or shlex.join(
-            [self.command or "", *self.args]
-        )  # quoted, so that no argument passes for the rest
+        line = self.url or _command_line(self.command or "", self.args)
         given = sorted({*self.env, *self.env_vars, *self.http_headers, *self.env_http_headers})
         more = [f"in {shlex.quote(self.cwd)}"] if self.cwd else []
         more += [f"given {shlex.join(given)}"] if given else []
@@ -287,6 +286,11 @@ def _either(both: bool) -> None:
     if both:
         raise misplaced("url", "has both command and url; keep the one that this server is")
     raise misplaced("command", 'needs command = "…" (a program) or url = "https://…" (an address)')
+
+
+@lru_cache  # asked for at each call of a tool
+def _command_line(command: str, arguments: tuple[str, ...]) -> str:
+    return shlex.join([command, *arguments])  # quoted, so that no argument passes for the rest
 
 
 def _any_matches(patterns: tuple[str, ...], tool: str) -> bool:

@@ -55,20 +55,23 @@ class AuditLog:
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._last: asyncio.Future[None] | None = None
+        self._appended: asyncio.Future[None] | None = None
+        """Ended well. One serves all records that were appended at once: to make one takes as long as to write."""
 
     def record(self, fields: Mapping[str, Any]) -> asyncio.Future[None]:
         """Append one record; the future ends when the system has it, with OSError where it could not be written."""
-        loop = asyncio.get_running_loop()
-        written: asyncio.Future[None] = loop.create_future()
-        if self._file is None:
-            written.set_result(None)
-        elif self._unwritten or time.monotonic() < self._direct_from:
-            self._hand_over(self._file, (self._line(fields), written, loop))
-        else:
-            # On the event loop, since the system takes a line into its cache in less time than it takes to wake a
-            # thread, and what waits for a thread is lost when mcphost is killed. Nothing waits for the disk itself:
-            # there is no fsync. A slow file system (a network's, a disk that is busy) is found out by the clock.
-            _settle(written, self._append(self._file, self._line(fields)))
+        if self._file is not None and (self._unwritten or (self._direct_from and time.monotonic() < self._direct_from)):
+            return self._hand_over(self._file, self._line(fields))
+        # On the event loop, since the system takes a line into its cache in less time than it takes to wake a
+        # thread, and what waits for a thread is lost when mcphost is killed. Nothing waits for the disk itself:
+        # there is no fsync. A slow file system (a network's, a disk that is busy) is found out by the clock.
+        failure = None if self._file is None else self._append(self._file, self._line(fields))
+        if failure is None and self._appended is not None:
+            return self._appended
+        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        _settle(written, failure)
+        if failure is None:
+            self._appended = written
         return written
 
     async def aclose(self) -> None:
@@ -92,13 +95,16 @@ class AuditLog:
                 self._direct_from = now + SLOW_SPELL
         return None
 
-    def _hand_over(self, file: PrivateFile, job: _Job) -> None:
+    def _hand_over(self, file: PrivateFile, line: bytes) -> asyncio.Future[None]:
+        """Have a thread append the line."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._write_all, args=(file,), name="audit log", daemon=True)
             self._thread.start()
+        loop = asyncio.get_running_loop()
+        self._last = loop.create_future()
         self._unwritten += 1
-        self._jobs.put(job)
-        self._last = job[1]
+        self._jobs.put((line, self._last, loop))
+        return self._last
 
     def _line(self, fields: Mapping[str, Any]) -> bytes:
         # ASCII only: whatever a reader takes for the end of a line, or a terminal for a command, is escaped.

@@ -109,7 +109,9 @@ class Listing(Generic[Item]):
     @property
     def expired(self) -> bool:
         """Are the items older than their server lets them be?"""
-        until = math.inf if self.freshness is None else max(self.freshness.until, self._listed_at + LEAST_FRESH)
+        if self.freshness is None or self.freshness.until == math.inf:
+            return False
+        until = max(self.freshness.until, self._listed_at + LEAST_FRESH)
         return asyncio.get_running_loop().time() >= until
 
     def mark_stale(self) -> None:
@@ -133,6 +135,8 @@ class Listing(Generic[Item]):
 
     async def current(self, client: Client, config: ServerConfig) -> None:
         """List if the items are missing, out of date or expired. Waits for a listing under way."""
+        if not (self._reading.locked() or self._stale.is_set() or self.expired):
+            return  # before each call: the lock would take longer than the look
         async with self._reading:
             if self._stale.is_set() or self.expired:
                 await self._read_noting(client, config)
