@@ -118,7 +118,7 @@ class Modal(ModalScreen[Result]):
 
 
 class _Tinted(BackgroundScreen):
-    """Textual blends the colours of each segment anew: a third of the time in which a dialog is drawn."""
+    """What is behind a dialog. Textual blends the colours of each segment; here each style's are blended once."""
 
     @classmethod
     def process_segments(cls, segments: Iterable[Segment], color: Color) -> Iterable[Segment]:
