@@ -13,7 +13,6 @@ import re
 import signal
 import socket
 import sys
-import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
@@ -186,74 +185,42 @@ def until() -> Until:
 
 
 class LoopWatchdog:
-    """Asks the event loop for a sign of life every 20 ms, from a thread, and keeps the longest wait for one.
+    """Keeps the most processor time, in seconds, that the event loop's thread used in one turn of the loop.
 
-    Time in which the loop's thread was ready to run and others had the processor does not count, so that a limit means
-    the same on a busy machine: what counts is what the thread used, and what it slept through.
+    Processor time, because a busy machine takes the processor, or the interpreter's lock, away for as long as it likes.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.longest = 0.0
-        """Seconds."""
+    def __init__(self, loop: Any) -> None:
         self._loop = loop
-        self._clock = _ThreadClock()
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
+        self._whole_turn = self._loop._run_once
+        self._loop._run_once = self._turn
+        self.restart()
+
+    def restart(self) -> None:
+        """Forget what was seen so far."""
+        self.turns = 0
+        self._longest = 0.0
+        self._began = time.thread_time()
+
+    @property
+    def longest(self) -> float:
+        """Seconds; the turn that asks for them counts, too."""
+        return max(self._longest, time.thread_time() - self._began)
 
     def stop(self) -> None:
-        self._ended.set()
-        self._thread.join()
-        self._clock.close()
+        self._loop._run_once = self._whole_turn
 
-    def _watch(self) -> None:
-        while not self._ended.wait(0.02):
-            self._ask()
-
-    def _ask(self) -> None:
-        answered, asked = _SignOfLife(self._clock), self._clock.now()
-        self._loop.call_soon_threadsafe(answered.give)
-        while not answered.wait(0.02) and not self._ended.is_set():
-            pass
-        self.longest = max(self.longest, (answered.at if answered.is_set() else self._clock.now()) - asked)
-
-
-class _ThreadClock:
-    """Seconds without those in which the thread that made the clock waited for a processor, which Linux counts."""
-
-    def __init__(self) -> None:
-        self._counts = None
-        with suppress(OSError):
-            self._counts = os.open(f"/proc/self/task/{threading.get_native_id()}/schedstat", os.O_RDONLY)
-
-    def now(self) -> float:
-        waited = 0.0
-        if self._counts is not None:
-            waited = int(os.pread(self._counts, 100, 0).split()[1]) / 1e9
-        return time.monotonic() - waited
-
-    def close(self) -> None:
-        if self._counts is not None:
-            os.close(self._counts)
-            self._counts = None
-
-
-class _SignOfLife(threading.Event):
-    """A sign of life of a thread, and what its clock said then."""
-
-    def __init__(self, clock: _ThreadClock) -> None:
-        super().__init__()
-        self._clock = clock
-        self.at = 0.0
-
-    def give(self) -> None:
-        self.at = self._clock.now()
-        self.set()
+    def _turn(self) -> None:
+        self._began = time.thread_time()
+        self._whole_turn()
+        self.turns += 1
+        self._longest = self.longest
 
 
 @pytest.fixture
 async def loop_watchdog() -> AsyncIterator[LoopWatchdog]:
-    """Measures the longest time in which the loop did nothing for others: assert on ``longest``."""
+    """Measures how long the loop did nothing for others, without garbage of other tests: assert on ``longest``."""
+    _freeze_heap()
     watchdog = LoopWatchdog(asyncio.get_running_loop())
     yield watchdog
     watchdog.stop()

@@ -65,9 +65,17 @@ async def test_waiting_ends_when_the_condition_holds_and_fails_when_the_time_is_
         await until(lambda: False, seconds=0.02)
 
 
-async def test_the_watchdog_sees_a_loop_that_stands_still(loop_watchdog: LoopWatchdog, until: Until) -> None:
-    time.sleep(0.1)  # noqa: ASYNC251  what the watchdog is there to find
-    await until(lambda: loop_watchdog.longest > 0.05)
+async def test_the_watchdog_sees_who_computes_and_does_not_let_others_run(loop_watchdog: LoopWatchdog) -> None:
+    end = time.thread_time() + 0.1
+    while time.thread_time() < end:
+        pass
+    turns = loop_watchdog.turns
+    assert loop_watchdog.longest >= 0.1
+    await asyncio.sleep(0)
+    assert loop_watchdog.longest >= 0.1
+    assert loop_watchdog.turns == turns + 1
+    loop_watchdog.restart()
+    assert loop_watchdog.longest < 0.05
 
 
 @pytest.mark.parametrize(

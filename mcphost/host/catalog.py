@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
 
@@ -18,6 +17,7 @@ from mcphost.errors import InvalidResult, UnknownName
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.base import Wire
 from mcphost.protocol.models.tools import Tool
+from mcphost.transports.time_slices import Pace
 
 if TYPE_CHECKING:
     from mcphost.protocol.models.prompts import Prompt
@@ -35,6 +35,8 @@ NAMED: Final = 12
 
 Entry = TypeVar("Entry", bound="CatalogTool | CatalogResource | CatalogTemplate | CatalogPrompt")
 Item = TypeVar("Item", bound=Wire)
+Sifted = tuple[list[Item], list[Rejected]]
+"""The usable items, and the rejected ones."""
 
 
 class CatalogKind(Enum):
@@ -223,64 +225,66 @@ def _unknown(server: str, kind: str, name: str, names: Sequence[str]) -> NoRetur
     raise UnknownName(f"{server} has no {kind} {name!r}; it has: {known}{' …' if len(names) > NAMED else ''}")
 
 
-def usable(listing: ListedItems[Tool], config: ServerConfig) -> tuple[list[Tool], list[Rejected]]:
+async def usable(listing: ListedItems[Tool], config: ServerConfig) -> Sifted[Tool]:
     """Split a listing into usable and rejected tools: duplicates, and those that the configuration leaves out."""
-    reason = "left out by enabled_tools or disabled_tools"
-    enabled = [tool for tool in listing.items if config.enables(tool.name)]
-    disabled = [Rejected(tool.name, reason, True) for tool in listing.items if not config.enables(tool.name)]
-    tools, rejected = _sift(replace(listing, items=enabled), lambda tool: tool.name, "name")
-    return tools, [*rejected, *disabled]
+
+    def left_out(tool: Tool) -> Rejected | None:
+        if config.enables(tool.name):
+            return None
+        return Rejected(tool.name, "left out by enabled_tools or disabled_tools", by_configuration=True)
+
+    return await _sift(listing, lambda tool: tool.name, "name", left_out)
 
 
-def usable_resources(listing: ListedItems[Resource], _: ServerConfig) -> tuple[list[Resource], list[Rejected]]:
+async def usable_resources(listing: ListedItems[Resource], _: ServerConfig) -> Sifted[Resource]:
     """Split a listing into usable and rejected resources (duplicate URIs)."""
-    return _sift(listing, lambda resource: resource.uri, "URI")
+    return await _sift(listing, lambda resource: resource.uri, "URI")
 
 
-def usable_templates(
-    listing: ListedItems[ResourceTemplate], _: ServerConfig
-) -> tuple[list[ResourceTemplate], list[Rejected]]:
+async def usable_templates(listing: ListedItems[ResourceTemplate], _: ServerConfig) -> Sifted[ResourceTemplate]:
     """Split a listing into usable and rejected templates (duplicates, invalid ones)."""
-    return _sift(listing, lambda template: template.uri_template, "template", _no_template)
+    return await _sift(listing, lambda template: template.uri_template, "template", _no_template)
 
 
-def usable_prompts(listing: ListedItems[Prompt], _: ServerConfig) -> tuple[list[Prompt], list[Rejected]]:
+async def usable_prompts(listing: ListedItems[Prompt], _: ServerConfig) -> Sifted[Prompt]:
     """Split a listing into usable and rejected prompts (duplicate names)."""
-    return _sift(listing, lambda prompt: prompt.name, "name")
+    return await _sift(listing, lambda prompt: prompt.name, "name")
 
 
-def _no_template(template: ResourceTemplate) -> str | None:
+def _no_template(template: ResourceTemplate) -> Rejected | None:
     from mcphost.protocol.uri_templates import UriTemplate  # late: few servers have any
 
     try:
         UriTemplate.read(template.uri_template)
     except InvalidResult as error:
-        return str(error)
+        return Rejected(template.uri_template, str(error))
     return None
 
 
-def _sift(
+async def _sift(
     listing: ListedItems[Item],
     key: Callable[[Item], str],
     word: str,
-    against: Callable[[Item], str | None] = lambda _: None,
-) -> tuple[list[Item], list[Rejected]]:
+    against: Callable[[Item], Rejected | None] = lambda _: None,
+) -> Sifted[Item]:
     items: dict[str, Item] = {}
-    rejected = list(listing.rejected)
+    rejected, pace = list(listing.rejected), Pace()
     for item in listing.items:
         name = key(item)
-        reason = against(item) or _reason_against(item, name, word, items)
-        if reason is None:
+        problem = against(item) or _problem_of(item, name, word, items)
+        if problem is None:
             items[name] = item
         else:
-            rejected.append(Rejected(name, reason))
+            rejected.append(problem)
+        await pace.keep()
     return list(items.values()), rejected
 
 
-def _reason_against(item: Wire, name: str, word: str, earlier: Container[str]) -> str | None:
+def _problem_of(item: Wire, name: str, word: str, earlier: Container[str]) -> Rejected | None:
     if name in earlier:
-        return f"the server lists this {word} twice; the first is used"
+        return Rejected(name, f"the server lists this {word} twice; the first is used")
     size = len(json.dumps(item.definition(), ensure_ascii=False))
     if size > DEFINITION_CHARACTERS:
-        return f"its definition has {size} characters, more than the {DEFINITION_CHARACTERS} that are taken"
+        problem = f"its definition has {size} characters, more than the {DEFINITION_CHARACTERS} that are taken"
+        return Rejected(name, problem)
     return None

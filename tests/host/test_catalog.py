@@ -64,13 +64,13 @@ def test_a_long_list_of_names_is_cut_in_the_error() -> None:
     ],
 )
 @pytest.mark.requirement("SEC-07")
-def test_what_may_not_be_used_is_left_out_with_its_reason(
+async def test_what_may_not_be_used_is_left_out_with_its_reason(
     listed: list[Tool], config: dict[str, Any], kept: list[str], reasons: list[str]
 ) -> None:
     """Doubles and giants are refused with a message, never silently."""
     earlier = Rejected("odd", "was no tool")
     entry = ServerConfig.model_validate({"command": "x", **config}, strict=False)
-    found, rejected = usable(ListedItems(listed, [earlier]), entry)
+    found, rejected = await usable(ListedItems(listed, [earlier]), entry)
     assert [tool.name for tool in found] == kept
     assert rejected[0] == earlier
     assert [each.reason[: len(reason)] for each, reason in zip(rejected[1:], reasons, strict=True)] == reasons

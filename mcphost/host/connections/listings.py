@@ -37,7 +37,7 @@ servers send 0."""
 
 Item = TypeVar("Item")
 Note = Callable[[LogLevel, str], None]
-Sift = Callable[[ListedItems[Item], ServerConfig], tuple[list[Item], list[Rejected]]]
+Sift = Callable[[ListedItems[Item], ServerConfig], Awaitable[tuple[list[Item], list[Rejected]]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +184,12 @@ class Listing(Generic[Item]):
     async def _read(self, client: Client, config: ServerConfig, connection: int, again: bool) -> None:
         began = asyncio.get_running_loop().time()
         listing = await self._source.fetch(client, again)
+        items, refused = await self._source.sift(listing, config)
         if connection != self._connections:
             return
         self._listed_once, self._listed_at, self.failure = True, began, None
         self.freshness = listing.freshness
-        self.items, self.rejected = self._source.sift(listing, config)
+        self.items, self.rejected = items, refused
         self.notice = listing.notice
         for rejected in self.rejected:
             if not rejected.by_configuration:

