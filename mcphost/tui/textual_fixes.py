@@ -1,4 +1,4 @@
-"""Corrections of Textual: closed terminals, timers and tabs on a busy machine, CSS, scrollbars, notifications."""
+"""Corrections of Textual: closed terminals, timers, sizes and tabs under load, CSS, scrollbars, notifications."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from typing import Final, TypeVar
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.style import Style
+from textual import screen as textual_screen
+from textual._compositor import Compositor, ReflowResult
 from textual.app import App
 from textual.cache import LRUCache
 from textual.color import Color
 from textual.containers import VerticalScroll
 from textual.css.stylesheet import Stylesheet
 from textual.drivers.linux_driver import LinuxDriver
+from textual.geometry import Size
 from textual.notifications import Notification
 from textual.renderables.background_screen import BackgroundScreen
 from textual.screen import ModalScreen
@@ -63,6 +66,22 @@ def withdraw(app: App[None], notification: Notification) -> None:
     """Remove this notification, if it is still shown: Textual's own methods remove all of them, or none."""
     if notification in app._notifications:
         app._unnotify(notification)
+
+
+class _TellingCompositor(Compositor):
+    """Tells every widget of its size.
+
+    Textual tells those that the last layout did not have. If somebody asks for a place on screen between a mount and
+    the next layout, the new widget counts as known, gets no Resize, and stays empty.
+    """
+
+    def reflow(self, parent: Widget, size: Size) -> ReflowResult:
+        result = super().reflow(parent, size)
+        untold = {widget for widget, geometry in self._full_map.items() if widget.outer_size != geometry.region.size}
+        return result._replace(resized=result.resized | untold - result.shown)
+
+
+textual_screen.Compositor = _TellingCompositor  # type: ignore[attr-defined]  # a screen makes its own
 
 
 class LatestTabs(TabbedContent):

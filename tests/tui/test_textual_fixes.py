@@ -89,3 +89,14 @@ async def test_a_scrollbar_that_appears_again_is_where_the_text_is(kind: type[Wi
             shown.append(text.show_vertical_scrollbar)
         assert shown == [False, True]
         assert text.vertical_scrollbar.position == text.scroll_y
+
+
+async def test_a_new_widget_whose_place_is_asked_for_before_its_layout_is_told_of_its_size() -> None:
+    app, view = App[None](), TextView(["one", "two"])
+    async with app.run_test(size=(40, 10)) as pilot:
+        with app.batch_update():
+            await app.mount(view)
+            app.screen._compositor.update_widgets({view})
+            assert view.region.size == (40, 10)
+        await pilot.pause()
+        assert view.virtual_size.height == 2
