@@ -42,12 +42,14 @@ MAY_IMPORT: dict[str, list[str]] = {
     "redaction": [],
     "places": [],
     "posix": [],
+    "time_slices": [],
     # protocol.limits: defaults that the transports share.
     "config": ["mcphost.errors", "mcphost.posix", "mcphost.places", "mcphost.redaction", "mcphost.protocol.limits"],
     "protocol": ["mcphost.errors"],
     # protocol.urls: which hosts are loopback. protocol.display: why nothing came is shown.
     "net": ["mcphost.errors", "mcphost.protocol.urls", "mcphost.protocol.display"],
-    "transports": ["mcphost.errors", "mcphost.posix", "mcphost.redaction", "mcphost.net", "mcphost.protocol"],
+    "transports": ["mcphost.errors", "mcphost.posix", "mcphost.redaction", "mcphost.time_slices", "mcphost.net",
+                   "mcphost.protocol"],
     # protocol.display: what an authorization server says is shown, in errors and in the plan a person agrees to.
     # protocol.urls: which hosts are loopback.
     "auth": ["mcphost.errors", "mcphost.redaction", "mcphost.net", "mcphost.protocol.display", "mcphost.protocol.urls"],
@@ -58,9 +60,9 @@ MAY_IMPORT: dict[str, list[str]] = {
     "providers": ["mcphost.errors", "mcphost.redaction", "mcphost.net", "mcphost.protocol"],
     "client": ["mcphost.errors", "mcphost.protocol", "mcphost.transports.base"],
     # transports.base, auth.ports: ports that a host is handed, values and protocols only.
-    "host": ["mcphost.errors", "mcphost.posix", "mcphost.redaction", "mcphost.config", "mcphost.protocol",
-             "mcphost.client", "mcphost.providers.base", "mcphost.providers.choice", "mcphost.transports.base",
-             "mcphost.auth.ports"],
+    "host": ["mcphost.errors", "mcphost.posix", "mcphost.redaction", "mcphost.time_slices", "mcphost.config",
+             "mcphost.protocol", "mcphost.client", "mcphost.providers.base", "mcphost.providers.choice",
+             "mcphost.transports.base", "mcphost.auth.ports"],
     "tui": ["mcphost.errors", "mcphost.config", "mcphost.host", "mcphost.auth.ports", "mcphost.imports", *SEEN],
     "demo": [],
     "composition": ["mcphost.errors", "mcphost.config", "mcphost.protocol", "mcphost.transports", "mcphost.auth",

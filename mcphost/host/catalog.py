@@ -17,7 +17,7 @@ from mcphost.errors import InvalidResult, UnknownName
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.base import Wire
 from mcphost.protocol.models.tools import Tool
-from mcphost.transports.time_slices import Pace
+from mcphost.time_slices import Pace
 
 if TYPE_CHECKING:
     from mcphost.protocol.models.prompts import Prompt

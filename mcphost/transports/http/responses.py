@@ -17,10 +17,10 @@ from mcphost.protocol.display import show_line, size_text
 from mcphost.protocol.lifecycle.revisions import Revision
 from mcphost.protocol.wire.framing import Overlong
 from mcphost.protocol.wire.jsonrpc import ErrorObject, Malformed, Message, Response, answered_by, decode_in_steps
+from mcphost.time_slices import in_turns
 from mcphost.transports.base import TransportLimits
 from mcphost.transports.http.decoding import coding_of
 from mcphost.transports.tap import Tap
-from mcphost.transports.time_slices import in_turns
 
 
 class MessageReader:

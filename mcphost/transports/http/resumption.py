@@ -13,8 +13,8 @@ from typing import Final
 from mcphost.protocol.wire.event_stream import EventParser, ServerSentEvent
 from mcphost.protocol.wire.framing import Overlong
 from mcphost.protocol.wire.jsonrpc import Malformed, Message
+from mcphost.time_slices import Pace
 from mcphost.transports.http.responses import MessageReader
-from mcphost.transports.time_slices import Pace
 
 FIRST_WAIT: Final = 1.0
 """Seconds before reconnecting if the server sent no ``retry``; doubled after each fruitless connection."""

@@ -15,6 +15,7 @@ from mcphost.errors import ConnectionClosed, ConnectionLost, HttpStatusError, Mc
 from mcphost.protocol.lifecycle.revisions import V2024_11_05, Revision
 from mcphost.protocol.wire.event_stream import EventParser, ServerSentEvent
 from mcphost.protocol.wire.jsonrpc import Response
+from mcphost.time_slices import Pace, in_turns
 from mcphost.transports.base import Inbound, ProcessReport, TransportLimits
 from mcphost.transports.http import responses
 from mcphost.transports.http.client import FAILURES, Phases
@@ -23,7 +24,6 @@ from mcphost.transports.http.redirects import same_origin
 from mcphost.transports.http.responses import MessageReader
 from mcphost.transports.pipe import Pipe
 from mcphost.transports.tap import Tap
-from mcphost.transports.time_slices import Pace, in_turns
 
 ENDPOINT_SECONDS: Final = 10.0
 """How long the server may take to send its ``endpoint`` event."""

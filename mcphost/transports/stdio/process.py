@@ -17,10 +17,10 @@ from typing import Final, cast
 
 from mcphost.posix import KILL, signal_group
 from mcphost.protocol.wire.framing import LineFramer, Overlong
+from mcphost.time_slices import TimeSlices
 from mcphost.transports.base import Inbound, TransportLimits
 from mcphost.transports.pipe import Pipe
 from mcphost.transports.stdio.descendants import ProcessId, descendants, identify, identify_outside, marked
-from mcphost.transports.time_slices import TimeSlices
 
 STDERR_LINE: Final = 8 << 10
 """Bytes kept of one stderr line."""

@@ -15,10 +15,10 @@ import pytest
 
 from mcphost.errors import ConnectionLost, InvalidResult, MessageTooLarge
 from mcphost.protocol.lifecycle.revisions import V2025_03_26
+from mcphost.time_slices import ROUNDS, SLICE, TimeSlices
 from mcphost.transports.pipe import Pipe
 from mcphost.transports.stdio.process import STDERR_LINE, STDERR_TAIL, ServerProcess
 from mcphost.transports.stdio.transport import Command, StdioTransport
-from mcphost.transports.time_slices import ROUNDS, SLICE, TimeSlices
 from tests.conftest import LoopWatchdog, Until
 from tests.transports.conftest import Start
 from tests.transports.processes import AT_ONCE, FAST, Inbox, Line

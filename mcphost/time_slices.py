@@ -1,7 +1,4 @@
-"""Bounds how long message handling may hold the event loop, so that one server's flood does not block the others.
-
-While lines wait their pipe is not read, so that the backlog stays with the server.
-"""
+"""Bounds how long work may hold the event loop, so that what one server sends does not block the others."""
 
 from __future__ import annotations
 
@@ -50,7 +47,8 @@ async def in_turns(steps: Generator[None, None, _T]) -> _T:
 class TimeSlices(Generic[_T]):
     """Calls ``take`` for each added item, in order, and yields to the event loop after each `SLICE`.
 
-    ``take`` may return steps, which are run before the next item.
+    ``take`` may return steps, which are run before the next item. While items wait, their pipe is not read, so that the
+    backlog stays with the server.
     """
 
     def __init__(self, take: Callable[[_T], Iterator[None] | None]) -> None:
