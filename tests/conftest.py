@@ -25,6 +25,7 @@ from hypothesis import HealthCheck, settings
 
 from mcphost.transports.stdio.process import live_groups
 from mcphost.transports.stdio.transport import Command
+from tests.loop_watchdog import LoopWatchdog
 
 pytest_plugins = (
     "pytester",
@@ -78,7 +79,7 @@ def pytest_collection() -> Iterator[None]:
     try:
         return (yield)
     finally:
-        _freeze_heap()
+        gc.freeze()
         gc.enable()
 
 
@@ -184,42 +185,9 @@ def until() -> Until:
     return wait
 
 
-class LoopWatchdog:
-    """Keeps the most processor time, in seconds, that the event loop's thread used in one turn of the loop.
-
-    Processor time, because a busy machine takes the processor, or the interpreter's lock, away for as long as it likes.
-    """
-
-    def __init__(self, loop: Any) -> None:
-        self._loop = loop
-        self._whole_turn = self._loop._run_once
-        self._loop._run_once = self._turn
-        self.restart()
-
-    def restart(self) -> None:
-        """Forget what was seen so far."""
-        self.turns = 0
-        self._longest = 0.0
-        self._began = time.thread_time()
-
-    @property
-    def longest(self) -> float:
-        """Seconds; the turn that asks for them counts, too."""
-        return max(self._longest, time.thread_time() - self._began)
-
-    def stop(self) -> None:
-        self._loop._run_once = self._whole_turn
-
-    def _turn(self) -> None:
-        self._began = time.thread_time()
-        self._whole_turn()
-        self.turns += 1
-        self._longest = self.longest
-
-
 @pytest.fixture
 async def loop_watchdog() -> AsyncIterator[LoopWatchdog]:
-    """Measures how long the loop did nothing for others, without garbage of other tests: assert on ``longest``."""
+    """Measures how long the loop is held, without the garbage of other tests: assert on ``longest``."""
     _freeze_heap()
     watchdog = LoopWatchdog(asyncio.get_running_loop())
     yield watchdog

@@ -14,7 +14,8 @@ import pytest
 from mcphost.transports.stdio.transport import Command
 from tests import hostile_cases
 from tests.cli.conftest import IN_BACKGROUND
-from tests.conftest import LoopWatchdog, Until
+from tests.conftest import Until
+from tests.loop_watchdog import LoopWatchdog
 from tests.requirement_rows import WITHOUT_A_TEST, named_in_source, read_rows, unmet
 from tests.secret_search import secrets_in
 from tests.slow_tests import starts_something

@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
@@ -19,36 +17,9 @@ from tests.benchmarks.measure import Row, Sample
 from tests.benchmarks.sizes import Sizes
 from tests.benchmarks.web_works import opened
 from tests.benchmarks.wire_works import ECHO_COMMAND
+from tests.loop_watchdog import LoopWatchdog
 
 LARGE: Final = str(Path(__file__).with_name("large.py"))
-TICK: Final = 0.001
-
-
-class Watch:
-    """Looks every millisecond whether the loop goes on; ``longest`` is the most processor time between two looks.
-
-    Processor time, since a busy machine keeps the loop waiting, too, and that says nothing of the work.
-    """
-
-    def __init__(self) -> None:
-        self.longest = 0.0
-
-    async def run(self) -> None:
-        last = time.thread_time()
-        while True:
-            await asyncio.sleep(TICK)
-            now = time.thread_time()
-            self.longest, last = max(self.longest, now - last), now
-
-
-@asynccontextmanager
-async def watched() -> AsyncIterator[Watch]:
-    watch = Watch()
-    task = asyncio.create_task(watch.run())
-    await asyncio.sleep(TICK)
-    yield watch
-    await asyncio.sleep(TICK)
-    task.cancel()
 
 
 async def hold(
@@ -64,10 +35,10 @@ async def hold(
         prepare()
         gc.collect()
         gc.freeze()  # as mcphost does once it has started: what others left is not looked through in this work's time
-        async with watched() as watch:
-            await take()
-        gc.unfreeze()
-        holds.append(Sample(watch.longest))
+        watchdog = LoopWatchdog(asyncio.get_running_loop())
+        await take()
+        holds.append(Sample(watchdog.longest))
+        watchdog.stop()
     return Row(f"longest hold: {work}", tuple(holds), (Sample(bound),) * runs, 1.0)
 
 

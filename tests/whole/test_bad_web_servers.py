@@ -27,7 +27,8 @@ from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.tui.results.failure import failure_of
 from mcphost.tui.servers.card import card
-from tests.conftest import LoopWatchdog, Until
+from tests.conftest import Until
+from tests.loop_watchdog import LoopWatchdog
 from tests.transports.http.http_connection import Echo, Talk, Visit, Web, redirecting, spoiling
 
 READY, FAILED, RECONNECTING = ServerState.READY, ServerState.FAILED, ServerState.RECONNECTING

@@ -10,8 +10,9 @@ import pytest
 from mcphost.errors import Declined
 from mcphost.host.connections.connection import ServerState
 from mcphost.host.tool_calls.call import CallState
-from tests.conftest import LoopWatchdog, Until
+from tests.conftest import Until
 from tests.host.conftest import SCRIPTS, HostOf, echo, hostile
+from tests.loop_watchdog import LoopWatchdog
 
 sys.path.insert(0, str(SCRIPTS))
 

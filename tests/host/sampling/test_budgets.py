@@ -15,10 +15,10 @@ from mcphost.host.sampling.request import SamplingState
 from mcphost.host.server_requests import pending
 from mcphost.host.server_requests.pending import ServerRequest
 from mcphost.providers.base import AnswerFinished, Price, TextDelta, TokenUsage, ToolUseReady
-from tests.conftest import LoopWatchdog
 from tests.host.conftest import settings
 from tests.host.sampling.sampling_host import MODEL, Attempt, create, lending_host
 from tests.host.server_requests.pending import NO, YES, form
+from tests.loop_watchdog import LoopWatchdog
 
 ADD = {"name": "add", "inputSchema": {"type": "object"}}
 USE: Attempt = (ToolUseReady("u1", "add", {"a": 1}, True), AnswerFinished("toolUse", "m"))

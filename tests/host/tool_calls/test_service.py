@@ -13,8 +13,9 @@ from mcphost.host.events import CallChanged, CallFinished, CallStarted
 from mcphost.host.tool_calls import registry
 from mcphost.host.tool_calls.call import CallState
 from mcphost.protocol.models.content import TextContent, UnreadableContent
-from tests.conftest import LoopWatchdog, Until
+from tests.conftest import Until
 from tests.host.conftest import NO, HostOf, echo, hostile
+from tests.loop_watchdog import LoopWatchdog
 
 pytestmark = pytest.mark.slow
 

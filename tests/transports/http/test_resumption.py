@@ -21,7 +21,8 @@ from mcphost.transports.base import TransportLimits
 from mcphost.transports.http import resumption, streamable
 from mcphost.transports.http.responses import MessageReader
 from mcphost.transports.http.resumption import ResumableStream
-from tests.conftest import LoopWatchdog, Until
+from tests.conftest import Until
+from tests.loop_watchdog import LoopWatchdog
 from tests.transports.http.http_connection import PROMPT, Echo, Talk, connected, spoiling
 from tests.transports.test_tap import Recording
 

@@ -21,7 +21,8 @@ from mcphost.protocol.lifecycle.revisions import HANDSHAKE_REVISIONS, V2025_03_2
 from mcphost.protocol.wire.jsonrpc import Notification, Request, Response
 from mcphost.transports.base import TransportLimits
 from mcphost.transports.http.streamable import HttpTransport
-from tests.conftest import LoopWatchdog, Until
+from tests.conftest import Until
+from tests.loop_watchdog import LoopWatchdog
 from tests.transports.http.http_connection import HELLO, PROMPT, Echo, Talk, answer, connected, spoiling
 
 HTTP_REVISIONS = HANDSHAKE_REVISIONS[1:]

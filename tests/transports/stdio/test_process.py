@@ -17,8 +17,9 @@ from mcphost.transports.base import TransportLimits
 from mcphost.transports.stdio.descendants import MARK_VARIABLE, ProcessId, marked, new_mark
 from mcphost.transports.stdio.process import live_groups
 from mcphost.transports.stdio.transport import Command, StdioTransport, child_environment, exit_text
-from tests.conftest import LoopWatchdog, PythonServer, Until
+from tests.conftest import PythonServer, Until
 from tests.executables import write_executable
+from tests.loop_watchdog import LoopWatchdog
 from tests.transports.conftest import Start
 from tests.transports.processes import AT_ONCE, FAST, Inbox, members
 

@@ -19,7 +19,8 @@ from mcphost.time_slices import ROUNDS, SLICE, TimeSlices
 from mcphost.transports.pipe import Pipe
 from mcphost.transports.stdio.process import STDERR_LINE, STDERR_TAIL, ServerProcess
 from mcphost.transports.stdio.transport import Command, StdioTransport
-from tests.conftest import LoopWatchdog, Until
+from tests.conftest import Until
+from tests.loop_watchdog import LoopWatchdog
 from tests.transports.conftest import Start
 from tests.transports.processes import AT_ONCE, FAST, Inbox, Line
 

@@ -12,7 +12,7 @@ from mcphost.tui.comparison.screen import ComparisonScreen, OtherServerScreen, T
 from mcphost.tui.forms.edit_arguments import EditArgumentsScreen
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.palette import PaletteScreen
-from tests.tui.stage import NARROW, WIDE, Stage, on_stage, server, servers
+from tests.tui.stage import NARROW, WIDE, Stage, demo, on_stage, server, servers
 
 pytestmark = pytest.mark.slow
 
@@ -33,26 +33,27 @@ async def compared(stage: Stage) -> ComparisonScreen:
 
 @pytest.mark.parametrize("size", [NARROW, (120, 36), (200, 60)])
 async def test_a_card_leads_to_its_server_in_both_eras_and_back(size: tuple[int, int]) -> None:
-    async with on_stage(both_eras(), size=size) as stage:
+    async with on_stage(demo(), size=size) as stage:
         await stage.ready()
         before = stage.host.config
         await stage.press("c", "C")
         screen = await compared(stage)
         await stage.shows(
-            "sdk in both eras", "legacy", "modern", "2025-11-25", "2026-07-28", "They differ in 3 places."
+            "demo in both eras", "legacy", "modern", "2025-11-25", "2026-07-28", "They differ in 4 places."
         )
         await stage.press("d")
         assert [row.label for row in screen.rows.items] == [
-            "prompts.listChanged",
-            "resources.listChanged",
-            "tools.listChanged",
+            "tasks.list",
+            "tasks.cancel",
+            "tasks.requests.tools.call",
+            "send_for_supplies · execution.taskSupport",
         ]
         await stage.press("enter")
         await stage.at(ReaderScreen)
-        await stage.shows("legacy:", "false", "modern:", "true")
+        await stage.shows("legacy:", "{}", "modern:", "-")
         await stage.press("escape", "escape")
         await stage.gone()
-        await stage.until(lambda _: list(stage.host.servers) == ["sdk"])
+        await stage.until(lambda _: list(stage.host.servers) == ["demo"])
         assert stage.host.config == before
 
 

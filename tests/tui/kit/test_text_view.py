@@ -9,7 +9,7 @@ from mcphost.tui.kit.json_text import json_lines, json_spans, parse
 from mcphost.tui.kit.markdown import looks_like_markdown, render_markdown
 from mcphost.tui.kit.search import SearchArea
 from mcphost.tui.kit.text_view import TextView, wrap_line
-from tests.conftest import LoopWatchdog
+from tests.loop_watchdog import LoopWatchdog
 
 
 class Reading(App[None]):

@@ -30,7 +30,7 @@ from mcphost.tui.kit.export import SaveScreen
 from mcphost.tui.kit.messages import CancelRequested, ResourceLinkFollowed
 from mcphost.tui.results.failure import failure_of
 from mcphost.tui.results.view import ResultView, progress_line
-from tests.conftest import LoopWatchdog
+from tests.loop_watchdog import LoopWatchdog
 from tests.tui.results.test_media import PNG, WAV
 
 
