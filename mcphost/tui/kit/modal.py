@@ -321,6 +321,11 @@ class AnswerOptions(RowList[AnswerOption]):
     def __init__(self) -> None:
         super().__init__(_row)
 
+    def on_show(self) -> None:
+        """Take the focus back that was lost while the answers shared one line for want of room."""
+        if self.screen.focused is None:
+            self.focus()
+
     def offer(self, options: Iterable[AnswerOption], at: str | None = None) -> None:
         """List these answers; select the one with the key ``at``, else keep the selection."""
         listed = list(options)

@@ -495,3 +495,15 @@ async def test_a_tool_without_arguments_has_nothing_to_edit() -> None:
         await stage.press("e")
         assert isinstance(stage.app.screen, ToolCallScreen)
         await stage.press("n")
+
+
+async def test_the_arrows_choose_an_answer_again_once_a_terminal_has_room_for_the_list() -> None:
+    async with on_stage(echo(), size=WIDE) as stage:
+        await stage.ready()
+        stage.call("echo", {"text": "x"})
+        dialog = await stage.call_dialog()
+        for size in ((80, 18), WIDE):
+            await stage.pilot.resize_terminal(*size)
+        await stage.press("down")
+        assert dialog.answers.has_focus
+        assert dialog.answers.highlighted == 1
