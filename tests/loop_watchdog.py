@@ -1,4 +1,4 @@
-"""Measures how long an event loop is held, the same on every machine, however busy it is."""
+"""Measures how long an event loop is held, whatever else the machine does."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 
 
 class LoopWatchdog:
-    """Keeps the most processor time that the loop's thread uses in one turn, until `stop`.
+    """Records the most processor time that the loop's thread uses in one turn, until `stop`.
 
-    Processor time, because a busy machine takes the processor, or the interpreter's lock, away for as long as it likes.
+    Waiting is not counted: a busy machine takes the processor, or the interpreter's lock, away for as long as it likes.
+    Count turns, or what else goes on meanwhile, to find work that blocks.
     """
 
     def __init__(self, loop: Any) -> None:

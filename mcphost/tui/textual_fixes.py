@@ -69,16 +69,25 @@ def withdraw(app: App[None], notification: Notification) -> None:
 
 
 class _TellingCompositor(Compositor):
-    """Tells every widget of its size.
+    """Tells every new widget its size.
 
-    Textual tells those that the last layout did not have. If somebody asks for a place on screen between a mount and
-    the next layout, the new widget counts as known, gets no Resize, and stays empty.
+    Textual sends Resize and Show to the widgets that are not in its map. A question for a place on screen between a
+    mount and the next layout makes a new map, with which the new widget looks like an old one, and stays empty.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._told = self._full_map
+
     def reflow(self, parent: Widget, size: Size) -> ReflowResult:
+        self._full_map = self._told
         result = super().reflow(parent, size)
-        untold = {widget for widget, geometry in self._full_map.items() if widget.outer_size != geometry.region.size}
-        return result._replace(resized=result.resized | untold - result.shown)
+        self._told = self._full_map
+        return result
+
+    def clear(self) -> None:
+        super().clear()
+        self._told.clear()
 
 
 textual_screen.Compositor = _TellingCompositor  # type: ignore[attr-defined]  # a screen makes its own

@@ -36,9 +36,11 @@ async def hold(
         gc.collect()
         gc.freeze()  # as mcphost does once it has started: what others left is not looked through in this work's time
         watchdog = LoopWatchdog(asyncio.get_running_loop())
-        await take()
-        holds.append(Sample(watchdog.longest))
-        watchdog.stop()
+        try:
+            await take()
+            holds.append(Sample(watchdog.longest))
+        finally:
+            watchdog.stop()
     return Row(f"longest hold: {work}", tuple(holds), (Sample(bound),) * runs, 1.0)
 
 

@@ -96,23 +96,15 @@ class Snapshots:
 
     def __init__(self, story: str, update: bool) -> None:
         self.folder, self.update = FOLDER / story, update
-        self.returns = False
-        """Is every screen of the story opened at the larger size? What it shows may depend on that size."""
         self.taken: set[str] = set()
         self.problems: list[str] = []
 
     async def take(self, stage: Stage, name: str, *more: tuple[int, int]) -> None:
-        """Compare the screen at each size, and at ``more``; differences are kept for `check`.
-
-        The size that the screen has comes first, and the last one stays unless the story `returns`: resizing takes
-        longer than comparing.
-        """
-        now = stage.app.size
-        for width, height in sorted((*SIZES, *more), key=lambda size: size != now):
-            if (width, height) != stage.app.size:
-                await stage.pilot.resize_terminal(width, height)
+        """Compare the screen at each size, and at ``more``; differences are kept for `check`."""
+        for width, height in (*SIZES, *more):
+            await stage.pilot.resize_terminal(width, height)
             await self._take(stage, self.folder / f"{name}-{width}x{height}.txt")
-        if (self.returns or more) and stage.app.size != SIZES[-1]:
+        if more:
             await stage.pilot.resize_terminal(*SIZES[-1])
 
     async def _take(self, stage: Stage, path: Path) -> None:

@@ -228,7 +228,6 @@ PARTS = {
 
 
 async def forms_and_changes(snapshots: Snapshots) -> None:
-    snapshots.returns = True
     config = stage_module.servers(shop=stage_module.server("given.py", "--given", json.dumps([PARTS])))
     async with on_stage(config, size=WIDE) as stage:
         await stage.ready()
@@ -289,7 +288,6 @@ async def resources_and_prompts(snapshots: Snapshots) -> None:
 
 
 async def around_the_main_screen(snapshots: Snapshots) -> None:
-    snapshots.returns = True
     async with on_stage(stage_module.echo(), size=WIDE) as stage:
         await stage.ready()
         await stage.press("question_mark")
@@ -462,7 +460,6 @@ def date_conversations() -> None:
 
 
 async def chat(snapshots: Snapshots) -> None:
-    snapshots.returns = True
     held = uses(use("demo__read_instruments", "1"), say="I look at the **instruments** first.")
     asks = uses(use("demo__ships_in_sight", "2", kind="any"), say="Then out of the window.")
     script = held, asks, text("# A quiet night\n\n- two ships\n- *no* fog\n\n```\nls -l\n```")

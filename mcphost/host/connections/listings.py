@@ -184,16 +184,16 @@ class Listing(Generic[Item]):
     async def _read(self, client: Client, config: ServerConfig, connection: int, again: bool) -> None:
         began = asyncio.get_running_loop().time()
         listing = await self._source.fetch(client, again)
-        items, refused = await self._source.sift(listing, config)
+        items, rejected = await self._source.sift(listing, config)
         if connection != self._connections:
             return
         self._listed_once, self._listed_at, self.failure = True, began, None
         self.freshness = listing.freshness
-        self.items, self.rejected = items, refused
+        self.items, self.rejected = items, rejected
         self.notice = listing.notice
-        for rejected in self.rejected:
-            if not rejected.by_configuration:
-                self._note(LogLevel.WARNING, self._source.kind.words_for(rejected))
+        for each in rejected:
+            if not each.by_configuration:
+                self._note(LogLevel.WARNING, self._source.kind.words_for(each))
         if listing.notice:
             self._note(LogLevel.WARNING, listing.notice)
         self._listed(self._source.kind, self.items)

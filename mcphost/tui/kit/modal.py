@@ -320,11 +320,16 @@ class AnswerOptions(RowList[AnswerOption]):
 
     def __init__(self) -> None:
         super().__init__(_row)
+        self._hidden_with_focus = False
+
+    def on_hide(self) -> None:
+        self._hidden_with_focus = self.has_focus
 
     def on_show(self) -> None:
-        """Take the focus back that was lost while the answers shared one line for want of room."""
-        if self.screen.focused is None:
+        """Regain the focus that was lost while all answers shared one line."""
+        if self._hidden_with_focus and self.screen.focused is None and self.app.app_focus:
             self.focus()
+        self._hidden_with_focus = False
 
     def offer(self, options: Iterable[AnswerOption], at: str | None = None) -> None:
         """List these answers; select the one with the key ``at``, else keep the selection."""
