@@ -10,7 +10,7 @@ from mcphost.client.client import Client, Identity, RequestTimeouts
 from mcphost.protocol.lifecycle.revisions import HANDSHAKE_REVISIONS, Revision
 from tests.client.scripted import Answer, Notes, ScriptedTransport
 
-BRIEF = RequestTimeouts(idle=0.05, hard=0.5)
+BRIEF, PATIENT = RequestTimeouts(idle=0.05, hard=0.5), RequestTimeouts(idle=20, hard=30)
 OFFERED: dict[str, Any] = {"tools": {"listChanged": True}, "logging": {}}
 
 
@@ -40,7 +40,7 @@ async def draw() -> AsyncIterator[Draw]:
 
     def make(script: dict[str, Answer], **more: Any) -> Line:
         server, notes = ScriptedTransport(script), Notes()
-        line = Line(Client(server, notes, Identity("1.0"), **{"timeouts": BRIEF, **more}), server, notes)
+        line = Line(Client(server, notes, Identity("1.0"), **{"timeouts": PATIENT, **more}), server, notes)
         lines.append(line)
         return line
 

@@ -24,7 +24,7 @@ from mcphost.protocol.models.tools import CallToolResult
 from mcphost.protocol.wire.jsonrpc import ErrorCode, ErrorObject, Malformed, Notification, Request, Response
 from mcphost.transports.base import TransportLimits
 from mcphost.transports.stdio.transport import StdioTransport
-from tests.client.conftest import Connect, Line, hello
+from tests.client.conftest import BRIEF, Connect, Line, hello
 from tests.client.scripted import NEVER, Notes
 from tests.conftest import PythonServer, Until
 
@@ -109,7 +109,7 @@ async def test_a_log_level_goes_out_by_its_name_and_a_refusal_is_told(connect: C
 @pytest.mark.requirement("MSG-02", "MSG-03", "MSG-04", "PROG-01", "MSG-19")
 async def test_an_id_is_never_used_twice_however_its_request_ended(connect: Connect) -> None:
     outcomes = [CALLED, ErrorObject(1, "no"), NEVER, ConnectionLost("gone"), NEVER]
-    line = await connect({"tools/call": lambda request: outcomes[int(request.id) % len(outcomes)]})
+    line = await connect({"tools/call": lambda request: outcomes[int(request.id) % len(outcomes)]}, timeouts=BRIEF)
     tasks = [asyncio.create_task(line.client.call_tool("t")) for _ in range(300)]
     await asyncio.sleep(0)
     for task in tasks[::7]:
@@ -140,7 +140,7 @@ async def test_an_id_is_never_used_twice_however_its_request_ended(connect: Conn
 async def test_a_request_without_an_answer_times_out_and_is_cancelled(
     connect: Connect, until: Until, method: str, ask: Callable[[Client], Awaitable[Any]]
 ) -> None:
-    line = await connect({method: NEVER})
+    line = await connect({method: NEVER}, timeouts=BRIEF)
     with pytest.raises(RequestTimeout) as caught:
         await ask(line.client)
     assert caught.value.method == method
@@ -355,7 +355,7 @@ async def test_a_session_in_which_neither_side_offers_anything_is_one(
 
 @pytest.mark.requirement("LIFE-27")
 async def test_a_lost_connection_is_told_once_and_a_cancel_to_nobody_is_no_error(connect: Connect) -> None:
-    line = await connect({"tools/call": NEVER, "notifications/cancelled": ConnectionLost("gone")})
+    line = await connect({"tools/call": NEVER, "notifications/cancelled": ConnectionLost("gone")}, timeouts=BRIEF)
     with pytest.raises(RequestTimeout):
         await line.client.call_tool("t")
     reason = ConnectionLost("the server exited with code 3", exit_code=3)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mcphost.client.client import RequestTimeouts
 from mcphost.client.rounds import InputRound, RoundLimits
 from mcphost.client.server_requests import InputRefused, InputRequest
 from mcphost.errors import InputNotGiven, InvalidResult, McphostError, RequestTimeout
@@ -249,7 +250,8 @@ async def test_time_that_a_person_takes_does_not_count_and_the_rounds_share_the_
             await asyncio.sleep(0.7)  # longer than the request may take
             return await super().answer(request)
 
-    line = await modern(draw, needs(form="elicitation/create"), DONE, handler=Slow())
+    limit = RequestTimeouts(idle=0.5, hard=0.5)
+    line = await modern(draw, needs(form="elicitation/create"), DONE, handler=Slow(), timeouts=limit)
     await line.client.call_tool("t", {})
 
     def after_a_while(request: Any) -> Any:
@@ -257,6 +259,7 @@ async def test_time_that_a_person_takes_does_not_count_and_the_rounds_share_the_
         asyncio.get_running_loop().call_later(0.04, answer.set_result, needs("s"))
         return answer
 
-    endless = await modern(draw, after_a_while, round_limits=RoundLimits(rounds=10_000, state_rounds=10_000))
+    rounds = RoundLimits(rounds=10_000, state_rounds=10_000)
+    endless = await modern(draw, after_a_while, round_limits=rounds, timeouts=limit)
     with pytest.raises(RequestTimeout):
         await endless.client.call_tool("t", {})

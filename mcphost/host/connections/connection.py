@@ -377,23 +377,25 @@ class Connection:
         self._update_process(transport)
         self._context.disconnected(self.name)
         failed_at: float | None = None
-        if isinstance(failure, ProbeFailed) and self._should_run and self.config.protocol == "auto":
-            await self._context.eras.learn(self.config, PROBE_FAILED)
-            self._observer.forget_violations()
-            self._enter(ServerState.STARTING, f"{failure}; starting it again without")
-        elif failure is not None and self._should_run:
-            failed_at = time.monotonic()
-            self._plan_retry(failure)
-        elif self._should_run:
-            self._enter(ServerState.STARTING, "closing the connection before")
-        else:
-            self._enter(self._idle_state, "closing the connection")
-        reason = self.reason
-        self.ready_at = None
-        client, self._client = self._client, None
-        if client is not None:
-            await to_the_end(client.aclose())
-        self._update_process(transport)
+        try:
+            if isinstance(failure, ProbeFailed) and self._should_run and self.config.protocol == "auto":
+                await self._context.eras.learn(self.config, PROBE_FAILED)
+                self._observer.forget_violations()
+                self._enter(ServerState.STARTING, f"{failure}; starting it again without")
+            elif failure is not None and self._should_run:
+                failed_at = time.monotonic()
+                self._plan_retry(failure)
+            elif self._should_run:
+                self._enter(ServerState.STARTING, "closing the connection before")
+            else:
+                self._enter(self._idle_state, "closing the connection")
+        finally:
+            reason = self.reason
+            self.ready_at = None
+            client, self._client = self._client, None
+            if client is not None:
+                await to_the_end(client.aclose())
+            self._update_process(transport)
         if failed_at is not None:
             self.last_failure = LastFailure(failed_at, reason, self.process)
 

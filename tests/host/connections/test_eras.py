@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,30 @@ from mcphost.host.connections.eras import EraVerdicts, era_of
 from mcphost.host.consent.questions import Answer, Question
 from mcphost.host.desktop import no_browser
 from mcphost.host.tool_calls.call import CallState
+from mcphost.transports.stdio.process import live_groups
 from tests.conftest import Until
 from tests.host.conftest import FileStore, HostOf, RecordingHost, ScriptedApprover, echo, hostile, received, settings
 from tests.secret_search import secrets_in
 
 ALLOW = {"default": "allow"}
 STATE = "canary-state-20260728"
+
+
+async def test_leaving_while_a_failed_probe_is_written_down_closes_the_connection(
+    host: HostOf, tmp_path: Path, until: Until
+) -> None:
+    class SlowDisk(FileStore):
+        asked, goes_on = threading.Event(), threading.Event()
+
+        def update(self, name: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+            self.asked.set()
+            self.goes_on.wait(20)
+
+    disk = SlowDisk(tmp_path)
+    async with host(a=hostile("probe-dies"), dependencies={"store": disk}):
+        await until(disk.asked.is_set)
+    disk.goes_on.set()
+    assert not live_groups
 
 
 @pytest.mark.requirement("MOD-28", "MOD-31")
