@@ -159,7 +159,7 @@ def tell(line: Line, progress: Any, **more: Any) -> None:
 @pytest.mark.requirement("TIME-04", "TIME-05", "PROG-03")
 async def test_progress_restarts_the_clock_up_to_a_hard_maximum(connect: Connect, until: Until) -> None:
     line, heard = await connect({"tools/call": NEVER}), list[Progress]()
-    timeouts = RequestTimeouts(idle=0.4, hard=0.5)
+    timeouts = RequestTimeouts(idle=1.5, hard=1.8)
     loop = asyncio.get_running_loop()
     began = loop.time()
     call = asyncio.create_task(line.client.call_tool("t", timeouts=timeouts, on_progress=heard.append))
@@ -169,7 +169,7 @@ async def test_progress_restarts_the_clock_up_to_a_hard_maximum(connect: Connect
         await asyncio.wait([call], timeout=0.02)
     with pytest.raises(RequestTimeout, match="in all"):
         await call
-    assert loop.time() - began > 0.49
+    assert loop.time() - began > 1.79
     assert len(heard) > 3
 
 

@@ -247,10 +247,10 @@ async def test_rounds_of_calls_side_by_side_do_not_mix(draw: Draw) -> None:
 async def test_time_that_a_person_takes_does_not_count_and_the_rounds_share_the_rest(draw: Draw, until: Until) -> None:
     class Slow(Answers):
         async def answer(self, request: InputRequest) -> Mapping[str, Any]:
-            await asyncio.sleep(0.7)  # longer than the request may take
+            await asyncio.sleep(2)  # longer than the request may take
             return await super().answer(request)
 
-    limit = RequestTimeouts(idle=0.5, hard=0.5)
+    limit = RequestTimeouts(idle=1.5, hard=1.5)
     line = await modern(draw, needs(form="elicitation/create"), DONE, handler=Slow(), timeouts=limit)
     await line.client.call_tool("t", {})
 
