@@ -102,6 +102,7 @@ async def until(pilot: Pilot[None], condition: Callable[[object], object]) -> No
 
 
 async def refresh(app: Passing, pilot: Pilot[None]) -> None:
+    assert app.book.pair(20)  # or the pane's slice of time might end first, and the rest be shown a moment later
     app.pane.refresh_traffic()
     await pilot.pause()
 
