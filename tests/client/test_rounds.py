@@ -259,7 +259,7 @@ async def test_time_that_a_person_takes_does_not_count_and_the_rounds_share_the_
         asyncio.get_running_loop().call_later(0.04, answer.set_result, needs("s"))
         return answer
 
-    rounds = RoundLimits(rounds=10_000, state_rounds=10_000)
+    rounds, limit = RoundLimits(rounds=10_000, state_rounds=10_000), RequestTimeouts(idle=0.4, hard=0.5)
     endless = await modern(draw, after_a_while, round_limits=rounds, timeouts=limit)
     with pytest.raises(RequestTimeout):
         await endless.client.call_tool("t", {})
