@@ -10,7 +10,7 @@ class LoopWatchdog:
     """Records the most processor time that the loop's thread uses in one turn, until `stop`.
 
     Waiting is not counted: a busy machine takes the processor, or the interpreter's lock, away for as long as it likes.
-    Count turns, or what else goes on meanwhile, to find work that blocks.
+    Work that blocks is found by what else goes on meanwhile.
     """
 
     def __init__(self, loop: Any) -> None:
@@ -21,7 +21,6 @@ class LoopWatchdog:
 
     def restart(self) -> None:
         """Forget what was seen so far."""
-        self.turns = 0
         self._longest = 0.0
         self._began = time.thread_time()
 
@@ -36,5 +35,4 @@ class LoopWatchdog:
     def _turn(self) -> None:
         self._began = time.thread_time()
         self._whole_turn()
-        self.turns += 1
         self._longest = self.longest

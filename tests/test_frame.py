@@ -70,11 +70,9 @@ async def test_the_watchdog_sees_who_computes_and_does_not_let_others_run(loop_w
     end = time.thread_time() + 0.1
     while time.thread_time() < end:
         pass
-    turns = loop_watchdog.turns
     assert loop_watchdog.longest >= 0.1
     await asyncio.sleep(0)
     assert loop_watchdog.longest >= 0.1
-    assert loop_watchdog.turns == turns + 1
     loop_watchdog.restart()
     assert loop_watchdog.longest < 0.05
 

@@ -14,8 +14,9 @@ from mcphost.client.client import Client
 from mcphost.client.paging import ListedItems, Rejected
 from mcphost.config import ServerConfig
 from mcphost.errors import AuthorizationRequired, ListingFailed, McphostError, RequestTimeout, ServerError
-from mcphost.host.catalog import CatalogKind, usable, usable_prompts, usable_resources, usable_templates
+from mcphost.host.catalog import CatalogKind, Sifted, usable, usable_prompts, usable_resources, usable_templates
 from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.models.base import Wire
 from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.wire.jsonrpc import ErrorCode
@@ -35,9 +36,9 @@ LEAST_FRESH: Final = 5.0
 """Seconds for which a list serves further uses, however short its ``ttlMs``: one call uses it several times, and many
 servers send 0."""
 
-Item = TypeVar("Item")
+Item = TypeVar("Item", bound=Wire)
 Note = Callable[[LogLevel, str], None]
-Sift = Callable[[ListedItems[Item], ServerConfig], Awaitable[tuple[list[Item], list[Rejected]]]]
+Sift = Callable[[ListedItems[Item], ServerConfig], Awaitable[Sifted[Item]]]
 
 
 @dataclass(frozen=True, slots=True)
