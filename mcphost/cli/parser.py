@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import Any, Final, NoReturn
+from collections.abc import Callable, Container, Sequence
+from typing import Any, Final, NamedTuple, NoReturn
 
 from mcphost import __version__
 from mcphost.errors import UsageError
@@ -269,6 +269,16 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message}; see {self.prog} --help")
 
 
+def add_demo(parser: Parser) -> None:
+    """The words of ``demo``."""
+    parser.add_argument(
+        "--era",
+        choices=("legacy", "modern"),
+        default="legacy",
+        help="the protocol: with the initialize handshake (legacy, the default) or without (modern, 2026-07-28)",
+    )
+
+
 def add_servers(parser: Parser) -> None:
     """Any number of servers."""
     about = f"{SERVER_HELP}; without any: all that are configured"
@@ -317,6 +327,15 @@ def add_compare(parser: Parser) -> None:
     parser.add_argument("--timeout", type=_seconds, metavar="S", help=about)
     add_json(parser, "print the comparison as one object")
     add_answers(parser)
+
+
+def add_list(parser: Parser) -> None:
+    """The words of ``list``."""
+    kinds = ["tools", "resources", "templates", "prompts"]
+    parser.add_argument(
+        "kind", choices=kinds, metavar="KIND", help="what to list: tools, resources, templates or prompts"
+    )
+    add_servers(parser)
 
 
 def add_json(parser: Parser, about: str) -> None:
@@ -431,6 +450,11 @@ def add_login(parser: Parser) -> None:
     add_json(parser, "print who is signed in, as an object")
 
 
+def add_logout(parser: Parser) -> None:
+    """The words of ``logout``."""
+    parser.add_argument("server", metavar="SERVER", help="a configured name or a URL")
+
+
 def add_adding(parser: Parser) -> None:
     """How found servers are added: what ``import`` and ``add`` share."""
     parser.add_argument("--as", dest="name", metavar="NAME", help="the name of the entry, for one server")
@@ -494,12 +518,29 @@ def add_export(parser: Parser) -> None:
     parser.add_argument("--inline-secrets", action="store_true", help=about)
 
 
+def add_remove(parser: Parser) -> None:
+    """The words of ``remove``."""
+    parser.add_argument("server", metavar="NAME", help="the name of its entry")
+    parser.add_argument("--yes", action="store_true", help="delete its secrets from the keychain, too")
+
+
 def add_secret(parser: Parser) -> None:
     """The words of ``secret``."""
     parser.add_argument("action", choices=["set", "list", "forget"], metavar="ACTION", help="see below")
     about = "the name in ${keyring:NAME}, such as github.TOKEN"
     parser.add_argument("names", nargs="*", default=[], metavar="NAME", help=about)
     add_json(parser, "list: print one JSON object a line for each secret")
+
+
+def add_completion(parser: Parser) -> None:
+    """The words of ``completion``."""
+    parser.add_argument("shell", choices=["bash", "zsh", "fish"], metavar="SHELL", help="bash, zsh or fish")
+
+
+def add_man(parser: Parser) -> None:
+    """The words of ``man``."""
+    about = "config: the page about the configuration; without it: the one about commands"
+    parser.add_argument("page", nargs="?", choices=["config"], metavar="PAGE", help=about)
 
 
 def add_config(parser: Parser) -> None:
@@ -544,12 +585,44 @@ def _seconds(text: str) -> float:
 
 Words = argparse.Namespace
 
-OPEN_NO_SERVER: Final = frozenset({
-    "adding.run_add", "adding.run_search", "completion.run_completion", "config.run_config",
-    "importing.run_import", "importing.run_export", "man.run_man",
-    "removal.run_remove", "secret.run_secret",
-})  # fmt: skip
-"""Commands without messages to record."""
+
+class _Command(NamedTuple):
+    run: str
+    """MODULE.FUNCTION in `mcphost.cli.commands`."""
+    add_words: Callable[[Parser], None]
+    """Adds its arguments and options."""
+    several: str = ""
+    """The argument that takes any number of words."""
+    connects: bool = True
+    """Does it exchange messages, which could be recorded?"""
+    demo: bool = False
+
+
+_COMMANDS: Final = {
+    "demo": _Command("screen.run_screen", add_demo, demo=True),
+    "check": _Command("servers.run_check", add_check, "servers"),
+    "doctor": _Command("doctor.run_doctor", add_doctor),
+    "report": _Command("report.run_report", add_report),
+    "compare": _Command("compare.run_compare", add_compare, "words"),
+    "list": _Command("catalog.run_list", add_list, "servers"),
+    "call": _Command("call.run_call", add_call, "pairs"),
+    "chat": _Command("chat.run_chat", add_chat, "words"),
+    "read": _Command("catalog.run_read", add_read),
+    "prompt": _Command("catalog.run_prompt", add_prompt, "pairs"),
+    "complete": _Command("catalog.run_complete", add_complete, "pairs"),
+    "tasks": _Command("tasks.run_tasks", add_tasks),
+    "login": _Command("login.run_login", add_login),
+    "logout": _Command("login.run_logout", add_logout),
+    "add": _Command("adding.run_add", add_add, connects=False),
+    "search": _Command("adding.run_search", add_search, "words", connects=False),
+    "import": _Command("importing.run_import", add_import, "names", connects=False),
+    "export": _Command("importing.run_export", add_export, "names", connects=False),
+    "remove": _Command("removal.run_remove", add_remove, connects=False),
+    "secret": _Command("secret.run_secret", add_secret, "names", connects=False),
+    "completion": _Command("completion.run_completion", add_completion, connects=False),
+    "man": _Command("man.run_man", add_man, connects=False),
+    "config": _Command("config.run_config", add_config, connects=False),
+}
 
 
 def parse(argv: Sequence[str]) -> Words:
@@ -558,7 +631,7 @@ def parse(argv: Sequence[str]) -> Words:
     Raises UsageError; SystemExit after ``--help``.
     """
     own, program = _without_program(argv)
-    options, rest = command_parser().parse_known_args(own)
+    options, rest = command_parser(own).parse_known_args(own)
     if program is not None:
         options.program = program
     # argparse gives up on words that follow an option; to the commands that take several they belong.
@@ -581,8 +654,11 @@ def _without_program(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str] 
     return (own, argv[len(own) + 1 :]) if words[:1] == ["add"] else (argv, None)
 
 
-def command_parser() -> Parser:
-    """The parser of all command lines, with one of its own for each command."""
+def command_parser(words: Container[str] = _COMMANDS) -> Parser:
+    """The parser of all command lines, with one of its own for each command, complete for those among ``words``.
+
+    To complete all takes longer than to parse a line.
+    """
     about = "A terminal host for the Model Context Protocol.\nWithout a command it opens the screen."
     parser = Parser(prog="mcphost", description=about, epilog=_epilog(""))
     parser.add_argument("--version", action="version", version=f"mcphost {__version__}")
@@ -590,56 +666,18 @@ def command_parser() -> Parser:
     add_traffic(parser)
     parser.set_defaults(run="screen.run_screen", demo=False, command=parser)
     subparsers = parser.add_subparsers(metavar="COMMAND", title="commands (each has --help)")
-
-    def command(name: str, run: str, **defaults: Any) -> Parser:
+    for name, command in _COMMANDS.items():
         short = ABOUT[name].partition(".")[0]
-        epilog = _epilog(name)
-        made: Parser = subparsers.add_parser(name, help=short, description=ABOUT[name], epilog=epilog)
+        made: Parser = subparsers.add_parser(name, help=short, description=ABOUT[name], epilog=_epilog(name))
+        if name not in words:
+            continue
         made.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-        made.set_defaults(run=run, command=made, **defaults)
-        if run not in OPEN_NO_SERVER:
+        made.set_defaults(run=command.run, command=made, demo=command.demo)
+        if command.several:
+            made.set_defaults(several=command.several)
+        if command.connects:
             add_traffic(made, default=argparse.SUPPRESS)
-        return made
-
-    demo = command("demo", "screen.run_screen", demo=True)
-    demo.add_argument(
-        "--era",
-        choices=("legacy", "modern"),
-        default="legacy",
-        help="the protocol: with the initialize handshake (legacy, the default) or without (modern, 2026-07-28)",
-    )
-    add_check(command("check", "servers.run_check", several="servers"))
-    add_doctor(command("doctor", "doctor.run_doctor"))
-    add_report(command("report", "report.run_report"))
-    add_compare(command("compare", "compare.run_compare", several="words"))
-    listing = command("list", "catalog.run_list", several="servers")
-    kinds = ["tools", "resources", "templates", "prompts"]
-    listing.add_argument(
-        "kind", choices=kinds, metavar="KIND", help="what to list: tools, resources, templates or prompts"
-    )
-    add_servers(listing)
-    add_call(command("call", "call.run_call", several="pairs"))
-    add_chat(command("chat", "chat.run_chat", several="words"))
-    add_read(command("read", "catalog.run_read"))
-    add_prompt(command("prompt", "catalog.run_prompt", several="pairs"))
-    add_complete(command("complete", "catalog.run_complete", several="pairs"))
-    add_tasks(command("tasks", "tasks.run_tasks"))
-    add_login(command("login", "login.run_login"))
-    command("logout", "login.run_logout").add_argument("server", metavar="SERVER", help="a configured name or a URL")
-    add_add(command("add", "adding.run_add"))
-    add_search(command("search", "adding.run_search", several="words"))
-    add_import(command("import", "importing.run_import", several="names"))
-    add_export(command("export", "importing.run_export", several="names"))
-    removing = command("remove", "removal.run_remove")
-    removing.add_argument("server", metavar="NAME", help="the name of its entry")
-    removing.add_argument("--yes", action="store_true", help="delete its secrets from the keychain, too")
-    add_secret(command("secret", "secret.run_secret", several="names"))
-    shells = command("completion", "completion.run_completion")
-    shells.add_argument("shell", choices=["bash", "zsh", "fish"], metavar="SHELL", help="bash, zsh or fish")
-    pages = command("man", "man.run_man")
-    about = "config: the page about the configuration; without it: the one about commands"
-    pages.add_argument("page", nargs="?", choices=["config"], metavar="PAGE", help=about)
-    add_config(command("config", "config.run_config"))
+        command.add_words(made)
     return parser
 
 
