@@ -54,6 +54,7 @@ from mcphost.protocol.lifecycle.results import Complete, InputRequired, ServerIn
 from mcphost.protocol.lifecycle.revisions import HANDSHAKE_REVISIONS, Revision
 from mcphost.protocol.lifecycle.session import ClientMetadata, HandshakeRules, ModernRules, SessionRules
 from mcphost.protocol.limits import PENDING_SERVER_REQUESTS
+from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.models.initialization import InitializeResult
 from mcphost.protocol.models.logging import LogLevel
@@ -169,7 +170,8 @@ class Client:
         try:
             async with asyncio.timeout(seconds):
                 await self._transport.open(self)
-                for model in (InitializeResult, Tool):  # in the meantime the server program starts, which takes longer
+                # In the meantime the server program starts, which takes longer.
+                for model in (InitializeResult, Tool, TextContent):
                     model.model_rebuild()
                 session = await self._open_session(opening)
         except TimeoutError:

@@ -201,24 +201,24 @@ def pretty(text: str) -> str:
         return text
 
 
-_STATUS: Final = re.compile(r"HTTP (\d{3})\b")
+_STATUS: Final = r"HTTP (\d{3})\b"
 
 
 def _noted(message: TrafficMessage) -> MessageFacts:
     start = message.data[:200].decode("utf-8", "replace")
-    status = _STATUS.match(start) if message.note == "http" else None
+    status = re.match(_STATUS, start) if message.note == "http" else None
     return MessageFacts(MessageKind(message.note), code=int(status[1]) if status else None)
 
 
 # From bytes to facts.
 
 _ID: Final = rb'(?P<id>-?\d{1,18}|"[\w.:/-]{1,80}")'
-_HEAD: Final = re.compile(
+_HEAD: Final = (
     rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?(?:"id"\s*:\s*' + _ID + rb'\s*,\s*)?(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?'
     rb'"(?P<what>result|error|method)"\s*:\s*(?:"(?P<method>[\w./$-]{1,200})")?'
 )
-_TAIL: Final = re.compile(rb'"id"\s*:\s*' + _ID + rb"\s*\}\s*$")
-_FAILED: Final = re.compile(rb'"isError"\s*:\s*true')
+_TAIL: Final = rb'"id"\s*:\s*' + _ID + rb"\s*\}\s*$"
+_FAILED: Final = rb'"isError"\s*:\s*true'
 
 
 def read_facts(data: bytes, *, whole: bool) -> MessageFacts:
@@ -240,7 +240,7 @@ def read_facts(data: bytes, *, whole: bool) -> MessageFacts:
 
 
 def _glimpse(data: bytes) -> MessageFacts | None:
-    head = _HEAD.match(data[:_ENDS])
+    head = re.match(_HEAD, data[:_ENDS])
     if head is None:
         return None
     found = head["id"] or _id_at_the_end(data)
@@ -250,12 +250,12 @@ def _glimpse(data: bytes) -> MessageFacts | None:
         return MessageFacts(kind, (head["method"] or b"").decode(), request_id)
     if head["what"] == b"error":
         return MessageFacts(MessageKind.ERROR, id=request_id)
-    failed = any(_FAILED.search(end) for end in (data[:_ENDS], data[-_ENDS:]))
+    failed = any(re.search(_FAILED, end) for end in (data[:_ENDS], data[-_ENDS:]))
     return MessageFacts(MessageKind.RESPONSE, id=request_id, failed=failed)
 
 
 def _id_at_the_end(data: bytes) -> bytes | None:
-    tail = _TAIL.search(data[-200:])
+    tail = re.search(_TAIL, data[-200:])
     return tail["id"] if tail else None
 
 

@@ -23,8 +23,8 @@ LARGEST_INTEGER: Final = 2**53 - 1
 
 _OPENING: Final = "=?base64?"
 _CLOSING: Final = "?="
-_PLAIN: Final = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
-_TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_PLAIN: Final = r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?"
+_TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 
 _TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {"string": str, "integer": (int, float), "boolean": bool}
 
@@ -50,7 +50,7 @@ def encode_header_value(value: str) -> str:
     if value == "":
         return value
     disguised = value.startswith(_OPENING) and value.endswith(_CLOSING)
-    if _PLAIN.fullmatch(value) and not disguised:
+    if re.fullmatch(_PLAIN, value) and not disguised:
         return value
     return f"{_OPENING}{base64.b64encode(value.encode()).decode()}{_CLOSING}"  # UnicodeEncodeError: a lone surrogate
 
@@ -98,7 +98,7 @@ def read_annotations(schema: object) -> tuple[ParameterHeader, ...]:
 def _read_annotation(path: tuple[str, ...], schema: Mapping[str, Any]) -> ParameterHeader:
     name, kind = schema[ANNOTATION], schema.get("type")
     argument = ".".join(path)[:80]
-    if not isinstance(name, str) or not _TOKEN.fullmatch(name):
+    if not isinstance(name, str) or not re.fullmatch(_TOKEN, name):
         raise InvalidAnnotation(f"the {ANNOTATION} of {argument} is no header name")
     if not path:
         raise InvalidAnnotation(f"{ANNOTATION} stands on the whole schema, not on an argument")

@@ -183,9 +183,9 @@ def _messages(value: Any, data: bytes, batch_items: int) -> Sequence[Message | M
 _TWO: Final = rb'"jsonrpc"\s*:\s*"2\.0"\s*'
 _ID: Final = rb'"id"\s*:\s*(?P<id>-?\d{1,18}|"[\w.:-]{1,80}")\s*'
 _OUTCOME: Final = rb'"(?:result|error)"\s*:'
-_FIRST: Final = re.compile(rb"\s*\{\s*(?:%s,\s*)?%s,\s*(?:%s,\s*)?%s" % (_TWO, _ID, _TWO, _OUTCOME))
-_OUTCOME_FIRST: Final = re.compile(rb"\s*\{\s*(?:%s,\s*)?%s" % (_TWO, _OUTCOME))
-_LAST: Final = re.compile(rb",\s*%s(?:,\s*%s)?\}\s*\Z" % (_ID, _TWO))
+_FIRST: Final = rb"\s*\{\s*(?:%s,\s*)?%s,\s*(?:%s,\s*)?%s" % (_TWO, _ID, _TWO, _OUTCOME)
+_OUTCOME_FIRST: Final = rb"\s*\{\s*(?:%s,\s*)?%s" % (_TWO, _OUTCOME)
+_LAST: Final = rb",\s*%s(?:,\s*%s)?\}\s*\Z" % (_ID, _TWO)
 _LAST_BYTES: Final = 200
 """Bytes at the end of a response that hold its id if that is the last member."""
 
@@ -195,7 +195,7 @@ def answered_by(start: bytes, end: bytes = b"") -> RequestId | None:
 
     Pass ``end`` only for a complete message.
     """
-    found = _FIRST.match(start) or (_OUTCOME_FIRST.match(start) and _LAST.search(end))
+    found = re.match(_FIRST, start) or (re.match(_OUTCOME_FIRST, start) and re.search(_LAST, end))
     answered: RequestId | None = json.loads(found["id"]) if found else None
     return answered
 

@@ -131,13 +131,13 @@ def _children(value: Any) -> Iterator[Any]:
     return (child for child in inside if type(child) in (dict, list))
 
 
-_HALF: Final = re.compile(r"[\ud800-\udfff]")
+_HALF: Final = r"[\ud800-\udfff]"
 
 
 def _without_halves(value: Any) -> Any:
     # JSON can express a lone surrogate; nothing downstream (files, models, terminals) can hold it.
     if type(value) is str:
-        return value if value.isascii() else _HALF.sub("\ufffd", value)
+        return value if value.isascii() else re.sub(_HALF, "\ufffd", value)
     if type(value) is list:
         return [_without_halves(item) for item in value]
     if type(value) is dict:
@@ -151,9 +151,8 @@ _SPACE: Final = r"[ \t\n\r]*+"
 _STRING: Final = r'"[^"\\]{0,200}+(?>(?:\\.[^"\\]{0,200}+){0,50})"'
 _FLAT: Final = rf'[\[{{][^{{}}\[\]"]{{0,200}}+(?>(?:{_STRING}[^{{}}\[\]"]{{0,200}}+){{0,40}})[\]}}]'
 _VALUE: Final = rf"(?:{_STRING}|[-+.\w]{{1,200}}+|{_FLAT})"
-_ITEMS: Final = re.compile(rf"(?>(?:{_SPACE}{_VALUE}{_SPACE},){{1,{RUN}}})", re.DOTALL)
-_MEMBERS: Final = re.compile(rf"(?>(?:{_SPACE}{_STRING}{_SPACE}:{_SPACE}{_VALUE}{_SPACE},){{1,{RUN}}})", re.DOTALL)
-_WHITE: Final = re.compile(_SPACE)
+_ITEMS: Final = rf"(?s)(?>(?:{_SPACE}{_VALUE}{_SPACE},){{1,{RUN}}})"
+_MEMBERS: Final = rf"(?s)(?>(?:{_SPACE}{_STRING}{_SPACE}:{_SPACE}{_VALUE}{_SPACE},){{1,{RUN}}})"
 
 
 class _Walk:
@@ -165,6 +164,8 @@ class _Walk:
         self._open: list[Any] = []
         """The open containers, the innermost last."""
         self._at = 0
+        # Compiled here: most runs of mcphost see no large message.
+        self._white, self._items, self._members = map(re.compile, (_SPACE, _ITEMS, _MEMBERS))
 
     def steps(self) -> Steps:
         self._skip_white()
@@ -194,7 +195,7 @@ class _Walk:
         return root
 
     def _skip_white(self) -> None:
-        found = _WHITE.match(self._text, self._at)
+        found = self._white.match(self._text, self._at)
         assert found is not None
         self._at = found.end()
 
@@ -230,7 +231,7 @@ class _Walk:
     def _take_run(self) -> bool:
         """Parse a run of plain values up to a comma, if there is one."""
         inside = self._open[-1]
-        run = (_ITEMS if type(inside) is list else _MEMBERS).match(self._text, self._at)
+        run = (self._items if type(inside) is list else self._members).match(self._text, self._at)
         if run is None:
             return False
         brackets = "[]" if type(inside) is list else "{}"
