@@ -87,7 +87,7 @@ OWNERS: dict[str, set[str]] = {
     "markdown_it": {"tui"},
     "platformdirs": {"places"},
     "pydantic": {"config", "protocol", "auth", "providers", "composition"},
-    "pydantic_core": {"config"},
+    "pydantic_core": {"config", "host"},
     "pyjson5": {"imports"},
     "rich": {"tui", "cli"},
     "segno": {"tui"},

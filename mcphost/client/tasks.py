@@ -94,7 +94,8 @@ class Tasks:
         """Should this tool be called here: because it must be a task, because it may and that is ``preferred``, or
         because the server decides?
         """
-        return self.offered and self._rules.applies_to(tool, preferred=preferred)
+        rules = self._rules
+        return rules.offered and rules.applies_to(tool, preferred=preferred)
 
     async def call_tool(
         self,

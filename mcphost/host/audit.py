@@ -10,11 +10,14 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final
+
+from pydantic_core import to_json
 
 from mcphost.config import Config
 from mcphost.errors import Declined
@@ -38,7 +41,7 @@ SLOW_SECONDS: Final = 0.05
 SLOW_SPELL: Final = 60.0
 """Seconds after a slow append in which a thread writes: a slow disk holds the event loop once a minute at most."""
 
-_encoder = json.JSONEncoder(default=str)
+_encoder = json.JSONEncoder(default=str, separators=(",", ":"))
 
 _Job = tuple[bytes, "asyncio.Future[None]", asyncio.AbstractEventLoop]
 
@@ -107,11 +110,10 @@ class AuditLog:
         return self._last
 
     def _line(self, fields: Mapping[str, Any]) -> bytes:
-        # ASCII only: whatever a reader takes for the end of a line, or a terminal for a command, is escaped.
-        text = _encoder.encode(fields)
+        text = _as_json(fields)
         if len(text) > RECORD_CHARACTERS:
             short = {name: _shortened(value) for name, value in fields.items()}
-            text = _encoder.encode({**short, "arguments": f"left out: a record of {len(text)} characters"})
+            text = _as_json({**short, "arguments": f"left out: a record of {len(text)} characters"})
         masked = self._mask(text)
         return masked.encode("ascii", "backslashreplace") + b"\n"
 
@@ -125,6 +127,15 @@ class AuditLog:
     def _was_written(self, written: asyncio.Future[None], failure: OSError | None) -> None:
         self._unwritten -= 1
         _settle(written, failure)
+
+
+def _as_json(fields: Mapping[str, Any]) -> str:
+    """In ASCII: whatever a reader takes for the end of a line, or a terminal for a command, is escaped."""
+    with suppress(ValueError):  # half of a character, or bytes that are no text
+        text = to_json(fields, fallback=str)  # in a quarter of the time of `json`, which escapes what is not ASCII
+        if text.isascii() and b"\x7f" not in text:
+            return text.decode()
+    return _encoder.encode(fields)
 
 
 def _shortened(value: Any) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 from mcphost.lazy_dataclass import dataclass
 
@@ -175,27 +176,31 @@ Event = (
     | GrantsChanged
     | Alarmed
 )
-Observer = Callable[[Event], None]
+_E = TypeVar("_E", bound=Event)
 
 
 class EventBus:
     """Hands each event to every observer, in the order they came."""
 
     def __init__(self) -> None:
-        self._observers: list[Observer] = []
+        self._observers: list[tuple[Callable[[Any], None], tuple[type, ...]]] = []
 
-    def observe(self, observer: Observer) -> Callable[[], None]:
-        """Call ``observer`` for every event from now on; the returned function ends that."""
-        self._observers.append(observer)
+    def observe(self, observer: Callable[[_E], None], *kinds: type[_E]) -> Callable[[], None]:
+        """Call ``observer`` for every event of these kinds, or of all, from now on; the returned function ends that."""
+        entry = observer, kinds
+        self._observers.append(entry)
 
         def stop() -> None:
-            if observer in self._observers:
-                self._observers.remove(observer)
+            if entry in self._observers:
+                self._observers.remove(entry)
 
         return stop
 
     def publish(self, event: Event) -> None:
-        for observer in tuple(self._observers):
+        kind = type(event)
+        for observer, kinds in tuple(self._observers):
+            if kinds and kind not in kinds:
+                continue
             try:
                 observer(event)
             except Exception:  # an observer's failure is its own

@@ -6,8 +6,12 @@ import errno
 import os
 import stat
 from pathlib import Path
+from typing import Final
 
 from mcphost.posix import CLOSE_ON_EXEC, NO_FOLLOW, NO_WAIT, close_to_others, owned_by_us
+
+_SAME: Final = 6
+"""What comes first in `os.stat_result`: which file it is, and what was made sure of when it was opened."""
 
 
 class PrivateFile:
@@ -50,7 +54,7 @@ class PrivateFile:
             found = os.lstat(self._name)
         except OSError:
             return None
-        return (self._descriptor, found.st_size) if _traits(found) == self._opened else None
+        return (self._descriptor, found.st_size) if found[:_SAME] == self._opened else None
 
     def _open(self) -> tuple[int, int]:
         """Open the file, refuse what is no file of our own, and close it to others; its descriptor and size."""
@@ -58,7 +62,7 @@ class PrivateFile:
         self._opened = ()
         self._descriptor = self._create()
         found = _make_private(self._descriptor)
-        self._opened = _traits(found)
+        self._opened = found[:_SAME]
         return self._descriptor, found.st_size
 
     def _create(self) -> int:
@@ -69,11 +73,6 @@ class PrivateFile:
         except FileNotFoundError:  # the folder is there but for the first time: looking first would double the work
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             return os.open(self.path, flags, 0o600)
-
-
-def _traits(found: os.stat_result) -> tuple[int, ...]:
-    """Which file it is, and what was made sure of when it was opened."""
-    return found.st_dev, found.st_ino, found.st_mode, found.st_uid
 
 
 def _make_private(descriptor: int) -> os.stat_result:

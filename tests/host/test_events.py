@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from mcphost.host.events import Event, EventBus, GrantsChanged, Logged, ServerChanged
+from mcphost.host.events import Event, EventBus, GrantsChanged, Logged, ServerChanged, ToolsChanged
 
 
 def test_every_observer_sees_every_event_in_order_until_it_stops() -> None:
@@ -18,6 +18,16 @@ def test_every_observer_sees_every_event_in_order_until_it_stops() -> None:
     bus.publish(GrantsChanged())
     assert first == [Logged(), ServerChanged("a")]
     assert second == [Logged(), ServerChanged("a"), GrantsChanged()]
+
+
+def test_an_observer_of_some_kinds_sees_no_others() -> None:
+    bus, seen = EventBus(), list[Event]()
+    stop = bus.observe(seen.append, ServerChanged, GrantsChanged)
+    for event in (Logged(), ServerChanged("a"), ToolsChanged("a"), GrantsChanged()):
+        bus.publish(event)
+    stop()
+    bus.publish(GrantsChanged())
+    assert seen == [ServerChanged("a"), GrantsChanged()]
 
 
 def test_an_observer_that_fails_is_reported_and_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:

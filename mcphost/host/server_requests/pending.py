@@ -17,7 +17,7 @@ from mcphost.client.server_requests import InputPurpose, InputRefused
 from mcphost.errors import Declined
 from mcphost.host.audit import AuditWriter
 from mcphost.host.consent.questions import Answer, Approver, FormQuestion, RootsQuestion, SamplingQuestion, UrlQuestion
-from mcphost.host.events import CallChanged, CallFinished, Event, EventBus, ServerChanged
+from mcphost.host.events import CallChanged, CallFinished, EventBus, ServerChanged
 from mcphost.host.logs import LogBook
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.registry import CallRegistry
@@ -140,7 +140,7 @@ class PendingRequests:
         self._muted: set[str] = set()
         self._withdrawn: deque[WithdrawnQuestion] = deque(maxlen=MOST_WITHDRAWN)
         self._numbers = count(1)
-        bus.observe(self._observe)
+        bus.observe(lambda event: self.call_ended(event.call), CallFinished)
 
     async def ask(
         self, kind: str, question: PendingQuestion, *, certain: bool = False, admitted: bool = False
@@ -262,11 +262,6 @@ class PendingRequests:
         if call is not None:  # else it ended, and is forgotten by now
             call.questions += more
             self._bus.publish(CallChanged(number))
-
-    def _observe(self, event: Event) -> None:
-        """Withdraw the questions of a call that has ended."""
-        if isinstance(event, CallFinished):
-            self.call_ended(event.call)
 
     async def _put(self, question: PendingQuestion, ending: asyncio.Future[Ending]) -> Answer:
         answer = await _first(asyncio.ensure_future(self._approver.ask(question)), ending)

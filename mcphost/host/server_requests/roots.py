@@ -24,7 +24,7 @@ from mcphost.host.audit import AuditWriter
 from mcphost.host.background import BackgroundTasks
 from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import Answer, RootsQuestion
-from mcphost.host.events import CallStarted, Event, EventBus, RootsChanged
+from mcphost.host.events import CallStarted, EventBus, RootsChanged
 from mcphost.host.logs import LogBook
 from mcphost.host.server_requests.pending import PendingRequests, ServerRequest
 from mcphost.host.state_store import StateStore
@@ -291,7 +291,7 @@ class RootsService:
         self._declined_for_good: set[tuple[str, str]] = set()
         """Those that the user shares nothing with, each with what ran it then."""
         self._sent: dict[str, SentRoots] = {}
-        bus.observe(self._observe)
+        bus.observe(self._call_begins, CallStarted)
 
     async def load(self, more: Iterable[Path] = ()) -> None:
         """Read what is remembered, and share ``more`` with all until mcphost exits. Raises ConfigError, NotDone."""
@@ -422,12 +422,11 @@ class RootsService:
                 del self._pinned[key]
         self._background.start_if_open(self.check(), "check roots")
 
-    def _observe(self, event: Event) -> None:
+    def _call_begins(self, event: CallStarted) -> None:
         """A call begins with folders that are there."""
-        if isinstance(event, CallStarted):
-            server = self._calls.calls[event.call].request.server
-            if server in self._sent:
-                self._background.start_if_open(self.check_one(server), f"check roots of {server}")
+        server = self._calls.calls[event.call].request.server
+        if server in self._sent:
+            self._background.start_if_open(self.check_one(server), f"check roots of {server}")
 
     def _tell_changed(self, server: str) -> None:
         connection = self._servers.get(server)
