@@ -55,7 +55,7 @@ async def test_a_server_that_was_away_comes_back_by_itself(name: str, transport:
     async with Host(config, dependencies(Yes(), Values(os.environ))) as host:
         web = host.servers["web"]
         with running(PEERS[name], transport, port):
-            await until(lambda: web.ready, 20)
+            await until(lambda: web.ready, 60)
             assert (await host.tool_calls.call("web", tool, arguments).result()).is_error is False
         if transport == "http":  # without a request nobody can know
             lost = host.tool_calls.call("web", tool, arguments)
@@ -76,7 +76,7 @@ async def called_after_a_restart(
     config = Config(servers={"web": ServerConfig(url=f"http://127.0.0.1:{port}/mcp", protocol=protocol)})
     async with Host(config, dependencies(Yes(), Values(os.environ))) as host:
         with running(PEERS[name], "http", port):
-            await until(lambda: host.servers["web"].ready, 20)
+            await until(lambda: host.servers["web"].ready, 60)
         with running(PEERS[name], "http", port):
             call = host.tool_calls.call("web", tool, arguments)
             await until(lambda: call.state.ended)
@@ -95,7 +95,7 @@ async def test_a_session_the_server_forgot_is_opened_anew(name: str, until: Unti
         assert first.state in (CallState.ERROR, CallState.DONE)
         assert calls_sent(host) <= 1
         web, (tool, arguments) = host.servers["web"], CALLS[name]
-        await until(lambda: web.ready and web.restarts, 20)
+        await until(lambda: web.ready and web.restarts, 60)
         assert (await host.tool_calls.call("web", tool, arguments).result()).is_error is False
 
 
@@ -104,6 +104,6 @@ async def test_a_server_without_sessions_that_was_restarted_gets_no_call_twice(n
     async with called_after_a_restart(name, "modern", until) as (host, first):
         assert first.state in (CallState.ERROR, CallState.DONE)  # as the connection to the first was in use or not
         assert calls_sent(host) <= 1
-        await until(lambda: host.servers["web"].ready, 20)
+        await until(lambda: host.servers["web"].ready, 60)
         tool, arguments = CALLS[name]
         assert (await host.tool_calls.call("web", tool, arguments).result()).is_error is False
