@@ -2,7 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from mcphost.redaction import MASK, OAUTH_SECRETS, SECRET_HEADERS, is_secret_header, mask_credentials, safe_url
+from mcphost.redaction import (
+    MASK,
+    OAUTH_SECRETS,
+    SECRET_HEADERS,
+    is_secret_header,
+    looks_secret,
+    mask_credentials,
+    safe_url,
+)
 
 CANARY = "canary-0123456789"
 
@@ -10,6 +18,16 @@ CANARY = "canary-0123456789"
 @pytest.mark.parametrize("name", [*sorted(SECRET_HEADERS), "X-Api-Key", "X-Session", "X-Hub-Signature", "X-Password"])
 def test_a_header_with_the_name_of_a_secret_is_masked(name: str) -> None:
     assert is_secret_header(name.title())
+
+
+@pytest.mark.parametrize("name", ["Authorization", "X_AUTHORIZATION", "SMTP_PASS", "pass", "auth", "signing_key"])
+def test_a_setting_with_the_name_of_a_secret_is_one(name: str) -> None:
+    assert looks_secret(name)
+
+
+@pytest.mark.parametrize("name", ["author", "authority", "BYPASS", "KEY_ID", "keyboard", "authorization_server"])
+def test_a_setting_whose_name_only_begins_or_ends_alike_is_none(name: str) -> None:
+    assert not looks_secret(name)
 
 
 @pytest.mark.parametrize("name", ["Content-Type", "WWW-Authenticate", "Sec-WebSocket-Key", "Retry-After", "Accept"])

@@ -147,6 +147,14 @@ def test_a_value_of_a_harmless_name_is_masked_where_it_has_the_shape_of_a_secret
         assert values.mask(value) == masked
 
 
+@pytest.mark.parametrize("written", ["Bearer written-out-7", "Bearer ${SET}-out-7"])
+def test_a_token_that_a_header_was_given_in_the_configuration_is_masked(values: Values, written: str) -> None:
+    server = ServerConfig(url="https://h.example/mcp", http_headers={"Authorization": written})
+    sent = resolve_server(Config(servers={"web": server}), values, "web").headers["Authorization"]
+    assert sent.endswith("-out-7")
+    assert values.mask(f"it said {sent.split()[1]}") == f"it said {MASK}"
+
+
 def test_every_value_of_a_header_from_a_variable_is_masked() -> None:
     values = Values({"TEAM": "lighthouse", "FLAG": "true"})
     server = ServerConfig(url="https://h", env_http_headers={"X-Team": "TEAM", "X-Flag": "FLAG"})
