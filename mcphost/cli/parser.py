@@ -141,8 +141,8 @@ STREAMS: Final = """\
 The answer goes to stdout, everything else to stderr. With --json each error on
 stderr is an object: {"error": {"kind": ..., "message": ..., "exit_code": N}}
 
-Exit codes: 0 done, 1 the tool reports a failure, 2 usage or configuration,
-3 not connected, 4 declined, 5 timed out.
+Exit codes: 0 done, 1 the tool or the server reports a failure, 2 usage or
+configuration, 3 not connected, 4 declined, 5 timed out.
 """
 
 ABOUT: Final = {

@@ -31,9 +31,9 @@ class Limits(ConfigTable):
     list_items: Count = limits.LIST_ITEMS
     """Entries of one list."""
     list_seconds: Seconds = limits.LIST_SECONDS
-    """Seconds for all pages of one list."""
+    """Seconds after which no further page of a list is asked for."""
     pending_server_requests: Count = limits.PENDING_SERVER_REQUESTS
-    """Requests of a server that wait for an answer; the next are refused."""
+    """Requests of a server that wait for an answer; the next are refused. Of questions to the user six wait at most."""
     log_lines_per_second: Count = 2_000
     """Log lines taken per second; the rest is counted and dropped, so that the screen stays alive."""
     log_lines: Count = 5_000
@@ -45,9 +45,9 @@ class Limits(ConfigTable):
     traffic_bytes: Annotated[int, Field(ge=4096, le=1024 * MB)] = 16 * MB
     """Bytes of messages kept; of one over a quarter of this only the start is kept."""
     resource_bytes: Count = 10_000_000
-    """Bytes a resource may claim to have and be read without a question: a larger one takes long to show."""
+    """Bytes a resource may claim to have and be read without a question on screen: a larger one takes long to show."""
     process_bytes: Annotated[int, Field(ge=MB, le=1 << 50)] = 1000 * MB
-    """Bytes of memory of a server's program and its descendants above which its card and the log warn: few servers
-    have a use for more, and nothing else stops one that leaks."""
+    """Bytes of memory of a server's program and its descendants above which its card warns while it is looked at: few
+    servers have a use for more, and nothing else stops one that leaks."""
     exit_grace_sec: Seconds = limits.EXIT_SECONDS
-    """Seconds that a program has to leave, after each step of stopping it."""
+    """Seconds that a program has to leave, after each step of stopping it; what it leaves behind has half a second."""

@@ -97,7 +97,7 @@ class SamplingConfig(ConfigTable):
     per_minute: Annotated[int, Field(ge=0, le=10_000)] = 10
     """The most requests in a minute; 0 refuses all."""
     budget_tokens: Count | None = None
-    """The tokens, in and out, of one run of mcphost; once they are used up the user is to raise them."""
+    """The tokens, in and out, of one run of mcphost; then requests are refused until the user raises them."""
     budget_cost: Price | None = None
     """The same in money, by the prices of the models."""
     tool_rounds: Annotated[int, Field(ge=0, le=1000)] = 25
@@ -185,11 +185,14 @@ class ServerConfig(ConfigTable):
     start: Literal["eager", "lazy", "manual"] = "eager"
     """Connect when mcphost starts, at first use, or only when told to."""
     startup_timeout_sec: Seconds = 30.0
-    """Seconds to be ready after the start."""
+    """Seconds for the handshake after the start, and as many again for the list of tools."""
     tool_timeout_sec: Seconds = REQUEST_SECONDS
     """Seconds a request may go without answer; each sign of progress starts them anew."""
     tool_timeout_max_sec: Seconds = REQUEST_SECONDS_IN_ALL
-    """Seconds a request may take in all, progress or not."""
+    """Seconds a request may take in all, progress or not, without the time in which the user is asked.
+
+    A longer `timeout_sec` of a tool, or ``--timeout``, raises it.
+    """
     ping_interval_sec: Annotated[float, Field(ge=0, le=86_400)] = 0.0
     """Seconds between pings of an idle connection; 0 is never."""
 
