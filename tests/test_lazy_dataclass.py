@@ -146,5 +146,5 @@ def test_one_without_a_docstring_costs_no_look_at_its_signature(monkeypatch: pyt
     """The standard library would make a docstring of the signature, which takes longer than all else."""
     looked: list[object] = []
     monkeypatch.setattr(inspect, "signature", looked.append)
-    bare = dataclass(slots=True)(type("Bare", (), {"__annotations__": {"x": int}}))
+    bare: type[Any] = dataclass(slots=True)(type("Bare", (), {"__annotations__": {"x": int}}))
     assert (bare.__doc__, looked) == ("Bare", [])
