@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
 from mcphost import __version__
@@ -631,7 +631,8 @@ def parse(argv: Sequence[str]) -> Words:
     Raises UsageError; SystemExit after ``--help``.
     """
     own, program = _without_program(argv)
-    options, rest = command_parser(own).parse_known_args(own)
+    first = own[0] if own and own[0] in _COMMANDS else None
+    options, rest = command_parser(first).parse_known_args(own)
     if program is not None:
         options.program = program
     # argparse gives up on words that follow an option; to the commands that take several they belong.
@@ -654,11 +655,8 @@ def _without_program(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str] 
     return (own, argv[len(own) + 1 :]) if words[:1] == ["add"] else (argv, None)
 
 
-def command_parser(words: Container[str] = _COMMANDS) -> Parser:
-    """The parser of all command lines, with one of its own for each command, complete for those among ``words``.
-
-    To complete all takes longer than to parse a line.
-    """
+def command_parser(only: str | None = None) -> Parser:
+    """The parser of command lines, with one of its own for each command, or for ``only`` one: all take longer."""
     about = "A terminal host for the Model Context Protocol.\nWithout a command it opens the screen."
     parser = Parser(prog="mcphost", description=about, epilog=_epilog(""))
     parser.add_argument("--version", action="version", version=f"mcphost {__version__}")
@@ -666,11 +664,9 @@ def command_parser(words: Container[str] = _COMMANDS) -> Parser:
     add_traffic(parser)
     parser.set_defaults(run="screen.run_screen", demo=False, command=parser)
     subparsers = parser.add_subparsers(metavar="COMMAND", title="commands (each has --help)")
-    for name, command in _COMMANDS.items():
+    for name, command in _COMMANDS.items() if only is None else [(only, _COMMANDS[only])]:
         short = ABOUT[name].partition(".")[0]
         made: Parser = subparsers.add_parser(name, help=short, description=ABOUT[name], epilog=_epilog(name))
-        if name not in words:
-            continue
         made.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         made.set_defaults(run=command.run, command=made, demo=command.demo)
         if command.several:
