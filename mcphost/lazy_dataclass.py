@@ -23,9 +23,8 @@ else:
         """Make a dataclass; `dataclasses.fields`, `replace` and `asdict` take it for one of theirs."""
 
         def made(cls):
-            cls.__doc__ = (
-                cls.__doc__ or cls.__name__
-            )  # else the standard library makes one of the signature, in a millisecond
+            # Without a docstring the standard library makes one of the signature, which takes a millisecond.
+            cls.__doc__ = cls.__doc__ or cls.__name__
             own = {name for name, value in vars(cls).items() if value is not None}
             cls = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
             for name, method in _methods(cls, frozen=frozen, slots=slots, eq=eq):

@@ -145,6 +145,6 @@ def test_two_instances_made_of_one_class_share_one_compiled_init() -> None:
 def test_one_without_a_docstring_costs_no_look_at_its_signature(monkeypatch: pytest.MonkeyPatch) -> None:
     """The standard library would make a docstring of the signature, which takes longer than all else."""
     looked: list[object] = []
-    monkeypatch.setattr(inspect, "signature", looked.append)
+    monkeypatch.setattr(inspect, "signature", lambda *args, **more: looked.append(args))
     bare: type[Any] = dataclass(slots=True)(type("Bare", (), {"__annotations__": {"x": int}}))
     assert (bare.__doc__, looked) == ("Bare", [])

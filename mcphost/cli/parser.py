@@ -167,8 +167,8 @@ ABOUT: Final = {
     "import": "Add servers that other hosts have, or a file, or a paste.\n"
     "Without HOST it only lists what is there. It runs nothing, and changes no file\nof others.",
     "export": "Print servers as another host's configuration.\nNo file is changed: put the block where it belongs.",
-    "remove": "Take a server out of servers.toml, where mcphost add and import wrote it.\n"
-    "If you are signed in to it, you are signed out first.",
+    "remove": "Remove a server that mcphost add or import wrote.\n"
+    "Its entry in servers.toml is deleted. If you are signed in to it, you are\nsigned out first.",
     "secret": "Keep secrets in the system's keychain, for ${keyring:NAME} in the configuration.",
     "completion": "Print the script with which a shell completes commands, servers and tools.",
     "man": "Print a manual page: mcphost(1), or mcphost-config(5).",
@@ -207,7 +207,7 @@ Exit codes: 0 no problem, 1 at least one.
 """,
     "report": """\
 It holds versions, the diagnosis of mcphost doctor, the keys of the
-configuration with their values masked, the last log lines, the last entries of
+configuration with their texts masked, the last log lines, the last entries of
 the audit log without arguments, and the last crash.
 """,
     "compare": """\
@@ -656,7 +656,7 @@ def _without_program(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str] 
 
 
 def command_parser(only: str | None = None) -> Parser:
-    """The parser of command lines, with one of its own for each command, or for ``only`` one: all take longer."""
+    """The parser, with one of its own for each command; with ``only``, for that command alone, which is faster."""
     about = "A terminal host for the Model Context Protocol.\nWithout a command it opens the screen."
     parser = Parser(prog="mcphost", description=about, epilog=_epilog(""))
     parser.add_argument("--version", action="version", version=f"mcphost {__version__}")

@@ -47,7 +47,7 @@ class Limits(ConfigTable):
     resource_bytes: Count = 10_000_000
     """Bytes a resource may claim to have and be read without a question on screen: a larger one takes long to show."""
     process_bytes: Annotated[int, Field(ge=MB, le=1 << 50)] = 1000 * MB
-    """Bytes of memory of a server's program and its descendants above which its card warns while it is looked at: few
-    servers have a use for more, and nothing else stops one that leaks."""
+    """Bytes of memory of a server's program and its descendants above which its card and the log warn, measured only
+    while the card is in view: few servers have a use for more, and nothing else stops one that leaks."""
     exit_grace_sec: Seconds = limits.EXIT_SECONDS
     """Seconds that a program has to leave, after each step of stopping it; what it leaves behind has half a second."""

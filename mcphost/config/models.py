@@ -49,12 +49,12 @@ class ChatConfig(ConfigTable):
     turn_seconds: Seconds = 1_800.0
     """How long one message may be worked on, by the model and by tools; waiting for the user does not count.
 
-    Of calls that are made together the longest counts, and none is broken off.
+    Parallel calls count as long as the longest of them, and no running call is cut short.
     """
     result_characters: Count = 40_000
     """Characters of one tool result that the model gets."""
     attachment_bytes: Count = 200_000
-    """Bytes of one attached text that the model gets; a picture may have 3.7 MB."""
+    """Bytes of an attached text that the model gets; pictures have up to 3.7 MB."""
     tools_tokens: Annotated[int, Field(ge=0, le=1_000_000_000)] = 20_000
     """About the most tokens of tool definitions; with more of them the model gets a tool to search them instead."""
     hold: Literal["never", "outside", "always"] = "never"

@@ -131,8 +131,9 @@ class AuditLog:
 
 def _as_json(fields: Mapping[str, Any]) -> str:
     """In ASCII: whatever a reader takes for the end of a line, or a terminal for a command, is escaped."""
-    with suppress(ValueError):  # half of a character, or bytes that are no text
-        text = to_json(fields, fallback=str)  # in a quarter of the time of `json`, which escapes what is not ASCII
+    with suppress(ValueError):  # a lone surrogate, or bytes that are no text
+        # Four times as fast as `json`, but it escapes neither what is not ASCII nor DEL.
+        text = to_json(fields, fallback=str)
         if text.isascii() and b"\x7f" not in text:
             return text.decode()
     return _encoder.encode(fields)

@@ -11,7 +11,7 @@ from typing import Final
 from mcphost.posix import CLOSE_ON_EXEC, NO_FOLLOW, NO_WAIT, close_to_others, owned_by_us
 
 _SAME: Final = 6
-"""What comes first in `os.stat_result`: which file it is, and what was made sure of when it was opened."""
+"""How many fields at the start of `os.stat_result` are compared: mode, inode, device, links, owner and group."""
 
 
 class PrivateFile:

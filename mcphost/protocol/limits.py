@@ -28,7 +28,7 @@ LIST_ITEMS: Final = 10_000
 """Entries of one list: more can be neither shown nor read."""
 
 LIST_SECONDS: Final = 30.0
-"""For all pages of one list: slow pages add up."""
+"""Seconds after which no further page of a list is asked for: slow pages add up."""
 
 PENDING_SERVER_REQUESTS: Final = 32
 """Requests of a server waiting for an answer; the next are refused, since nobody answers that many."""

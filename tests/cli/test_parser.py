@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import shlex
 
 import pytest
 
-from mcphost.cli.parser import ABOUT, EXAMPLES, parse
+from mcphost.cli.parser import ABOUT, EXAMPLES, Parser, command_parser, parse
 
 COMMANDS = ["", *ABOUT]
 
@@ -45,3 +46,14 @@ def test_what_json_prints_and_the_exit_codes_are_in_the_help(
     assert '{"error": {"kind": ...' in help_of("", capsys, monkeypatch)
     assert "5 timed out" in help_of("", capsys, monkeypatch)
     assert '{"server": NAME, "tools": [...]}' in help_of("list", capsys, monkeypatch)
+
+
+@pytest.mark.parametrize("command", ABOUT)
+def test_a_command_parsed_alone_has_the_help_that_it_has_among_all(command: str) -> None:
+    assert _help(command_parser(command), command) == _help(command_parser(), command)
+
+
+def _help(parser: Parser, command: str) -> str:
+    (commands,) = (each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
+    text: str = commands.choices[command].format_help()
+    return text

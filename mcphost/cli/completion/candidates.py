@@ -161,6 +161,6 @@ _FIND: Final[Mapping[tuple[str, str], Callable[[KnownNames, Any], Iterator[Candi
     ("import", "source"): _hosts,
     ("export", "host"): _hosts,
     ("export", "names"): _servers,
-    ("remove", "name"): _servers,
+    ("remove", "server"): _servers,
 }
 """Who knows the values of an argument: by command and name, or by how it is called everywhere."""

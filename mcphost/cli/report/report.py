@@ -54,7 +54,7 @@ def report_text(diagnosis: Diagnosis, files: Iterable[Path], state: Path | None)
     swept = Values({})
     for value in (each for file in configured for each in file.values):
         swept.remember(value)
-    head = f"# Report of mcphost, {time.strftime('%Y-%m-%d %H:%M:%S %z')}\n\nValues are masked (•••).\n"
+    head = f"# Report of mcphost, {time.strftime('%Y-%m-%d %H:%M:%S %z')}\n\nConfigured texts are masked (•••).\n"
     return head + _without_home(swept.mask(redacted(text, diagnosis.mask))) + "\n"
 
 

@@ -78,6 +78,7 @@ CLAUDE, CONTINUE = ["claude-code", "claude-desktop"], ["continue", "cline"]
         ("import ./", []),
         ("export --inline-secrets vs", ["vscode"]),
         ("export vscode ''", ALL),
+        ("remove ''", ALL),
         ("nonsense ''", list(ABOUT)),
         ("", list(ABOUT)),
     ],
