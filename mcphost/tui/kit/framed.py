@@ -31,6 +31,8 @@ class FramedScreen(ErrorBoundary, Modal[Result]):
 
     QUESTIONS_ABOVE: ClassVar[bool] = False
     """May questions open above it? Else they wait until it is closed."""
+    frame: Widget
+    """Kept, and not looked up: a worker may end when a closed screen has lost its widgets already."""
     _content_rows = 0
 
     DEFAULT_CSS = """
@@ -43,14 +45,10 @@ class FramedScreen(ErrorBoundary, Modal[Result]):
 
     def framed(self, title: str, keys: str = "", frame: Widget | None = None) -> Widget:
         """Return the frame, for a ``with`` in compose. ``title`` and ``keys`` are safe to show."""
-        frame = Vertical() if frame is None else frame
-        frame.add_class("frame")
-        frame.border_title, frame.border_subtitle = Content(title), Content(keys)
-        return frame
-
-    @property
-    def frame(self) -> Widget:
-        return self.query_one(".frame")
+        self.frame = Vertical() if frame is None else frame
+        self.frame.add_class("frame")
+        self.frame.border_title, self.frame.border_subtitle = Content(title), Content(keys)
+        return self.frame
 
     def fit_height(self, rows: int) -> None:
         """Give the content this many rows, up to the frame's ``max-height``, or as many as before: nothing jumps."""

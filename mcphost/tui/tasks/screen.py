@@ -140,6 +140,7 @@ class TasksScreen(FramedScreen[None]):
         self._controller, self.server = controller, server
         """None: all servers."""
         self.rows = RowList[KeptTask](self._row, empty=ASKING)
+        self._column = ScrolledColumn()
         self._facts, self._remarks = FactsTable(labels=LABELS), Static("", id="remarks", markup=False)
         self._now = datetime.now(UTC)
         self._mixed = server is None
@@ -148,7 +149,7 @@ class TasksScreen(FramedScreen[None]):
         with self.framed(""):
             yield self._remarks
             yield self.rows
-            with ScrolledColumn():
+            with self._column:
                 yield self._facts
 
     def on_mount(self) -> None:
@@ -176,7 +177,7 @@ class TasksScreen(FramedScreen[None]):
 
     def _fit(self) -> None:
         """Have room for the facts of each task, so that nothing moves as the cursor does."""
-        tasks, view = self.rows.items, self.query_one(ScrolledColumn)
+        tasks, view = self.rows.items, self._column
         needed = max((self._rows_of(each) for each in tasks[:MEASURED]), default=0)
         view.styles.height = needed + 1 if needed else None
         listed = max(len(tasks) + 1, LEAST_ROWS) if tasks else EMPTY_ROWS
@@ -235,7 +236,7 @@ class TasksScreen(FramedScreen[None]):
     def _update_facts(self) -> None:
         item = self.rows.item
         self._facts.show_facts(task_facts(item, self._now) if item is not None else ())
-        self.query_one(ScrolledColumn).display = item is not None
+        self._column.display = item is not None
         self.frame.border_subtitle = _keys(item)
         self.refresh_bindings()
 

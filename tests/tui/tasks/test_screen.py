@@ -54,6 +54,21 @@ async def test_tasks_are_listed_with_all_that_is_known_and_one_is_cancelled(size
         await stage.gone()
 
 
+async def test_a_list_that_arrives_after_the_screen_was_closed_does_no_harm() -> None:
+    """The worker may end when the screen has lost its widgets, and before it is cancelled."""
+    async with on_stage(errands(), size=NARROW) as stage:
+        await stage.ready()
+        call = await begun(stage)
+        screen = await listed(stage)
+        tasks = screen.rows.items
+        await stage.press("escape")
+        await stage.until(lambda _: not screen.children)
+        screen.show_tasks(tasks, ["one more thing"])
+        assert stage.app.failures.count == 0
+        call.cancel()
+        await stage.ended(call)
+
+
 async def test_a_running_call_says_that_it_is_a_task_and_the_list_leads_back_to_it() -> None:
     async with on_stage(errands(), size=NARROW) as stage:
         await stage.ready()
