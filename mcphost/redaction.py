@@ -37,7 +37,8 @@ OAUTH_SECRETS: Final = frozenset({
 """Parameters and JSON members of OAuth that are secret; no other protocol gives these names to anything else."""
 
 _SECRET_NAME: Final = re.compile(
-    r"token|secret|passw|passphrase|pwd|api[-_]?key|key$|credential|auth(?!or)|authorization(?![-_]?(?:server|endpoint|url))|cookie|private|bearer|dsn"
+    r"token|secret|passw|passphrase|pwd|api[-_]?key|key$|credential|auth(?!or)"
+    r"|authorization(?![-_]?(?:server|endpoint|url))|cookie|private|bearer|dsn"
     r"|(?<![a-z])pass$",
     re.IGNORECASE,
 )

@@ -591,7 +591,7 @@ class _Command(NamedTuple):
     """MODULE.FUNCTION in `mcphost.cli.commands`."""
     add_words: Callable[[Parser], None]
     """Adds its arguments and options."""
-    several: str = ""
+    several: str | None = None
     """The argument that takes any number of words."""
     connects: bool = True
     """Does it exchange messages, which could be recorded?"""
@@ -668,9 +668,7 @@ def command_parser(only: str | None = None) -> Parser:
         short = ABOUT[name].partition(".")[0]
         made: Parser = subparsers.add_parser(name, help=short, description=ABOUT[name], epilog=_epilog(name))
         made.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
-        made.set_defaults(run=command.run, command=made, demo=command.demo)
-        if command.several:
-            made.set_defaults(several=command.several)
+        made.set_defaults(run=command.run, command=made, several=command.several, demo=command.demo)
         if command.connects:
             add_traffic(made, default=argparse.SUPPRESS)
         command.add_words(made)

@@ -24,7 +24,7 @@ from mcphost.config import Config, state_folder
 from mcphost.errors import ConfigError
 from mcphost.host.crash_files import CrashFiles, CrashLogHandler
 from mcphost.host.dependencies import Dependencies
-from mcphost.host.events import Alarmed, Event
+from mcphost.host.events import Alarmed
 from mcphost.host.host import Host
 from mcphost.host.internal_error import log as internal_error_log
 from mcphost.posix import HANG_UP
@@ -45,7 +45,7 @@ def in_host(config: Config, dependencies: Dependencies, work: Callable[[Host], A
 
     async def inside() -> Outcome:
         async with Host(config, dependencies) as host:
-            host.bus.observe(_remark_alarm)
+            host.bus.observe(_remark_alarm, Alarmed)
             outcome = await work(host)
             remember_offers(host)
             if is_terminal(sys.stdout):  # a person should not wait for servers that stop slowly
@@ -68,9 +68,8 @@ def traffic_path(options: Namespace) -> Path | None:
     return path
 
 
-def _remark_alarm(event: Event) -> None:
-    if isinstance(event, Alarmed):
-        remark(event.text)
+def _remark_alarm(event: Alarmed) -> None:
+    remark(event.text)
 
 
 def finish(outcome: Outcome) -> int:

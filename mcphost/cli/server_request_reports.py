@@ -9,7 +9,7 @@ from mcphost.cli.approver import typed_line
 from mcphost.cli.output import remark
 from mcphost.cli.terminal import has_terminal
 from mcphost.host.consent.questions import wall_clock
-from mcphost.host.events import ElicitationChanged, Event, SamplingChanged
+from mcphost.host.events import ElicitationChanged, SamplingChanged
 from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import CallState
 from mcphost.protocol.display import show_line
@@ -25,10 +25,10 @@ class SamplingReporter:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._reported: set[tuple[int, int | SamplingState]] = set()
-        host.bus.observe(self._on_event)
+        host.bus.observe(self._on_event, SamplingChanged)
 
-    def _on_event(self, event: Event) -> None:
-        sampling = self._host.sampling.all.get(event.sampling) if isinstance(event, SamplingChanged) else None
+    def _on_event(self, event: SamplingChanged) -> None:
+        sampling = self._host.sampling.all.get(event.sampling)
         if sampling is None:
             return
         from mcphost.host.sampling.request import SamplingState  # late: most runs ask no model
@@ -57,11 +57,9 @@ class UrlElicitationReporter:
     def __init__(self, host: Host, timeout: float | None = None) -> None:
         self._host, self._timeout = host, timeout
         self._waits: dict[int, asyncio.Task[None]] = {}
-        host.bus.observe(self._on_event)
+        host.bus.observe(self._on_event, ElicitationChanged)
 
-    def _on_event(self, event: Event) -> None:
-        if not isinstance(event, ElicitationChanged):
-            return
+    def _on_event(self, event: ElicitationChanged) -> None:
         page = self._host.elicitation.all[event.elicitation]
         if page.state.ended:
             if (wait := self._waits.pop(page.number, None)) is not None:

@@ -28,7 +28,7 @@ from mcphost.errors import (
     UnknownName,
 )
 from mcphost.host.catalog import CatalogKind
-from mcphost.host.events import CallChanged, Event
+from mcphost.host.events import CallChanged
 from mcphost.host.failure_advice import next_step
 from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import ToolCall
@@ -207,7 +207,7 @@ async def outcome_of(
 ) -> Outcome:
     """Wait for a call to end, showing its progress on the status line. Raises what kept mcphost from sending it."""
     server, status = running.request.server, StatusLine()
-    stop = host.bus.observe(lambda event: _show_progress(event, running, status))
+    stop = host.bus.observe(lambda event: _show_progress(event, running, status), CallChanged)
     try:
         result = await running.result()
     except ServerNotReady as error:
@@ -331,8 +331,8 @@ def _validation_remarks(running: ToolCall) -> Sequence[str]:
     return (*notes, *(f"does not match the output schema: {text}" for text in mismatches))
 
 
-def _show_progress(event: Event, running: ToolCall, status: StatusLine) -> None:
-    if isinstance(event, CallChanged) and event.call == running.number and running.progress is not None:
+def _show_progress(event: CallChanged, running: ToolCall, status: StatusLine) -> None:
+    if event.call == running.number and running.progress is not None:
         status.show(f"{running.request.tool}  {_progress_text(running.progress)}  {duration_text(running.elapsed)}")
 
 

@@ -32,7 +32,7 @@ from mcphost.host.chat.export import markdown
 from mcphost.host.chat.preview import MessagePreview
 from mcphost.host.chat.transcript_store import TranscriptStore, replay
 from mcphost.host.consent.questions import Answer, Question, ResultQuestion, ToolCallQuestion
-from mcphost.host.events import ChatChanged, Event
+from mcphost.host.events import ChatChanged
 from mcphost.host.host import Host
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line, show_name, size_text
@@ -258,11 +258,11 @@ async def chat(host: Host, request: ChatRequested, broken: BrokenServers) -> Out
     teller = turn_printer(talk, as_json=request.as_json)
     changed = asyncio.Event()
 
-    def heard(event: Event) -> None:
-        if isinstance(event, ChatChanged) and event.chat == talk.number:
+    def heard(event: ChatChanged) -> None:
+        if event.chat == talk.number:
             changed.set()
 
-    stop = host.bus.observe(heard)
+    stop = host.bus.observe(heard, ChatChanged)
     try:
         turn = talk.send(*parts)
         while not turn.state.ended:

@@ -27,7 +27,7 @@ from mcphost.errors import ConfigError
 from mcphost.host.connections.state import ServerState
 from mcphost.host.consent.questions import Answer, Question, SignInQuestion
 from mcphost.host.desktop import no_browser, open_page
-from mcphost.host.events import Event, SignInChanged
+from mcphost.host.events import SignInChanged
 from mcphost.host.host import Host
 from mcphost.host.sign_in.service import SignIn, SignInState
 from mcphost.lazy_dataclass import dataclass
@@ -146,7 +146,7 @@ async def login(host: Host, request: LoginRequested, broken: BrokenServers) -> O
         raise failure(host, request.server, broken)
     sign_in = host.sign_ins.begin(request.server)
     teller = _ProgressPrinter(sign_in, request.verbose)
-    stop = host.bus.observe(teller.heard)
+    stop = host.bus.observe(teller.heard, SignInChanged)
     pasting = asyncio.create_task(_paste(sign_in, teller), name="read what is pasted")
     try:
         standing = await sign_in.result()
@@ -196,9 +196,9 @@ class _ProgressPrinter:
         self._silence = ExitStack()
         """Keeps the echo off, once the link has been shown: what is pasted holds the authorization code."""
 
-    def heard(self, event: Event) -> None:
+    def heard(self, event: SignInChanged) -> None:
         """Handle an event of the host."""
-        if not isinstance(event, SignInChanged) or event.sign_in != self._sign_in.number:
+        if event.sign_in != self._sign_in.number:
             return
         if self._verbose:
             self._tell_steps()

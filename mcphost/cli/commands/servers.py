@@ -17,7 +17,7 @@ from mcphost.cli.preparation import run_without_calls, select_servers
 from mcphost.errors import ConfigError, McphostError, SignInFailed
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.state import ServerState
-from mcphost.host.events import Event, ServerChanged
+from mcphost.host.events import ServerChanged
 from mcphost.host.host import Host
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line
@@ -93,11 +93,7 @@ async def check(host: Host, names: Sequence[str], broken: BrokenServers, *, as_j
     """Connect to all servers at once and report each result."""
     status = StatusLine()
 
-    def heard(event: Event) -> None:
-        if isinstance(event, ServerChanged):
-            _show_waiting(host, names, status)
-
-    stop = host.bus.observe(heard)
+    stop = host.bus.observe(lambda _: _show_waiting(host, names, status), ServerChanged)
     _show_waiting(host, names, status)
     try:
         results = await check_servers(host, names, broken)
