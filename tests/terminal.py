@@ -70,7 +70,10 @@ BEGUN = re.compile(rb"\x1b(?:\[[\d;]*)?")
 
 
 class Terminal:
-    """Runs ``command`` on a terminal of ``columns`` by ``rows``. Use as ``with``."""
+    """Runs ``command`` on a terminal of ``columns`` by ``rows``. Use as ``with``.
+
+    Where the terminal does not control the command, closing it sends no signal.
+    """
 
     def __init__(
         self,
@@ -80,6 +83,7 @@ class Terminal:
         rows: int = 36,
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
+        controls: bool = True,
     ) -> None:
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
@@ -102,7 +106,7 @@ class Terminal:
             env={**os.environ, **settings, **(env or {})},
             cwd=cwd,
             start_new_session=True,
-            preexec_fn=_take_control,
+            preexec_fn=_take_control if controls else None,
         )
         os.close(slave)
 

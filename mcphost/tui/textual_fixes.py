@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import select
+import signal
+import threading
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
@@ -33,11 +36,23 @@ WIDGET_KINDS: Final = 1024
 
 
 class Driver(LinuxDriver):
-    """Resumes after SIGCONT only if the terminal still exists.
+    """Ends the app when its terminal closes, and resumes after SIGCONT only if the terminal still exists.
 
     When a terminal closes, the kernel sends SIGHUP and SIGCONT together. Textual's driver takes SIGCONT for the end of
     a suspension and writes to the closed terminal; its writer thread dies, and the exit waits for that thread forever.
+    The kernel sends no SIGHUP for a terminal that does not control the process; Textual then reads nothing, again and
+    again.
     """
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        threading.Thread(target=self._wait_for_hangup, name="hangup", daemon=True).start()
+
+    def _wait_for_hangup(self) -> None:
+        terminal = select.poll()
+        terminal.register(self.fileno, 0)  # POLLHUP and errors are reported all the same
+        if any(event & select.POLLHUP for _, event in terminal.poll()):
+            os.kill(os.getpid(), signal.SIGHUP)
 
     def _sigcont_application(self, *args: object) -> None:
         if os.isatty(self.fileno):

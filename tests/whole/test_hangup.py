@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import IN_BACKGROUND
 from tests.conftest import SERVERS
-from tests.terminal import mcphost
+from tests.terminal import Terminal
 from tests.whole.test_real_servers import children, find
 
 PATIENCE = 40
@@ -18,12 +20,16 @@ PATIENCE = 40
 @pytest.mark.hostile("S05")
 @pytest.mark.requirement("LIFE-23", "TRANS-STDIO-15")
 @pytest.mark.parametrize("busy", [False, True])
-def test_nothing_is_left_when_the_terminal_closes(tmp_path: Path, busy: bool) -> None:
+@pytest.mark.parametrize("hangup", [signal.SIG_DFL, signal.SIG_IGN, None], ids=["sent", "ignored", "never-sent"])
+def test_nothing_is_left_when_the_terminal_closes(
+    tmp_path: Path, busy: bool, hangup: signal.Handlers | None
+) -> None:
     config = tmp_path / "config.toml"
     config.write_text(
         f'[servers.echo]\ncommand = "{sys.executable}"\nargs = ["{SERVERS / "echo.py"}"]\n[policy]\ndefault = "allow"\n'
     )
-    terminal = mcphost("--config", str(config), columns=120, rows=40)
+    words = [*(IN_BACKGROUND if hangup is signal.SIG_IGN else ()), sys.executable, "-m", "mcphost"]
+    terminal = Terminal([*words, "--config", str(config)], rows=40, controls=hangup is not None)
     terminal.wait_for("1 ready")
     (server,) = children(terminal.process.pid)
     if busy:

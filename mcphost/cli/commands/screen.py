@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 import time
 from argparse import Namespace
@@ -25,6 +26,7 @@ from mcphost.host.desktop import open_page
 from mcphost.host.host import Host
 from mcphost.host.server_requests.pending import SCREEN_KINDS
 from mcphost.places import PROJECT_FILE, with_tilde
+from mcphost.posix import HANG_UP
 
 if TYPE_CHECKING:
     from mcphost.imports.importer import Importer
@@ -67,6 +69,7 @@ def run_screen(options: Namespace) -> int:
         import mcphost.tui.app  # noqa: F401  # takes as long as the terminal needs to answer
 
         start = replace(start, light_terminal=has_light_background())
+    signal.signal(HANG_UP, signal.SIG_DFL)  # without its terminal a screen is of no use, even under nohup
     return run(_show(config, start, _config_reader(options), _importer_opener(options), traffic_path(options)))
 
 
