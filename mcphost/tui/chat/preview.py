@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
@@ -73,10 +72,9 @@ class PreviewScreen(Dialog[bool], inherit_bindings=False):
         self._view = PiecesView(list(_lines(preview)))
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog") as dialog:
-            model = show_line(self._preview.model, 30)
-            dialog.border_title = Content.assemble("What would be sent to ", (model, "bold"))
-            dialog.border_subtitle = "y send · esc back to your text"
+        model = show_line(self._preview.model, 30)
+        title = Content.assemble("What would be sent to ", (model, "bold"))
+        with self.framed(title, Content("y send · esc back to your text")):
             yield FactsTable(list(_facts(self._preview)))
             yield self._view
             yield Static("▼ more below: press space until the end, then it can be sent", id="hint", markup=False)

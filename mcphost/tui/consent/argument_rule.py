@@ -198,16 +198,9 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         self.set_class(self.app.screen_stack[-2].has_class("-docked"), "-wide")
-        with Vertical(classes="dialog") as dialog:
-            label = show_line(self._question.tool.label, 50)
-            dialog.border_title = Content.assemble(
-                "Run ",
-                (label, "bold"),
-                " on ",
-                (show_line(self._question.server, 60), "bold"),
-                ", now and in calls like this?",
-            )
-            dialog.border_subtitle = "enter next · ctrl+t any value · esc back"
+        tool, server = show_line(self._question.tool.label, 50), show_line(self._question.server, 60)
+        title = Content.assemble("Run ", (tool, "bold"), " on ", (server, "bold"), ", now and in calls like this?")
+        with self.framed(title, Content("enter next · ctrl+t any value · esc back")):
             yield Static(INTRODUCTION, classes="about", markup=False)
             with ScrolledColumn(classes="patterns", can_focus=False):
                 yield from self.patterns
@@ -310,7 +303,7 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
     def _fit_height(self) -> None:
         """Give the list the rows it needs, and no more than there are."""
         height = OTHER_ROWS + 2 * len(self.patterns) + max(FEW, len(self.trials.items))
-        self.query_one(".dialog").styles.height = min(height, int(self.app.size.height * self.share))
+        self.frame.styles.height = min(height, int(self.app.size.height * self.share))
 
     def _open_arguments(self, trial: RuleTrial) -> None:
         from mcphost.tui.kit.reader import ReaderScreen

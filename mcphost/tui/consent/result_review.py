@@ -8,7 +8,6 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import TextArea
 
@@ -55,10 +54,9 @@ class ResultScreen(QuestionDialog):
 
     def compose(self) -> ComposeResult:
         question = self.question
-        with Vertical(classes="dialog") as dialog:
-            tool, model = show_line(question.tool, 60), show_line(question.origin, 30)
-            dialog.border_title = Content.assemble("Send the result of ", (tool, "bold"), f" to {model}?")
-            dialog.border_subtitle = Content(f"asked by {model}")
+        tool, model = show_line(question.tool, 60), show_line(question.origin, 30)
+        title = Content.assemble("Send the result of ", (tool, "bold"), f" to {model}?")
+        with self.framed(title, Content(f"asked by {model}")):
             yield FactsTable(list(_facts(question)))
             yield TextView(show(question.text, joiners=True).split("\n"))
             yield self.answers

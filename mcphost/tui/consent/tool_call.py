@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Final
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
@@ -110,15 +109,9 @@ class ToolCallScreen(QuestionDialog):
     def compose(self) -> ComposeResult:
         self.dock_below(self.by_model)
         self._fit_height()  # before the first layout: what is cut off then does not count as seen
-        with Vertical(classes="dialog") as dialog:
-            dialog.border_title = Content.assemble(
-                "Run ",
-                (show_line(self.question.tool.label, 60), "bold"),
-                " on ",
-                (show_line(self.question.server, 60), "bold"),
-                "?",
-            )
-            dialog.border_subtitle = Content(f"asked by {show_line(self.question.origin, 30)}")
+        tool, server = show_line(self.question.tool.label, 60), show_line(self.question.server, 60)
+        title = Content.assemble("Run ", (tool, "bold"), " on ", (server, "bold"), "?")
+        with self.framed(title, Content(f"asked by {show_line(self.question.origin, 30)}")):
             with self.what:
                 yield self._facts
             yield self.block
@@ -222,7 +215,7 @@ class ToolCallScreen(QuestionDialog):
         before, self.block = self.block, self._block()
         self._fit_height()  # before the first layout: what is cut off then does not count as seen
         await before.remove()
-        await self.query_one(".dialog").mount(self.block, before=self._hint)
+        await self.frame.mount(self.block, before=self._hint)
         self._facts.show_facts(self._all_facts())
         self.what.rewind()
         self._offer()

@@ -8,7 +8,6 @@ from typing import ClassVar, Final
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
@@ -114,9 +113,7 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         self.fit_height(self.app.size.height)  # before the first layout: what is cut off then does not count as seen
-        with Vertical(classes="dialog") as frame:
-            frame.border_title = self.title_line()
-            frame.border_subtitle = self.asked_by()
+        with self.framed(self.title_line(), self.asked_by()):
             with self.what:
                 yield FactsTable(self.about())
             yield self._hint

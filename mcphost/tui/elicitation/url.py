@@ -172,7 +172,7 @@ class UrlElicitationScreen(ServerQuestionScreen):
     # What is shown.
 
     def _show(self, at: str | None = None) -> None:
-        self.query_one(".dialog").border_title = self.title_line()
+        self.frame.border_title = self.title_line()
         mark, style, words = self._state_line()
         self._state.update(Content.assemble((f"{mark} {words}", style)))
         self._state.display = bool(words)

@@ -279,6 +279,7 @@ class SchemaForm(Vertical):
         self._was_submitted = False
         self._check_due = False
         self._pause: Timer | None = None
+        self._status = Static(id="status", markup=False)
         self._status_lines: list[str] = []
         self._last: Widget | None = None
         self._columns = Columns(12, 0)
@@ -290,7 +291,7 @@ class SchemaForm(Vertical):
             yield FieldScroll(id="fields", can_focus=False)
             yield TextView(spans=json_spans)
         yield RawEditor()
-        yield Static(id="status", markup=False)
+        yield self._status
         yield FormKeys()
 
     async def load(self, schema: Any, arguments: Mapping[str, Any] | None = None, *, source: Any = None) -> None:
@@ -352,8 +353,7 @@ class SchemaForm(Vertical):
             )
             if needed > self.app.size.height:
                 break
-        status = self.query_one("#status", Static)
-        self._tallest = max(self._tallest, needed + (len(self._status_lines) if status.display else 0))
+        self._tallest = max(self._tallest, needed + (len(self._status_lines) if self._status.display else 0))
         return self._tallest
 
     def state(self) -> FormState:
@@ -797,9 +797,8 @@ class SchemaForm(Vertical):
         if lines == self._status_lines:
             return  # an update lays out the whole screen, which takes longer than all checks of a keystroke
         self._status_lines = lines
-        status = self.query_one("#status", Static)
-        status.update(Content("\n".join(f"▲ {show_line(line, 300)}" for line in lines)))
-        status.display = bool(lines)
+        self._status.update(Content("\n".join(f"▲ {show_line(line, 300)}" for line in lines)))
+        self._status.display = bool(lines)
 
 
 def _has_title(field: FormField) -> bool:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
@@ -121,10 +120,9 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
 
     def compose(self) -> ComposeResult:
         self._fit_height()  # before the first layout: what is cut off then does not count as seen
-        with Vertical(classes="dialog") as dialog:
-            dialog.border_title = self._title()
-            number, count = self._place
-            dialog.border_subtitle = Content(f"{number} of {count} · nothing of it has run" if count > 1 else "")
+        number, count = self._place
+        subtitle = Content(f"{number} of {count} · nothing of it has run" if count > 1 else "")
+        with self.framed(self._title(), subtitle):
             with self.what:
                 yield self._facts
             yield self._hint
@@ -189,7 +187,7 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
         """Show the server as it is now, and have it read again."""
         self._preview = seen(self._candidate)
         self._planned, self._refusal = self._try_plan()
-        self.query_one(".dialog").border_title = self._title()
+        self.frame.border_title = self._title()
         self._all_facts, self._read_in_full = list(self._made_facts()), False
         self._facts.show_facts(self._rows())
         self.refresh_bindings()

@@ -28,14 +28,12 @@ class AddedScreen(Dialog[None], inherit_bindings=False):
     ]
 
     def __init__(self, added: Sequence[AddedServer], file: str, problem: str = "") -> None:
-        super().__init__()
+        super().__init__(frame=ScrolledColumn())
         self._added, self._file, self._problem = added, file, problem
 
     def compose(self) -> ComposeResult:
-        with ScrolledColumn(classes="dialog") as frame:
-            count = len(self._added)
-            frame.border_title = Content(f"{count} server{'s' if count > 1 else ''} added")
-            frame.border_subtitle = Content("enter close")
+        count = len(self._added)
+        with self.framed(Content(f"{count} server{'s' if count > 1 else ''} added"), Content("enter close")):
             yield FactsTable(self._facts(), labels=max(14, *(len(each.planned.name) + 2 for each in self._added)))
 
     def _facts(self) -> Iterator[Fact]:

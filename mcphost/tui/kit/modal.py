@@ -9,6 +9,7 @@ from typing import ClassVar, Final, TypeVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Vertical
 from textual.content import Content
 from textual.events import Event, Key, ScreenResume
 from textual.message import Message
@@ -49,6 +50,8 @@ class Dialog(ErrorBoundary, Modal[Result]):
     """A modal at the bottom that leaves what is behind it readable, and ignores keys typed before it appeared."""
 
     HELP: ClassVar[str] = ""
+    frame: Widget
+    """Kept, and not looked up: a worker may end when a closed screen has lost its widgets already."""
     _shown_at = inf
     _subtitle: Content | None = None
 
@@ -85,6 +88,16 @@ class Dialog(ErrorBoundary, Modal[Result]):
 
         rows: int
 
+    def __init__(self, *, frame: Widget | None = None, classes: str | None = None) -> None:
+        super().__init__(classes=classes)
+        self.frame = Vertical() if frame is None else frame
+        self.frame.add_class("dialog")
+
+    def framed(self, title: Content, subtitle: Content | None = None) -> Widget:
+        """Return the frame, for a ``with`` in compose."""
+        self.frame.border_title, self.frame.border_subtitle = title, subtitle
+        return self.frame
+
     @property
     def share(self) -> float:
         """The share of the screen's height that the dialog may take."""
@@ -116,7 +129,7 @@ class Dialog(ErrorBoundary, Modal[Result]):
     def post_placed(self) -> None:
         """Post `Placed`, if the dialog is docked."""
         if self.has_class("-docked"):
-            self.post_message(self.Placed(self.query_one(".dialog").outer_size.height))
+            self.post_message(self.Placed(self.frame.outer_size.height))
 
     @on(ScreenResume)
     def start_guard(self) -> None:
@@ -143,18 +156,14 @@ class Dialog(ErrorBoundary, Modal[Result]):
 
     def show_too_early(self, key: Key) -> None:
         """Say for a moment that this key was ignored."""
-        frame = next(iter(self.query(".dialog")), None)
-        if frame is None or not key.is_printable:
-            return
-        if frame.border_subtitle != TOO_EARLY:
+        if key.is_printable and self.frame.border_subtitle != TOO_EARLY:
             # The public attribute gives markup, in which a server's name would be parsed again.
-            self._subtitle, frame.border_subtitle = frame._border_subtitle, TOO_EARLY
+            self._subtitle, self.frame.border_subtitle = self.frame._border_subtitle, TOO_EARLY
             self.set_timer(SIGN_SECONDS, self._restore_subtitle)
 
     def _restore_subtitle(self) -> None:
-        frame = self.query_one(".dialog")
-        if frame.border_subtitle == TOO_EARLY:
-            frame.border_subtitle = self._subtitle
+        if self.frame.border_subtitle == TOO_EARLY:
+            self.frame.border_subtitle = self._subtitle
 
     def _shown(self) -> None:
         self._shown_at = Message().time
@@ -270,13 +279,11 @@ class AskScreen(Dialog[bool], inherit_bindings=False):
     ]
 
     def __init__(self, title: str, facts: Sequence[Fact], yes: str, no: str = "cancel", *, labels: int = 14) -> None:
-        super().__init__()
+        super().__init__(frame=ScrolledColumn())
         self._title, self._keys, self._facts = title, f"y {yes} · n {no}", FactsTable(facts, labels=labels)
 
     def compose(self) -> ComposeResult:
-        with ScrolledColumn(classes="dialog") as frame:
-            frame.border_title = Content(self._title)
-            frame.border_subtitle = Content(self._keys)
+        with self.framed(Content(self._title), Content(self._keys)):
             yield self._facts
 
     def action_close(self, yes: bool) -> None:

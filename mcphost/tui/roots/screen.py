@@ -235,7 +235,7 @@ class RootsScreen(ServerQuestionScreen):
         self.picker.focus()
 
     def _show_state(self) -> None:
-        self.query_one(".dialog").border_title = self.title_line()
+        self.frame.border_title = self.title_line()
         self._shared_facts.show_facts(root_facts(self._host, self.target))
         self.hint(f"✖ {self._problem}" if self._problem else self._warnings())
         self.offer()

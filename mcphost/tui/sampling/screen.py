@@ -15,7 +15,7 @@ from typing import ClassVar, Final
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Static
 
@@ -160,10 +160,9 @@ class SamplingScreen(QuestionDialog):
         """The reason of a refusal that came while no question was open."""
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog") as frame:
-            asked, limit = " asks for a language model's answer", self._origin.limit
-            frame.border_title = naming("", self._origin.server, f"{asked} · {limit}")
-            frame.border_subtitle = naming("asked by the server ", self._origin.server, ", not by mcphost")
+        server = self._origin.server
+        title = naming("", server, f" asks for a language model's answer · {self._origin.limit}")
+        with self.framed(title, naming("asked by the server ", server, ", not by mcphost")):
             yield self._where
             with self._both:
                 yield self._board

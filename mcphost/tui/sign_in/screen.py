@@ -108,8 +108,7 @@ class SignInScreen(QuestionDialog):
         self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        with Vertical(classes="dialog") as frame:
-            frame.border_title = naming("Sign in to ", show_line(self.sign_in.server, 60))
+        with self.framed(naming("Sign in to ", show_line(self.sign_in.server, 60))):
             yield self._state_line
             with Horizontal(classes="both"):
                 yield self._panel_area
@@ -168,7 +167,7 @@ class SignInScreen(QuestionDialog):
             self._ladder.focus()
         self._keep_time(state is SignInState.VISITING)
         self.set_class(self._panel is None and not state.ended, "-nothing-asked")
-        self.query_one(".dialog").border_subtitle = keys_in(state)
+        self.frame.border_subtitle = keys_in(state)
         self.refresh_bindings()
 
     def _new_panel(self, state: SignInState) -> AgreePanel | VisitPanel | None:
