@@ -21,9 +21,7 @@ PATIENCE = 40
 @pytest.mark.requirement("LIFE-23", "TRANS-STDIO-15")
 @pytest.mark.parametrize("busy", [False, True])
 @pytest.mark.parametrize("hangup", [signal.SIG_DFL, signal.SIG_IGN, None], ids=["sent", "ignored", "never-sent"])
-def test_nothing_is_left_when_the_terminal_closes(
-    tmp_path: Path, busy: bool, hangup: signal.Handlers | None
-) -> None:
+def test_nothing_is_left_when_the_terminal_closes(tmp_path: Path, busy: bool, hangup: signal.Handlers | None) -> None:
     config = tmp_path / "config.toml"
     config.write_text(
         f'[servers.echo]\ncommand = "{sys.executable}"\nargs = ["{SERVERS / "echo.py"}"]\n[policy]\ndefault = "allow"\n'
