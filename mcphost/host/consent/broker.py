@@ -69,15 +69,22 @@ class ConsentBroker:
         self._changed, self._refresh, self._alarm = changed, refresh, alarm
         self._asking: dict[int, tuple[str, asyncio.Future[Answer]]] = {}
 
-    async def settle(self, proposal: Proposal) -> Answer:
-        """The yes to this call, recorded before anything is sent.
+    async def settle(
+        self, proposal: Proposal, list_again: Callable[[], Awaitable[Proposal]]
+    ) -> tuple[Proposal, Answer]:
+        """The yes to this call, recorded before anything is sent, and what it was given to.
 
         Raises Declined, or ServerNotReady where the server went away while somebody was asked.
 
-        An answer may carry other arguments: the caller checks them as it checked the first.
+        An answer may carry other arguments: the caller checks them as it checked the first. Before what was allowed on
+        screen counts, ``list_again`` returns the proposal with the tool as its server defines it now.
         """
         await self._refresh()
         approval = self._approval(proposal.server, proposal.identity, proposal.tool)
+        if self._relies_on(approval, proposal):
+            proposal = await list_again()
+            await self._refresh()
+            approval = self._approval(proposal.server, proposal.identity, proposal.tool)
         decision = self._decide(proposal, approval)
         answer = await self._answer(proposal, approval, decision)
         await self._write_down(proposal, answer, decision.rule)
@@ -88,7 +95,7 @@ class ConsentBroker:
             self._remember(proposal, answer)
         else:
             self._warn_if_changed(proposal, approval, answer)
-        return answer
+        return proposal, answer
 
     def withdraw(self, server: str) -> None:
         """Nobody needs to answer what could not be sent: this server is gone."""
@@ -102,13 +109,6 @@ class ConsentBroker:
         """What would be decided about a call as things stand; nothing is asked, remembered or written down."""
         approval = self._approval(server, identity, tool)
         return self._decide(Proposal(0, server, tool, arguments, "", identity, outside=outside), approval).verdict
-
-    async def remembers(self, proposal: Proposal) -> bool:
-        """Would this run by what was allowed on screen? Then its definition must not be read too long ago."""
-        await self._refresh()
-        approval = self._approval(proposal.server, proposal.identity, proposal.tool)
-        remembered = approval.remembered(proposal.arguments)
-        return remembered is not None and self._decide(proposal, approval).rule == remembered
 
     @property
     def relist_sec(self) -> float:
@@ -152,6 +152,11 @@ class ConsentBroker:
     def _approval(self, server: str, identity: str, tool: Tool) -> ToolApproval:
         approval = self.approvals.of(server, identity, tool)
         return approval.not_before(self._oldest) if approval.may_lapse else approval
+
+    def _relies_on(self, approval: ToolApproval, proposal: Proposal) -> bool:
+        """Would the call run by what was allowed on screen?"""
+        remembered = approval.remembered(proposal.arguments)
+        return remembered is not None and self._decide(proposal, approval).rule == remembered
 
     def _decide(self, proposal: Proposal, approval: ToolApproval) -> Decision:
         if proposal.tool.refusal:  # its schema refers outside, so it may change after the approval

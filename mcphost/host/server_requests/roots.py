@@ -424,7 +424,7 @@ class RootsService:
 
     def _call_begins(self, event: CallStarted) -> None:
         """A call begins with folders that are there."""
-        server = self._calls.calls[event.call].request.server
+        server = self._calls.find(event.call).request.server
         if server in self._sent:
             self._background.start_if_open(self.check_one(server), f"check roots of {server}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Mapping
 from itertools import count
 from typing import Final
 
@@ -21,18 +22,29 @@ class CallRegistry:
     """Numbers calls and finds them again."""
 
     def __init__(self) -> None:
-        self.calls: dict[int, ToolCall] = {}
-        """By number, oldest first."""
+        self._calls: dict[int, ToolCall] = {}
         self._sent: dict[int, str] = {}
         self._numbers = count(1)
-        self._ended: deque[tuple[int, int]] = deque()
+        self._just_ended: list[ToolCall] = []
+        self._kept: deque[tuple[int, int]] = deque()
+        """Number and bytes of each that ended, oldest first."""
         self._kept_bytes = 0
+
+    @property
+    def calls(self) -> Mapping[int, ToolCall]:
+        """By number, oldest first."""
+        self.make_room()
+        return self._calls
 
     def add(self, request: CallRequest) -> ToolCall:
         """Return a new call for this request."""
         call = ToolCall(next(self._numbers), request, time.monotonic)
-        self.calls[call.number] = call
+        self._calls[call.number] = call
         return call
+
+    def find(self, number: int) -> ToolCall:
+        """The call of this number. Raises KeyError for one that is no longer kept."""
+        return self._calls[number]
 
     def running(self, server: str | None = None) -> list[ToolCall]:
         """The calls that have not ended, oldest first."""
@@ -44,7 +56,7 @@ class CallRegistry:
 
     def sent(self, server: str) -> list[ToolCall]:
         """The calls that were sent to this server and have not ended, in the order they were sent."""
-        return [self.calls[number] for number, name in self._sent.items() if name == server]
+        return [self._calls[number] for number, name in self._sent.items() if name == server]
 
     def mark_sent(self, call: ToolCall) -> None:
         """Note that its server has the call now."""
@@ -55,11 +67,17 @@ class CallRegistry:
         return self._sent.pop(call.number, None) is not None
 
     def ended(self, call: ToolCall) -> None:
-        """Forget the oldest of those that ended, to make room for what this one left; itself it is kept in any case."""
-        size = json_size([call.request.arguments, call.outcome and call.outcome.raw])
-        self._ended.append((call.number, size))
-        self._kept_bytes += size
-        while len(self._ended) > 1 and (len(self._ended) > KEPT_CALLS or self._kept_bytes > KEPT_BYTES):
-            number, size = self._ended.popleft()
+        """Note that the call ended. Room for what it left is made at the next `make_room`, or look at `calls`."""
+        self._just_ended.append(call)
+
+    def make_room(self) -> None:
+        """Forget the oldest of the calls that ended, but for the last one, until the rest is few and small enough."""
+        for call in self._just_ended:
+            size = json_size([call.request.arguments, call.outcome and call.outcome.raw])
+            self._kept.append((call.number, size))
+            self._kept_bytes += size
+        self._just_ended.clear()
+        while len(self._kept) > 1 and (len(self._kept) > KEPT_CALLS or self._kept_bytes > KEPT_BYTES):
+            number, size = self._kept.popleft()
             self._kept_bytes -= size
-            del self.calls[number]
+            del self._calls[number]

@@ -228,6 +228,7 @@ class ToolCallService:
         call.sent(arguments)
         self._registry.mark_sent(call)
         current_call.set(call.number)  # this task is the call's own
+        asyncio.get_running_loop().call_soon(self._registry.make_room)  # once it was sent: then there is time
         self._bus.publish(CallChanged(call.number))
         timeouts = _timeouts(call, connection.config)
         begun = request.task or (call.task.task_id if call.task is not None else "")
@@ -267,11 +268,13 @@ class ToolCallService:
 
         Raises InvalidArguments, Declined, or ServerNotReady where the server went while somebody was asked.
         """
-        proposal, config = await self._proposal(call, connection, why), connection.config
-        if await self._consent.remembers(proposal):
+
+        async def list_again() -> Proposal:
             problem = await connection.recent(CatalogKind.TOOLS, self._consent.relist_sec)
-            proposal = replace(await self._proposal(call, connection, why), unconfirmed=problem)
-        answer = await self._consent.settle(proposal)
+            return replace(await self._proposal(call, connection, why), unconfirmed=problem)
+
+        config = connection.config
+        proposal, answer = await self._consent.settle(await self._proposal(call, connection, why), list_again)
         call.allowed = True
         if answer.arguments is not None:
             await _check_arguments(proposal.tool, answer.arguments)

@@ -420,6 +420,10 @@ async def test_a_rule_made_when_asked_lets_by_what_it_fits_in_later_runs_too_and
     assert (asked["rule"], asked["allowed"]) == ("policy.default = 'ask'", False)
 
 
+async def _not_listed() -> Proposal:
+    raise AssertionError("a question is no reason to list the tools again")
+
+
 @pytest.mark.hostile("P10")
 @pytest.mark.parametrize(("outside", "verdict"), [("", PolicyVerdict.ALLOW), ("a web page", PolicyVerdict.ASK)])
 async def test_a_rule_is_asked_about_again_once_the_model_has_read_from_outside(
@@ -432,7 +436,8 @@ async def test_a_rule_is_asked_about_again_once_the_model_has_read_from_outside(
         assert running.consent.foresee("a", asked.identity, asked.tool, {"text": "y"}) is PolicyVerdict.ASK
         if outside:
             with pytest.raises(Declined):
-                await running.consent.settle(Proposal(7, "a", asked.tool, SAY, "m", asked.identity, outside=outside))
+                proposal = Proposal(7, "a", asked.tool, SAY, "m", asked.identity, outside=outside)
+                await running.consent.settle(proposal, _not_listed)
             assert "has read a web page, so that it is asked again; allowed by you where text matches '^x'" in (
                 running.approver.questions[1].rule
             )
