@@ -315,6 +315,9 @@ class ToolCallService:
 
 _strict = json.JSONEncoder(allow_nan=False)
 
+_ALWAYS_JSON: Final = frozenset({str, int, bool, type(None)})
+"""Exact types that can be written as JSON whatever the value: most arguments, which need not be encoded to know it."""
+
 
 def _timeouts(call: ToolCall, config: ServerConfig) -> RequestTimeouts:
     own = config.tools.get(call.request.tool)
@@ -325,7 +328,8 @@ def _timeouts(call: ToolCall, config: ServerConfig) -> RequestTimeouts:
 async def _check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
     """What could not be checked; raises InvalidArguments for what is wrong."""
     try:
-        _strict.encode(arguments)
+        if not _ALWAYS_JSON.issuperset(map(type, arguments.values())):
+            _strict.encode(arguments)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidArguments([("", f"cannot be written as JSON ({error})")]) from None
     verdict = await validate(tool.input_schema, arguments)
