@@ -63,6 +63,16 @@ class TimeSlices(Generic[_T]):
     def read_from(self, pipe: asyncio.ReadTransport | None) -> None:
         """Pause ``pipe`` while items wait."""
         self._pipe = pipe
+        if pipe is not None and not self.idle.is_set():
+            pipe.pause_reading()
+
+    def hold(self) -> None:
+        """Call ``take`` for nothing until `release`; nothing was added yet."""
+        self.idle.clear()
+
+    def release(self) -> None:
+        """Begin with what was added meanwhile."""
+        self._turn()
 
     def add(self, items: Iterable[_T]) -> None:
         self._waiting.extend(items)

@@ -27,7 +27,6 @@ from mcphost.host.consent.questions import (
     SamplingQuestion,
     UrlQuestion,
 )
-from mcphost.host.host import Host
 from mcphost.host.server_requests.pending import DIALOG_KINDS, SAMPLING, WRITING
 from mcphost.host.server_requests.roots import look
 from mcphost.lazy_dataclass import dataclass
@@ -35,6 +34,7 @@ from mcphost.protocol.display import show_line, size_text
 
 if TYPE_CHECKING:
     from mcphost.cli.server_questions import TerminalPerson
+    from mcphost.host.host import Host
     from mcphost.host.sampling.request import SamplingEdit, SamplingReply
 
 KINDS: Final[Mapping[type, str]] = {

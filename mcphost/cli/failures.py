@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mcphost.cli.output import Exit, exit_for
 from mcphost.errors import ConfigError, ListingFailed, McphostError, ServerNotReady, UnknownName
 from mcphost.host.catalog import CatalogKind
-from mcphost.host.connections.connection import Connection
-from mcphost.host.host import Host
 from mcphost.host.logs import LogSource
 from mcphost.host.stderr_excerpt import most_telling
+
+if TYPE_CHECKING:
+    from mcphost.host.connections.connection import Connection
+    from mcphost.host.host import Host
 
 BrokenServers = Mapping[str, ConfigError]
 """Servers that cannot run as configured, and why; found before or while starting them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcphost.cli.answers import approver_with, read_roots, read_rules
 from mcphost.cli.output import Outcome, remark
@@ -17,7 +17,9 @@ from mcphost.config import LoadedConfig, state_folder
 from mcphost.errors import ConfigError
 from mcphost.host.consent.questions import Approver, DeclineAll
 from mcphost.host.desktop import open_page
-from mcphost.host.host import Host
+
+if TYPE_CHECKING:
+    from mcphost.host.host import Host
 
 
 def load_config(options: Namespace, servers: Sequence[str]) -> LoadedConfig:

@@ -16,18 +16,21 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from mcphost.cli.completion.remembering import remember_offers
 from mcphost.cli.output import Outcome, Signalled, answer, is_terminal, remark, report
+from mcphost.composition.early_start import started_early
 from mcphost.config import Config, state_folder
 from mcphost.errors import ConfigError
 from mcphost.host.crash_files import CrashFiles, CrashLogHandler
-from mcphost.host.dependencies import Dependencies
 from mcphost.host.events import Alarmed
-from mcphost.host.host import Host
 from mcphost.host.internal_error import log as internal_error_log
 from mcphost.posix import HANG_UP
+
+if TYPE_CHECKING:
+    from mcphost.host.dependencies import Dependencies
+    from mcphost.host.host import Host
 
 END_SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGHUP")
 
@@ -44,13 +47,16 @@ def in_host(config: Config, dependencies: Dependencies, work: Callable[[Host], A
     """Run ``work`` in a host, print its outcome, return the exit code. Raises what ``work`` raises, and Signalled."""
 
     async def inside() -> Outcome:
-        async with Host(config, dependencies) as host:
-            host.bus.observe(_remark_alarm, Alarmed)
-            outcome = await work(host)
-            remember_offers(host)
-            if is_terminal(sys.stdout):  # a person should not wait for servers that stop slowly
-                answer(outcome.text)
-                return replace(outcome, text="")
+        async with started_early(config, dependencies) as parts:
+            from mcphost.host.host import Host  # late: the programs start meanwhile
+
+            async with Host(config, parts) as host:
+                host.bus.observe(_remark_alarm, Alarmed)
+                outcome = await work(host)
+                remember_offers(host)
+                if is_terminal(sys.stdout):  # a person should not wait for servers that stop slowly
+                    answer(outcome.text)
+                    return replace(outcome, text="")
         return outcome
 
     # A slow reader of a pipe would keep the servers running and block signals, so the answer waits until they stopped.

@@ -10,11 +10,11 @@ from mcphost.cli.output import remark
 from mcphost.cli.terminal import has_terminal
 from mcphost.host.consent.questions import wall_clock
 from mcphost.host.events import ElicitationChanged, SamplingChanged
-from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import CallState
 from mcphost.protocol.display import show_line
 
 if TYPE_CHECKING:
+    from mcphost.host.host import Host
     from mcphost.host.sampling.request import Sampling, SamplingState
     from mcphost.host.server_requests.url_elicitation import UrlElicitation
 

@@ -8,7 +8,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.cli.approver import approver_for
 from mcphost.cli.failures import BrokenServers, failure, why_unknown, with_stderr
@@ -30,7 +30,6 @@ from mcphost.errors import (
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.events import CallChanged
 from mcphost.host.failure_advice import next_step
-from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line, size_text
@@ -45,6 +44,9 @@ from mcphost.protocol.models.content import (
 )
 from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.models.tools import CallToolResult, Tool
+
+if TYPE_CHECKING:
+    from mcphost.host.host import Host
 
 STDIN_BYTES: Final = 16_000_000
 """Limit of what ``--args -`` reads from stdin."""

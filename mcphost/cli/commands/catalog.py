@@ -6,7 +6,7 @@ import asyncio
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.cli.commands.call import block_text, read_arguments, when_ready, with_newline
 from mcphost.cli.failures import BrokenServers, failure, left_out, listing_failure, unselected, why_unknown, worst_exit
@@ -21,13 +21,15 @@ from mcphost.errors import (
     UnknownName,
 )
 from mcphost.host.catalog import CatalogKind
-from mcphost.host.host import Host
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line, size_text
 from mcphost.protocol.models.content import EmbeddedResource, ResourceContents, UnreadableContent
 from mcphost.protocol.models.prompts import CompletionRef, GetPromptResult, Prompt, PromptRef, TemplateRef
 from mcphost.protocol.models.resources import ReadResourceResult, Resource, ResourceTemplate
 from mcphost.protocol.models.tools import Tool
+
+if TYPE_CHECKING:
+    from mcphost.host.host import Host
 
 LIST_SECONDS: Final = 3.0
 """Seconds to wait for the list of resources, which says how large a resource is, before reading it."""

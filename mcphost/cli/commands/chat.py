@@ -12,7 +12,7 @@ from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mcphost.cli.approver import NO_CUT, confirmed, question_lines, typed_line
 from mcphost.cli.commands.call import read_arguments, typed_arguments
@@ -33,9 +33,11 @@ from mcphost.host.chat.preview import MessagePreview
 from mcphost.host.chat.transcript_store import TranscriptStore, replay
 from mcphost.host.consent.questions import Answer, Question, ResultQuestion, ToolCallQuestion
 from mcphost.host.events import ChatChanged
-from mcphost.host.host import Host
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line, show_name, size_text
+
+if TYPE_CHECKING:
+    from mcphost.host.host import Host
 
 PIPE_SECONDS: Final = 3.0
 """Wait for the first byte of stdin; some programs start others with a pipe that never ends."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcphost.cli.approver import approver_for
 from mcphost.cli.commands.call import CommandLineArguments, read_arguments, typed_arguments
@@ -18,9 +18,11 @@ from mcphost.host.catalog import CatalogKind
 from mcphost.host.comparison.observation import PlannedCalls
 from mcphost.host.comparison.report import Comparison, Row, as_object, compare_sides, rows_of
 from mcphost.host.comparison.sides import ERAS, Sides, between, in_eras
-from mcphost.host.host import Host
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.tools import Tool
+
+if TYPE_CHECKING:
+    from mcphost.host.host import Host
 
 
 def run_compare(options: Namespace) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcphost.cli.failures import BrokenServers, failure, reason_of, unselected, worst_exit
 from mcphost.cli.output import ErrorReport, Exit, Outcome, StatusLine, json_text, table
@@ -14,9 +14,11 @@ from mcphost.composition import Selection
 from mcphost.config import ServerConfig
 from mcphost.errors import ConfigError, McphostError
 from mcphost.host.comparison.sides import ERAS, EraName, in_era
-from mcphost.host.host import Host
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
+
+if TYPE_CHECKING:
+    from mcphost.host.host import Host
 
 HEADING = ("SERVER", "SPEAKS", "LEGACY (initialize)", "MODERN (server/discover)")
 

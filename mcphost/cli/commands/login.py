@@ -28,7 +28,6 @@ from mcphost.host.connections.state import ServerState
 from mcphost.host.consent.questions import Answer, Question, SignInQuestion
 from mcphost.host.desktop import no_browser, open_page
 from mcphost.host.events import SignInChanged
-from mcphost.host.host import Host
 from mcphost.host.sign_in.service import SignIn, SignInState
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line
@@ -36,6 +35,7 @@ from mcphost.protocol.host_names import host_in, in_both, warnings_of
 
 if TYPE_CHECKING:
     from mcphost.auth.ports import SignInStatus
+    from mcphost.host.host import Host
 
 
 def run_login(options: Namespace) -> int:

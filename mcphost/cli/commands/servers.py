@@ -7,7 +7,7 @@ import time
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcphost.auth.ports import SignInStatus
 from mcphost.cli.commands.login import status_object, status_text
@@ -18,9 +18,11 @@ from mcphost.errors import ConfigError, McphostError, SignInFailed
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.state import ServerState
 from mcphost.host.events import ServerChanged
-from mcphost.host.host import Host
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line
+
+if TYPE_CHECKING:
+    from mcphost.host.host import Host
 
 
 def run_check(options: Namespace) -> int:

@@ -8,16 +8,18 @@ Specification: basic/utilities/tasks (2025-11-25 only); extensions/tasks (from 2
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from mcphost.cli.commands.call import outcome_of, when_ready
 from mcphost.cli.failures import BrokenServers
 from mcphost.cli.output import Exit, Outcome, json_text, table
 from mcphost.cli.preparation import run_audited, run_with_answers, select_server
 from mcphost.errors import UsageError
-from mcphost.host.host import Host
 from mcphost.protocol.display import show_line
 from mcphost.protocol.models.tasks import Task
+
+if TYPE_CHECKING:
+    from mcphost.host.host import Host
 
 HEADING: Final = ("STATE", "TASK", "CREATED", "LAST CHANGE", "KEPT FOR", "MESSAGE")
 ID_CHARACTERS: Final = 200

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcphost.cli.completion.known_names import (
     REMEMBERED,
@@ -17,7 +17,9 @@ from mcphost.cli.completion.known_names import (
 from mcphost.config import GivenServer, state_folder
 from mcphost.config.state import replace_file
 from mcphost.errors import ConfigError
-from mcphost.host.host import Host
+
+if TYPE_CHECKING:
+    from mcphost.host.host import Host
 
 
 def remember_offers(host: Host) -> None:

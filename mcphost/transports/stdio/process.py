@@ -36,14 +36,16 @@ EXIT_DRAINS: Final = 10
 
 
 class ServerProcess(asyncio.SubprocessProtocol):
-    """Turns the output of the process into lines, and its exit into events."""
+    """Turns the output of the process into lines, and its exit into events. The lines wait for `dispatch_to`."""
 
-    def __init__(self, pipe: Pipe, inbound: Inbound, limits: TransportLimits) -> None:
+    def __init__(self, pipe: Pipe, limits: TransportLimits) -> None:
         self._pipe = pipe
-        self._inbound = inbound
+        self._inbound: Inbound | None = None
         self._stdout = LineFramer(limits.message_bytes)
         self._stderr = LineFramer(STDERR_LINE)
         self._turns = TimeSlices(self._take), TimeSlices(self._note)
+        for turns in self._turns:
+            turns.hold()
         self._cut_off: bytes | Overlong | None = None
         self._open_outputs, self._received = 2, False
         self.tail: deque[str] = deque(maxlen=STDERR_TAIL)
@@ -56,6 +58,12 @@ class ServerProcess(asyncio.SubprocessProtocol):
         """Connect the output pipes, so that reading can be paused while lines wait."""
         for fd, turns in enumerate(self._turns, 1):
             turns.read_from(cast("asyncio.ReadTransport | None", process.get_pipe_transport(fd)))
+
+    def dispatch_to(self, inbound: Inbound) -> None:
+        """Dispatch what was read so far, and what will be."""
+        self._inbound = inbound
+        for turns in self._turns:
+            turns.release()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         framer = self._stdout if fd == 1 else self._stderr
@@ -114,6 +122,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self.tail.append(text)
         if self._pipe.tap is not None:
             self._pipe.tap.noted("stderr", text)
+        assert self._inbound is not None
         self._inbound.stderr(text)
 
 

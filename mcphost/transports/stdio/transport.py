@@ -88,13 +88,12 @@ class StdioTransport(Pipe):
         self.ended: Callable[[int], None] = _ignore
         """Called with the process id once nothing is left of what it started."""
 
-    async def open(self, inbound: Inbound) -> None:
-        """Start the program. Raises SpawnFailed with the system's reason."""
+    async def start(self) -> None:
+        """Start the program before somebody opens the connection. Raises SpawnFailed with the system's reason."""
         mark = new_mark()
         env = child_environment(self._command, self._environ, mark)
         self._argv = (find_program(self._command, env.get("PATH", os.defpath)), *self._command.args)
-        self._inbound = inbound
-        child = self._child = ServerProcess(self, inbound, self.limits)
+        child = self._child = ServerProcess(self, self.limits)
         try:
             process, _ = await asyncio.get_running_loop().subprocess_exec(
                 lambda: child, *self._argv, env=env, cwd=self._command.cwd, start_new_session=True
@@ -105,8 +104,16 @@ class StdioTransport(Pipe):
         child.read_from(process)
         pid = process.get_pid()
         live_groups[pid] = ServerProcesses(pid, mark)
-        self._end_observer = asyncio.create_task(self._report_end(child, inbound), name="watch server process")
         await asyncio.to_thread(self.started, pid, mark)
+
+    async def open(self, inbound: Inbound) -> None:
+        """Start the program, unless it was started before. Raises SpawnFailed with the system's reason."""
+        if self._process is None:
+            await self.start()
+        assert self._child is not None
+        self._inbound = inbound
+        self._child.dispatch_to(inbound)
+        self._end_observer = asyncio.create_task(self._report_end(self._child, inbound), name="watch server process")
 
     async def write(self, line: bytes) -> None:
         """Write one line; waits while the pipe is full. Raises ConnectionLost."""

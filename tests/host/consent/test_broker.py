@@ -435,8 +435,8 @@ async def test_a_rule_is_asked_about_again_once_the_model_has_read_from_outside(
         assert running.consent.foresee("a", asked.identity, asked.tool, SAY, outside=outside) is verdict
         assert running.consent.foresee("a", asked.identity, asked.tool, {"text": "y"}) is PolicyVerdict.ASK
         if outside:
+            proposal = Proposal(7, "a", asked.tool, SAY, "m", asked.identity, outside=outside)
             with pytest.raises(Declined):
-                proposal = Proposal(7, "a", asked.tool, SAY, "m", asked.identity, outside=outside)
                 await running.consent.settle(proposal, _not_listed)
             assert "has read a web page, so that it is asked again; allowed by you where text matches '^x'" in (
                 running.approver.questions[1].rule

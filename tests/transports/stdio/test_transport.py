@@ -102,6 +102,20 @@ async def test_a_flood_leaves_room_for_the_others_and_stays_with_its_server(unti
     assert done[-1] == "resume"
 
 
+async def test_what_a_program_says_before_somebody_opens_the_connection_waits(until: Until) -> None:
+    """To its end: it exits at once."""
+    words = 'import sys; print(\'{"jsonrpc":"2.0","method":"n"}\'); print(\'early\', file=sys.stderr)'
+    line = Line(StdioTransport(Command(sys.executable, ("-S", "-E", "-c", words)), FAST, dict(os.environ)))
+    await line.transport.start()
+    await until(lambda: line.transport.report().exit_code == 0)
+    assert line.transport.report().stderr_tail == ()
+    await line.transport.open(line.inbox)
+    await until(lambda: line.inbox.ends)
+    await line.transport.aclose()
+    assert [message.method for message in line.inbox.messages] == ["n"]
+    assert line.inbox.lines == ["early"]
+
+
 async def test_a_backlog_lets_others_take_many_steps_between_two_of_its_turns() -> None:
     """A key takes several rounds of the event loop until it is painted, and would wait for a turn in each."""
     done: list[object] = []
@@ -302,7 +316,8 @@ class FedPipe(Pipe):
 
 async def test_a_line_that_the_end_of_the_pipe_cuts_off_is_dispatched_before_draining_ends() -> None:
     inbox = Inbox()
-    process = ServerProcess(FedPipe(inbox), inbox, FAST)
+    process = ServerProcess(FedPipe(inbox), FAST)
+    process.dispatch_to(inbox)
     members = ",".join(f'"{n:x}":0' for n in range(200_000))
     process.pipe_data_received(1, f'{{"jsonrpc":"2.0","method":"n","params":{{{members}'.encode())
     draining = asyncio.create_task(process.drain())
