@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.client import ASKED, DEADLINE_SECONDS, REFUSING, SCRIPTS, SIGNING_IN, WAITING
-from tests.npm import installed, newer_node
+from tests.npm import CACHE, installed, newer_node
 
 PACKAGES = ("@modelcontextprotocol/conformance@0.1.16",)
 
@@ -52,7 +52,7 @@ class Suite:
         return subprocess.run(
             [self.node, program, *arguments],
             cwd=Path(__file__).parent,  # the driver is named from here: a path with a space would be split
-            env={**os.environ, "PATH": folders},
+            env={**os.environ, "PATH": folders, "NODE_COMPILE_CACHE": str(CACHE / "node-code")},
             capture_output=True,
             text=True,
             timeout=seconds,

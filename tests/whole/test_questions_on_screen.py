@@ -6,6 +6,7 @@ import json
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -152,8 +153,9 @@ def call(terminal: Terminal, tool: str, steps: Sequence[Step]) -> str:
 
 
 @pytest.mark.requirement("ELIC-02", "ELIC-03", "ELIC-04", "ELIC-09", "ELIC-14", "SAMP-02", "SAMP-03", "SAMP-09")
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("entry", "case"), [*zip(cycle(("stdio", "http")), CASES)], indirect=["entry"])
 def test_what_the_server_got_is_what_was_answered(screen: Terminal, case: str) -> None:
+    """Over one transport each: what is shown and pressed is the same over the other."""
     tool, steps = CASES[case]
     result = call(screen, tool, steps)
     if steps[-1][0] == ["y"]:
