@@ -27,8 +27,8 @@ from mcphost.host.consent.questions import (
     SamplingQuestion,
     UrlQuestion,
 )
-from mcphost.host.server_requests.pending import DIALOG_KINDS, SAMPLING, WRITING
-from mcphost.host.server_requests.roots import look
+from mcphost.host.server_requests.folders import look
+from mcphost.host.server_requests.kinds import DIALOG_KINDS, SAMPLING, WRITING
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line, size_text
 

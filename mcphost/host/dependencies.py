@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mcphost.config import Config
 from mcphost.host.consent.questions import Approver
 from mcphost.host.desktop import Open, no_browser
-from mcphost.host.server_requests.roots import ResolveRoots, plain_roots
+from mcphost.host.server_requests.folders import ResolveRoots, plain_roots
 from mcphost.host.state_store import StateStore
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.lazy_dataclass import dataclass
@@ -39,7 +39,7 @@ class Dependencies:
     traffic_path: Path | None = None
     """The file to which all traffic of this run is written; None: it is kept in memory only."""
     answers: frozenset[str] = frozenset()
-    """The server requests that the approver can answer: some of `mcphost.host.server_requests.pending.SCREEN_KINDS`."""
+    """The server requests that the approver can answer: some of `mcphost.host.server_requests.kinds.SCREEN_KINDS`."""
     resolve_roots: ResolveRoots = plain_roots
     """The folders that a server's entry grants."""
     roots: Sequence[Path] = ()

@@ -24,7 +24,7 @@ from mcphost.config import Config, servers_path, state_folder, users_path
 from mcphost.errors import ConfigError
 from mcphost.host.desktop import open_page
 from mcphost.host.host import Host
-from mcphost.host.server_requests.pending import SCREEN_KINDS
+from mcphost.host.server_requests.kinds import SCREEN_KINDS
 from mcphost.places import PROJECT_FILE, with_tilde
 from mcphost.posix import HANG_UP
 

@@ -16,7 +16,8 @@ from mcphost.host.consent.questions import Answer, FormQuestion, UrlQuestion
 from mcphost.host.desktop import Open
 from mcphost.host.events import ElicitationChanged, EventBus
 from mcphost.host.logs import LogBook
-from mcphost.host.server_requests.pending import URL, PendingRequests, ServerRequest
+from mcphost.host.server_requests.kinds import URL
+from mcphost.host.server_requests.pending import PendingRequests, ServerRequest
 from mcphost.host.server_requests.url_elicitation import UrlElicitation, UrlElicitationState
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.validation import validate

@@ -43,15 +43,6 @@ PendingQuestion = FormQuestion | UrlQuestion | RootsQuestion | SamplingQuestion
 _T = TypeVar("_T")
 
 
-FORM, URL, ROOTS, SAMPLING, WRITING = "form", "url", "roots", "sampling", "writing"
-
-DIALOG_KINDS: Final = frozenset({FORM, URL, ROOTS})
-"""The kinds of server request that a front end with dialogs answers, except sampling."""
-
-SCREEN_KINDS: Final = DIALOG_KINDS | {SAMPLING, WRITING}
-"""All kinds; ``WRITING``: the user can also write the answer instead of a model."""
-
-
 @dataclass(frozen=True, slots=True)
 class ServerRequest:
     """A request of a server, and the tool call that it belongs to, if that is known."""

@@ -9,10 +9,9 @@ Specification: client/roots.
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
@@ -26,6 +25,7 @@ from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import Answer, RootsQuestion
 from mcphost.host.events import CallStarted, EventBus, RootsChanged
 from mcphost.host.logs import LogBook
+from mcphost.host.server_requests.folders import FolderCheck, ResolveRoots, Root, look, suggestions
 from mcphost.host.server_requests.pending import PendingRequests, ServerRequest
 from mcphost.host.state_store import StateStore
 from mcphost.host.tool_calls.registry import CallRegistry
@@ -33,79 +33,6 @@ from mcphost.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from mcphost.host.connections.servers import Servers
-
-
-_PRIVATE: Final = (
-    ".ssh", ".gnupg", ".aws", ".azure", ".config", ".kube", ".docker", ".password-store", ".local/share/keyrings",
-    "Library/Keychains", "Library",
-)  # fmt: skip
-"""Folders below home that hold keys and passwords."""
-
-
-@dataclass(frozen=True, slots=True)
-class Root:
-    """A folder as a server receives it: its percent-encoded ``file://`` URI, and a name."""
-
-    uri: str
-    name: str
-
-    @classmethod
-    def of(cls, path: Path, name: str | None = None) -> Root:
-        """The root of an absolute path; the default name is that of the folder. Raises ValueError."""
-        called = name or path.name or path.as_posix()
-        # A folder's name may hold bytes that are no text; the URI preserves them, JSON could not.
-        return cls(path.as_uri(), called.encode("utf-8", "replace").decode())
-
-    def as_object(self) -> dict[str, str]:
-        return {"uri": self.uri, "name": self.name}
-
-
-@dataclass(frozen=True, slots=True)
-class FolderCheck:
-    """What was found at ``given``. ``problem`` is why nobody is told of it; ``warning`` what one should know first."""
-
-    given: Path
-    path: Path
-    """The same without links and ``..``: what a server is told."""
-    problem: str = ""
-    warning: str = ""
-
-
-def look(given: Path) -> FolderCheck:
-    """Look at a folder. Never raises."""
-    folder = given.expanduser()
-    if not folder.is_absolute():
-        return FolderCheck(given, given, "is not an absolute path")
-    try:
-        path = folder.resolve(strict=True)
-    except FileNotFoundError:
-        return FolderCheck(given, folder, "does not exist")
-    except (OSError, RuntimeError, ValueError) as error:
-        return FolderCheck(given, folder, f"cannot be found: {getattr(error, 'strerror', None) or error}")
-    if not path.is_dir():
-        return FolderCheck(given, path, "is not a folder")
-    if not os.access(path, os.R_OK | os.X_OK):
-        return FolderCheck(given, path, "cannot be read by you")
-    return FolderCheck(given, path, "", _warning(folder, path))
-
-
-def suggestions(start: Path) -> tuple[Path, ...]:
-    """Folders that are likely meant: the git work tree that ``start`` lies in, and ``start`` itself."""
-    here = look(start)
-    if here.problem:
-        return ()
-    tree = next((each for each in (here.path, *here.path.parents) if (each / ".git").exists()), here.path)
-    return tuple(path for path in dict.fromkeys((tree, here.path)) if not look(path).warning)
-
-
-def _warning(folder: Path, path: Path) -> str:
-    home = Path.home().resolve()
-    if path == path.parent or path == home or path in home.parents:
-        return "this is far more than a project: everything of yours lies in it"
-    if any(path == home / name or home / name in path.parents for name in _PRIVATE):
-        return "programs keep keys and passwords here"
-    # What was written need not be what is shared.
-    return "" if os.path.abspath(folder) == str(path) else f"it is reached over a link; the server is told of {path}"
 
 
 STATE: Final = "roots"
@@ -223,9 +150,6 @@ FRESH: Final = 1.0
 
 TRIES: Final = 5
 """How often the user is asked again after choosing folders that cannot be shared."""
-
-ResolveRoots = Callable[[Config, str], Sequence[ResolvedRoot]]
-"""The ``roots`` of a server's entry, their references resolved; called in a thread. Raises ConfigError."""
 
 
 class RootSource(Enum):
@@ -576,8 +500,3 @@ def _folder(share: SharedRoot, seen: FolderCheck, source: RootSource | None = No
 async def _quietly(tell: Callable[[], Coroutine[Any, Any, None]]) -> None:
     with suppress(McphostError):  # nobody is left to be told
         await tell()
-
-
-def plain_roots(config: Config, server: str) -> Sequence[ResolvedRoot]:
-    """The ``roots`` of an entry where nothing in them is a reference."""
-    return [ResolvedRoot(Path(root.path).expanduser(), root.name) for root in config.servers[server].roots]

@@ -13,7 +13,7 @@ from textual.worker import Worker
 
 from mcphost.host.events import Event, RootsChanged
 from mcphost.host.host import Host
-from mcphost.host.server_requests.roots import suggestions
+from mcphost.host.server_requests.folders import suggestions
 from mcphost.protocol.display import show_line
 from mcphost.tui.consent.origin import QuestionOrigin
 from mcphost.tui.key_order import KeyOrder

@@ -16,8 +16,9 @@ from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import Answer
 from mcphost.host.events import RootsChanged
 from mcphost.host.server_requests import roots
-from mcphost.host.server_requests.pending import DIALOG_KINDS
-from mcphost.host.server_requests.roots import FolderCheck, RootSource, look
+from mcphost.host.server_requests.folders import FolderCheck, look
+from mcphost.host.server_requests.kinds import DIALOG_KINDS
+from mcphost.host.server_requests.roots import RootSource
 from tests.conftest import Until
 from tests.host.conftest import FileStore, script, settings
 from tests.host.server_requests.pending import LATER, NEVER, NO, ROOTS, AskedHost, Person, asked_host
