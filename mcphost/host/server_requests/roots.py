@@ -207,6 +207,8 @@ class RootsService:
         self._shares = SharedRoots()
         self._offered: dict[str, tuple[OfferedRoot, ...]] = {}
         self._looked: dict[str, float] = {}
+        """When the last look at a server's folders began, in seconds of the monotonic clock."""
+        self._looking: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._pinned: dict[tuple[str, Path], Path] = {}
         self._withheld: set[tuple[str, Path]] = set()
         self._asking: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -405,23 +407,30 @@ class RootsService:
 
     async def _check(self, server: str, *, changed: bool = False) -> None:
         """Tell it where its list is another; one that was never looked at is no other."""
-        looked, before = server in self._offered, self.visible(server)
-        await self._look(server)
+        looked = server in self._offered
+        before = await self._look(server)
         if (looked or changed) and self.visible(server) != before:
             self._tell_changed(server)
         if self.visible(server):
             self._pending.shared(server)
 
-    async def _look(self, server: str) -> None:
-        now = time.monotonic()
-        if now - self._looked.get(server, float("-inf")) < FRESH:
-            return
-        before = {folder.path: folder.problem for folder in self.offered(server)}
-        folders = self._offered[server] = await asyncio.to_thread(self._found, server)
-        self._looked[server] = now
+    async def _look(self, server: str) -> tuple[Root, ...]:
+        """Look at its folders, unless that was done in the last `FRESH` seconds; return what was visible before."""
+        async with self._looking[server]:  # a look that takes longer must not replace what a later one found
+            visible, now = self.visible(server), time.monotonic()
+            if now - self._looked.get(server, float("-inf")) < FRESH:
+                return visible
+            self._looked[server] = now  # before the look: whoever removes it meanwhile wants another one
+            before = {folder.path: folder.problem for folder in self.offered(server)}
+            try:
+                folders = self._offered[server] = await asyncio.to_thread(self._found, server)
+            except BaseException:
+                self._looked.pop(server, None)
+                raise
         for folder in folders:
             if folder.problem and before.get(folder.path, "") != folder.problem:
                 self._logs.warn(server, f"it is not told of {folder.path}, which {folder.problem}")
+        return visible
 
     def _found(self, server: str) -> tuple[OfferedRoot, ...]:
         """The folders of a server as they are on the disk now, no two the same. In a thread."""

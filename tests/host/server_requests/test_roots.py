@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -196,6 +198,31 @@ async def test_a_folder_that_goes_and_comes_back_is_told_when_a_tool_is_called(t
             assert await notices(host) == changes
             await host.roots.check()
             assert RootsChanged(None) not in host.events
+
+
+async def test_a_look_that_takes_long_does_not_replace_what_a_later_one_found(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered, go_on, folder = asyncio.Event(), threading.Event(), tree / "plain"
+    loop = asyncio.get_running_loop()
+
+    def slow(path: Path) -> FolderCheck:
+        found = look(path)
+        if not entered.is_set() and not found.problem:
+            loop.call_soon_threadsafe(entered.set)
+            assert go_on.wait(20)
+        return found
+
+    async with asked_host(entry={"roots": [str(folder)]}) as host:
+        monkeypatch.setattr("mcphost.host.server_requests.roots.look", slow)
+        first = asyncio.create_task(host.roots.check())
+        await entered.wait()
+        folder.rmdir()
+        second = asyncio.create_task(host.roots.check())
+        await asyncio.wait([second], timeout=0.2)  # it is over only where it does not wait for the first
+        go_on.set()
+        await asyncio.gather(first, second)
+        assert [offered.problem for offered in host.roots.offered("a")] == ["does not exist"]
 
 
 @pytest.mark.requirement("ROOT-08", "ROOT-11")
