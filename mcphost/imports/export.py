@@ -246,9 +246,13 @@ class _EntryWriter:
         passed = [*self._table.get("env_vars", ())]
         for name, text in self._table.get("env", {}).items():
             pieces = pieces_of(text)
-            own = self._same_variable(name, pieces)
-            if own and "env_vars" in self._keys and (self._resolve is None or pieces[0].kind == "env"):  # type: ignore[union-attr]
+            own = self._same_variable(name, pieces) if "env_vars" in self._keys else None
+            if own is not None and (self._resolve is None or own.kind == "env"):
                 passed.append(name)
+                if own.kind != "env":
+                    self._note(
+                        f"env.{name}", f"its value stays in the {own.origin}: set the environment variable {name}"
+                    )
             elif (spelled := self._spelled(text, f"env.{name}")) is not None:
                 env[name] = spelled
             else:
@@ -264,16 +268,13 @@ class _EntryWriter:
         if env:
             self._put("env", env)
 
-    def _same_variable(self, name: str, pieces: Sequence[str | Reference]) -> bool:
-        """Is the value the environment variable of the same name, or a secret that would be called so?"""
+    def _same_variable(self, name: str, pieces: Sequence[str | Reference]) -> Reference | None:
+        """The environment variable of the same name, or a secret that would be called so, if the value is nothing else."""
         if len(pieces) != 1 or not isinstance(reference := pieces[0], Reference):
-            return False
+            return None
         if reference.kind == "env":
-            return reference.name == name and reference.default is None
-        if self._variable(name) == name:
-            self._note(f"env.{name}", f"its value stays in the {reference.origin}: set the environment variable {name}")
-            return True
-        return False
+            return reference if reference.name == name and reference.default is None else None
+        return reference if self._variable(name) == name else None
 
     # An address
 

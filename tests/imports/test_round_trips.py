@@ -174,6 +174,14 @@ def test_a_keychain_item_becomes_an_input_of_vs_code() -> None:
     assert "VS Code asks for the value of the keyring entry db.X-Key" in str(exported.notes[0])
 
 
+def test_of_a_secret_that_is_called_like_a_variable_the_user_is_told_one_thing_alone() -> None:
+    entry = ServerConfig.model_validate({"command": "db", "env": {"API_KEY": "${keyring:db.API_KEY}"}})
+    told = {host: [str(note) for note in export_servers(WRITTEN[host], {"db": entry}, HOME).notes] for host in WRITTEN}
+    assert [len(notes) for notes in told.values()] == [1] * len(WRITTEN)
+    assert "VS Code asks for the value" in told["vscode"][0]
+    assert "set the environment variable API_KEY" in told["codex"][0]
+
+
 def test_a_keychain_item_becomes_a_variable_that_the_notes_name() -> None:
     exported = export_servers(WRITTEN["claude-code"], {"db": KEPT}, HOME)
     headers = json.loads(exported.text)["mcpServers"]["db"]["headers"]
