@@ -57,21 +57,21 @@ class TimeSlices(Generic[_T]):
         self._waiting: deque[_T] = deque()
         self._pipe: asyncio.ReadTransport | None = None
         self.idle = asyncio.Event()
-        """Set while no item waits."""
+        """Set while no item waits, and none is held."""
         self.idle.set()
 
     def read_from(self, pipe: asyncio.ReadTransport | None) -> None:
-        """Pause ``pipe`` while items wait."""
+        """Pause ``pipe`` while items wait or are held."""
         self._pipe = pipe
         if pipe is not None and not self.idle.is_set():
             pipe.pause_reading()
 
     def hold(self) -> None:
-        """Call ``take`` for nothing until `release`; nothing was added yet."""
+        """Do not call ``take`` until `release`. Call this before anything is added."""
         self.idle.clear()
 
     def release(self) -> None:
-        """Begin with what was added meanwhile."""
+        """Take what was added meanwhile."""
         self._turn()
 
     def add(self, items: Iterable[_T]) -> None:

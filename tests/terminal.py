@@ -72,7 +72,7 @@ BEGUN = re.compile(rb"\x1b(?:\[[\d;]*)?")
 class Terminal:
     """Runs ``command`` on a terminal of ``columns`` by ``rows``. Use as ``with``.
 
-    Where the terminal does not control the command, closing it sends no signal.
+    Without ``controls`` it is not the command's controlling terminal, and closing it sends no signal.
     """
 
     def __init__(

@@ -435,6 +435,7 @@ def test_what_is_unwanted_somewhere_exists() -> None:
     [
         ("import mcphost.host.host", SCREEN | NETWORK),
         ("import mcphost.composition", SCREEN | NETWORK),
+        ("import mcphost.cli.commands.call, mcphost.composition", {"mcphost.host.host"}),  # programs start before
         ("import mcphost.providers.base, mcphost.providers.choice", SCREEN | NETWORK),
         (
             "from mcphost.composition.models import ConfiguredModels; from mcphost.config import ModelConfig; "

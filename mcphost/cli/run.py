@@ -50,6 +50,7 @@ def in_host(config: Config, dependencies: Dependencies, work: Callable[[Host], A
         async with started_early(config, dependencies) as parts:
             from mcphost.host.host import Host  # late: the programs start meanwhile
 
+            _collect_garbage()
             async with Host(config, parts) as host:
                 host.bus.observe(_remark_alarm, Alarmed)
                 outcome = await work(host)
@@ -60,7 +61,7 @@ def in_host(config: Config, dependencies: Dependencies, work: Callable[[Host], A
         return outcome
 
     # A slow reader of a pipe would keep the servers running and block signals, so the answer waits until they stopped.
-    return finish(run(inside()))
+    return finish(_run(inside()))
 
 
 def traffic_path(options: Namespace) -> Path | None:
@@ -90,9 +91,18 @@ def finish(outcome: Outcome) -> int:
 
 def run(work: Coroutine[Any, Any, _T]) -> _T:
     """Run ``work`` until it ends or a signal cancels it; a second signal does not wait for the servers to stop."""
+    _collect_garbage()
+    return _run(work)
+
+
+def _collect_garbage() -> None:
+    """Collect garbage from now on, without what was imported: to go through that costs time, at exit too."""
     if not gc.isenabled():
-        gc.freeze()  # imported modules stay: collecting them again costs time, at exit too
+        gc.freeze()
         gc.enable()
+
+
+def _run(work: Coroutine[Any, Any, _T]) -> _T:
     with _internal_errors_saved():
         return asyncio.run(_until_signalled(work))
 
@@ -154,7 +164,7 @@ async def _until_signalled(work: Coroutine[Any, Any, _T]) -> _T:
                 _detach_from_terminal()
             impatient_at = loop.time() + SECOND_SIGNAL_SECONDS
             task.cancel()
-        elif loop.time() >= impatient_at:
+        elif number != HANG_UP and loop.time() >= impatient_at:  # a closed terminal may be reported twice
             _exit_now(number)
 
     for name in END_SIGNALS:

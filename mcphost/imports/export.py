@@ -269,7 +269,7 @@ class _EntryWriter:
             self._put("env", env)
 
     def _same_variable(self, name: str, pieces: Sequence[str | Reference]) -> Reference | None:
-        """The environment variable of the same name, or a secret that would be called so, if the value is nothing else."""
+        """The value, if it is nothing but the variable of that name, or a secret that would be called so."""
         if len(pieces) != 1 or not isinstance(reference := pieces[0], Reference):
             return None
         if reference.kind == "env":

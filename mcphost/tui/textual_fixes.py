@@ -40,8 +40,8 @@ class Driver(LinuxDriver):
 
     When a terminal closes, the kernel sends SIGHUP and SIGCONT together. Textual's driver takes SIGCONT for the end of
     a suspension and writes to the closed terminal; its writer thread dies, and the exit waits for that thread forever.
-    The kernel sends no SIGHUP for a terminal that does not control the process; Textual then reads nothing, again and
-    again.
+    Where the terminal is not the controlling one, the kernel sends no SIGHUP, and Textual's input thread spins on empty
+    reads.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from mcphost.composition import dependencies
+from mcphost.composition import dependencies, early_start
 from mcphost.composition.early_start import started_early
 from mcphost.config import Config, ServerConfig, Values
 from mcphost.errors import SpawnFailed, UnresolvedReference
 from mcphost.host.consent.questions import DeclineAll
 from mcphost.host.dependencies import Dependencies
 from mcphost.host.host import Host
+from mcphost.transports.base import Transport
 from mcphost.transports.stdio.process import live_groups
-from tests.conftest import SERVERS
+from tests.conftest import SERVERS, Until
 
 
 @pytest.fixture
@@ -46,13 +49,13 @@ async def test_a_program_that_no_host_takes_over_is_stopped(given: Dependencies)
     assert not live_groups
 
 
-@pytest.mark.parametrize("more", [{"enabled": False}, {"start": "lazy"}])
-async def test_what_a_host_would_not_start_is_not_started(given: Dependencies, more: dict[str, Any]) -> None:
+@pytest.mark.parametrize("more", [{"enabled": False}, {"start": "lazy"}, {"start": "manual"}])
+async def test_only_enabled_eager_servers_start_early(given: Dependencies, more: dict[str, Any]) -> None:
     async with started_early(config(**more), given):
         assert not live_groups
 
 
-async def test_why_a_program_did_not_start_is_said_when_its_host_opens_it(given: Dependencies) -> None:
+async def test_a_failed_start_is_raised_when_the_host_opens_the_transport(given: Dependencies) -> None:
     missing, unresolved = config(command="no-such-program"), config(env={"KEY": "${NOWHERE}"})
     async with started_early(missing, given) as parts:
         transport = await parts.open_transport(missing, "a")
@@ -63,8 +66,43 @@ async def test_why_a_program_did_not_start_is_said_when_its_host_opens_it(given:
             await parts.open_transport(unresolved, "a")
 
 
+async def test_a_value_that_is_looked_up_for_long_holds_up_no_other_server_and_no_interrupt(
+    given: Dependencies, monkeypatch: pytest.MonkeyPatch, until: Until
+) -> None:
+    monkeypatch.setattr(early_start, "HEAD_START", 0.02)
+    found = asyncio.Event()
+    entry = config().servers["a"]
+    both = Config(servers={"a": entry, "slow": entry})
+
+    async def open_transport(config: Config, name: str) -> Transport:
+        if name == "slow":
+            await found.wait()
+        return await given.open_transport(config, name)
+
+    async with started_early(both, replace(given, open_transport=open_transport)) as parts:
+        async with Host(both, parts) as host:
+            await host.servers["a"].settled()
+            assert [each.ready for each in host.servers.values()] == [True, False]
+            found.set()
+            await host.servers["slow"].settled()
+            assert [each.ready for each in host.servers.values()] == [True, True]
+        assert not live_groups
+    found.clear()
+
+    async def run() -> None:
+        async with started_early(both, replace(given, open_transport=open_transport)):
+            await found.wait()
+
+    interrupted = asyncio.create_task(run())
+    await until(lambda: live_groups)
+    interrupted.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await interrupted
+    assert not live_groups
+
+
 class Silence:
-    """Receives nothing: no program runs."""
+    """An inbound that nothing may reach: no program runs."""
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"{name} was called")

@@ -22,9 +22,10 @@ PATIENCE = 40
 @pytest.mark.parametrize("busy", [False, True])
 @pytest.mark.parametrize("hangup", [signal.SIG_DFL, signal.SIG_IGN, None], ids=["sent", "ignored", "never-sent"])
 def test_nothing_is_left_when_the_terminal_closes(tmp_path: Path, busy: bool, hangup: signal.Handlers | None) -> None:
-    config = tmp_path / "config.toml"
+    config, record = tmp_path / "config.toml", tmp_path / "record"
     config.write_text(
-        f'[servers.echo]\ncommand = "{sys.executable}"\nargs = ["{SERVERS / "echo.py"}"]\n[policy]\ndefault = "allow"\n'
+        f'[servers.echo]\ncommand = "{sys.executable}"\nargs = ["{SERVERS / "echo.py"}", "--record", "{record}"]\n'
+        '[policy]\ndefault = "allow"\n'
     )
     words = [*(IN_BACKGROUND if hangup is signal.SIG_IGN else ()), sys.executable, "-m", "mcphost"]
     terminal = Terminal([*words, "--config", str(config)], rows=40, controls=hangup is not None)
@@ -43,3 +44,4 @@ def test_nothing_is_left_when_the_terminal_closes(tmp_path: Path, busy: bool, ha
         terminal.process.wait()
         pytest.fail("mcphost outlived its terminal")
     assert not Path(f"/proc/{server}").exists()
+    assert b"EOF" in record.read_bytes()  # it was told to end, and not killed

@@ -72,12 +72,13 @@ class ConsentBroker:
     async def settle(
         self, proposal: Proposal, list_again: Callable[[], Awaitable[Proposal]]
     ) -> tuple[Proposal, Answer]:
-        """The yes to this call, recorded before anything is sent, and what it was given to.
+        """Decide on the call by policy or by asking; return the proposal that was allowed, and the answer.
 
-        Raises Declined, or ServerNotReady where the server went away while somebody was asked.
+        The decision is in the audit log before this returns. Raises Declined, or ServerNotReady where the server went
+        away while somebody was asked.
 
-        An answer may carry other arguments: the caller checks them as it checked the first. Before what was allowed on
-        screen counts, ``list_again`` returns the proposal with the tool as its server defines it now.
+        An answer may carry other arguments: the caller checks them as it checked the first. If a remembered yes would
+        decide, ``list_again`` first returns the proposal with the tool's current definition.
         """
         await self._refresh()
         approval = self._approval(proposal.server, proposal.identity, proposal.tool)
@@ -154,7 +155,7 @@ class ConsentBroker:
         return approval.not_before(self._oldest) if approval.may_lapse else approval
 
     def _relies_on(self, approval: ToolApproval, proposal: Proposal) -> bool:
-        """Would the call run by what was allowed on screen?"""
+        """Would a remembered yes let the call run?"""
         remembered = approval.remembered(proposal.arguments)
         return remembered is not None and self._decide(proposal, approval).rule == remembered
 

@@ -1,4 +1,4 @@
-"""Folders as a server is told of them, and what is found where one should be.
+"""The folders that a server is told of, and the check of each.
 
 Specification: client/roots.
 """

@@ -1,4 +1,4 @@
-"""The kinds of server requests that somebody can answer."""
+"""The kinds of server requests that a front end can answer."""
 
 from __future__ import annotations
 

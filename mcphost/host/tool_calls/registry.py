@@ -14,6 +14,9 @@ from mcphost.protocol.json_size import json_size
 KEPT_CALLS: Final = 200
 """Ended calls that are kept to look at again."""
 
+MOST_UNCOUNTED: Final = 4
+"""Calls that end before room is made for what they left: where calls end together, their results are large together."""
+
 KEPT_BYTES: Final = 64 << 20
 """About how much of them is kept: a few of the largest results there may be."""
 
@@ -32,7 +35,7 @@ class CallRegistry:
 
     @property
     def calls(self) -> Mapping[int, ToolCall]:
-        """By number, oldest first."""
+        """The kept calls by number, oldest first."""
         self.make_room()
         return self._calls
 
@@ -43,7 +46,7 @@ class CallRegistry:
         return call
 
     def find(self, number: int) -> ToolCall:
-        """The call of this number. Raises KeyError for one that is no longer kept."""
+        """Return the call with this number. Raises KeyError if it is no longer kept."""
         return self._calls[number]
 
     def running(self, server: str | None = None) -> list[ToolCall]:
@@ -67,11 +70,13 @@ class CallRegistry:
         return self._sent.pop(call.number, None) is not None
 
     def ended(self, call: ToolCall) -> None:
-        """Note that the call ended. Room for what it left is made at the next `make_room`, or look at `calls`."""
+        """Note that the call ended. `make_room`, or the next look at `calls`, makes room for it."""
         self._just_ended.append(call)
+        if len(self._just_ended) >= MOST_UNCOUNTED:
+            self.make_room()
 
     def make_room(self) -> None:
-        """Forget the oldest of the calls that ended, but for the last one, until the rest is few and small enough."""
+        """Forget the oldest ended calls beyond `KEPT_CALLS` or `KEPT_BYTES`; always keep the last one."""
         for call in self._just_ended:
             size = json_size([call.request.arguments, call.outcome and call.outcome.raw])
             self._kept.append((call.number, size))

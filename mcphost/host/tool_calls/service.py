@@ -228,7 +228,7 @@ class ToolCallService:
         call.sent(arguments)
         self._registry.mark_sent(call)
         current_call.set(call.number)  # this task is the call's own
-        asyncio.get_running_loop().call_soon(self._registry.make_room)  # once it was sent: then there is time
+        asyncio.get_running_loop().call_soon(self._registry.make_room)  # runs while the server works
         self._bus.publish(CallChanged(call.number))
         timeouts = _timeouts(call, connection.config)
         begun = request.task or (call.task.task_id if call.task is not None else "")
@@ -315,8 +315,8 @@ class ToolCallService:
 
 _strict = json.JSONEncoder(allow_nan=False)
 
-_ALWAYS_JSON: Final = frozenset({str, int, bool, type(None)})
-"""Exact types that can be written as JSON whatever the value: most arguments, which need not be encoded to know it."""
+_ALWAYS_JSON: Final = frozenset({str, bool, type(None)})
+"""Exact types whose values are always valid JSON; most arguments have no others, and need no trial encoding."""
 
 
 def _timeouts(call: ToolCall, config: ServerConfig) -> RequestTimeouts:
@@ -328,7 +328,7 @@ def _timeouts(call: ToolCall, config: ServerConfig) -> RequestTimeouts:
 async def _check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
     """What could not be checked; raises InvalidArguments for what is wrong."""
     try:
-        if not _ALWAYS_JSON.issuperset(map(type, arguments.values())):
+        if not (type(arguments) is dict and _ALWAYS_JSON.issuperset(map(type, (*arguments, *arguments.values())))):
             _strict.encode(arguments)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidArguments([("", f"cannot be written as JSON ({error})")]) from None

@@ -36,7 +36,7 @@ EXIT_DRAINS: Final = 10
 
 
 class ServerProcess(asyncio.SubprocessProtocol):
-    """Turns the output of the process into lines, and its exit into events. The lines wait for `dispatch_to`."""
+    """Turns the output of the process into lines, and its exit into events. Lines wait until `dispatch_to`."""
 
     def __init__(self, pipe: Pipe, limits: TransportLimits) -> None:
         self._pipe = pipe
@@ -60,7 +60,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
             turns.read_from(cast("asyncio.ReadTransport | None", process.get_pipe_transport(fd)))
 
     def dispatch_to(self, inbound: Inbound) -> None:
-        """Dispatch what was read so far, and what will be."""
+        """Dispatch the lines read so far, and all later ones."""
         self._inbound = inbound
         for turns in self._turns:
             turns.release()

@@ -89,7 +89,7 @@ class StdioTransport(Pipe):
         """Called with the process id once nothing is left of what it started."""
 
     async def start(self) -> None:
-        """Start the program before somebody opens the connection. Raises SpawnFailed with the system's reason."""
+        """Start the program; its output waits for `open`. Raises SpawnFailed with the system's reason."""
         mark = new_mark()
         env = child_environment(self._command, self._environ, mark)
         self._argv = (find_program(self._command, env.get("PATH", os.defpath)), *self._command.args)
@@ -107,7 +107,7 @@ class StdioTransport(Pipe):
         await asyncio.to_thread(self.started, pid, mark)
 
     async def open(self, inbound: Inbound) -> None:
-        """Start the program, unless it was started before. Raises SpawnFailed with the system's reason."""
+        """Start the program unless `start` did, and dispatch its output. Raises as `start`."""
         if self._process is None:
             await self.start()
         assert self._child is not None

@@ -50,8 +50,6 @@ class Dialog(ErrorBoundary, Modal[Result]):
     """A modal at the bottom that leaves what is behind it readable, and ignores keys typed before it appeared."""
 
     HELP: ClassVar[str] = ""
-    frame: Widget
-    """Kept, and not looked up: a worker may end when a closed screen has lost its widgets already."""
     _shown_at = inf
     _subtitle: Content | None = None
 
@@ -90,11 +88,12 @@ class Dialog(ErrorBoundary, Modal[Result]):
 
     def __init__(self, *, frame: Widget | None = None, classes: str | None = None) -> None:
         super().__init__(classes=classes)
+        # Kept, and not looked up: a worker may end after its closed screen lost its widgets.
         self.frame = Vertical() if frame is None else frame
         self.frame.add_class("dialog")
 
     def framed(self, title: Content, subtitle: Content | None = None) -> Widget:
-        """Return the frame, for a ``with`` in compose."""
+        """Set the frame's title and subtitle; return it, for a ``with`` in compose."""
         self.frame.border_title, self.frame.border_subtitle = title, subtitle
         return self.frame
 

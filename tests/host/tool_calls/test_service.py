@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import math
+import weakref
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -73,6 +76,9 @@ async def test_the_errors_words_and_code_are_kept(host: HostOf) -> None:
         ("a", "add", {"a": 1}, "b: is required"),
         ("a", "add", {"a": math.nan, "b": 1}, "cannot be written as JSON"),
         ("a", "echo", {"text": {1, 2}}, "cannot be written as JSON"),
+        ("a", "add", {"a": 10**5000, "b": 1}, "cannot be written as JSON"),
+        ("a", "echo", {("text",): "x"}, "cannot be written as JSON"),
+        ("a", "echo", MappingProxyType({"text": "x"}), "cannot be written as JSON"),
         ("a", "gone", {}, "a has no tool 'gone'; it has: echo, add"),
         ("z", "echo", {}, "no server is called 'z'; configured: a"),
     ],
@@ -367,6 +373,17 @@ async def test_ended_calls_are_kept_up_to_a_size_and_the_last_one_always(
             await running.run("a", "big", {"bytes": size})
             kept.append(list(running.tool_calls.calls))
     assert kept == [[1], [1, 2], [2, 3], [4]]
+
+
+async def test_calls_that_were_never_sent_are_forgotten_though_nobody_looks(
+    host: HostOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "KEPT_CALLS", 3)
+    async with host(a=echo(), policy=ALLOW) as running:
+        calls = [weakref.ref(await running.run("a", "gone", {})) for _ in range(12)]
+        await running.run("a", "echo", {"text": "x"})
+        gc.collect()
+        assert sum(call() is not None for call in calls) <= 3 + registry.MOST_UNCOUNTED
 
 
 @pytest.mark.hostile("C11")

@@ -102,8 +102,8 @@ async def test_a_flood_leaves_room_for_the_others_and_stays_with_its_server(unti
     assert done[-1] == "resume"
 
 
-async def test_what_a_program_says_before_somebody_opens_the_connection_waits(until: Until) -> None:
-    """To its end: it exits at once."""
+async def test_output_from_before_open_waits_for_it(until: Until) -> None:
+    """Even if the program has exited by then."""
     words = 'import sys; print(\'{"jsonrpc":"2.0","method":"n"}\'); print(\'early\', file=sys.stderr)'
     line = Line(StdioTransport(Command(sys.executable, ("-S", "-E", "-c", words)), FAST, dict(os.environ)))
     await line.transport.start()
