@@ -135,9 +135,10 @@ async def test_bytes_that_are_no_request_of_a_browser_do_not_end_the_wait(
     request_bytes: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A head of 1 MB, TLS, nothing at all."""
-    monkeypatch.setattr(loopback, "REQUEST_SECONDS", 0.2)
     async with waiting() as here:
-        answer = await here.say(request_bytes)
+        with monkeypatch.context() as soon:
+            soon.setattr(loopback, "REQUEST_SECONDS", 0.2)
+            answer = await here.say(request_bytes)
         assert not answer.startswith(b"HTTP/1.1 200")
         assert b" 200 OK" in await here.get(GOOD)
         assert (await here.answer)["code"] == ("c0de",)
