@@ -25,6 +25,7 @@ from mcphost.transports.http.detection import DetectedTransport
 from mcphost.transports.http.sse_2024 import SseTransport
 from mcphost.transports.http.streamable import HttpTransport
 from mcphost.transports.stdio.transport import StdioTransport
+from tests.conftest import Until
 from tests.transports.http.http_connection import Echo, Talk, Web, WebLine
 
 NOBODY = DeclineAll("nobody")
@@ -119,7 +120,7 @@ REAL = TRUSTED[0]
 
 
 async def test_a_keychain_that_never_answers_holds_up_one_server_and_no_exit(
-    install: Install, monkeypatch: pytest.MonkeyPatch
+    install: Install, monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
     asked, never = threading.Event(), threading.Event()
 
@@ -131,7 +132,7 @@ async def test_a_keychain_that_never_answers_holds_up_one_server_and_no_exit(
     monkeypatch.setattr(lookup, "LOOKUP_SECONDS", 0.05)
     with pytest.raises(ConfigError, match=r"servers\.a: its values were not found within 0\.05 s"):
         await composition.dependencies(NOBODY, composition.values_for(ASKING, {})).open_transport(ASKING, "a")
-    assert asked.is_set()
+    await until(asked.is_set)
     never.set()
     await asyncio.sleep(0)
 
