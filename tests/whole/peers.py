@@ -77,11 +77,18 @@ def example(version: str, name: str, transport: str, port: int) -> list[str]:
     return ["env", f"PYTHONPATH={folder}", str(programs / "python"), "-m", module, *options, *where]
 
 
+_reserved: list[socket.socket] = []
+"""Bound, and not listening: the system gives their ports to nobody else, and lets a server bind them."""
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port for a server; nobody else gets it before these tests end."""
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind(("127.0.0.1", 0))
+    _reserved.append(reserved)
+    port: int = reserved.getsockname()[1]
+    return port
 
 
 @contextmanager
