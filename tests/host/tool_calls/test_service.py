@@ -381,7 +381,6 @@ async def test_calls_that_were_never_sent_are_forgotten_though_nobody_looks(
     monkeypatch.setattr(registry, "KEPT_CALLS", 3)
     async with host(a=echo(), policy=ALLOW) as running:
         calls = [weakref.ref(await running.run("a", "gone", {})) for _ in range(12)]
-        await running.run("a", "echo", {"text": "x"})
         gc.collect()
         assert sum(call() is not None for call in calls) <= 3 + registry.MOST_UNCOUNTED
 
