@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import sys
 import threading
 from collections.abc import Iterable
 from functools import lru_cache
@@ -49,10 +50,11 @@ class Driver(LinuxDriver):
         threading.Thread(target=self._wait_for_hangup, name="hangup", daemon=True).start()
 
     def _wait_for_hangup(self) -> None:
-        terminal = select.poll()
-        terminal.register(self.fileno, 0)  # POLLHUP and errors are reported all the same
-        if any(event & select.POLLHUP for _, event in terminal.poll()):
-            os.kill(os.getpid(), signal.SIGHUP)
+        if sys.platform != "win32":  # which has neither poll nor SIGHUP, nor this driver
+            terminal = select.poll()
+            terminal.register(self.fileno, 0)  # POLLHUP and errors are reported all the same
+            if any(event & select.POLLHUP for _, event in terminal.poll()):
+                os.kill(os.getpid(), signal.SIGHUP)
 
     def _sigcont_application(self, *args: object) -> None:
         if os.isatty(self.fileno):
