@@ -212,8 +212,11 @@ class _EntryWriter:
         item = reference.name.removeprefix(f"{self._name}.") if is_item else Path(reference.name).stem
         name = self._variable(item)
         if (spelled := write(name, None)) is not None:
-            self._note(key, f"its value stays in the {reference.origin}: set the environment variable {name}")
+            self._note_variable(key, reference, name)
         return spelled
+
+    def _note_variable(self, key: str, secret: Reference, name: str) -> None:
+        self._note(key, f"its value stays in the {secret.origin}: set the environment variable {name}")
 
     def _needed(self, text: str, key: str) -> str:
         """As `_spelled`, for a text without which the server cannot run. Raises `_ServerLeftOut`."""
@@ -250,9 +253,7 @@ class _EntryWriter:
             if own is not None and (self._resolve is None or own.kind == "env"):
                 passed.append(name)
                 if own.kind != "env":
-                    self._note(
-                        f"env.{name}", f"its value stays in the {own.origin}: set the environment variable {name}"
-                    )
+                    self._note_variable(f"env.{name}", own, name)
             elif (spelled := self._spelled(text, f"env.{name}")) is not None:
                 env[name] = spelled
             else:

@@ -303,7 +303,7 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
     def _fit_height(self) -> None:
         """Give the list the rows it needs, and no more than there are."""
         height = OTHER_ROWS + 2 * len(self.patterns) + max(FEW, len(self.trials.items))
-        self.frame.styles.height = min(height, int(self.app.size.height * self.share))
+        self.frame.styles.height = min(height, self.most_rows)
 
     def _open_arguments(self, trial: RuleTrial) -> None:
         from mcphost.tui.kit.reader import ReaderScreen
