@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -17,13 +18,16 @@ from typing import Any, Final
 import pytest
 from textual import app as textual_app
 from textual._compositor import Compositor
+from textual._context import visible_screen_stack
 from textual.app import App
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
 from textual.css.types import CSSLocation
 from textual.dom import DOMNode
+from textual.geometry import Region
 from textual.message_pump import MessagePump
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 LIMIT: Final = 30.0
 """Seconds after which an app that does not settle fails the test."""
@@ -80,9 +84,22 @@ class _Frames:
         finally:
             self._holding -= 1
 
-    def render(self, compositor: Compositor, *args: Any, **more: Any) -> Any:
-        """Replaces `Compositor.render_update`, which keeps what it has not drawn as dirty."""
-        return None if self._holding else _render_update(compositor, *args, **more)
+    def render(
+        self, compositor: Compositor, full: bool = False, screen_stack: list[Screen[Any]] | None = None, **more: Any
+    ) -> Any:
+        """Replaces `Compositor.render_update`, which keeps what it has not drawn as dirty.
+
+        Widgets are drawn as always; but what they drew is put together for nobody, since there is no terminal.
+        """
+        if full:
+            return _render_update(compositor, full, screen_stack, **more)
+        if not self._holding:
+            visible_screen_stack.set(screen_stack or [])
+            dirty = Region.from_union(compositor._dirty_regions) if compositor._dirty_regions else None
+            compositor._dirty_regions.clear()
+            if dirty:
+                deque(compositor._get_renders(dirty.intersection(compositor.size.region)), maxlen=0)
+        return None
 
 
 _frames = _Frames()
