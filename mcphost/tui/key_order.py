@@ -16,11 +16,8 @@ from textual.message_pump import MessagePump
 from textual.widget import Widget
 from textual.worker import Worker
 
-LOOK_SECONDS: Final = 0.25
-"""Between two looks whether the part of the screen that a key went to is still there."""
-
-LOOKS: Final = 40
-"""Looks until a key counts as done in any case. A busy machine may take seconds to open a dialog, and a key passed on
+MOST_SECONDS: Final = 10.0
+"""After which a key counts as done in any case. A busy machine may take seconds to open a dialog, and a key passed on
 before that is lost to it; only what waits without end is not waited for."""
 
 ROUNDS: Final = 4
@@ -34,13 +31,12 @@ class KeyOrder:
     def __init__(
         self, app: MessagePump, pass_on: Callable[[Key], Awaitable[None]], target: Callable[[], MessagePump]
     ) -> None:
-        self._app, self._pass_on, self._target = app, pass_on, target
+        self._app, self._pass_on, self.target = app, pass_on, target
         self.waiting: deque[Key] = deque()
         """Keys that wait for their turn."""
         self._current = 0
         self._last = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._node = app
         self._opening: set[asyncio.Future[Any]] = set()
 
     @property
@@ -63,45 +59,35 @@ class KeyOrder:
             opening.add_done_callback(self._opened)
 
     async def _begin(self, key: Key) -> None:
-        target = self._target()
-        turn = self._start(target)
+        target = self.target()
+        turn = self._start()
         await self._pass_on(key)
         # A paste without brackets is thousands of letters: in a box for text, none of them moves the focus.
         while self.waiting and writes(key, target) and writes(self.waiting[0], target):
             await self._pass_on(self.waiting.popleft())
         _Climb(self, turn, target).step()
 
-    def _start(self, node: MessagePump) -> int:
+    def _start(self) -> int:
         """Begin to wait for what a key does, or for the rest of it."""
         if self._timer is not None:
             self._timer.cancel()
         self._last += 1
-        self._current, self._node = self._last, node
-        self._look_later(self._last, LOOKS)
+        self._current = self._last
+        self._timer = asyncio.get_running_loop().call_later(MOST_SECONDS, self._give_up, self._last)
         return self._last
 
-    def _look_later(self, turn: int, looks: int) -> None:
-        self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look, turn, looks)
-
-    def _look(self, turn: int, looks: int) -> None:
-        if looks and (self._opening or self._node.is_running):
-            self._look_later(turn, looks - 1)
-        else:
-            self._opening.clear()
-            self.end_later(turn)
+    def _give_up(self, turn: int) -> None:
+        self._opening.clear()
+        self.end_later(turn)
 
     def _opened(self, opening: asyncio.Future[Any]) -> None:
         if not opening.cancelled():
             opening.exception()  # the app reports it
         if opening in self._opening:
             self._opening.remove(opening)
-            target = self._target()
-            _Climb(self, self._start(target), target).step()
+            _Climb(self, self._start(), self.target()).step()
 
-    def reached(self, turn: int, node: MessagePump) -> bool:
-        """Is this still the key that is waited for? Then ``node`` is the part of the screen where it is."""
-        if turn == self._current:
-            self._node = node
+    def waits_for(self, turn: int) -> bool:
         return turn == self._current
 
     def end_later(self, turn: int) -> None:
@@ -131,16 +117,26 @@ class _Climb:
 
     def step(self) -> None:
         node = self._node
-        if not self._order.reached(self._turn, node):
+        if not self._order.waits_for(self._turn):
             return
         if node._parent is not None:
             self._node = node._parent
         else:
             self._node, self._rounds = self._start, self._rounds - 1
-        if self._rounds:
-            node.post_message(Callback(callback=self.step))
+        if not node.post_message(Callback(callback=self.step if self._rounds else self._end)):
+            self._leave()
+
+    def _end(self) -> None:
+        self._order.end_later(self._turn)
+
+    def _leave(self) -> None:
+        """Go on from where keys go now: the key has closed the part of the screen where it was."""
+        self._start = self._node = self._order.target()
+        self._rounds -= 1
+        if self._rounds > 0:
+            self.step()
         else:
-            node.call_later(self._order.end_later, self._turn)
+            self._end()
 
 
 def writes(key: Key, target: MessagePump) -> bool:

@@ -86,7 +86,10 @@ async def test_letters_typed_behind_a_key_that_moves_the_focus_arrive_where_it_w
         await written(pilot, "storm")
 
 
-async def test_keys_are_heard_after_the_part_that_got_the_last_one_is_gone() -> None:
+async def test_keys_are_heard_at_once_after_the_part_that_got_the_last_one_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(key_order, "MOST_SECONDS", 3600.0)
     app = Quick()
     async with app.run_test() as pilot:
         await pilot.pause()
@@ -96,20 +99,18 @@ async def test_keys_are_heard_after_the_part_that_got_the_last_one_is_gone() -> 
 
 @pytest.mark.parametrize("opener", ["s", "w", "z"])
 async def test_letters_wait_for_a_busy_machine_to_open_what_they_are_meant_for(
-    monkeypatch: pytest.MonkeyPatch, opener: str
+    opener: str,
 ) -> None:
-    monkeypatch.setattr(key_order, "LOOK_SECONDS", 0.05)
     app = Quick()
     async with app.run_test() as pilot:
         await pilot.pause()
         type_at_once(app, opener, *"torm")
-        asyncio.get_running_loop().call_later(key_order.LOOK_SECONDS * 12, app.idle.set)
+        asyncio.get_running_loop().call_later(0.6, app.idle.set)
         await written(pilot, "torm")
 
 
 async def test_keys_do_not_wait_for_a_worker_without_end(monkeypatch: pytest.MonkeyPatch, until: Until) -> None:
-    monkeypatch.setattr(key_order, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(key_order, "LOOKS", 3)
+    monkeypatch.setattr(key_order, "MOST_SECONDS", 0.05)
     app = Quick()
     async with app.run_test() as pilot:
         await pilot.pause()
