@@ -155,6 +155,9 @@ async def hosted(
         config = settings(web={"url": web.url, **more}, policy=policy)
         async with RecordingHost(config, approver or Approver(), **parts) as running:
             await running.servers.ready()
+            if running.servers["web"].ready:
+                for kind in CatalogKind:  # a list that is still read would be refused as soon as the token is another
+                    await running.servers["web"].current(kind)
             yield running
 
 
