@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 import tomli_w
 
 from mcphost.host.tool_calls.call import CallState
@@ -24,18 +25,23 @@ def modern(transport: str, port: int) -> list[str]:
     return [sys.executable, str(SERVERS / "sdk_modern.py"), word, str(port)]
 
 
-@pytest.fixture(params=["stdio", "http"])
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=["stdio", "http"])
 async def met(request: pytest.FixtureRequest) -> AsyncIterator[RecordingHost]:
-    """A host whose server `e` speaks without a handshake."""
+    """A host whose server `e` speaks without a handshake, over one transport, for all tests that follow."""
     with running(modern, request.param, protocol="auto") as entry:
         async with meeting(entry) as host:
             yield host
+
+
+in_one_loop = pytest.mark.asyncio(loop_scope="module")
+"""For tests that share a host."""
 
 
 def sent(host: RecordingHost) -> list[str]:
     return [frame.method for frame in host.traffic.since(0) if frame.sent and frame.method]
 
 
+@in_one_loop
 @pytest.mark.requirement("MOD-01", "MOD-03", "MOD-04", "MOD-05", "MOD-07", "MOD-08", "MOD-22", "HDR-01", "HDR-02")
 async def test_a_session_is_opened_without_a_handshake_and_calls_are_answered(met: RecordingHost) -> None:
     session = met.servers["e"].session
@@ -51,6 +57,7 @@ async def test_a_session_is_opened_without_a_handshake_and_calls_are_answered(me
     assert not {"initialize", "notifications/initialized", "ping"} & set(methods)
 
 
+@in_one_loop
 @pytest.mark.requirement("HDR-04", "HDR-03")
 @pytest.mark.parametrize("place", ["Rome", "Zürich", " edge", "=?base64?x?=", "a\r\nX: y", ""])
 async def test_an_argument_that_stands_in_a_header_is_taken_by_the_server(met: RecordingHost, place: str) -> None:
@@ -59,6 +66,7 @@ async def test_an_argument_that_stands_in_a_header_is_taken_by_the_server(met: R
     assert call.outcome.raw["content"][0]["text"] == f"{place} is there"
 
 
+@in_one_loop
 @pytest.mark.requirement("SUB-01", "SUB-03", "SUB-08")
 async def test_what_changes_is_announced_and_fetched(met: RecordingHost, until: Until) -> None:
     watch = await met.resources.subscribe("e", "memo://board")
