@@ -89,6 +89,11 @@ def pytest_runtest_setup() -> None:
         _freeze_heap()
 
 
+def pytest_sessionfinish() -> None:
+    """At its end pytest collects five times."""
+    _freeze_heap()
+
+
 def _freeze_heap() -> None:
     gc.collect()
     gc.freeze()

@@ -95,9 +95,8 @@ def answer(terminal: Terminal, question: str, key: str) -> None:
 
 
 @pytest.mark.requirement("HOST-02", "TOOLS-11", "TOOLS-13", "TOOLS-26")
-@pytest.mark.parametrize("vendor", FORMATS)
-def test_calls_are_allowed_edited_refused_with_words_and_a_stream_is_stopped(vendor: str, folder: Path) -> None:
-    with aimock(folder, fixtures(folder / "notes.txt"), chunk=5) as url, talking(vendor, url, folder) as terminal:
+def test_calls_are_allowed_edited_refused_with_words_and_a_stream_is_stopped(folder: Path) -> None:
+    with aimock(folder, fixtures(folder / "notes.txt"), chunk=5) as url, talking("anthropic", url, folder) as terminal:
         say(terminal, "look")
         answer(terminal, "on files?", "y")
         answer(terminal, "Run Echo Tool on every?", "e")
