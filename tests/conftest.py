@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 from hypothesis import HealthCheck, settings
 
 from mcphost.transports.stdio.process import live_groups
@@ -124,6 +125,9 @@ def same_on_every_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         environment.setenv("HOME", str(tmp_path_factory.mktemp("home")))
         environment.setenv("LANG", "C.UTF-8")
         environment.setenv("TERM", "xterm-256color")
+        authority = tmp_path_factory.mktemp("tls") / "authority.pem"
+        trustme.CA().cert_pem.write_to_path(str(authority))
+        environment.setenv("SSL_CERT_FILE", str(authority))  # each program took 40 ms to read those of the machine
         _unignore_signals()
         yield
 

@@ -65,6 +65,11 @@ FRAME_READS = 50
 
 COLORS = re.compile(rb"\x1b\[[\d;]*m")
 
+TAKE_CONTROL = ("sh", "-c", 'tty=$1; shift; exec "$@" <> "$tty" >&0 2>&0', "sh")
+"""Starts a program on a terminal that hangs up with it: that which the first process of a session opens. In Python it
+would take a copy of this whole process.
+"""
+
 BEGUN = re.compile(rb"\x1b(?:\[[\d;]*)?")
 """A sequence that may set colors and has not come to its end."""
 
@@ -99,14 +104,13 @@ class Terminal:
         settings |= {"COLORFGBG": "15;0"}  # the emulator does not answer when it is asked for its background
         settings |= {"COLUMNS": str(columns), "LINES": str(rows)}
         self.process = subprocess.Popen(
-            command,
+            (*TAKE_CONTROL, os.ttyname(slave), *command) if controls else command,
             stdin=slave,
             stdout=slave,
             stderr=slave,
             env={**os.environ, **settings, **(env or {})},
             cwd=cwd,
             start_new_session=True,
-            preexec_fn=_take_control if controls else None,
         )
         os.close(slave)
 
@@ -225,11 +229,6 @@ class Terminal:
             return False
         self.raw += data
         return True
-
-
-def _take_control() -> None:
-    """In the child: this terminal is the one that hangs up."""
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def mcphost(*arguments: str, **options: object) -> Terminal:
