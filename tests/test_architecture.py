@@ -457,6 +457,14 @@ def test_a_clean_interpreter_loads_nothing_it_does_not_need(code: str, unwanted:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_a_call_searches_for_no_plugins_of_pydantic() -> None:
+    command = (sys.executable, "-X", "importtime", "-m", "mcphost", "call", ECHO, "echo", "text=hello", "--yes")
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "pydantic" in loaded
+    assert "importlib.metadata" not in loaded
+
+
 @pytest.mark.requirement("MOD-20")
 def test_connections_and_clients_know_no_conversation() -> None:
     """A process serves all conversations alike: what one call leaves behind, the next has in its arguments."""

@@ -15,6 +15,7 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
+from types import ModuleType
 from typing import Final
 
 from mcphost.cli.parser import parse
@@ -42,9 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _open_streams()
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has it ignored in the background
         gc.disable()  # until everything is imported, see mcphost.cli.run
-        os.environ.setdefault(
-            "PYDANTIC_DISABLE_PLUGINS", "__all__"
-        )  # plugins would be searched for, and run in our validation
+        _disable_pydantic_plugins()
     words = sys.argv[1:] if argv is None else argv
     with stderr_format_of(words):
         code = _run(words)
@@ -91,6 +90,17 @@ def _end(code: int) -> None:
     except (OSError, ValueError):
         return
     os._exit(code)
+
+
+def _disable_pydantic_plugins() -> None:
+    """Let no plugin run in our validation, and none be searched for.
+
+    Pydantic imports `importlib.metadata` for the search even where plugins are off, which is 3 % of a short command.
+    """
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    loader = ModuleType("pydantic.plugin._loader")
+    loader.get_plugins = tuple  # type: ignore[attr-defined]
+    sys.modules.setdefault(loader.__name__, loader)
 
 
 def _open_streams() -> None:
