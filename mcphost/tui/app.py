@@ -254,6 +254,8 @@ class McphostApp(App[None]):
     async def on_event(self, event: TextualEvent) -> None:
         """Pass keys on one at a time, and drop keys, clicks and pastes that were meant for what a new dialog covers."""
         if isinstance(event, Key) and not event.is_forwarded:
+            if self.focused is not None and not self.focused.is_attached:
+                self.set_focus(None)  # an exception ended that widget: it would swallow all keys, even this one
             if event.key == QUIT:
                 await self._pass_on_key(event)
             else:
@@ -522,6 +524,7 @@ class McphostApp(App[None]):
         if survives and self.failures.within_limit():
             words = sentence(error, self._crashes.save_in_thread(error))
             self.call_later(self.notify, words, severity="error", timeout=15, markup=False)
+            self.call_later(self.keys.follow_anew)
         else:
             super()._handle_exception(error)
 

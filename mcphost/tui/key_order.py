@@ -17,12 +17,15 @@ from textual.widget import Widget
 from textual.worker import Worker
 
 MOST_SECONDS: Final = 10.0
-"""After which a key counts as done in any case. A busy machine may take seconds to open a dialog, and a key passed on
-before that is lost to it; only what waits without end is not waited for."""
+"""Seconds after which a key counts as done regardless. A busy machine may take seconds to open a dialog, and a key
+passed on before that is lost to it; only what waits without end is not waited for."""
 
 ROUNDS: Final = 4
 """Times that the way from the focus up to the app is followed: enter in a form posts a message, which causes another,
 and only the last one moves the focus."""
+
+DEPARTURES: Final = 4
+"""Times that a key is followed anew because the part of the screen where it was is gone."""
 
 
 class KeyOrder:
@@ -31,7 +34,7 @@ class KeyOrder:
     def __init__(
         self, app: MessagePump, pass_on: Callable[[Key], Awaitable[None]], target: Callable[[], MessagePump]
     ) -> None:
-        self._app, self._pass_on, self.target = app, pass_on, target
+        self.app, self._pass_on, self.target = app, pass_on, target
         self.waiting: deque[Key] = deque()
         """Keys that wait for their turn."""
         self._current = 0
@@ -85,6 +88,11 @@ class KeyOrder:
             opening.exception()  # the app reports it
         if opening in self._opening:
             self._opening.remove(opening)
+            self.follow_anew()
+
+    def follow_anew(self) -> None:
+        """Follow the current key from the focus: it went on, or what had it failed."""
+        if self._current and self.app.is_running:
             _Climb(self, self._start(), self.target()).step()
 
     def waits_for(self, turn: int) -> bool:
@@ -92,7 +100,7 @@ class KeyOrder:
 
     def end_later(self, turn: int) -> None:
         """End the wait for this key behind what its last effects left in the app's queue."""
-        self._app.call_later(self._end, turn)
+        self.app.call_later(self._end, turn)
 
     async def _end(self, turn: int) -> None:
         if turn != self._current or self._opening:
@@ -112,31 +120,38 @@ class _Climb:
     """
 
     def __init__(self, order: KeyOrder, turn: int, start: MessagePump) -> None:
-        self._order, self._turn, self._start = order, turn, start
-        self._node, self._rounds = start, ROUNDS
+        self._order, self._turn = order, turn
+        self._departures = DEPARTURES
+        self._begin(start)
+
+    def _begin(self, start: MessagePump) -> None:
+        self._start = self._node = start
+        self._rounds = ROUNDS
 
     def step(self) -> None:
-        node = self._node
         if not self._order.waits_for(self._turn):
             return
-        if node._parent is not None:
-            self._node = node._parent
-        else:
+        node, parent = self._node, self._node._parent
+        is_app = node is self._order.app
+        if is_app:
             self._node, self._rounds = self._start, self._rounds - 1
-        if not node.post_message(Callback(callback=self.step if self._rounds else self._end)):
-            self._leave()
+        elif parent is not None:
+            self._node = parent
+        is_gone = not node.is_running or (parent is None and not is_app)
+        if is_gone or not node.post_message(Callback(callback=self.step if self._rounds else self._end)):
+            self._depart()
 
-    def _end(self) -> None:
-        self._order.end_later(self._turn)
-
-    def _leave(self) -> None:
-        """Go on from where keys go now: the key has closed the part of the screen where it was."""
-        self._start = self._node = self._order.target()
-        self._rounds -= 1
-        if self._rounds > 0:
+    def _depart(self) -> None:
+        """Continue from the focus: the key closed the part of the screen it was in."""
+        if self._departures and self._order.app.is_running:
+            self._departures -= 1
+            self._begin(self._order.target())
             self.step()
         else:
             self._end()
+
+    def _end(self) -> None:
+        self._order.end_later(self._turn)
 
 
 def writes(key: Key, target: MessagePump) -> bool:

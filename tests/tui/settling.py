@@ -89,7 +89,7 @@ class _Frames:
     ) -> Any:
         """Replaces `Compositor.render_update`, which keeps what it has not drawn as dirty.
 
-        Widgets are drawn as always; but what they drew is put together for nobody, since there is no terminal.
+        Widgets still render; nothing composes the frame, which no terminal would show.
         """
         if full:
             return _render_update(compositor, full, screen_stack, **more)
@@ -149,7 +149,7 @@ def _rests(pump: MessagePump) -> bool:
     queue: Any = pump._message_queue
     if not queue.values and queue.ready_event._waiters:
         return not pump._next_callbacks
-    return pump._closing or (pump._task is None and not pump._running)
+    return pump._closing or (not pump._running and (pump._task is None or pump._task.done()))
 
 
 async def _laid_out(app: App[Any]) -> bool:

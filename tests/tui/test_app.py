@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 from textual.content import Content
 from textual.events import Key
+from textual.widget import Widget
 from textual.widgets._toast import Toast
 
 from mcphost.errors import NotDone
 from mcphost.host.crash_files import CrashFiles
+from mcphost.tui import key_order
 from mcphost.tui.bridge import HostChanged
 from mcphost.tui.error_boundary import FailureCounter, place, sentence
 from mcphost.tui.main.help import HelpScreen
@@ -63,6 +65,24 @@ async def test_a_part_that_fails_on_what_a_server_sent_leaves_the_rest_alive(mon
         await stage.press("h")
         await stage.shows("No calls to two yet")
         assert stage.app.failures.count
+
+
+@pytest.mark.parametrize("key", ["h", "ctrl+q"])
+async def test_keys_work_after_the_widget_that_had_the_focus_failed(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    async def fail(widget: Widget, event: Key) -> None:
+        raise ValueError(TOKEN)
+
+    monkeypatch.setattr(key_order, "MOST_SECONDS", 3600.0)
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        await stage.press("t")
+        stage.app.survives_failures = True
+        monkeypatch.setattr(type(stage.app.focused), "on_key", fail, raising=False)
+        await stage.press("down")
+        await stage.shows("mcphost could not show something", "ValueError")
+        monkeypatch.undo()
+        await stage.press(key)
+        await stage.until(lambda app: "No calls yet" in stage.text if key == "h" else not app.is_running)
 
 
 async def test_work_that_fails_unheard_is_told_like_any_failure_and_what_is_ours_to_say_in_its_words() -> None:

@@ -10,6 +10,7 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.events import Event, Key
 from textual.pilot import Pilot
+from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList
 
 from mcphost.tui import key_order
@@ -25,6 +26,16 @@ class SlowList(OptionList):
         await self.app.action_slow_filter()
 
 
+class Ask(ModalScreen[str]):
+    """A dialog that enter closes."""
+
+    def compose(self) -> ComposeResult:
+        yield Input()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value)
+
+
 class Quick(App[None]):
     """A list, and a field that a key opens."""
 
@@ -33,6 +44,7 @@ class Quick(App[None]):
         Binding("s", "slow_filter", "filter on a busy machine"),
         Binding("w", "worker_filter", "filter by a worker"),
         Binding("x", "leave", "leave"),
+        Binding("a", "ask", "two dialogs, one after the other"),
     ]
 
     def compose(self) -> ComposeResult:
@@ -62,13 +74,26 @@ class Quick(App[None]):
     def action_worker_filter(self) -> None:
         self.order.wait_for(self.run_worker(self.action_slow_filter()))
 
+    def action_ask(self) -> None:
+        self.push_screen(Ask(), self.ask_again)
+
+    def ask_again(self, _: str | None) -> None:
+        """Some messages later, as where a part of a screen that is in front again asks for the next dialog."""
+        self._hop(3)
+
+    def _hop(self, left: int) -> None:
+        if left:
+            self.query_one(OptionList).call_later(self.call_later, self._hop, left - 1)
+        else:
+            self.push_screen(Ask())
+
     async def action_leave(self) -> None:
         await self.query_one(OptionList).remove()
 
 
 def type_at_once(app: Quick, *keys: str) -> None:
     for key in keys:
-        app.post_message(Key(key, "/" if key == "slash" else key))
+        app.post_message(Key(key, {"slash": "/", "enter": "\r"}.get(key, key)))
 
 
 async def written(pilot: Pilot[None], text: str) -> None:
@@ -95,6 +120,19 @@ async def test_keys_are_heard_at_once_after_the_part_that_got_the_last_one_is_go
         await pilot.pause()
         type_at_once(app, "x", "slash", "a")
         await written(pilot, "a")
+
+
+async def test_keys_behind_one_that_closes_a_dialog_arrive_in_the_dialog_that_follows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(key_order, "MOST_SECONDS", 3600.0)
+    app = Quick()
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        type_at_once(app, "a", "b", "enter", "c")
+        async with asyncio.timeout(20):
+            while len(app.screen_stack) < 2 or app.screen.query_one(Input).value != "c":
+                await pilot.pause(0.02)
 
 
 @pytest.mark.parametrize("opener", ["s", "w", "z"])
