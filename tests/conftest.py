@@ -91,7 +91,7 @@ def pytest_runtest_setup() -> None:
 
 
 def pytest_sessionfinish() -> None:
-    """At its end pytest collects five times."""
+    """Pytest collects all of it again at the end."""
     _freeze_heap()
 
 
@@ -116,7 +116,8 @@ def pytest_xdist_auto_num_workers() -> int | None:
 def same_on_every_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """The environment and the handling of signals are those of a plain login, here and in every child process.
 
-    A test that is about a proxy, a color setting, a locale or an ignored signal sets it itself.
+    There is no keychain, and the only trusted authority is one of these tests. A test that is about a proxy, a color
+    setting, a locale, a keychain, an authority or an ignored signal sets it itself.
     """
     with pytest.MonkeyPatch.context() as environment:
         for name in MACHINE:
@@ -125,9 +126,11 @@ def same_on_every_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         environment.setenv("HOME", str(tmp_path_factory.mktemp("home")))
         environment.setenv("LANG", "C.UTF-8")
         environment.setenv("TERM", "xterm-256color")
+        environment.setenv("MCPHOST_KEYCHAIN", "off")  # tokens are kept in memory; no keychain is looked for
+        environment.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
         authority = tmp_path_factory.mktemp("tls") / "authority.pem"
         trustme.CA().cert_pem.write_to_path(str(authority))
-        environment.setenv("SSL_CERT_FILE", str(authority))  # each program took 40 ms to read those of the machine
+        environment.setenv("SSL_CERT_FILE", str(authority))  # the usual ones take each program 40 ms
         _unignore_signals()
         yield
 
@@ -140,15 +143,13 @@ def _unignore_signals() -> None:
 
 @pytest.fixture(autouse=True)
 def isolated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Settings, secrets, keychain and working directory of the machine are out of reach; returns the home folder."""
+    """Settings, secrets and working directory of the machine are out of reach; returns the home folder."""
     _unignore_signals()  # an event loop that handled them leaves the default behind
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
     for name in ("CONFIG_HOME", "DATA_HOME", "STATE_HOME", "CACHE_HOME", "RUNTIME_DIR"):
         monkeypatch.setenv(f"XDG_{name}", str(home / name.split("_")[0].lower()))
     monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("MCPHOST_KEYCHAIN", "off")  # tokens are kept in memory; no keychain is looked for
-    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     monkeypatch.setattr(socket, "getaddrinfo", _loopback_only(socket.getaddrinfo))
     monkeypatch.chdir(tmp_path)
     return home

@@ -66,8 +66,8 @@ FRAME_READS = 50
 COLORS = re.compile(rb"\x1b\[[\d;]*m")
 
 TAKE_CONTROL = ("sh", "-c", 'tty=$1; shift; exec "$@" <> "$tty" >&0 2>&0', "sh")
-"""Starts a program on a terminal that hangs up with it: that which the first process of a session opens. In Python it
-would take a copy of this whole process.
+"""The controlling terminal of a session is the first that its leader opens. A ``preexec_fn`` would fork the whole test
+process, which takes 0.1 s.
 """
 
 BEGUN = re.compile(rb"\x1b(?:\[[\d;]*)?")
@@ -116,6 +116,11 @@ class Terminal:
 
     def __enter__(self) -> Self:
         return self
+
+    @property
+    def controls(self) -> bool:
+        """Is it the controlling terminal of the program?"""
+        return os.tcgetpgrp(self._master) == self.process.pid
 
     def hang_up(self) -> None:
         """Close the terminal, as a window or an ssh connection does."""

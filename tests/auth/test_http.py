@@ -95,7 +95,8 @@ async def test_a_name_keeps_its_name_in_tls_and_in_its_header_at_the_address_tha
         assert len(web.visits) == 1
 
 
-async def test_a_certificate_nobody_vouches_for_is_refused() -> None:
+async def test_a_certificate_nobody_vouches_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE")  # by the authorities that are trusted without it
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("as.test").configure_cert(tls)
     with Web(hello, tls) as web, Web(hello) as plain:

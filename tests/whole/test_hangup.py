@@ -30,6 +30,7 @@ def test_nothing_is_left_when_the_terminal_closes(tmp_path: Path, busy: bool, ha
     words = [*(IN_BACKGROUND if hangup is signal.SIG_IGN else ()), sys.executable, "-m", "mcphost"]
     terminal = Terminal([*words, "--config", str(config)], rows=40, controls=hangup is not None)
     terminal.wait_for("1 ready")
+    assert terminal.controls is (hangup is not None)
     (server,) = children(terminal.process.pid)
     if busy:
         find(terminal, "log")

@@ -27,7 +27,7 @@ def modern(transport: str, port: int) -> list[str]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=["stdio", "http"])
 async def met(request: pytest.FixtureRequest) -> AsyncIterator[RecordingHost]:
-    """A host whose server `e` speaks without a handshake, over one transport, for all tests that follow."""
+    """A host whose server `e` speaks without a handshake, over each transport; these tests share it."""
     with running(modern, request.param, protocol="auto") as entry:
         async with meeting(entry) as host:
             yield host

@@ -156,7 +156,7 @@ async def hosted(
         async with RecordingHost(config, approver or Approver(), **parts) as running:
             await running.servers.ready()
             if running.servers["web"].ready:
-                for kind in CatalogKind:  # a list that is still read would be refused as soon as the token is another
+                for kind in CatalogKind:  # a list still being fetched would be refused once the token changes
                     await running.servers["web"].current(kind)
             yield running
 

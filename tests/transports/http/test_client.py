@@ -158,7 +158,10 @@ def tls(authority: trustme.CA) -> ssl.SSLContext:
 
 
 @pytest.mark.requirement("HTTP-29")
-async def test_a_certificate_nobody_vouches_for_is_refused_with_the_reason(tls: ssl.SSLContext) -> None:
+async def test_a_certificate_nobody_vouches_for_is_refused_with_the_reason(
+    tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE")  # by the authorities that are trusted without it
     with Web(Echo(), tls) as web:
         why = await opening(web.url)
         assert web.visits == []
