@@ -85,6 +85,7 @@ RANDOM_BITS: Final = 3.5
 _SEPARATORS: Final = r"""[\s"'{}\[\],;]+"""
 _ADDRESS: Final = r"(?i)[a-z][a-z0-9+.-]*://(?:[^/?#@]*?:(?P<password>[^/?#@]*)@)?(?P<rest>.*)"
 _PARAMETER: Final = r"[?&]([^=&#]+)=([^&#]+)"
+_NAME_BEFORE: Final = r"(?:^|(?<=[=,]))(?:([\w.-]+)=|([\w-]+):[ \t]*)(?=\S)"
 _PATH: Final = r"~|\.{0,2}/"
 _HOST: Final = r"[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}(?::[0-9]+)?"
 _WORDS: Final = r"(?i)(?:[^a-z0-9]*(?:[a-z]+|[0-9]{1,4})(?![a-z0-9]))+[^a-z0-9]*"
@@ -131,6 +132,15 @@ def secrets_in(value: str) -> Iterator[str]:
             yield named
         elif _is_secret_shape(word):
             yield word
+
+
+def named_secrets(argument: str) -> Iterator[str]:
+    """The values in an argument of a command line that follow the name of a secret.
+
+    As in ``--token=x``, ``API_TOKEN=x``, ``--env=API_TOKEN=x`` and ``Authorization: Bearer x``.
+    """
+    named = re.finditer(_NAME_BEFORE, argument)
+    return (argument[match.end() :] for match in named if looks_secret(match[1] or match[2]))
 
 
 def token_spans(text: str) -> Iterator[tuple[int, int]]:

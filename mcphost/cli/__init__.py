@@ -30,9 +30,6 @@ INTERRUPTED: Final = 130
 COMPLETE: Final = "__complete"
 """The first word of a shell that asks for completion; the words so far follow, the one at the cursor last."""
 
-UNEXPECTED: Final = 70
-"""Exit code after an error in mcphost itself."""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
@@ -113,7 +110,7 @@ def _open_streams() -> None:
 
 
 def _explain(error: BaseException) -> int:
-    from mcphost.cli.output import ErrorReport, Signalled, exit_for, report, reports_on
+    from mcphost.cli.output import ErrorReport, Exit, Signalled, exit_for, report, reports_on
 
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -125,8 +122,8 @@ def _explain(error: BaseException) -> int:
         return 128 + error.number
     # Where and what kind, but not its text and no locals: they may hold a secret.
     text = f"something in mcphost went wrong: {type(error).__name__} at {_place(error)}; please report this"
-    report(ErrorReport("internal", text, UNEXPECTED, *_saved(error)))
-    return UNEXPECTED
+    report(ErrorReport("internal", text, Exit.INTERNAL, *_saved(error)))
+    return Exit.INTERNAL
 
 
 def _saved(error: BaseException) -> tuple[str, dict[str, str]]:

@@ -39,6 +39,7 @@ from mcphost.errors import (
     UnknownName,
     UsageError,
 )
+from mcphost.host.internal_error import InternalError
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line
 
@@ -74,6 +75,8 @@ class Exit(IntEnum):
     DECLINED = 4
     """The call was declined, or an input that its answer needs."""
     TIMED_OUT = 5
+    INTERNAL = 70
+    """An error in mcphost itself."""
 
 
 class Signalled(Exception):
@@ -88,6 +91,7 @@ _EXITS: Final = (
     ((Declined, InputNotGiven), Exit.DECLINED),
     ((RequestTimeout, TaskExpired), Exit.TIMED_OUT),
     ((ServerError, TaskStopped), Exit.NEGATIVE),
+    ((InternalError,), Exit.INTERNAL),
     ((UsageError, ConfigError, UnknownName, InvalidArguments, CapabilityMissing), Exit.USAGE),
 )
 
@@ -115,6 +119,7 @@ KINDS: Final[tuple[tuple[type[McphostError], str], ...]] = (
     (ModelError, "model"),
     (SignInFailed, "sign_in"),
     (PeerError, "protocol_violation"),
+    (InternalError, "internal"),
 )
 """The ``kind`` of each error with ``--json``; all others are ``not_connected``."""
 

@@ -17,7 +17,7 @@ from mcphost.config.servers import OAuthConfig, ServerConfig
 from mcphost.config.values import Values
 from mcphost.errors import ConfigError, UnknownName
 from mcphost.lazy_dataclass import dataclass
-from mcphost.redaction import looks_secret, secret_parameters
+from mcphost.redaction import looks_secret, named_secrets, secret_parameters
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
@@ -122,14 +122,12 @@ class _Resolution:
     def _arguments(self, args: tuple[str, ...]) -> tuple[str, ...]:
         resolved, previous = [], ""
         for index, text in enumerate(args):
-            # --token VALUE and --token=VALUE: other programs show arguments, we do not.
-            option, equals, _ = text.partition("=")
-            secret = _is_secret_option(previous) or (bool(equals) and _is_secret_option(option))
-            value = self._values.resolve(text, f"{self._where}.args[{index}]", secret=secret)
-            if secret and equals:
-                self._values.remember(value.partition("=")[2])
+            # Other programs show arguments, we do not.
+            value = self._values.resolve(text, f"{self._where}.args[{index}]", secret=_is_secret_option(previous))
+            for secret in (*named_secrets(value), *secret_parameters(value)):
+                self._values.remember(secret)
             resolved.append(value)
-            previous = "" if equals else text
+            previous = "" if "=" in text else text
         return tuple(resolved)
 
     def _environment(self, server: ServerConfig) -> dict[str, str]:

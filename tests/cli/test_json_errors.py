@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mcphost.host.tool_calls.sending import CallSending
 from tests.cli.conftest import Mcphost, echo, entry, start
 
 
@@ -54,6 +55,17 @@ def test_an_error_is_an_object_with_its_kind_and_the_exit_code(
     assert (said.code, error["exit_code"], said.out) == (code, code, "")
     assert error["message"]
     assert {name: error[name] for name in details} == details
+
+
+def test_a_bug_in_mcphost_is_told_as_one(mcphost: Mcphost, config: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(CallSending, "run", fail)
+    said = mcphost("--config", config, "call", "echo", "echo", "text=x", "--yes", "--json")
+    (error,) = errors(said.err)
+    assert (said.code, error["exit_code"], error["kind"]) == (70, 70, "internal")
+    assert "ZeroDivisionError" in error["message"]
 
 
 def test_an_error_of_the_server_has_its_code(mcphost: Mcphost) -> None:

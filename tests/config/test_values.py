@@ -199,7 +199,28 @@ def test_a_program_is_resolved_field_by_field(values: Values, tmp_path: Path, is
     assert resolved.env == {"MODE": "value", "SET": "own", "API_TOKEN": "tok-12345678"}
     assert resolved.cwd == tmp_path / "sub"
     assert [(root.path, root.name) for root in resolved.roots] == [(isolated / "r", "value"), (Path("/abs"), None)]
-    assert values.mask(" ".join(resolved.args)) == f"--api-key {MASK} {MASK} value"
+    assert values.mask(" ".join(resolved.args)) == f"--api-key {MASK} --token={MASK} value"
+
+
+@pytest.mark.parametrize(
+    ("argument", "masked"),
+    [
+        ("API_TOKEN=plain-12", f"API_TOKEN={MASK}"),
+        ("--env=DB_PASSWORD=plain-12", f"--env=DB_PASSWORD={MASK}"),
+        ("Authorization: Bearer plain-12", f"Authorization: {MASK}"),
+        ("X-Api-Key:plain-12", f"X-Api-Key:{MASK}"),
+        ("https://h.example/mcp?page=2&api_key=plain-12", f"https://h.example/mcp?page=2&api_key={MASK}"),
+        ("--token=${SET}-12", f"--token={MASK}"),
+        ("--set=mode=fast", "--set=mode=fast"),
+        ("https://h.example:8080/token", "https://h.example:8080/token"),
+        ("--author=ada-lovelace", "--author=ada-lovelace"),
+        ("API_TOKEN=", "API_TOKEN="),
+    ],
+)
+def test_what_follows_the_name_of_a_secret_in_an_argument_is_masked(values: Values, argument: str, masked: str) -> None:
+    server = ServerConfig(command="docker", args=("run", "-e", argument, "image"))
+    args = resolve_server(_config(a=server), values, "a").args
+    assert values.mask(args[2]) == masked
 
 
 @pytest.mark.hostile("C10")

@@ -13,9 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from mcphost.cli import UNEXPECTED
 from mcphost.cli.completion.remembering import remember_offers
-from mcphost.cli.output import is_terminal
+from mcphost.cli.output import Exit, is_terminal
 from mcphost.cli.run import run, traffic_path
 from mcphost.cli.settings import TRUSTED_FILE, find, settings_for_screen
 from mcphost.cli.terminal_background import background_query
@@ -153,4 +152,4 @@ async def _show(
         app = McphostApp(host, approver, start, reread, open_importer, started=gc.freeze)
         await app.run_async(mouse=config.ui.mouse)
         remember_offers(host)
-    return UNEXPECTED if app.return_code else 0
+    return Exit.INTERNAL if app.return_code else 0
