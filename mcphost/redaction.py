@@ -85,7 +85,8 @@ RANDOM_BITS: Final = 3.5
 _SEPARATORS: Final = r"""[\s"'{}\[\],;]+"""
 _ADDRESS: Final = r"(?i)[a-z][a-z0-9+.-]*://(?:[^/?#@]*?:(?P<password>[^/?#@]*)@)?(?P<rest>.*)"
 _PARAMETER: Final = r"[?&]([^=&#]+)=([^&#]+)"
-_NAME_BEFORE: Final = r"(?:^|(?<=[=,]))(?:([\w.-]+)=|([\w-]+):[ \t]*)(?=\S)"
+_NAMED: Final = r"(?:^|(?<==))([\w.-]+)=(?=(\S+))|(?<=,)([\w.-]+)=(?=([^\s,]+))"
+_NAMED_HEADER: Final = r"(?:.*=)?([\w-]+):(\s*)(\S.*)"
 _PATH: Final = r"~|\.{0,2}/"
 _HOST: Final = r"[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}(?::[0-9]+)?"
 _WORDS: Final = r"(?i)(?:[^a-z0-9]*(?:[a-z]+|[0-9]{1,4})(?![a-z0-9]))+[^a-z0-9]*"
@@ -137,10 +138,15 @@ def secrets_in(value: str) -> Iterator[str]:
 def named_secrets(argument: str) -> Iterator[str]:
     """The values in an argument of a command line that follow the name of a secret.
 
-    As in ``--token=x``, ``API_TOKEN=x``, ``--env=API_TOKEN=x`` and ``Authorization: Bearer x``.
+    As in ``API_TOKEN=x``, ``--env=API_TOKEN=x,MODE=y`` and ``Authorization: Bearer x``. What looks like a header
+    without a blank, such as ``auth:latest``, is one only by a well-known name.
     """
-    named = re.finditer(_NAME_BEFORE, argument)
-    return (argument[match.end() :] for match in named if looks_secret(match[1] or match[2]))
+    for match in re.finditer(_NAMED, argument):
+        if looks_secret(match[1] or match[3]):
+            yield match[2] or match[4]
+    header = re.fullmatch(_NAMED_HEADER, argument, re.DOTALL)
+    if header and looks_secret(header[1]) and (header[2] or header[1].lower() in SECRET_HEADERS):
+        yield header[3]
 
 
 def token_spans(text: str) -> Iterator[tuple[int, int]]:

@@ -122,12 +122,16 @@ class _Resolution:
     def _arguments(self, args: tuple[str, ...]) -> tuple[str, ...]:
         resolved, previous = [], ""
         for index, text in enumerate(args):
-            # Other programs show arguments, we do not.
-            value = self._values.resolve(text, f"{self._where}.args[{index}]", secret=_is_secret_option(previous))
-            for secret in (*named_secrets(value), *secret_parameters(value)):
-                self._values.remember(secret)
+            # --token VALUE and --token=VALUE: other programs show arguments, we do not.
+            option, equals, _ = text.partition("=")
+            secret = _is_secret_option(previous) or (bool(equals) and _is_secret_option(option))
+            value = self._values.resolve(text, f"{self._where}.args[{index}]", secret=secret)
+            if secret and equals:
+                self._values.remember(value.partition("=")[2])
+            for each in (*named_secrets(value), *secret_parameters(value)):
+                self._values.remember(each)
             resolved.append(value)
-            previous = "" if "=" in text else text
+            previous = "" if equals else text
         return tuple(resolved)
 
     def _environment(self, server: ServerConfig) -> dict[str, str]:

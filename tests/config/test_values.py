@@ -199,7 +199,7 @@ def test_a_program_is_resolved_field_by_field(values: Values, tmp_path: Path, is
     assert resolved.env == {"MODE": "value", "SET": "own", "API_TOKEN": "tok-12345678"}
     assert resolved.cwd == tmp_path / "sub"
     assert [(root.path, root.name) for root in resolved.roots] == [(isolated / "r", "value"), (Path("/abs"), None)]
-    assert values.mask(" ".join(resolved.args)) == f"--api-key {MASK} --token={MASK} value"
+    assert values.mask(" ".join(resolved.args)) == f"--api-key {MASK} {MASK} value"
 
 
 @pytest.mark.parametrize(
@@ -208,10 +208,16 @@ def test_a_program_is_resolved_field_by_field(values: Values, tmp_path: Path, is
         ("API_TOKEN=plain-12", f"API_TOKEN={MASK}"),
         ("--env=DB_PASSWORD=plain-12", f"--env=DB_PASSWORD={MASK}"),
         ("Authorization: Bearer plain-12", f"Authorization: {MASK}"),
-        ("X-Api-Key:plain-12", f"X-Api-Key:{MASK}"),
+        ("Authorization:plain-12", f"Authorization:{MASK}"),
         ("https://h.example/mcp?page=2&api_key=plain-12", f"https://h.example/mcp?page=2&api_key={MASK}"),
-        ("--token=${SET}-12", f"--token={MASK}"),
+        ("--header=X-Api-Key: plain-12", f"--header=X-Api-Key: {MASK}"),
+        ("--env=MODE=fast,API_TOKEN=plain-12,TIER=production", f"--env=MODE=fast,API_TOKEN={MASK},TIER=production"),
+        ("API_TOKEN=plain-12 my-server --fast", f"API_TOKEN={MASK} my-server --fast"),
+        ("--token=${SET}-12", MASK),
+        ("--Smtp:Password=plain-12", MASK),
         ("--set=mode=fast", "--set=mode=fast"),
+        ("auth:latest", "auth:latest"),
+        ("--volume=private-data:/workspace", "--volume=private-data:/workspace"),
         ("https://h.example:8080/token", "https://h.example:8080/token"),
         ("--author=ada-lovelace", "--author=ada-lovelace"),
         ("API_TOKEN=", "API_TOKEN="),
