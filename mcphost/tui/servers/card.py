@@ -278,8 +278,8 @@ class ServerCard(ScrolledColumn):
         return self._pingable is not None if action in ("ping", "relist") else True
 
     def on_show(self) -> None:
-        """Measure again: the usage may have changed."""
-        self.action_usage()
+        if self._is_outdated():
+            self.action_usage()
 
     def action_usage(self) -> None:
         """Measure the memory and processor use of the server's program."""
@@ -290,13 +290,17 @@ class ServerCard(ScrolledColumn):
 
     async def _read_usage(self, connection: Connection) -> None:
         await self._host.process_usage.read(connection)
+        self._measured = (connection.name, time.monotonic())  # however long it took, what draws it begins no other
         self.post_message(self.UsageRead())
 
     def _measure_again(self) -> None:
         """Measure again if the card is in view, but only when it is drawn anyway: nothing here polls."""
-        of, at = self._measured
-        if (of != self._program or time.monotonic() - at > MEASURE_INTERVAL) and self.is_on_screen:
+        if self._is_outdated() and self.is_on_screen:
             self.action_usage()
+
+    def _is_outdated(self) -> bool:
+        of, at = self._measured
+        return of != self._program or time.monotonic() - at > MEASURE_INTERVAL
 
     def action_ping(self) -> None:
         if self._pingable is not None and self._connection is not None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from mcphost.config import Config, ServerConfig
 from mcphost.config.limits import Limits
+from mcphost.transports.base import ProcessUsageReport
 from mcphost.tui.kit.facts_table import FactsTable
 from mcphost.tui.main import screen as main
 from mcphost.tui.main.help import HelpScreen
@@ -155,6 +158,24 @@ async def test_what_a_program_takes_is_looked_at_while_its_card_is_in_view_and_b
             assert "u refresh" not in stage.text.splitlines()[-1]
         warned = [record.text for record in host.logs.of("local") if "process_bytes" in record.text] if words else []
         assert len(warned) == len(words)
+
+
+async def test_a_look_that_takes_long_is_not_followed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+
+    def look_slowly(pid: int) -> ProcessUsageReport:
+        looks.append(pid)
+        time.sleep(0.7)
+        return ProcessUsageReport(1, 20_000_000, 0.0)
+
+    monkeypatch.setattr("mcphost.tui.servers.card.MEASURE_INTERVAL", 1.5)
+    async with on_stage(echo()) as stage:
+        await stage.ready()
+        stage.host.process_usage._measure = look_slowly
+        await open_card(stage)
+        await stage.shows("memory, CPU", " MB · ", "% of a CPU")
+        await stage.pilot.pause(0.5)
+        assert len(looks) == 2  # of which one reading is made
 
 
 async def test_a_server_that_crashed_and_came_back_tells_its_exit_code_and_last_words() -> None:
