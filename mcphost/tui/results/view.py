@@ -505,7 +505,7 @@ class ResultView(Vertical):
         self._update_progress()
         if focused:
             self._focus_due = True
-            self.call_after_refresh(self._focus_again)  # a new widget has no children yet
+            self._bodies[tab].call_after_refresh(self._focus_again)  # not ours: a new widget has no children yet
         self.refresh_bindings()
 
     def _focus_again(self) -> None:

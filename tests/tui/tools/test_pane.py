@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from textual.content import Content
 from mcphost.host.catalog import CatalogTool
 from mcphost.host.tool_calls.call import CallState
 from mcphost.tui.kit.reader import ReaderScreen
+from mcphost.tui.results.view import ResultView, StructuredView
 from tests.tui.stage import NARROW, WIDE, Stage, calls_in, echo, hostile, on_stage, server, servers
 
 pytestmark = pytest.mark.slow
@@ -246,3 +248,23 @@ async def test_above_a_result_the_form_shows_the_focused_field_and_its_keys_and_
         await stage.press("escape")
         await stage.open_tool("keep_logbook")
         await stage.shows("▸ Keeper", "ctrl+r run", "Result · demo › read_logb", "Somebody")
+
+
+async def test_a_result_that_takes_long_to_be_built_still_gets_the_focus(monkeypatch: pytest.MonkeyPatch) -> None:
+    compose = StructuredView._compose
+
+    async def compose_late(view: StructuredView) -> None:
+        await asyncio.sleep(0.05)
+        await compose(view)
+
+    monkeypatch.setattr(StructuredView, "_compose", compose_late)
+    async with on_stage(size=WIDE) as stage:
+        await stage.ready()
+        await stage.open_tool("ships_in_sight")
+        await stage.press("ctrl+r")
+        await stage.call_dialog()
+        await stage.press("y")
+        await stage.ended()
+        await stage.until(lambda app: app.main.query_one(ResultView).query("TableView"))
+        await stage.pilot.pause(0.1)
+        assert stage.app.main.query_one(ResultView).has_focus_within
