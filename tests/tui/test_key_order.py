@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import ClassVar
 
 import pytest
@@ -96,6 +98,16 @@ def type_at_once(app: Quick, *keys: str) -> None:
         app.post_message(Key(key, {"slash": "/", "enter": "\r"}.get(key, key)))
 
 
+@asynccontextmanager
+async def typed(*keys: str) -> AsyncIterator[Pilot[None]]:
+    """A running app that got these keys at once."""
+    app = Quick()
+    async with app.run_test() as pilot:
+        await pilot.pause()
+        type_at_once(app, *keys)
+        yield pilot
+
+
 async def written(pilot: Pilot[None], text: str) -> None:
     """Wait until the field holds this text."""
     async with asyncio.timeout(20):
@@ -104,10 +116,7 @@ async def written(pilot: Pilot[None], text: str) -> None:
 
 
 async def test_letters_typed_behind_a_key_that_moves_the_focus_arrive_where_it_went() -> None:
-    app = Quick()
-    async with app.run_test() as pilot:
-        await pilot.pause()
-        type_at_once(app, "slash", *"storm")
+    async with typed("slash", *"storm") as pilot:
         await written(pilot, "storm")
 
 
@@ -115,30 +124,21 @@ async def test_keys_are_heard_at_once_after_the_part_that_got_the_last_one_is_go
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(key_order, "MOST_SECONDS", 3600.0)
-    app = Quick()
-    async with app.run_test() as pilot:
-        await pilot.pause()
-        type_at_once(app, "x", "slash", "a")
+    async with typed("x", "slash", "a") as pilot:
         await written(pilot, "a")
 
 
 async def test_keys_behind_one_that_closes_a_dialog_arrive_in_the_dialog_that_follows(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
     monkeypatch.setattr(key_order, "MOST_SECONDS", 3600.0)
-    app = Quick()
-    async with app.run_test() as pilot:
-        await pilot.pause()
-        type_at_once(app, "a", "b", "enter", "c")
-        async with asyncio.timeout(20):
-            while len(app.screen_stack) < 2 or app.screen.query_one(Input).value != "c":
-                await pilot.pause(0.02)
+    async with typed("a", "b", "enter", "c") as pilot:
+        app = pilot.app
+        await until(lambda: len(app.screen_stack) == 2 and app.screen.query_one(Input).value == "c")
 
 
 @pytest.mark.parametrize("opener", ["s", "w", "z"])
-async def test_letters_wait_for_a_busy_machine_to_open_what_they_are_meant_for(
-    opener: str,
-) -> None:
+async def test_letters_wait_for_a_busy_machine_to_open_what_they_are_meant_for(opener: str) -> None:
     app = Quick()
     async with app.run_test() as pilot:
         await pilot.pause()

@@ -13,7 +13,8 @@ from textual.content import Content
 from mcphost.host.catalog import CatalogTool
 from mcphost.host.tool_calls.call import CallState
 from mcphost.tui.kit.reader import ReaderScreen
-from mcphost.tui.results.view import ResultView, StructuredView
+from mcphost.tui.results.view import StructuredView
+from tests.tui.main.test_screen import after_a_call
 from tests.tui.stage import NARROW, WIDE, Stage, calls_in, echo, hostile, on_stage, server, servers
 
 pytestmark = pytest.mark.slow
@@ -259,12 +260,7 @@ async def test_a_result_that_takes_long_to_be_built_still_gets_the_focus(monkeyp
 
     monkeypatch.setattr(StructuredView, "_compose", compose_late)
     async with on_stage(size=WIDE) as stage:
-        await stage.ready()
-        await stage.open_tool("ships_in_sight")
-        await stage.press("ctrl+r")
-        await stage.call_dialog()
-        await stage.press("y")
-        await stage.ended()
-        await stage.until(lambda app: app.main.query_one(ResultView).query("TableView"))
+        result = (await after_a_call(stage)).result
+        await stage.until(lambda _: result.query("TableView"))
         await stage.pilot.pause(0.1)
-        assert stage.app.main.query_one(ResultView).has_focus_within
+        assert result.has_focus_within
