@@ -13,6 +13,7 @@ import pytest
 
 from mcphost.config import Config, file_version, read_toml, update_toml
 from mcphost.errors import ConfigError
+from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections import reconnection as retry
 from mcphost.host.consent.questions import Answer, Question, ToolCallQuestion
 from mcphost.host.dependencies import Dependencies
@@ -80,6 +81,11 @@ class RecordingHost(Host):
         call = self.tool_calls.call(server, tool, arguments or {}, **more)
         await self.end_of(call)
         return call
+
+    async def all_listed(self, server: str) -> None:
+        """Wait until every list of a ready server has been read."""
+        for kind in CatalogKind:
+            await self.servers[server].current(kind)
 
     @staticmethod
     async def end_of(call: ToolCall) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 
 from mcphost.composition import dependencies
 from mcphost.config import Values
-from mcphost.host.catalog import CatalogKind
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.protocol.models.content import ResourceContents
 from mcphost.protocol.models.progress import Progress
@@ -142,8 +141,7 @@ async def meeting(
     given = {"open_transport": made.open_transport, "traffic": made.traffic, **more}
     async with RecordingHost(config, approver, **given) as host:
         await host.servers.ready()
-        for kind in CatalogKind:
-            await host.resources.current("e", kind)
+        await host.all_listed("e")
         yield host
 
 

@@ -14,7 +14,6 @@ import pytest
 
 from mcphost.config import Config
 from mcphost.errors import SessionExpired
-from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections import listings as offers
 from mcphost.host.consent.approvals import ApprovalStatus, Lifetime
 from mcphost.host.consent.questions import Answer
@@ -99,8 +98,7 @@ async def test_a_new_session_begins_without_the_old_one_and_brings_back_what_was
     with Web(echo) as web:
         async with hosted(web, policy=ALLOW, log_level="error") as running:
             await running.resources.subscribe("a", "memo:///x")
-            for kind in (CatalogKind.RESOURCES, CatalogKind.TEMPLATES):
-                await running.servers["a"].current(kind)
+            await running.all_listed("a")
             await until(lambda: echo.lines)  # or the stream that is about to listen would meet the lost session first
             echo.sessions.clear()
             lost = await running.run("a", "echo", SAY)

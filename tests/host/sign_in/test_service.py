@@ -156,8 +156,7 @@ async def hosted(
         async with RecordingHost(config, approver or Approver(), **parts) as running:
             await running.servers.ready()
             if running.servers["web"].ready:
-                for kind in CatalogKind:  # a list still being fetched would be refused once the token changes
-                    await running.servers["web"].current(kind)
+                await running.all_listed("web")  # a list still being fetched would be refused once the token changes
             yield running
 
 
