@@ -43,6 +43,7 @@ MAY_IMPORT: dict[str, list[str]] = {
     "places": [],
     "posix": [],
     "time_slices": [],
+    "cancellation": [],
     # protocol.limits: defaults that the transports share.
     "config": ["mcphost.errors", "mcphost.posix", "mcphost.places", "mcphost.redaction", "mcphost.protocol.limits"],
     "protocol": ["mcphost.errors"],
@@ -55,14 +56,14 @@ MAY_IMPORT: dict[str, list[str]] = {
     "auth": ["mcphost.errors", "mcphost.redaction", "mcphost.net", "mcphost.protocol.display", "mcphost.protocol.urls"],
     # protocol.display: what a file, a registry or a link says is shown. protocol.urls: which hosts are loopback.
     # protocol.host_names: which hosts may only look like others.
-    "imports": ["mcphost.errors", "mcphost.posix", "mcphost.redaction", "mcphost.config", "mcphost.net",
-                "mcphost.protocol.display", "mcphost.protocol.host_names", "mcphost.protocol.urls"],
+    "imports": ["mcphost.errors", "mcphost.posix", "mcphost.redaction", "mcphost.cancellation", "mcphost.config",
+                "mcphost.net", "mcphost.protocol.display", "mcphost.protocol.host_names", "mcphost.protocol.urls"],
     "providers": ["mcphost.errors", "mcphost.redaction", "mcphost.net", "mcphost.protocol"],
     "client": ["mcphost.errors", "mcphost.protocol", "mcphost.transports.base"],
     # transports.base, auth.ports: ports that a host is handed, values and protocols only.
-    "host": ["mcphost.errors", "mcphost.posix", "mcphost.redaction", "mcphost.time_slices", "mcphost.config",
-             "mcphost.protocol", "mcphost.client", "mcphost.providers.base", "mcphost.providers.choice",
-             "mcphost.transports.base", "mcphost.auth.ports"],
+    "host": ["mcphost.errors", "mcphost.posix", "mcphost.redaction", "mcphost.time_slices", "mcphost.cancellation",
+             "mcphost.config", "mcphost.protocol", "mcphost.client", "mcphost.providers.base",
+             "mcphost.providers.choice", "mcphost.transports.base", "mcphost.auth.ports"],
     "tui": ["mcphost.errors", "mcphost.config", "mcphost.host", "mcphost.auth.ports", "mcphost.imports", *SEEN],
     "demo": [],
     "composition": ["mcphost.errors", "mcphost.config", "mcphost.protocol", "mcphost.transports", "mcphost.auth",

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import unquote, urlsplit
 
+from mcphost.cancellation import to_the_end
 from mcphost.config import LoadedConfig, ServerConfig
 from mcphost.config.servers_file import read_servers, remove_server, update_servers, validated_server
 from mcphost.errors import ConfigError
@@ -236,14 +237,10 @@ class Importer:
         try:
             for name, secret in planned.items.items():
                 await self._put(name, secret, before)
-            writing = asyncio.ensure_future(asyncio.to_thread(self._write, candidate, planned))
-            try:
-                await asyncio.shield(writing)
-            finally:
-                await asyncio.wait([writing])  # also where the caller was cancelled: a thread goes on to its end
+            await to_the_end(asyncio.to_thread(self._write, candidate, planned))
         except BaseException as error:
             if not (isinstance(error, asyncio.CancelledError) and self._is_stored(planned)):
-                await asyncio.shield(self._put_back(before))
+                await to_the_end(self._put_back(before))
             raise
         self._taken.add(planned.name)
         return planned
@@ -312,7 +309,8 @@ class Importer:
         if there == secret:
             return
         before[name] = there
-        await self._keychain.write(name, secret)
+        # Whoever is cancelled must not delete the item before the keychain, which nothing stops, has written it.
+        await to_the_end(self._keychain.write(name, secret))
         if await self._keychain.read(name) != secret:
             raise ConfigError(f"the keychain does not give back what it was given as {name}; nothing was added")
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -13,6 +14,8 @@ from mcphost.errors import ConfigError
 from mcphost.imports.found import FoundServer, Origin, digest_of
 from mcphost.imports.importer import Importer
 from mcphost.imports.remembered import ImportRecords
+
+_T = TypeVar("_T")
 
 
 class MemoryKeychain:
@@ -41,6 +44,42 @@ class MemoryKeychain:
             raise ConfigError("the keychain cannot be used: it is locked")
 
 
+class HeldKeychain(MemoryKeychain):
+    """A keychain whose calls wait until the test lets them go on, and go on to their end where a caller gives up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: asyncio.Queue[asyncio.Event] = asyncio.Queue()
+        """What each call that has begun waits for."""
+        self.held = True
+        self._working: list[asyncio.Task[Any]] = []
+
+    async def read(self, name: str) -> str | None:
+        return await self._called(super().read(name))
+
+    async def write(self, name: str, secret: str) -> None:
+        await self._called(super().write(name, secret))
+
+    async def delete(self, name: str) -> None:
+        await self._called(super().delete(name))
+
+    async def ended(self) -> None:
+        """Wait for the calls whose callers gave up."""
+        await asyncio.gather(*self._working)
+
+    async def _called(self, work: Coroutine[Any, Any, _T]) -> _T:
+        async def working() -> _T:
+            if self.held:
+                go_on = asyncio.Event()
+                self.calls.put_nowait(go_on)
+                await go_on.wait()
+            return await work
+
+        call = asyncio.create_task(working())
+        self._working.append(call)
+        return await asyncio.shield(call)
+
+
 OpenImporter = Callable[..., Importer]
 
 
@@ -54,10 +93,10 @@ def importer(tmp_path: Path, keychain: MemoryKeychain) -> OpenImporter:
     """`importer(own="[servers…]")`: opened as at each start, over the same files."""
     (tmp_path / "state").mkdir()
 
-    def opened(own: str = "", *, without_keychain: bool = False) -> Importer:
+    def opened(own: str = "", *, secrets: MemoryKeychain | None = keychain) -> Importer:
         loaded: LoadedConfig = parse(own)
         records = ImportRecords(tmp_path / "state", pytest.fail)
-        return Importer(tmp_path / "servers.toml", loaded, records, None if without_keychain else keychain)
+        return Importer(tmp_path / "servers.toml", loaded, records, secrets)
 
     return opened
 

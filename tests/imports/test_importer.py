@@ -22,7 +22,7 @@ from mcphost.imports.importer import (
     SecretPlace,
 )
 from mcphost.imports.remembered import ImportRecords
-from tests.imports.conftest import MemoryKeychain, OpenImporter, found
+from tests.imports.conftest import HeldKeychain, MemoryKeychain, OpenImporter, found
 
 GITHUB: dict[str, Any] = {"command": "npx", "args": ["-y", "server"], "env": {"TOKEN": "s3cret-1", "MODE": "ro"}}
 
@@ -166,22 +166,41 @@ async def test_a_change_that_fails_leaves_the_secret_as_it_was(
     assert ImportRecords(tmp_path / "state", pytest.fail).servers()["github"].table["env"]["MODE"] == "ro"
 
 
-async def test_whoever_is_cancelled_leaves_an_entry_with_its_secrets_or_neither(
-    tmp_path: Path, importer: OpenImporter, keychain: MemoryKeychain
+@pytest.mark.parametrize("call", range(4), ids=["its-name-is-looked-up", "looked-up", "written", "read-back"])
+async def test_whoever_is_cancelled_while_the_keychain_works_leaves_neither_entry_nor_secret(
+    tmp_path: Path, importer: OpenImporter, call: int
 ) -> None:
-    opened = importer()
-    candidate = only(opened, found("github", GITHUB))
-    for steps in range(12):
-        storing = asyncio.create_task(opened.store(candidate, ImportAnswer()))
-        for _ in range(steps):
-            await asyncio.sleep(0)
-        storing.cancel()
-        await asyncio.gather(storing, return_exceptions=True)
-        there = "github" in read_servers(tmp_path / "servers.toml")
-        assert (keychain.items == {"github.TOKEN": "s3cret-1"}) == there
-        if there:
-            return
-    pytest.fail("it was cancelled too early each time")
+    keychain = HeldKeychain()
+    opened = importer(secrets=keychain)
+    storing = asyncio.create_task(opened.store(only(opened, found("github", GITHUB)), ImportAnswer()))
+    for _ in range(call):
+        (await keychain.calls.get()).set()
+    held = await keychain.calls.get()
+    keychain.held = False
+    storing.cancel()
+    await asyncio.wait([storing], timeout=0.05)  # whoever does not wait for the keychain is through by then
+    held.set()
+    with pytest.raises(asyncio.CancelledError):
+        await storing
+    await keychain.ended()
+    assert (read_servers(tmp_path / "servers.toml"), keychain.items) == ({}, {})
+
+
+async def test_whoever_is_cancelled_while_the_entry_is_written_leaves_it_with_its_secrets(
+    tmp_path: Path, importer: OpenImporter
+) -> None:
+    class CancellingKeychain(MemoryKeychain):
+        async def read(self, name: str) -> str | None:
+            if self.items:  # what was written is read back: the entry comes next, and then the cancel
+                asyncio.get_running_loop().call_soon(storing.cancel)
+            return await super().read(name)
+
+    keychain = CancellingKeychain()
+    opened = importer(secrets=keychain)
+    storing = asyncio.create_task(opened.store(only(opened, found("github", GITHUB)), ImportAnswer()))
+    with pytest.raises(asyncio.CancelledError):
+        await storing
+    assert (list(read_servers(tmp_path / "servers.toml")), keychain.items) == (["github"], {"github.TOKEN": "s3cret-1"})
 
 
 async def test_what_is_no_longer_there_is_named_once_its_file_was_read(importer: OpenImporter) -> None:
@@ -255,7 +274,7 @@ async def test_nothing_is_written_where_the_keychain_does_not_keep_a_secret(
 
 
 async def test_without_a_keychain_only_the_environment_is_left(tmp_path: Path, importer: OpenImporter) -> None:
-    opened = importer(without_keychain=True)
+    opened = importer(secrets=None)
     assert "no keychain is used here" in str(await opened.keychain_problem())
     with pytest.raises(ConfigError, match="no keychain is used here"):
         await stored(opened, found("github", GITHUB))

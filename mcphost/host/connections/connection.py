@@ -14,11 +14,11 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping,
 from contextlib import suppress
 from typing import Any, Final
 
+from mcphost.cancellation import first_of, to_the_end
 from mcphost.client.client import Client, Identity, Session
 from mcphost.client.paging import Rejected
 from mcphost.config import Config
 from mcphost.errors import AuthorizationRequired, McphostError, PeerError, ProbeFailed, ServerError, ServerNotReady
-from mcphost.host.cancellation import first_of, to_the_end
 from mcphost.host.catalog import Catalog, CatalogKind
 from mcphost.host.connections.eras import EraVerdicts, HandshakeVerdict, era_of
 from mcphost.host.connections.keepalive import Keepalive, RoundTrip

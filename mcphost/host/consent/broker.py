@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from mcphost.cancellation import is_cancelled
 from mcphost.config import Config
 from mcphost.errors import Declined, ServerNotReady
 from mcphost.host.audit import AuditWriter
-from mcphost.host.cancellation import is_cancelled
 from mcphost.host.consent.approvals import ANY, Approval, Approvals, ApprovalStatus, Lifetime, ToolApproval
 from mcphost.host.consent.argument_rules import problem
 from mcphost.host.consent.policy import Decision, PolicyVerdict, decide

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final, TypeVar
 
+from mcphost.cancellation import is_cancelled
 from mcphost.errors import AuthorizationRequired, Declined, SessionExpired, SignInFailed
-from mcphost.host.cancellation import is_cancelled
 from mcphost.host.connections.connection import Connection
 from mcphost.host.sign_in.service import SignIn, SignInService, SignInState
 
