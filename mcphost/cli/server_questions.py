@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from mcphost.cli.approver import NO_CUT, confirmed, readable_json, typed_line
-from mcphost.cli.margin import MARK, behind_margin, framed, labelled
+from mcphost.cli.margin import MARK, behind_margin, cells, framed, labelled
 from mcphost.cli.terminal import say, terminal_size
 from mcphost.host.consent.questions import (
     Answer,
@@ -59,13 +59,15 @@ def _request_lines(sampling: Sampling) -> Iterator[str]:
     for number, message in enumerate(request.messages, 1):
         for block in message.blocks:
             yield from framed(f"message {number}, as {show_name(message.role, 20)}", _block(block), width)
-    for tool in request.tools:
-        yield from framed(f"tool {show_name(tool.name)}", show_line(tool.description or "", TURNS), width)
+    for number, tool in enumerate(request.tools, 1):
+        described = f"{show_name(tool.name)}\n{show_line(tool.description or '', TURNS)}"
+        yield from framed(f"tool {number} of {len(request.tools)}", described, width)
 
 
 def _answer_lines(sampling: Sampling) -> Iterator[str]:
     if sampling.error is not None:
-        yield f"The model gave {'half an' if sampling.blocks else 'no'} answer: {show_line(str(sampling.error), 1000)}"
+        what = "half an" if sampling.blocks else "no"
+        yield from _indented(f"The model gave {what} answer: {show_line(str(sampling.error), 1000)}")
     else:
         yield f"{show_line(sampling.answered_by or sampling.model.entry)} answers, for {sampling.server}:"
     width, _ = terminal_size()
@@ -120,6 +122,11 @@ class TerminalPerson:
         return Answer(False, reason="this cannot be asked on a terminal", by="policy")
 
 
+def _indented(text: str, indent: str = "  ") -> list[str]:
+    """A sentence that may quote a server, none of whose lines begins in the first column."""
+    return behind_margin(text, terminal_size()[0], indent).splitlines()
+
+
 def _message(question: FormQuestion | UrlQuestion) -> list[str]:
     return framed(f"{question.server} says", show(question.message, limit=MESSAGE), terminal_size()[0])
 
@@ -130,7 +137,7 @@ async def _form(question: FormQuestion) -> Answer:
     if question.wants_secret:
         say("  Its message seems to ask for a secret. No server may ask for one in a form.")
     if question.problem:
-        say(f"  Your answer was not sent because it is invalid: {show_line(question.problem, 1000)}")
+        say(*_indented(f"Your answer was not sent because it is invalid: {show_line(question.problem, 1000)}"))
     say(f"  Enter takes what stands in brackets; {DECLINE} declines, {CANCEL} leaves it unanswered.")
     entries = fill(form)
     try:
@@ -144,7 +151,7 @@ async def _form(question: FormQuestion) -> Answer:
 
 
 async def _reviewed(form: Form, content: Mapping[str, Any], errors: list[str]) -> Answer:
-    say(*(f"  {error}" for error in errors))
+    say(*(line for error in errors for line in _indented(error)))
     secret = any(field.secret_looking for field in form.leaves())
     say(*framed(f"It gets ({len(content)})", readable_json(content), terminal_size()[0]))
     if secret:
@@ -156,9 +163,14 @@ async def _reviewed(form: Form, content: Mapping[str, Any], errors: list[str]) -
 async def _typed(field: FormField, entry: Any) -> Any:
     for line in _field_lines(field):
         say(line)
+    shown = "" if entry is ABSENT or entry in ("", []) else f" [{_entry_text(entry)}]"
+    name = f"{show_name(field.title or field.name)}{shown}"
+    prompt = f"  {name}: "
+    if cells(prompt) >= terminal_size()[0]:  # a terminal would wrap it to the first column
+        say(*_indented(name, f"  {MARK}"))
+        prompt = "  Your entry: "
     while True:
-        shown = "" if entry is ABSENT or entry in ("", []) else f" [{_entry_text(entry)}]"
-        line = await typed_line(f"  {show_name(field.title or field.name)}{shown}: ", fresh=False)
+        line = await typed_line(prompt, fresh=False)
         if line in (DECLINE, CANCEL):
             raise _Left(line)
         if not line:
@@ -168,7 +180,7 @@ async def _typed(field: FormField, entry: Any) -> Any:
         try:
             parse(field, line_value)
         except FieldError as error:
-            say(f"    {show_line(str(error))}")
+            say(*_indented(show_line(str(error)), "    "))
             continue
         return line_value
 
@@ -178,10 +190,10 @@ def _field_lines(field: FormField) -> Iterator[str]:
     for value, label in field.choices[:50]:
         text = value if isinstance(value, str) else json.dumps(value)
         words.append(f"{show_line(text)}{f'  ({show_line(label)})' if label != text else ''}")
-    yield from behind_margin("\n".join(words), terminal_size()[0], f"  {MARK}").splitlines()
+    yield from _indented("\n".join(words), f"  {MARK}")
     rules = ", ".join(filter(None, [field.constraints, "required" if field.required else ""]))
     if rules:
-        yield f"    {rules}"
+        yield from _indented(rules, "    ")
 
 
 def _entry_text(entry: Any) -> str:
@@ -205,7 +217,7 @@ async def _page(question: UrlQuestion) -> Answer:
 async def _roots(question: RootsQuestion) -> Answer:
     say(f"{question.server} asks for its roots (folders it may use).")
     if question.problem:
-        say(f"  Nothing was shared: {show_line(question.problem, 1000)}")
+        say(*_indented(f"Nothing was shared: {show_line(question.problem, 1000)}"))
     offered = question.suggestions[:1]
     if not offered:
         return Answer(False, reason="no folder is suggested; --root PATH shares one")

@@ -201,6 +201,28 @@ def test_a_person_at_a_terminal_is_asked(
     assert json.loads(text[begins:].strip()) == [{"result": result}]
 
 
+def test_nothing_that_a_server_says_in_a_form_stands_where_mcphosts_words_do() -> None:
+    fake = "fake " * 40
+    field = {"type": "string", "description": fake, "title": fake, "default": fake}
+    choice = {"type": "string", "oneOf": [{"const": fake, "title": f"also {fake}"}], "title": "Choice"}
+    schema = {"type": "object", "properties": {f"{fake}name": field, "choice": choice}}
+    request = {"method": ELICIT, "params": {"message": f"{fake}\n{fake}", "requestedSchema": schema}}
+    with Terminal([sys.executable, "-m", "mcphost", *words(request)], columns=50, rows=100) as terminal:
+        terminal.wait_for("Your entry:")
+        terminal.press("enter")
+        terminal.wait_for('"Choice":')
+        terminal.press("x", "enter")
+        terminal.wait_for("must be")
+        terminal.press("enter")
+        terminal.wait_for("Send this?")
+        terminal.press("n", "enter")
+        terminal.wait_exit()
+        lines = terminal.text.splitlines()
+    asked = lines[: next(number for number, line in enumerate(lines) if "Send this?" in line)]
+    assert sum("fake" in line for line in asked) > 30
+    assert [line for line in asked if "fake" in line and not line.startswith("  ")] == []
+
+
 @pytest.mark.requirement("ELIC-23", "ELIC-24")
 def test_a_call_that_wants_a_page_visited_goes_on_when_the_person_says_so() -> None:
     data = {"elicitations": [PAGE["params"]]}

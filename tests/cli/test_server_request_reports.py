@@ -159,6 +159,25 @@ def test_at_a_terminal_the_request_and_the_answer_are_shown_and_asked_about(endp
         assert '"stopReason": "endTurn"' in terminal.text
 
 
+def test_nothing_that_a_server_or_a_model_says_stands_where_mcphosts_words_do(tmp_path: Path) -> None:
+    fake = "fake " * 40
+    with Web(streams(*VENDORS["openai"].stream((("text", fake), ("stop", "end"))))) as endpoint:
+        path = config(tmp_path, endpoint)
+        tool = {"name": fake[:120], "description": fake, "inputSchema": {"type": "object"}}
+        request = create(f"{fake}\n{fake}", systemPrompt=fake, tools=[tool])
+        program = [sys.executable, "-m", "mcphost", "--config", path, *words(request)]
+        with Terminal(program, columns=60, rows=100, env={"MODEL_KEY": KEY}) as terminal:
+            terminal.wait_for("Ask the model?")
+            terminal.press("y", "enter")
+            terminal.wait_for("Send this?")
+            terminal.press("n", "enter")
+            terminal.wait_exit()
+            lines = terminal.text.splitlines()
+    asked = lines[: next(number for number, line in enumerate(lines) if "Send this?" in line)]
+    assert sum("fake" in line for line in asked) > 20
+    assert [line for line in asked if "fake" in line and not line.startswith("  │ ")] == []
+
+
 async def test_a_provider_is_made_once_for_an_entry_and_anew_for_another() -> None:
     port = ConfiguredModels(Values({"MODEL_KEY": KEY}))
     entry = {"provider": "openai", "model": "m", "base_url": "http://127.0.0.1:9/v1", "api_key": "${MODEL_KEY}"}
