@@ -4,8 +4,6 @@ import pytest
 
 from mcphost.redaction import (
     MASK,
-    OAUTH_SECRETS,
-    SECRET_HEADERS,
     is_secret_header,
     looks_secret,
     mask_credentials,
@@ -13,9 +11,19 @@ from mcphost.redaction import (
 )
 
 CANARY = "canary-0123456789"
+HEADERS = ["authorization", "cookie", "mcp-session-id", "proxy-authorization", "set-cookie"]
+OAUTH = [
+    "access_token",
+    "client_assertion",
+    "client_secret",
+    "code_verifier",
+    "id_token",
+    "refresh_token",
+    "registration_access_token",
+]
 
 
-@pytest.mark.parametrize("name", [*sorted(SECRET_HEADERS), "X-Api-Key", "X-Session", "X-Hub-Signature", "X-Password"])
+@pytest.mark.parametrize("name", [*HEADERS, "X-Api-Key", "X-Session", "X-Hub-Signature", "X-Password"])
 def test_a_header_with_the_name_of_a_secret_is_masked(name: str) -> None:
     assert is_secret_header(name.title())
 
@@ -35,7 +43,7 @@ def test_a_header_that_holds_no_secret_stays_readable(name: str) -> None:
     assert not is_secret_header(name)
 
 
-@pytest.mark.parametrize("name", sorted(OAUTH_SECRETS))
+@pytest.mark.parametrize("name", OAUTH)
 def test_oauth_secrets_are_masked_in_json_in_urls_and_in_parameters(name: str) -> None:
     member = name.replace("_", "")
     assert mask_credentials(f'{{"{member}": "{CANARY}"}}') == f'{{"{member}": "{MASK}"}}'
@@ -43,7 +51,7 @@ def test_oauth_secrets_are_masked_in_json_in_urls_and_in_parameters(name: str) -
     assert safe_url(f"https://me@h/?a=1&{name}={CANARY}&b=2") == f"https://h/?a=1&{name}={MASK}&b=2"
 
 
-@pytest.mark.parametrize("name", sorted(SECRET_HEADERS))
+@pytest.mark.parametrize("name", HEADERS)
 def test_headers_are_masked_in_text(name: str) -> None:
     assert (
         mask_credentials(f"GET /\n{name.title()}: {CANARY}\nAccept: a") == f"GET /\n{name.title()}: {MASK}\nAccept: a"

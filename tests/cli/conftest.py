@@ -54,9 +54,9 @@ def hostile(mode: str) -> str:
     return f"stdio:{shlex.join([sys.executable, '-S', '-E', str(ECHO.with_name('hostile.py')), *mode.split()])}"
 
 
-def entry(name: str, *options: object, more: str = "") -> str:
+def entry(name: str, *options: object, more: str = "", program: Path = ECHO) -> str:
     """The scripted server as an entry of a configuration file."""
-    args = ", ".join(f'"{word}"' for word in ("-S", "-E", str(ECHO), *map(str, options)))
+    args = ", ".join(f'"{word}"' for word in ("-S", "-E", str(program), *map(str, options)))
     return f'[servers.{name}]\ncommand = "{sys.executable}"\nargs = [{args}]\n{more}\n'
 
 

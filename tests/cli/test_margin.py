@@ -19,7 +19,7 @@ from mcphost.host.consent.approvals import ApprovalStatus, ToolApproval
 from mcphost.host.consent.questions import ToolCallQuestion
 from mcphost.protocol.models.tools import Tool
 from tests.cli.commands.test_chat import model
-from tests.cli.conftest import entry
+from tests.cli.conftest import ECHO, entry
 from tests.labels import own_labels
 from tests.terminal import Terminal
 
@@ -66,6 +66,19 @@ def test_a_result_on_a_terminal_cannot_write_where_mcphost_writes(tmp_path: Path
     words = ["--config", "c.toml", "call", "echo", "echo", "--yes", f"text={FAKE}"]
     with Terminal([sys.executable, "-m", "mcphost", *words], columns=columns, cwd=tmp_path) as terminal:
         terminal.wait_for("password:", "⏎×80")
+        assert terminal.wait_exit() == 0
+        lines = [line for line in terminal.text.splitlines() if line.strip()]
+    assert [line for line in lines if not line.startswith("│ ")] == []
+
+
+@pytest.mark.slow
+def test_structured_content_on_a_terminal_stands_behind_the_mark(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(
+        entry("s", "odd-content", "--kind", "structured-alone", program=ECHO.with_name("hostile.py"))
+    )
+    words = ["--config", "c.toml", "call", "s", "act", "--yes"]
+    with Terminal([sys.executable, "-m", "mcphost", *words], columns=80, cwd=tmp_path) as terminal:
+        terminal.wait_for("mcphost: approved")
         assert terminal.wait_exit() == 0
         lines = [line for line in terminal.text.splitlines() if line.strip()]
     assert [line for line in lines if not line.startswith("│ ")] == []

@@ -190,7 +190,7 @@ async def on_stage(
     **parts: Any,
 ) -> AsyncIterator[Stage]:
     """Run the app on these servers (the demo) until the block ends; the host stops afterwards. ``parts`` are further
-    dependencies. With ``guard`` None, dialogs ignore early keys as for a user.
+    dependencies. With ``guard`` None, dialogs ignore early keys, and servers' questions wait, as for a user.
     """
     config, approver = config or demo(), ScreenApprover()
     folder = state or Path.cwd() / "state"
@@ -198,9 +198,8 @@ async def on_stage(
     values = values_for(config, os.environ)
     async with Host(config, dependencies(approver, values, state=folder, answers=DIALOG_KINDS, **parts)) as host:
         app = McphostApp(host, approver, start or StartInfo(None, False, (), folder, ""), reread, started=started)
-        app.questions.idle_seconds = guard or 0.0
         if guard is not None:
-            app.guard_seconds = guard
+            app.guard_seconds = app.questions.idle_seconds = guard
         async with app.run_test(size=size, notifications=True) as pilot:
             stage = Stage(app, host, pilot)
             yield stage

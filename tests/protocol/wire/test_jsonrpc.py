@@ -96,6 +96,7 @@ INVALID_ANSWERS: list[tuple[str, str]] = [
     (answer('"result":{"a":NaN}'), "NaN is not JSON"),
     (answer('"result":{"a":-1e400}'), "too large"),
     (answer('"result":{"a":1,"a":2}'), "twice"),
+    (answer('"result":{},"result":{}'), "twice"),
     (answer('"result":{"a":' + "[" * 200 + "]" * 200 + "}"), "nested deeper than 128"),
     (answer('"result":{"a":' + "[" * 100_000 + "]" * 100_000 + "}"), "nested deeper than 128"),
     (answer('"result":{"a":' + "9" * 10_000 + "}"), "a number too long to read"),

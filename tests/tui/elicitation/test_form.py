@@ -156,7 +156,9 @@ async def test_a_secret_is_warned_of_hidden_and_asked_about_once_more() -> None:
         await stage.shows('"api_key": "hush"')
         await stage.press("y")
         await stage.at(AskScreen)
-        await stage.shows("Send what looks like a secret?", "You cannot take back what you send.")
+        await stage.shows(
+            "Send what looks like a secret?", 'looks secret  "api_key"', "You cannot take back what you send."
+        )
         await stage.press("n")
         await at(stage, FormElicitationScreen)
         assert call.state is CallState.RUNNING
@@ -309,6 +311,18 @@ async def test_what_a_server_asks_waits_while_one_types_and_comes_by_itself_then
         await at(stage, ServerQuestionScreen)
         await stage.press("escape", "n")
         await stage.ended(call)
+
+
+@pytest.mark.hostile("P09")
+async def test_what_a_server_asks_for_anothers_call_waits_a_second_after_the_last_key() -> None:
+    """With the users' times."""
+    async with question_stage(guard=None) as stage:
+        await stage.press("t", "slash")
+        before = time.monotonic()
+        await stage.press("a")
+        stage.host.tool_calls.call("a", "ask", {"requests": [form(NAME)]}, origin="a script")
+        await at(stage, ServerQuestionScreen)
+        assert time.monotonic() - before >= 1.0
 
 
 async def test_what_is_asked_for_a_call_one_began_by_the_last_key_comes_at_once() -> None:

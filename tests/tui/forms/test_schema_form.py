@@ -462,6 +462,18 @@ async def test_what_the_whole_schema_forbids_stands_under_its_field_once_typing_
         assert "▲ 2 invalid fields" in app.screen_text()
 
 
+async def test_the_whole_schema_is_not_looked_at_while_one_types(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema_form, "PAUSE", 60.0)
+    async with shown(ORDER, {"lines": []}) as (app, pilot):
+        await pilot.press("tab", "7")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert "must match" not in app.screen_text()
+        monkeypatch.setattr(schema_form, "PAUSE", 0.01)
+        await pilot.press("8")
+        await until_shown(app, pilot, "▲ must match the pattern ^[a-z]+$")
+
+
 async def test_a_submit_that_only_the_whole_schema_refuses_goes_to_its_field_at_once() -> None:
     async with shown(ORDER, {"lines": [], "code": "7"}) as (app, pilot):
         await pilot.press("ctrl+r")
