@@ -112,7 +112,7 @@ def ignore_sigterm() -> None:
 def children(arguments: Message) -> Message:
     seconds = str(arguments.get("seconds", 60))
     if arguments.get("daemon"):  # its own session, and a parent that has ended
-        script = f"setsid sleep {seconds} > /dev/null 2>&1 & echo $!"
+        script = f"setsid sh -c 'echo $$; exec sleep {seconds} > /dev/null 2>&1' &"
         pid = int(subprocess.run(["sh", "-c", script], stdout=subprocess.PIPE, check=True).stdout)
         return text(str(pid), structuredContent={"pid": pid})
     child = subprocess.Popen(

@@ -188,7 +188,6 @@ def test_a_server_of_the_users_own_file_is_not_removed(
 def test_an_imported_secret_reaches_its_server_from_a_real_keychain_and_no_file(tmp_path: Path) -> None:
     home, server = tmp_path / "home", [sys.executable, "-S", "-E", str(ECHO)]
     entry = {"command": server[0], "args": server[1:], "env": {"SHOWN": "1", "API_TOKEN": CANARY}}
-    (home / ".claude.json").write_text(json.dumps({"mcpServers": {"echo": entry}}))
 
     def mcphost(*words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "mcphost", *words]
@@ -196,6 +195,7 @@ def test_an_imported_secret_reaches_its_server_from_a_real_keychain_and_no_file(
 
     with session(tmp_path / "keyring") as found:
         env = {**found.env, "HOME": str(home), "PYTHONPATH": str(ROOT)}
+        (home / ".claude.json").write_text(json.dumps({"mcpServers": {"echo": entry}}))
         added = mcphost("import", "claude-code", "--yes")
         assert added.returncode == 0, added.stderr
         (home / ".claude.json").unlink()

@@ -13,6 +13,7 @@ from mcphost.config import Config
 from mcphost.errors import ConnectionLost, InvalidResult, ServerError, ServerNotReady
 from mcphost.host.connections import reconnection as retry
 from mcphost.host.connections.connection import ServerState
+from mcphost.host.connections.keepalive import PING_MISSES
 from mcphost.host.events import ServerChanged, ToolsChanged
 from mcphost.host.tool_calls.call import CallState
 from mcphost.protocol.models.logging import LogLevel
@@ -299,11 +300,11 @@ async def test_missed_pings_end_in_a_new_connection(
 async def test_an_answered_ping_is_a_sign_of_life_even_if_it_is_an_error(
     host: HostOf, tmp_path: Path, until: Until, mode: tuple[str, ...]
 ) -> None:
-    extra = {"ping_interval_sec": 0.03}
+    extra = {"ping_interval_sec": 0.3}
     record = ("--record", tmp_path / "wire")
     async with host(a=(hostile(*mode, *record) if mode else echo(*record)) | extra) as running:
         await running.servers.ready()
-        await until(lambda: received(tmp_path / "wire").count("ping") > 4)
+        await until(lambda: received(tmp_path / "wire").count("ping") > PING_MISSES)
         assert running.servers["a"].ready
     assert starts(tmp_path / "wire") == 1
 

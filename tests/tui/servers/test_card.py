@@ -76,7 +76,7 @@ async def test_the_servers_title_stands_before_its_name() -> None:
         await stage.shows("server name   Puffin Stack Lighthouse lighthouse 1.0.0")
 
 
-@pytest.mark.parametrize(("interval", "first"), [(0.0, "(opening) · P pings"), (0.02, "(ping) · every 20 ms")])
+@pytest.mark.parametrize(("interval", "first"), [(0.0, "(opening) · P pings"), (0.5, "(ping) · every 500 ms")])
 async def test_the_round_trip_is_that_of_the_latest_ping_or_of_the_handshake(interval: float, first: str) -> None:
     async with on_stage(echo(ping_interval_sec=interval), size=NARROW) as stage:
         await stage.ready()
