@@ -123,7 +123,7 @@ class TerminalPerson:
 
 
 def _indented(text: str, indent: str = "  ") -> list[str]:
-    """A sentence that may quote a server, none of whose lines begins in the first column."""
+    """A text that may quote a server, wrapped so that none of its lines begins in the first column."""
     return behind_margin(text, terminal_size()[0], indent).splitlines()
 
 

@@ -169,11 +169,9 @@ def test_nothing_that_a_server_or_a_model_says_stands_where_mcphosts_words_do(tm
         with Terminal(program, columns=60, rows=100, env={"MODEL_KEY": KEY}) as terminal:
             terminal.wait_for("Ask the model?")
             terminal.press("y", "enter")
-            terminal.wait_for("Send this?")
+            asked = terminal.wait_for("Send this?").splitlines()
             terminal.press("n", "enter")
             terminal.wait_exit()
-            lines = terminal.text.splitlines()
-    asked = lines[: next(number for number, line in enumerate(lines) if "Send this?" in line)]
     assert sum("fake" in line for line in asked) > 20
     assert [line for line in asked if "fake" in line and not line.startswith("  │ ")] == []
 

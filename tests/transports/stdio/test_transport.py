@@ -276,6 +276,7 @@ async def test_a_batch_where_there_are_none_fails_the_call_that_it_answers_and_n
     line = await start("hostile.py", "batch")
     with pytest.raises(InvalidResult, match="a batch, which only revision 2025-03-26 has"):
         await line.call()
+    assert "only revision 2025-03-26" in line.inbox.problems[0].reason
     assert (await line.call("report"))["content"]
     assert line.transport.pending == 0
 
