@@ -91,6 +91,16 @@ _PATH: Final = r"~|\.{0,2}/"
 _HOST: Final = r"[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}(?::[0-9]+)?"
 _WORDS: Final = r"(?i)(?:[^a-z0-9]*(?:[a-z]+|[0-9]{1,4})(?![a-z0-9]))+[^a-z0-9]*"
 """Words and small numbers: en_US.UTF-8, eu-central-1, 2025-11-25."""
+MIN_DOUBTFUL: Final = 8
+"""Characters of the shortest word that `mask_doubtful` masks by its shape."""
+
+_NAMED_VALUE: Final = (
+    r"""((?<![\w.-])([\w.-]{1,60})["']?\s?(?:=|:(?!\s?["']?[A-Za-z_]+(?![\w-])))\s*["']?)[^\s"'<>&,;]{3,}"""
+)
+"""A name and its value; a single word after a colon goes on with the sentence: "invalid token: expired"."""
+_DOUBTFUL_WORD: Final = r"""[^\s"'`<>{}\[\](),;&=?#|/]+"""
+_PLAIN_WITH_NUMBER: Final = r"[A-Za-z]+[-_ ]?[0-9]{1,9}(?:\.[0-9]+)*[.:]?$|[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.]+Z?)?$"
+"""OAuth2.0, AADSTS700016, client-12345, 2026-07-28T10:00:00Z."""
 _PIECE: Final = r"(?i)[a-z0-9]{20}"
 _MIXED: Final = r"(?i)(?=.*[a-z])(?=.*[0-9])"
 
@@ -115,6 +125,14 @@ def mask_credentials(text: str) -> str:
     for credential in _CREDENTIALS:
         text = re.sub(credential, rf"\g<1>{MASK}", text)
     return text
+
+
+def mask_doubtful(text: str) -> str:
+    """Mask what is a secret by its syntax, its name or its shape, for words of a party that handles secrets just then.
+
+    Stricter than `secrets_in`: any word of letters and digits that is not a host, a date, or a name with a number.
+    """
+    return re.sub(_DOUBTFUL_WORD, _masked_doubtful, re.sub(_NAMED_VALUE, _masked_named, mask_credentials(text)))
 
 
 def secrets_in(value: str) -> Iterator[str]:
@@ -176,6 +194,18 @@ def secret_parameters(url: str) -> Iterator[str]:
 def _masked_parameter(parameter: re.Match[str]) -> str:
     secret = looks_secret(parameter[2]) or re.search(_SECRET_PARAMETER, parameter[2])
     return f"{parameter[1]}{MASK}" if secret else parameter[0]
+
+
+def _masked_named(named: re.Match[str]) -> str:
+    return f"{named[1]}{MASK}" if looks_secret(named[2]) or re.search(_SECRET_PARAMETER, named[2]) else named[0]
+
+
+def _masked_doubtful(word: re.Match[str]) -> str:
+    found = word[0]
+    mixed = len(found) >= MIN_DOUBTFUL and re.match(_MIXED, found) is not None
+    if re.fullmatch(_HOST, found.rstrip(".:")) or re.match(_PLAIN_WITH_NUMBER, found):
+        return found
+    return MASK if mixed or re.search(_PIECE, found) else found
 
 
 def _is_secret_shape(word: str) -> bool:

@@ -36,6 +36,9 @@ REFUSAL_BYTES: Final = 256_000
 
 AGENT: Final = "mcphost"
 
+_QUOTES_NOTHING: Final = ("Server disconnected", "peer closed connection", "Receive buffer too long")
+"""How those of httpx's words for a broken response begin that quote nothing of it."""
+
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 ResolveHost = Callable[[str, int], Awaitable[Sequence[Address]]]
@@ -233,6 +236,8 @@ def _reason(error: BaseException) -> str:
         return f"no connection within {CONNECT_SECONDS:g} s"
     if isinstance(error, httpx.RemoteProtocolError) and isinstance(error.__context__, httpx.InvalidURL | ValueError):
         return "it redirects to what is no address"  # httpx looks at the Location header of every redirect
+    if isinstance(error, httpx.RemoteProtocolError) and not str(error).startswith(_QUOTES_NOTHING):
+        return "it did not answer in HTTP"  # httpx quotes what came, which may be a token
     while (cause := error.__cause__ or error.__context__) is not None:
         error = cause
     if isinstance(error, ssl.SSLCertVerificationError):
