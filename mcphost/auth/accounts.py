@@ -28,7 +28,7 @@ def subject_of(*tokens: object) -> str:
 
 def confirmation(server: str, url: str, known: Credentials, grant: TokenGrant) -> SignInPlan | None:
     """The question to ask if ``grant`` is for another account than the one before; None if no token says so."""
-    before = known.grant_for(url)
+    before = known.grant_for(url, grant.resource)
     # A subject means something only at its own issuer.
     if before is None or before.issuer != grant.issuer or not before.subject or not grant.subject:
         return None

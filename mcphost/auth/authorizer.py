@@ -13,7 +13,7 @@ from mcphost.auth import http as auth_http
 from mcphost.auth import masking
 from mcphost.auth.accounts import confirmation
 from mcphost.auth.flow import oauth
-from mcphost.auth.flow.callback import read_redirect
+from mcphost.auth.flow.callback import read_redirect, why_turned_away
 from mcphost.auth.flow.steps import (
     AskConsent,
     Flow,
@@ -235,7 +235,7 @@ class _FlowRunner:
                 found = read_redirect((await self._person.visit(link, problem)).strip())
                 if pending.is_answered_by(found):
                     return found
-                problem = NOT_THE_ADDRESS
+                problem = why_turned_away(pending, found) if found.get("error") else NOT_THE_ADDRESS
             except SignInFailed as error:
                 problem = str(error)
             await asyncio.sleep(0)  # an approver that answers at once must not starve the browser's callback

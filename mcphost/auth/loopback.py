@@ -11,21 +11,16 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from mcphost.auth.flow.callback import read_redirect
+from mcphost.auth.flow.callback import read_redirect, why_turned_away
 from mcphost.auth.flow.steps import ListenForCallback, PendingAuthorization
 from mcphost.errors import SignInFailed
 
 HOST: Final = "127.0.0.1"
+HOST_V6: Final = "::1"
 REQUEST_SECONDS: Final = 5.0
 LONGEST_REQUEST: Final = 32_768
-
-NO_STATE: Final = (
-    "a browser came back without the state of this sign-in and was turned away: the authorization server may have lost "
-    "it; open the page once more"
-)
-OTHER_STATE: Final = (
-    "a browser came back from another sign-in (its state is not ours) and was turned away; go on with this page"
-)
+MOST_REPORTS: Final = 5
+"""Reasons for rejected redirects that are reported; any program on this machine can send them."""
 
 DONE: Final = "You are back from the sign-in. Close this page and go on in mcphost.\n"
 WRONG: Final = "This is not the answer that mcphost waits for.\n"
@@ -55,6 +50,7 @@ class Loopback:
         self._turned_away = turned_away
         self._reported: set[str] = set()
         self._server: asyncio.Server | None = None
+        self._second: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         self._hosts: frozenset[str] = frozenset()
         self._path = ""
@@ -66,7 +62,10 @@ class Loopback:
         self._server = await self._bound(step)
         port = self._server.sockets[0].getsockname()[1]
         self._path, self._hosts = step.path, frozenset({f"{HOST}:{port}", f"localhost:{port}"})
-        return f"http://{HOST}:{port}{step.path}"
+        if step.host != HOST:  # a browser may try the name's other address first
+            with suppress(OSError):
+                self._second = await self._serve(port, HOST_V6)
+        return f"http://{step.host}:{port}{step.path}"
 
     async def callback(self, pending: PendingAuthorization) -> Parameters:
         """Wait for the redirect that answers ``pending`` and return its parameters; any other is rejected."""
@@ -75,14 +74,15 @@ class Loopback:
 
     async def aclose(self) -> None:
         """Stop listening and drop open connections."""
-        server, self._server = self._server, None
-        if server is None:
-            return
-        server.close()
+        servers = [server for server in (self._server, self._second) if server is not None]
+        self._server = self._second = None
+        for server in servers:
+            server.close()
         for connection in self._connections:
             connection.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
-        await server.wait_closed()
+        for server in servers:
+            await server.wait_closed()
 
     async def _bound(self, step: ListenForCallback) -> asyncio.Server:
         try:
@@ -95,8 +95,8 @@ class Loopback:
                 ) from None
         return await self._serve(0)
 
-    async def _serve(self, port: int) -> asyncio.Server:
-        return await asyncio.start_server(self._receive, HOST, port, limit=LONGEST_REQUEST, backlog=64)
+    async def _serve(self, port: int, host: str = HOST) -> asyncio.Server:
+        return await asyncio.start_server(self._receive, host, port, limit=LONGEST_REQUEST, backlog=64)
 
     def _receive(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = asyncio.create_task(self._answer(reader, writer), name="answer a browser")
@@ -134,13 +134,13 @@ class Loopback:
         if self._pending is None:
             return None
         if not self._pending.is_answered_by(parameters):
-            self._report(OTHER_STATE if "state" in parameters else NO_STATE)
+            self._report(why_turned_away(self._pending, parameters))
             return None
         self._pending = None
         return parameters
 
     def _report(self, problem: str) -> None:
-        if problem not in self._reported:
+        if problem not in self._reported and len(self._reported) < MOST_REPORTS:
             self._reported.add(problem)
             self._turned_away(problem)
 

@@ -20,12 +20,17 @@ class OAuthSettings:
     enabled: bool = True
     issuer: str = ""
     """The only authorization server that may be used, compared as text; empty: any that the server names."""
+    issuer_slash: Literal["exact", "ignore"] = "exact"
+    """May the spellings of an issuer differ by one slash at the end?"""
+    resource: str = ""
+    """The resource that the server's metadata may name instead of its URL."""
     client_id: str = ""
     client_secret: str = field(default="", repr=False)
     private_key: str = field(default="", repr=False)
     """PEM; signs client assertions instead of a secret."""
     client_metadata_url: str = ""
     """The https URL of the client ID metadata document."""
+    redirect_host: Literal["127.0.0.1", "localhost"] = "127.0.0.1"
     redirect_port: int = 0
     registration: Literal["auto", "cimd", "dcr", "static"] = "auto"
     scopes: tuple[str, ...] = ()
@@ -35,7 +40,12 @@ class OAuthSettings:
 
     def takes(self, issuer: str) -> bool:
         """May tokens of this authorization server be used?"""
-        return self.issuer in ("", issuer)
+        return not self.issuer or self.same_issuer(self.issuer, issuer)
+
+    def same_issuer(self, one: str, other: str) -> bool:
+        """Are these the same authorization server? Compared as text, without normalization."""
+        slash = self.issuer_slash == "ignore" and (one == f"{other}/" or other == f"{one}/")
+        return one == other or slash
 
 
 class ClientOrigin(Enum):

@@ -118,7 +118,7 @@ class TokenSession:
 
     def _usable(self, held: Credentials) -> TokenGrant | None:
         """The grant for this server, unless the configuration now requires another authorization server."""
-        grant = held.grant_for(self.url)
+        grant = held.grant_for(self.url, self.settings.resource)
         return grant if grant is not None and self.settings.takes(grant.issuer) else None
 
     def _needs_renewal(self, grant: TokenGrant) -> bool:

@@ -20,7 +20,7 @@ from mcphost.config.limits import Limits
 from mcphost.config.models import UI, ChatConfig, Config, ModelConfig, RegistryConfig
 from mcphost.config.policy import Policy
 from mcphost.config.problems import TableValidator, each, together
-from mcphost.config.servers import ServerConfig
+from mcphost.config.servers import LOOSENING_OAUTH_KEYS, ServerConfig
 from mcphost.errors import ConfigError, UnresolvedReference
 from mcphost.lazy_dataclass import dataclass
 from mcphost.places import PROJECT_FILE, SERVERS_FILE, users_path
@@ -340,9 +340,10 @@ class _Reader:
         if isinstance(tools := table.get("tools"), dict):
             granted += [("tools", name, key) for name, tool in tools.items() for key in _granting(tool)]
             kept["tools"] = {name: _without(tool, *_granting(tool)) for name, tool in tools.items()}
-        if isinstance(oauth := table.get("oauth"), dict) and oauth.get("without_pkce_metadata"):
-            granted.append(("oauth", "without_pkce_metadata"))
-            kept["oauth"] = _without(oauth, "without_pkce_metadata")
+        if isinstance(oauth := table.get("oauth"), dict):
+            loosened = [key for key in LOOSENING_OAUTH_KEYS if oauth.get(key) not in (None, False, "exact")]
+            granted += [("oauth", key) for key in loosened]
+            kept["oauth"] = _without(oauth, *loosened)
         for keys in granted:
             sentence = "is ignored in a project's file; only your own configuration may grant it"
             self._problems.append(self._validator.problem((*where, *keys), sentence))

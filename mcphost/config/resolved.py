@@ -160,6 +160,7 @@ class _Resolution:
     def _oauth(self, oauth: OAuthConfig) -> OAuthConfig:
         resolved = {
             "issuer": self._url(oauth.issuer, "oauth.issuer"),
+            "resource": self._optional(oauth.resource, "oauth.resource"),
             "client_id": self._optional(oauth.client_id, "oauth.client_id"),
             "client_secret": self._optional(oauth.client_secret, "oauth.client_secret", secret=True),
             "private_key": self._private_key(oauth.private_key),

@@ -42,6 +42,10 @@ class OAuthConfig(ConfigTable):
     """Whether to sign in at all; false: a refused request is simply an error."""
     issuer: Url | None = None
     """The one authorization server that may be used, spelled as the server names it; absent: any that it names."""
+    issuer_slash: Literal["exact", "ignore"] = "exact"
+    """Whether spellings of an issuer may differ by one slash at the end; the specification wants them to be equal."""
+    resource: Filled | None = None
+    """The exact resource that the server's metadata may name instead of its address, such as the one behind a proxy."""
     client_id: Filled | None = None
     """Our name at the authorization server, when it was registered by hand."""
     client_secret: Annotated[Filled | None, Field(repr=False)] = None
@@ -50,6 +54,8 @@ class OAuthConfig(ConfigTable):
     """A key in PEM that proves who we are instead of a secret; a reference such as ``${file:key.pem}``."""
     client_metadata_url: DocumentUrl | None = None
     """The https address of the document that describes us, for servers that take one as ``client_id``."""
+    redirect_host: Literal["127.0.0.1", "localhost"] = "127.0.0.1"
+    """How the address that the browser comes back to names this machine."""
     redirect_port: Annotated[int, Field(ge=0, le=65_535)] = 0
     """The local port the browser comes back to; 0 is any free one."""
     registration: Literal["auto", "cimd", "dcr", "static"] = "auto"
@@ -108,6 +114,9 @@ class SamplingConfig(ConfigTable):
 
 PROTOCOL_HEADERS = frozenset({"mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id", "last-event-id"})
 """Headers, besides ``Mcp-Param-*``, that a server refuses twice; in small letters."""
+
+LOOSENING_OAUTH_KEYS = ("without_pkce_metadata", "issuer_slash", "resource")
+"""Keys of ``oauth`` that only the user may set: they let a sign-in pass that is refused otherwise."""
 
 PROGRAM_KEYS = ("args", "env", "env_vars", "cwd")
 ADDRESS_KEYS = ("http_headers", "env_http_headers", "bearer_token_env_var", "oauth")

@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from mcphost.cancellation import to_the_end
 from mcphost.config import LoadedConfig, ServerConfig
+from mcphost.config.servers import LOOSENING_OAUTH_KEYS
 from mcphost.config.servers_file import read_servers, remove_server, update_servers, validated_server
 from mcphost.errors import ConfigError
 from mcphost.imports.found import FoundServer, Input, Origin, digest_of
@@ -33,7 +34,6 @@ IMPORTED_KEYS: Final = frozenset({
 })  # fmt: skip
 """Keys that may come from elsewhere. Approvals, trust, sampling, limits and folders are the user's alone to grant."""
 
-_NOT_IMPORTED_OF_OAUTH: Final = frozenset({"without_pkce_metadata"})
 _REFERENCE: Final = re.compile(r"\$\$\{|\$\{[^}]*\}")
 _NO_VARIABLE: Final = re.compile(r"[^A-Za-z0-9_]+")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -444,7 +444,7 @@ class _Plan:
 
     def _refuse_grants(self, table: Mapping[str, Any]) -> None:
         oauth = table.get("oauth")
-        inner = [f"oauth.{key}" for key in oauth if key in _NOT_IMPORTED_OF_OAUTH] if isinstance(oauth, Mapping) else []
+        inner = [f"oauth.{key}" for key in oauth if key in LOOSENING_OAUTH_KEYS] if isinstance(oauth, Mapping) else []
         for key in (*(key for key in table if key not in IMPORTED_KEYS), *inner):
             raise ConfigError(f"servers.{self._candidate.name}.{key!a} is not taken from elsewhere; set it yourself")
 

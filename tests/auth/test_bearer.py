@@ -165,9 +165,9 @@ async def test_a_token_that_has_no_life_is_not_renewed_at_every_call(lifetime: f
         ("invalid-client", False, "invalid_client"),
         ("down", True, "try again later"),
         ("hangs-up", True, "disconnected"),
-        ("redirects", True, "no answer"),
-        ("html", True, "no JSON"),
-        ("list", True, "no JSON object"),
+        ("redirects", True, "gave no token"),
+        ("html", True, "not JSON"),
+        ("list", True, "not a JSON object"),
     ],
 )
 async def test_only_a_definite_no_of_the_authorization_server_ends_a_sign_in(

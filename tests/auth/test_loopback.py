@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mcphost.auth import loopback
+from mcphost.auth.flow.callback import NO_STATE, OTHER_STATE
 from mcphost.auth.flow.steps import ListenForCallback, PendingAuthorization
 from mcphost.auth.loopback import Loopback
 
@@ -87,7 +88,7 @@ async def test_a_hundred_wrong_callbacks_do_not_end_the_wait_and_the_right_one_d
         answers += await asyncio.gather(*(here.get(f"/callback/x?state={n}{STATE}&code=evil") for n in range(100)))
         assert {answer.split(b"\r\n")[0] for answer in answers} == {b"HTTP/1.1 400 Bad Request"}
         assert not here.answer.done()
-        assert sorted(here.problems) == [loopback.OTHER_STATE, loopback.NO_STATE]  # each once
+        assert sorted(here.problems) == [OTHER_STATE, NO_STATE]  # each once
         good = await here.get(GOOD)
         assert good.startswith(b"HTTP/1.1 200 OK")
         for answer in (*answers, good):

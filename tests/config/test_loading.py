@@ -28,6 +28,7 @@ from mcphost.config import (
 )
 from mcphost.config.loading import MAX_FILE_BYTES
 from mcphost.config.problems import MAX_PROBLEMS
+from mcphost.config.servers import OAuthConfig
 from mcphost.errors import ConfigError
 from tests.config.mistakes import FATAL, MISTAKES
 
@@ -221,12 +222,14 @@ def test_a_project_does_not_share_the_users_folders() -> None:
     assert loaded.config.servers["a"].roots == ()
 
 
-def test_a_project_does_not_loosen_a_sign_in() -> None:
-    text = '[servers.a]\nurl = "https://h"\n[servers.a.oauth]\nwithout_pkce_metadata = true\nscopes = ["x"]\n'
+@pytest.mark.parametrize(
+    "line", ["without_pkce_metadata = true", 'issuer_slash = "ignore"', 'resource = "https://other"']
+)
+def test_a_project_does_not_loosen_a_sign_in(line: str) -> None:
+    text = f'[servers.a]\nurl = "https://h"\n[servers.a.oauth]\n{line}\nscopes = ["x"]\n'
     loaded = parse(text, FILE, project=True)
     assert [(problem.line, "only your own configuration" in str(problem)) for problem in loaded.problems] == [(4, True)]
-    oauth = loaded.config.servers["a"].oauth
-    assert (oauth.without_pkce_metadata, oauth.scopes) == (False, ("x",))
+    assert loaded.config.servers["a"].oauth == OAuthConfig(scopes=("x",))
 
 
 _VALUES = st.recursive(

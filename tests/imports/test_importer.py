@@ -292,6 +292,8 @@ async def test_without_a_keychain_only_the_environment_is_left(tmp_path: Path, i
         {"start": "eager"},
         {"limits": {"log_bytes": 1}},
         {"oauth": {"without_pkce_metadata": True}},
+        {"oauth": {"issuer_slash": "ignore"}},
+        {"oauth": {"resource": "https://other.example"}},
     ],
 )
 async def test_what_only_the_user_may_grant_never_comes_in(

@@ -9,17 +9,28 @@ import base64
 import hashlib
 import re
 from collections.abc import Mapping
+from typing import Final
 from urllib.parse import parse_qs, parse_qsl, quote, urlencode
 
 import httpx
 
 from mcphost.auth.addresses import LONGEST
+from mcphost.auth.flow.metadata import slash_advice
 from mcphost.auth.flow.steps import PendingAuthorization
+from mcphost.auth.masking import quoted
 from mcphost.errors import SignInFailed
 from mcphost.net.origins import host_of, origin_of
 from mcphost.protocol.display import show_line
 
 MOST_PARAMETERS = 30
+
+NO_STATE: Final = (
+    "a browser came back without the state of this sign-in and was turned away: the authorization server may have lost "
+    "it; open the page once more"
+)
+OTHER_STATE: Final = (
+    "a browser came back from another sign-in (its state is not ours) and was turned away; go on with this page"
+)
 
 
 def s256(verifier: str) -> str:
@@ -69,8 +80,8 @@ def read_code(pending: PendingAuthorization, callback: Mapping[str, tuple[str, .
     if not pending.is_answered_by(callback):
         raise SignInFailed("the browser came back from another sign-in (its state is not ours)")
     _check_issuer(pending, callback.get("iss", ()))
-    if error := callback.get("error"):
-        raise _refused(pending, error[0], " ".join(callback.get("error_description", ())))
+    if error := "".join(callback.get("error", ())[:1]):
+        raise _refused(pending, error, callback)
     codes = callback.get("code", ())
     if len(codes) != 1 or not codes[0]:
         raise SignInFailed(f"{host_of(pending.issuer)} sent the browser back without a code")
@@ -80,13 +91,34 @@ def read_code(pending: PendingAuthorization, callback: Mapping[str, tuple[str, .
 def _check_issuer(pending: PendingAuthorization, named: tuple[str, ...]) -> None:
     if not named and pending.sends_issuer:
         raise SignInFailed(f"the answer does not say that it is {host_of(pending.issuer)}'s, as that one's answers do")
-    if named and named != (pending.issuer,):  # compared as text, without normalization
-        raise SignInFailed(f"the answer came from another authorization server than {show_line(pending.issuer, 120)}")
+    if named and not _is_of(pending, named):
+        advice = slash_advice(named[0], pending.issuer) if len(named) == 1 else ""
+        server = show_line(pending.issuer, 120)
+        raise SignInFailed(f"the answer came from another authorization server than {server}{advice}")
 
 
-def _refused(pending: PendingAuthorization, error: str, description: str) -> SignInFailed:
-    host, code = host_of(pending.issuer), show_line(error, 60)
-    described = f": {show_line(description, 200)}" if description else ""
+def _is_of(pending: PendingAuthorization, named: tuple[str, ...]) -> bool:
+    return len(named) == 1 and pending.settings.same_issuer(named[0], pending.issuer)
+
+
+def why_turned_away(pending: PendingAuthorization, callback: Mapping[str, tuple[str, ...]]) -> str:
+    """Why a callback without the awaited state is not used, with the error that it names."""
+    reason = OTHER_STATE if "state" in callback else NO_STATE
+    error = _shown(pending, callback, "error", 60)
+    if not error or not _is_of(pending, callback.get("iss", (pending.issuer,))):
+        return reason
+    description = _shown(pending, callback, "error_description", 200)
+    return f"{reason}; it says, unverified: {error}{f': {description}' if description else ''}"
+
+
+def _refused(pending: PendingAuthorization, error: str, callback: Mapping[str, tuple[str, ...]]) -> SignInFailed:
+    host, code = host_of(pending.issuer), _shown(pending, callback, "error", 60)
+    described = f": {words}" if (words := _shown(pending, callback, "error_description", 200)) else ""
     if error == "access_denied":
         return SignInFailed(f"{host} says that access was denied{described}", code=code)
     return SignInFailed(f"{host} did not sign you in ({code}){described}", code=code)
+
+
+def _shown(pending: PendingAuthorization, callback: Mapping[str, tuple[str, ...]], name: str, limit: int) -> str:
+    secrets = (pending.state, pending.verifier, *callback.get("code", ()), *callback.get("state", ()))
+    return quoted(" ".join(callback.get(name, ())), limit, filter(None, secrets))

@@ -5,13 +5,15 @@ Specification: authorization, server discovery, of 2025-03-26, 2025-06-18 and 20
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Final, Generic, NamedTuple, TypeVar
+
+import httpx
 
 from mcphost.auth.addresses import checked_url
-from mcphost.auth.flow.challenge import Challenge
 from mcphost.auth.flow.metadata import (
     AuthorizationServer,
+    NotMetadata,
     ProtectedResource,
     default_places,
     issuer_places,
@@ -20,73 +22,133 @@ from mcphost.auth.flow.metadata import (
     resource_places,
 )
 from mcphost.auth.flow.steps import Flow, HttpAnswer, HttpExchange, Unreachable
+from mcphost.auth.ports import OAuthSettings
 from mcphost.errors import SignInFailed
+from mcphost.lazy_dataclass import dataclass
 from mcphost.net.origins import host_of, origin_of
+from mcphost.protocol.challenge import Challenge
 from mcphost.protocol.display import show_line
 
 _ABSENT: Final = range(400, 500)
 
-
-def find_resource(url: str, challenge: Challenge, version: str) -> Flow[ProtectedResource | None]:
-    """The protected resource metadata of a server; None if it publishes none, as before 2025-06-18."""
-    answer = yield from _first(
-        "Who protects this server?", "its protected-resource metadata", _places(url, challenge), version
-    )
-    return None if answer is None else read_resource(answer.content, url)
+_T = TypeVar("_T")
 
 
-def find_issuer(resource: ProtectedResource, known: Iterable[str], url: str, version: str) -> Flow[AuthorizationServer]:
-    """The metadata of the first authorization server that answers; those used before (``known``) are tried first."""
-    before = set(known)
-    failure = ""
-    for issuer in sorted(resource.authorization_servers, key=lambda each: each not in before):
-        try:
-            answer = yield from _announced(issuer, version)
-        except SignInFailed as error:  # another one may be up
-            failure = str(error)
-            continue
-        if answer is not None:
-            return read_issuer(answer.content, issuer, url)
-        failure = f"{show_line(issuer, 120)} publishes no metadata at {' or '.join(issuer_places(issuer))}"
-    raise SignInFailed(failure)
+class _Found(NamedTuple, Generic[_T]):
+    """A document and its place; ``tried`` says what the places before it answered."""
+
+    document: _T | None
+    place: str
+    tried: tuple[str, ...]
+    broken: bool
+    """Did any of them answer something else than that there is no document?"""
+    failure: str
 
 
-def find_old_issuer(url: str, version: str) -> Flow[AuthorizationServer]:
-    """The authorization server of an MCP server of 2025-03-26: at its own origin, with default endpoints."""
-    base = checked_url("server's address", origin_of(url), url)
-    answer = yield from _announced(base, version)
-    return default_places(url) if answer is None else read_issuer(answer.content, base, url)
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """Where to look for metadata on behalf of the server at ``url``, and what its settings accept."""
 
+    url: str
+    settings: OAuthSettings
+    version: str
+    """The revision named in the requests."""
 
-def _is_page(answer: HttpAnswer) -> bool:
-    """Many sites answer any path with 200 and a web page."""
-    return answer.headers.get("content-type", "").lower().startswith("text/html")
+    def find_resource(self, challenge: Challenge) -> Flow[tuple[ProtectedResource | None, tuple[str, ...]]]:
+        """The protected resource metadata, and why the challenge's own place was not used, where it was not.
 
-
-def _announced(issuer: str, version: str) -> Flow[HttpAnswer | None]:
-    return (yield from _first(f"Where does {host_of(issuer)} sign in?", "its metadata", issuer_places(issuer), version))
-
-
-def _places(url: str, challenge: Challenge) -> tuple[str, ...]:
-    named, usual = challenge.resource_metadata, resource_places(url)
-    if not named:
-        return usual
-    checked_url("resource_metadata in the server's challenge", named, url)
-    if origin_of(named) != origin_of(url):
-        raise SignInFailed(f"the server's challenge points to metadata on another host, {host_of(named)}: not fetched")
-    return (named, *(place for place in usual if place != named))
-
-
-def _first(title: str, what: str, places: Iterable[str], version: str) -> Flow[HttpAnswer | None]:
-    """The first of these documents that exists; None if none does. Raises SignInFailed for any other response."""
-    for place in places:
-        answer: HttpAnswer | Unreachable = yield HttpExchange(
-            title, place, "metadata", {"Accept": "application/json", "MCP-Protocol-Version": version}
+        The metadata is None if the server publishes none, as before 2025-06-18.
+        """
+        usual, named, problem = resource_places(self.url), "", ""
+        if challenge.resource_metadata:
+            try:
+                named = _challenged_place(challenge.resource_metadata, self.url)
+            except SignInFailed as error:
+                problem = str(error)
+        places = (*filter(None, [named]), *(place for place in usual if place != named))
+        found = yield from self._first(
+            "Who protects this server?",
+            "the server publishes no protected-resource metadata",
+            places,
+            lambda answer: read_resource(answer, self.url, self.settings.resource),
         )
-        if isinstance(answer, Unreachable):
-            raise SignInFailed(f"{host_of(place)} cannot be asked for {what}: {answer.reason}")
-        if answer.status == 200 and not _is_page(answer):
-            return answer
-        if answer.status != 200 and answer.status not in _ABSENT:
-            raise SignInFailed(f"{host_of(place)} answered HTTP {answer.status} when asked for {what}")
-    return None
+        if found.document is None and (found.broken or problem):
+            raise SignInFailed(problem or found.failure)
+        if named and found.place != named and found.document is not None:
+            problem = f"the place in the server's challenge holds no metadata: {found.tried[0]}"
+        followed = f"{problem}; this plan follows the metadata at {show_line(found.place, 200)}"
+        return found.document, (followed,) if problem else ()
+
+    def find_issuer(self, issuers: Iterable[str], known: Iterable[str]) -> Flow[AuthorizationServer]:
+        """The metadata of the first issuer that publishes it; those used before (``known``) are tried first."""
+        before, failures = set(known), list[str]()
+        for issuer in sorted(issuers, key=lambda each: each not in before):
+            try:
+                found = yield from self._announced(issuer)
+            except SignInFailed as error:  # another one may be usable
+                failures.append(str(error))
+                continue
+            if found.document is not None:
+                return found.document
+            failures.append(found.failure)
+        raise SignInFailed("; ".join(failures))
+
+    def find_old_issuer(self) -> Flow[AuthorizationServer]:
+        """The authorization server of an MCP server of 2025-03-26: at its own origin, with default endpoints."""
+        found = yield from self._announced(checked_url("server's address", origin_of(self.url), self.url))
+        if found.document is None and found.broken:
+            raise SignInFailed(found.failure)
+        return found.document or default_places(self.url)
+
+    def _announced(self, issuer: str) -> Flow[_Found[AuthorizationServer]]:
+        return (
+            yield from self._first(
+                f"Where does {host_of(issuer)} sign in?",
+                f"{show_line(issuer, 120)} publishes no metadata",
+                issuer_places(issuer),
+                lambda answer: read_issuer(answer, issuer, self.url, self.settings),
+            )
+        )
+
+    def _first(
+        self, title: str, failure: str, places: Iterable[str], read: Callable[[HttpAnswer], _T]
+    ) -> Flow[_Found[_T]]:
+        """The first of these documents that can be read. Raises SignInFailed if it must not be used."""
+        tried, broken = [], False
+        for place in places:
+            answer: HttpAnswer | Unreachable = yield HttpExchange(
+                title, place, "metadata", {"Accept": "application/json", "MCP-Protocol-Version": self.version}
+            )
+            problem, absent = _problem(answer)
+            if not problem and isinstance(answer, HttpAnswer):
+                try:
+                    return _Found(read(answer), place, tuple(tried), broken, "")
+                except NotMetadata as error:
+                    problem = str(error)
+            broken = broken or not absent
+            tried.append(f"{show_line(place, 200)}: {problem}")
+        return _Found(None, "", tuple(tried), broken, f"{failure} that can be used: {'; '.join(tried)}")
+
+
+def _problem(answer: HttpAnswer | Unreachable) -> tuple[str, bool]:
+    """Why this response holds no metadata, or an empty text; and does it say that there is none?"""
+    if isinstance(answer, Unreachable):
+        return answer.reason, False
+    if answer.status != 200:
+        return f"HTTP {answer.status}", answer.status in _ABSENT
+    is_page = answer.headers.get("content-type", "").lower().startswith("text/html")
+    return "a web page" if is_page else "", is_page  # many sites answer any path with 200 and a page
+
+
+def _challenged_place(named: str, url: str) -> str:
+    """The URL of the metadata that a challenge names. Raises SignInFailed unless it is on the server's own origin."""
+    what = "resource_metadata in the server's challenge"
+    try:
+        relative = not httpx.URL(named).scheme and not named.startswith("//")
+        place = str(httpx.URL(url).join(named)) if relative and named[:1] == "/" else named
+    except (httpx.InvalidURL, ValueError):
+        place = named
+    checked_url(what, place, url)
+    if origin_of(place) != origin_of(url):
+        raise SignInFailed(f"the server's challenge points to metadata on another host, {host_of(place)}: not fetched")
+    return place

@@ -15,10 +15,13 @@ from typing import Any, Final
 import httpx
 
 from mcphost.auth.addresses import checked_url
+from mcphost.auth.flow.steps import HttpAnswer
+from mcphost.auth.ports import OAuthSettings
 from mcphost.errors import SignInFailed
 from mcphost.lazy_dataclass import dataclass
 from mcphost.net.origins import host_of, origin_of
 from mcphost.protocol.display import show_line
+from mcphost.redaction import mask_doubtful
 
 MOST_SCOPES: Final = 100
 MOST_SERVERS: Final = 10
@@ -26,6 +29,10 @@ MOST_SERVERS: Final = 10
 RESOURCE_PLACE: Final = "/.well-known/oauth-protected-resource"
 OAUTH_PLACE: Final = "/.well-known/oauth-authorization-server"
 OPENID_PLACE: Final = "/.well-known/openid-configuration"
+
+
+class NotMetadata(SignInFailed):
+    """A document is not what was asked for; it may be at another place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,48 +84,72 @@ def resource_places(url: str) -> tuple[str, ...]:
 
 
 def issuer_places(issuer: str) -> tuple[str, ...]:
-    """The URLs of an issuer's metadata, in the order to try."""
+    """The URLs of an issuer's metadata, in the specification's order; then where some servers with a path have it."""
     origin, path = origin_of(issuer), httpx.URL(issuer).path.rstrip("/")
     if not path:
         return (origin + OAUTH_PLACE, origin + OPENID_PLACE)
-    return (origin + OAUTH_PLACE + path, origin + OPENID_PLACE + path, origin + path + OPENID_PLACE)
+    inserted = (origin + OAUTH_PLACE + path, origin + OPENID_PLACE + path)
+    return (*inserted, origin + path + OPENID_PLACE, origin + path + OAUTH_PLACE)
 
 
-def read_document(what: str, content: bytes) -> Mapping[str, Any]:
-    """Parse a JSON object. Raises SignInFailed."""
+def read_document(what: str, answer: HttpAnswer, *, secret: bool = False) -> Mapping[str, Any]:
+    """Parse a JSON object. Raises NotMetadata, which quotes nothing of a document that may hold a ``secret``."""
     try:
-        found = json.loads(content)
+        found = json.loads(answer.content)
     except (ValueError, RecursionError):
-        start = show_line(content[:80].decode("utf-8", "replace"), 80)
-        raise SignInFailed(f"{what} is no JSON; it begins with {start!r}") from None
+        named = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+        kind = show_line(mask_doubtful(named), 60) or "without a content type"
+        start = show_line(answer.content[:80].decode("utf-8", "replace"), 80)
+        quote = "" if secret else f"; it begins with {start!r}"
+        raise NotMetadata(f"{what} is not JSON ({kind}){quote}") from None
     if not isinstance(found, dict):
-        raise SignInFailed(f"{what} is no JSON object")
+        raise NotMetadata(f"{what} is not a JSON object")
     return found
 
 
-def read_resource(content: bytes, url: str) -> ProtectedResource:
-    """The metadata of the resource at ``url``. Raises SignInFailed if it is about another one, or names no server."""
+def read_resource(answer: HttpAnswer, url: str, accepted: str = "") -> ProtectedResource:
+    """The metadata of the resource at ``url``, or of the one that the configuration accepts in its place.
+
+    Raises NotMetadata, or SignInFailed if it is about another resource.
+    """
+    document = read_document("it", answer)
     what = "the server's protected-resource metadata"
-    document = read_document(what, content)
     resource = document.get("resource")
-    if not isinstance(resource, str) or not is_for(resource, url):
-        named = show_line(str(resource), 120)
-        raise SignInFailed(f"{what} is about {named}, and not about {show_line(url, 120)}: the server's mistake")
-    servers = _texts(document.get("authorization_servers"))[:MOST_SERVERS]
-    issuers = tuple(checked_url("authorization server named by the server", server, url) for server in servers)
-    if not issuers:
-        raise SignInFailed(f"{what} names no authorization server: the server's mistake")
-    return ProtectedResource(resource, issuers, _texts(document.get("scopes_supported"))[:MOST_SCOPES])
-
-
-def read_issuer(content: bytes, issuer: str, home: str) -> AuthorizationServer:
-    """The metadata of ``issuer``, for an MCP server at ``home``. Raises SignInFailed if it must not be used."""
-    what = f"the metadata of {host_of(issuer)}"
-    document = read_document(what, content)
-    named = document.get("issuer")
-    if named != issuer:  # compared as text: a trailing slash makes another issuer
+    if not isinstance(resource, str) or not resource:
+        raise NotMetadata("it names no resource")
+    if resource != accepted and not is_for(resource, url):
+        named = show_line(resource, 120)
         raise SignInFailed(
-            f"{what} is of issuer {show_line(str(named), 120)!r}, and {show_line(issuer, 120)!r} was asked"
+            f"{what} is about {named}, and not about {show_line(url, 120)}: the server's mistake; if you know that "
+            f'they are the same, set oauth.resource = "{named}" for this server'
+        )
+    servers = document.get("authorization_servers")
+    if servers is not None and not isinstance(servers, list):
+        raise SignInFailed(f"{what} gives authorization_servers that are not a list: the server's mistake")
+    issuers = [checked_url("authorization server named by the server", each, url) for each in _texts(servers)]
+    if servers and not issuers:
+        raise SignInFailed(f"{what} names no authorization server that can be used: the server's mistake")
+    return ProtectedResource(
+        resource, tuple(issuers[:MOST_SERVERS]), _texts(document.get("scopes_supported"))[:MOST_SCOPES]
+    )
+
+
+def read_issuer(answer: HttpAnswer, issuer: str, home: str, settings: OAuthSettings) -> AuthorizationServer:
+    """The metadata of ``issuer``, for an MCP server at ``home``.
+
+    Raises NotMetadata, or SignInFailed if it must not be used.
+    """
+    what = f"the metadata of {host_of(issuer)}"
+    document = read_document("it", answer)
+    named = document.get("issuer")
+    if not isinstance(named, str) or not named:
+        raise NotMetadata("it names no issuer")
+    if not document.get("token_endpoint"):
+        raise NotMetadata("it names no token_endpoint")
+    if not settings.same_issuer(named, issuer):  # compared as text: a trailing slash makes another issuer
+        raise SignInFailed(
+            f"{what} is of issuer {show_line(named, 120)!r}, and {show_line(issuer, 120)!r} was asked"
+            f"{slash_advice(named, issuer)}"
         )
 
     def endpoint(name: str, *, needed: bool = False) -> str:
@@ -146,6 +177,12 @@ def default_places(home: str) -> AuthorizationServer:
         checked_url("default endpoint", f"{base}/{name}", home) for name in ("authorize", "token", "register")
     )
     return AuthorizationServer(base, authorize, token, register, announced=False)
+
+
+def slash_advice(one: str, other: str) -> str:
+    """The setting that lets two issuers pass that differ by one slash at the end; empty if they do not."""
+    differ = one == f"{other}/" or other == f"{one}/"
+    return '; if you trust it all the same, set oauth.issuer_slash = "ignore" for this server' if differ else ""
 
 
 def sound_scopes(scopes: Iterable[str]) -> tuple[str, ...]:

@@ -15,9 +15,15 @@ import httpx
 
 from mcphost.auth.addresses import checked_url
 from mcphost.auth.flow.callback import authorization_url, read_code, s256
-from mcphost.auth.flow.challenge import Challenge, read_challenge
-from mcphost.auth.flow.discovery import find_issuer, find_old_issuer, find_resource
-from mcphost.auth.flow.metadata import AuthorizationServer, ProtectedResource, canonical, sound_scopes
+from mcphost.auth.flow.discovery import Discovery
+from mcphost.auth.flow.metadata import (
+    AuthorizationServer,
+    ProtectedResource,
+    canonical,
+    is_for,
+    slash_advice,
+    sound_scopes,
+)
 from mcphost.auth.flow.registration import given_client, origin_for, register
 from mcphost.auth.flow.steps import AskConsent, Flow, ListenForCallback, PendingAuthorization, VisitAuthorizationPage
 from mcphost.auth.flow.token_endpoint import ClientAuthentication, TokenResponse, method_for, read_tokens
@@ -26,6 +32,7 @@ from mcphost.auth.storage.credentials import ClientRegistration, Credentials, To
 from mcphost.errors import SignInFailed
 from mcphost.lazy_dataclass import dataclass
 from mcphost.net.origins import host_of, origin_of
+from mcphost.protocol.challenge import Challenge, read_challenge
 from mcphost.protocol.display import show_line
 
 VERSION: Final = "2025-11-25"
@@ -58,6 +65,8 @@ class _Discovered:
     challenge: Challenge
     protected: ProtectedResource | None
     issuer: AuthorizationServer
+    doubts: tuple[str, ...] = ()
+    """Where discovery left the server's own words; safe to show."""
 
     @property
     def resource(self) -> str:
@@ -66,7 +75,7 @@ class _Discovered:
     @property
     def before(self) -> TokenGrant | None:
         """The present grant of the same issuer."""
-        grant = self.request.known.grant_for(self.request.url)
+        grant = self.request.known.grant_for(self.request.url, self.request.settings.resource)
         return grant if grant is not None and grant.issuer == self.issuer.issuer else None
 
     def scopes(self) -> tuple[tuple[str, ...], str]:
@@ -124,7 +133,7 @@ def sign_in_machine(request: SignInRequest, now: Callable[[], float]) -> Flow[To
     form = {"grant_type": "client_credentials", "resource": found.resource, **_scope(scopes)}
     authentication = ClientAuthentication(client, issuer.issuer, settings)
     fetch = authentication.request(MACHINE_TITLE, issuer.token_endpoint, form, now())
-    tokens = read_tokens((yield fetch), host_of(issuer.token_endpoint), fetch.body or {})
+    tokens = read_tokens((yield fetch), fetch)
     return _grant(found, client, tokens, scopes, now())
 
 
@@ -133,7 +142,7 @@ def refresh(grant: TokenGrant, settings: OAuthSettings, now: Callable[[], float]
     authentication = ClientAuthentication(grant.client, grant.issuer, settings)
     form = {"grant_type": "refresh_token", "refresh_token": grant.refresh_token, "resource": grant.resource}
     fetch = authentication.request("Renew the token", grant.token_endpoint, form, now())
-    tokens = read_tokens((yield fetch), host_of(grant.token_endpoint), fetch.body or {})
+    tokens = read_tokens((yield fetch), fetch)
     return grant.model_copy(
         update={
             "access_token": tokens.access_token,
@@ -161,16 +170,21 @@ def revoke(grant: TokenGrant, settings: OAuthSettings, now: Callable[[], float])
 def _find(request: SignInRequest) -> Flow[_Discovered]:
     checked_url("server's address", str(canonical(request.url)), request.url)
     challenge = read_challenge(request.challenge)
-    protected = yield from find_resource(request.url, challenge, request.version)
-    named = (origin_of(request.url),) if protected is None else protected.authorization_servers
+    discovery = Discovery(request.url, request.settings, request.version)
+    protected, doubts = yield from discovery.find_resource(challenge)
+    if challenge.unread:
+        doubts = (f"part of the server's challenge cannot be read: {show_line(challenge.unread, 120)!r}", *doubts)
+    origin = origin_of(request.url)
+    named = (origin,) if protected is None else protected.authorization_servers or (origin,)
     _check_pinned(request.settings, named)
     if protected is None:
-        issuer = yield from find_old_issuer(request.url, request.version)
+        issuer = yield from discovery.find_old_issuer()
     else:
+        if not protected.authorization_servers:
+            doubts = (*doubts, "the server's metadata names no authorization server; its own origin announces this one")
         before = [grant.issuer for grant in request.known.grants]
-        allowed = replace(protected, authorization_servers=tuple(filter(request.settings.takes, named)))
-        issuer = yield from find_issuer(allowed, before, request.url, request.version)
-    return _Discovered(request, challenge, protected, issuer)
+        issuer = yield from discovery.find_issuer(filter(request.settings.takes, named), before)
+    return _Discovered(request, challenge, protected, issuer, doubts)
 
 
 def _check_pinned(settings: OAuthSettings, named: Sequence[str]) -> None:
@@ -179,6 +193,7 @@ def _check_pinned(settings: OAuthSettings, named: Sequence[str]) -> None:
         raise SignInFailed(
             f"the configuration allows {show_line(settings.issuer, 120)!r} alone, and the server names "
             f"{' and '.join(show_line(each, 120) for each in named)}; if that is right, change oauth.issuer"
+            f"{next(filter(None, (slash_advice(settings.issuer, each) for each in named)), '')}"
         )
 
 
@@ -196,7 +211,8 @@ def _check_pkce(issuer: AuthorizationServer, settings: OAuthSettings) -> None:
 def _check_same_issuer(request: SignInRequest, issuer: AuthorizationServer) -> None:
     """Never present a client id of one authorization server to another."""
     for grant in request.known.grants:
-        if grant.client.client_id == request.settings.client_id and grant.issuer != issuer.issuer:
+        same = request.settings.same_issuer(grant.issuer, issuer.issuer)
+        if grant.client.client_id == request.settings.client_id and not same:
             raise SignInFailed(
                 f"the configured client_id belongs to {host_of(grant.issuer)}, and the server now names "
                 f"{host_of(issuer.issuer)}; if that is right, sign out of this server and change oauth.client_id"
@@ -204,9 +220,12 @@ def _check_same_issuer(request: SignInRequest, issuer: AuthorizationServer) -> N
 
 
 def _known_client(request: SignInRequest, issuer: AuthorizationServer) -> ClientRegistration | None:
-    """The earlier registration, unless the configured redirect port differs from it."""
-    client, port = request.known.clients.get(issuer.issuer), request.settings.redirect_port
-    return client if client is None or port in (0, httpx.URL(client.redirect_uri).port) else None
+    """The earlier registration, unless the configured redirect host or port differs from it."""
+    client, settings = request.known.clients.get(issuer.issuer), request.settings
+    if client is None:
+        return None
+    back = httpx.URL(client.redirect_uri)
+    return client if back.host == settings.redirect_host and settings.redirect_port in (0, back.port) else None
 
 
 def _listen_for_callback(
@@ -215,11 +234,12 @@ def _listen_for_callback(
     """Listen at the registered redirect URI; for a new registration, at a path of its own for this issuer."""
     if origin is ClientOrigin.KNOWN and client is not None:
         registered = httpx.URL(client.redirect_uri)
-        return ListenForCallback(registered.path or "/callback", registered.port or 0, insist=False)
+        return ListenForCallback(registered.path or "/callback", registered.port or 0, False, registered.host)
     if origin is ClientOrigin.REGISTER:
         path = f"/callback/{hashlib.sha256(issuer.issuer.encode()).hexdigest()[:12]}"
-        return ListenForCallback(path, settings.redirect_port, insist=bool(settings.redirect_port))
-    return ListenForCallback("/callback", settings.redirect_port, insist=bool(settings.redirect_port))
+    else:
+        path = "/callback"
+    return ListenForCallback(path, settings.redirect_port, bool(settings.redirect_port), settings.redirect_host)
 
 
 def _agree(
@@ -270,6 +290,7 @@ def _plan(found: _Discovered, origin: ClientOrigin, client: ClientRegistration |
 
 def _warnings(found: _Discovered) -> Iterable[str]:
     issuer, request = found.issuer, found.request
+    yield from found.doubts
     foreign = [host_of(url) for url in (issuer.issuer, *issuer.endpoints()) if "xn--" in host_of(url)]
     if foreign:
         named = ", ".join(show_line(host, 80) for host in dict.fromkeys(foreign))
@@ -292,9 +313,9 @@ def _warnings(found: _Discovered) -> Iterable[str]:
 def _authorize(
     found: _Discovered, client: ClientRegistration, redirect_uri: str, scopes: tuple[str, ...], now: Callable[[], float]
 ) -> Flow[TokenResponse]:
-    issuer = found.issuer
+    issuer, settings = found.issuer, found.request.settings
     pending = PendingAuthorization(
-        issuer.issuer, secrets.token_urlsafe(24), secrets.token_urlsafe(48), redirect_uri, issuer.sends_issuer
+        issuer.issuer, secrets.token_urlsafe(24), secrets.token_urlsafe(48), redirect_uri, issuer.sends_issuer, settings
     )
     parameters = {
         "response_type": "code",
@@ -315,9 +336,9 @@ def _authorize(
         "code_verifier": pending.verifier,
         "resource": found.resource,
     }
-    authentication = ClientAuthentication(client, issuer.issuer, found.request.settings)
+    authentication = ClientAuthentication(client, issuer.issuer, settings)
     fetch = authentication.request("Exchange the code for a token", issuer.token_endpoint, form, now())
-    return read_tokens((yield fetch), host_of(issuer.token_endpoint), fetch.body or {})
+    return read_tokens((yield fetch), fetch)
 
 
 def _grant(
@@ -336,6 +357,7 @@ def _grant(
         lifetime=tokens.lifetime,
         scopes=asked if tokens.scopes is None else tokens.scopes,
         asked=asked,
+        home="" if is_for(found.resource, found.request.url) else canonical(found.request.url),
         subject=tokens.subject,
     )
 

@@ -8,18 +8,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, TypeGuard
 
+import httpx
+
 from mcphost.auth.flow.metadata import AuthorizationServer, read_document
 from mcphost.auth.flow.steps import JSON, Flow, HttpExchange, Unreachable
-from mcphost.auth.flow.token_endpoint import method_for, refusal
+from mcphost.auth.flow.token_endpoint import has_error, method_for, refusal
+from mcphost.auth.masking import quoted, secrets_of
 from mcphost.auth.ports import ClientOrigin, OAuthSettings, SignInConsent
 from mcphost.auth.storage.credentials import AuthMethod, ClientRegistration
 from mcphost.errors import SignInFailed
 from mcphost.net.origins import host_of
-from mcphost.protocol.display import show_line
 
 NAME: Final = "mcphost"
 LONGEST_ID: Final = 4096
 """Characters of a client id or secret; some servers encode the whole registration in the id."""
+
+LOCALHOST_ADVICE: Final = 'to come back to http://localhost instead, set oauth.redirect_host = "localhost"'
 
 _OWN_METHODS: Final[tuple[AuthMethod, ...]] = ("none", "client_secret_basic", "client_secret_post")
 
@@ -61,18 +65,25 @@ def given_client(
 def register(issuer: AuthorizationServer, redirect_uri: str) -> Flow[ClientRegistration]:
     """Register dynamically. Raises SignInFailed with the server's reason."""
     body = client_document(redirect_uri, _own_method(issuer))
-    answer = yield HttpExchange(
-        "Register mcphost", issuer.registration_endpoint, "registration", {"Accept": JSON}, body
-    )
+    fetch = HttpExchange("Register mcphost", issuer.registration_endpoint, "registration", {"Accept": JSON}, body)
+    answer = yield fetch
     host = host_of(issuer.registration_endpoint)
     if isinstance(answer, Unreachable):
         raise SignInFailed(f"{host} cannot be reached to register: {answer.reason}")
-    if answer.status not in (200, 201) and b"{" not in answer.content:
-        raise SignInFailed(f"{host} refused to register mcphost (HTTP {answer.status})", code="refused")
-    document = read_document(f"the registration answer of {host}", answer.content)
-    if answer.status not in (200, 201) or "error" in document:
-        raise refusal(document, host, f"to register mcphost with {redirect_uri}", {})
-    return _registered(document, host, redirect_uri)
+    try:
+        document = read_document(f"the registration answer of {host} (HTTP {answer.status})", answer, secret=True)
+    except SignInFailed:
+        if answer.status in (200, 201):
+            raise
+        document = {}
+    if answer.status not in (200, 201) or has_error(document):
+        error = refusal(document, answer.status, f"to register mcphost with {redirect_uri}", fetch)
+        hint = f"; {LOCALHOST_ADVICE}" if error.code in _REDIRECT_ERRORS and "127.0.0.1" in redirect_uri else ""
+        raise SignInFailed(f"{error}{hint}", code=error.code or "refused")
+    return _registered(document, fetch, redirect_uri)
+
+
+_REDIRECT_ERRORS: Final = ("invalid_redirect_uri", "invalid_client_metadata")
 
 
 def client_document(redirect_uri: str, method: AuthMethod) -> dict[str, Any]:
@@ -92,21 +103,31 @@ def hosted_document(url: str, redirect_uri: str) -> dict[str, Any]:
     return {"client_id": url, **client_document(redirect_uri, "none")}
 
 
+def portless(redirect_uri: str) -> str:
+    """The loopback redirect URI without its port, which authorization servers ignore. RFC 8252 section 7.3."""
+    return str(httpx.URL(redirect_uri).copy_with(port=None))
+
+
 def _own_method(issuer: AuthorizationServer) -> AuthMethod:
     offered = issuer.auth_methods or _OWN_METHODS
     return next((method for method in _OWN_METHODS if method in offered), "none")
 
 
-def _registered(document: Mapping[str, Any], host: str, redirect_uri: str) -> ClientRegistration:
+def _registered(document: Mapping[str, Any], fetch: HttpExchange, redirect_uri: str) -> ClientRegistration:
+    host = host_of(fetch.url)
     client_id, secret = document.get("client_id"), document.get("client_secret") or ""
     if not _sound(client_id) or (secret and not _sound(secret)):
         raise SignInFailed(f"{host} registered mcphost under a client id or secret that cannot be used")
-    named = document.get("redirect_uris", [redirect_uri])
-    if not isinstance(named, list) or redirect_uri not in named:
-        raise SignInFailed(f"{host} registered another redirect address than {redirect_uri}: not used")
+    named = document.get("redirect_uris")
+    named = [redirect_uri] if named is None else named
+    if not isinstance(named, list) or not {redirect_uri, portless(redirect_uri)} & {*filter(_sound, named)}:
+        by_name = redirect_uri.replace("127.0.0.1", "localhost")
+        hint = by_name in named and "; " + LOCALHOST_ADVICE
+        raise SignInFailed(f"{host} registered another redirect address than {redirect_uri}: not used{hint or ''}")
     method = document.get("token_endpoint_auth_method") or ("client_secret_basic" if secret else "none")
     if method not in _OWN_METHODS or (method != "none" and not secret):
-        raise SignInFailed(f"{host} wants proof that mcphost cannot give ({show_line(str(method), 40)})")
+        named = quoted(method, 40, secrets_of(fetch, document)) if isinstance(method, str) else "not a text"
+        raise SignInFailed(f"{host} wants proof that mcphost cannot give ({named})")
     return ClientRegistration(
         client_id=client_id, client_secret=secret, method=method, redirect_uri=redirect_uri, kept=True
     )

@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import field
 from typing import Any, Final, Literal, TypeVar
 
-from mcphost.auth.ports import SignInPlan
+from mcphost.auth.ports import OAuthSettings, SignInPlan
 from mcphost.lazy_dataclass import dataclass
 
 JSON: Final = "application/json"
@@ -31,7 +31,7 @@ class HttpAnswer:
     """A response. Header names are in lower case."""
 
     status: int
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(repr=False)
     content: bytes = field(repr=False)
 
 
@@ -51,6 +51,8 @@ class ListenForCallback:
     """0: any free port."""
     insist: bool
     """Fail if the port is taken, instead of choosing another one?"""
+    host: str = "127.0.0.1"
+    """How the redirect URI names this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class PendingAuthorization:
     verifier: str = field(repr=False)
     redirect_uri: str
     sends_issuer: bool
+    settings: OAuthSettings = OAuthSettings()
 
     def is_answered_by(self, callback: Mapping[str, tuple[str, ...]]) -> bool:
         """Does this callback carry exactly our state, exactly once?"""

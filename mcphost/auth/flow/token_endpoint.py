@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import field
@@ -16,10 +17,12 @@ from urllib.parse import quote_plus
 from mcphost.auth.accounts import subject_of
 from mcphost.auth.flow.metadata import read_document, sound_scopes
 from mcphost.auth.flow.steps import JSON, HttpAnswer, HttpExchange, Unreachable
+from mcphost.auth.masking import quoted, secrets_of
 from mcphost.auth.ports import OAuthSettings
 from mcphost.auth.storage.credentials import AuthMethod, ClientRegistration
 from mcphost.errors import SignInFailed
 from mcphost.lazy_dataclass import dataclass
+from mcphost.net.origins import host_of
 from mcphost.protocol.display import show_line
 
 LONGEST_TOKEN: Final = 16_384
@@ -91,18 +94,21 @@ def method_for(offered: tuple[str, ...] | None, *, secret: bool, key: bool) -> A
     )
 
 
-def read_tokens(answer: HttpAnswer | Unreachable, host: str, sent: Mapping[str, Any]) -> TokenResponse:
-    """The tokens in a response to the form ``sent``. Raises SignInFailed, whose text holds no secret."""
+def read_tokens(answer: HttpAnswer | Unreachable, fetch: HttpExchange) -> TokenResponse:
+    """The tokens in the response to ``fetch``. Raises SignInFailed, whose text holds no secret."""
+    host = host_of(fetch.url)
     if isinstance(answer, Unreachable):
         raise SignInFailed(f"{host} cannot be asked for a token: {answer.reason}")
     what = f"the token answer of {host} (HTTP {answer.status})"
     if answer.status >= 500 or 300 <= answer.status < 400:
-        raise SignInFailed(f"{what} is no answer; try again later")
-    document = read_document(what, answer.content)
-    if "error" in document or answer.status != 200:
-        raise refusal(document, host, "a token", sent)
-    if str(document.get("token_type", "")).lower() != "bearer":
-        raise SignInFailed(f"{what} holds no Bearer token, but one of type {_shown(document.get('token_type'))}")
+        raise SignInFailed(f"{host} gave no token (HTTP {answer.status}){_reason(answer, fetch)}; try again later")
+    document = read_document(what, answer, secret=True)
+    if has_error(document) or answer.status != 200:
+        raise refusal(document, answer.status, "a token", fetch)
+    kind = document.get("token_type")
+    if str(kind).lower() != "bearer":
+        named = quoted(kind, 60, secrets_of(fetch, document)) if isinstance(kind, str) else ""
+        raise SignInFailed(f"{what} holds no Bearer token, but one {f'of type {named}' if named else 'without a type'}")
     token = _token(document.get("access_token"))
     if not token:
         raise SignInFailed(f"{what} holds no token, or one that no header may carry")
@@ -111,19 +117,49 @@ def read_tokens(answer: HttpAnswer | Unreachable, host: str, sent: Mapping[str, 
     return TokenResponse(token, refresh, life, _scopes(document), subject)
 
 
-def refusal(document: Mapping[str, Any], host: str, what: str, sent: Mapping[str, Any]) -> SignInFailed:
-    """The exception for an OAuth error object, without any value of ``sent``."""
-    code = _shown(document.get("error"))
-    described = str(document.get("error_description") or "")
-    for value in sent.values():
-        if isinstance(value, str) and len(value) >= 8:
-            described = described.replace(value, "…")
-    description = f": {show_line(described, 200)}" if described else ""
-    return SignInFailed(f"{host} refused {what} ({code}){description}", code=code)
+def has_error(document: Mapping[str, Any]) -> bool:
+    """Is this an OAuth error object? Some servers write every member, also in a success."""
+    return document.get("error") not in (None, "")
 
 
-def _shown(value: object) -> str:
-    return show_line(str(value), 60) if value else "none named"
+def refusal(document: Mapping[str, Any], status: int, what: str, fetch: HttpExchange) -> SignInFailed:
+    """The exception for an OAuth error object, or for what other servers send in its place; it holds no secret."""
+    named = document.get("error")
+    code = named if isinstance(named, str) and re.fullmatch(_CODE, named) else ""
+    secrets = secrets_of(fetch, document)
+    shown = quoted(code, 60, secrets) or f"HTTP {status}"
+    reason = quoted(_described(document), 200, secrets)
+    return SignInFailed(f"{host_of(fetch.url)} refused {what} ({shown}){f': {reason}' if reason else ''}", code=code)
+
+
+_CODE: Final = r"[A-Za-z]+(?:[_.-][A-Za-z]+){0,8}"
+"""An error code; a word with other characters may be a token."""
+
+_DESCRIPTIONS: Final = ("error_description", "message", "detail", "details", "title", "reason", "msg")
+"""Members in which servers say why: OAuth's own, and those of common web frameworks and gateways."""
+
+
+def _described(document: object, depth: int = 3) -> str:
+    """The first words in a refusal that say why; empty if there are none."""
+    if isinstance(document, str):
+        return document
+    if isinstance(document, list) and document and depth:
+        return _described(document[0], depth - 1)
+    if not isinstance(document, Mapping) or not depth:
+        return ""
+    error = document.get("error")
+    named = None if isinstance(error, str) and re.fullmatch(_CODE, error) else error
+    members = (*map(document.get, _DESCRIPTIONS), named, document.get("errors"))
+    return next(filter(None, (_described(each, depth - 1) for each in members)), "")
+
+
+def _reason(answer: HttpAnswer, fetch: HttpExchange) -> str:
+    try:
+        document = read_document("", answer, secret=True)
+    except SignInFailed:
+        return ""
+    reason = quoted(_described(document), 200, secrets_of(fetch, document))
+    return f": {reason}" if reason else ""
 
 
 def _token(value: object) -> str:

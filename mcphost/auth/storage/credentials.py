@@ -51,6 +51,8 @@ class TokenGrant(_Kept):
     """The scopes that were granted."""
     asked: tuple[str, ...] = ()
     """The scopes that were requested."""
+    home: str = ""
+    """The server's URL at the sign-in, where `resource` is another one that the configuration accepts."""
     subject: str = ""
     """The ``sub`` claim of the token; empty if there is none."""
 
@@ -72,9 +74,13 @@ class Credentials(_Kept):
     last_issuer: str = ""
     """The authorization server of the last sign-in, even if its grant has been removed."""
 
-    def grant_for(self, url: str) -> TokenGrant | None:
-        """The grant whose token may be sent to ``url``."""
-        return next((grant for grant in self.grants if is_for(grant.resource, url)), None)
+    def grant_for(self, url: str, accepted: str = "") -> TokenGrant | None:
+        """The grant whose token may be sent to ``url``; ``accepted``: the resource that the configuration names."""
+
+        def fits(grant: TokenGrant) -> bool:
+            return is_for(grant.resource, url) or (grant.resource == accepted != "" and is_for(grant.home, url))
+
+        return next(filter(fits, self.grants), None)
 
     def with_grant(self, grant: TokenGrant) -> Credentials:
         """Replace the grant for the same resource: one server has one authorization server at a time."""

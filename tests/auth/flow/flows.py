@@ -108,8 +108,8 @@ class World:
             case HttpExchange():
                 self.asked.append(step)
                 return self._answer(step)
-            case ListenForCallback(path, port, _):
-                return f"http://127.0.0.1:{self.port or port or PORT}{path}"
+            case ListenForCallback(path, port, _, host):
+                return f"http://{host}:{self.port or port or PORT}{path}"
             case AskConsent(plan):
                 self.plans.append(plan)
                 return self.choose(plan)
@@ -126,6 +126,10 @@ class World:
         if callable(said):
             said = said(fetch)
         return said if isinstance(said, HttpAnswer | Unreachable) else document(said)
+
+    def told(self) -> str:
+        """The warnings of the last plan."""
+        return "\n".join(self.plans[-1].warnings)
 
     def urls(self) -> list[str]:
         return [fetch.url for fetch in self.asked]

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from mcphost.auth.addresses import checked_url
 from mcphost.auth.flow.callback import authorization_url
-from mcphost.auth.flow.challenge import read_challenge
 from mcphost.auth.flow.metadata import is_for
 from mcphost.errors import SignInFailed
+from mcphost.protocol.challenge import read_challenge
 from tests.auth.flow.flows import ISSUER, SERVER, World, issuer_document, resource_document
 
 PRM = "https://mcp.example.com/.well-known/oauth-protected-resource/v1/mcp"
@@ -87,11 +87,13 @@ def test_an_address_that_must_not_be_used_ends_the_sign_in_before_it_is(url: str
     elif at == "place":
         quoted = url.replace("\\", "\\\\")
         challenge = f'Bearer resource_metadata="{quoted}"'
+        del world.places[PRM]
     else:
         world.places[ASM] = issuer_document(**{at: url})
     with pytest.raises(SignInFailed, match=says) as told:
         world.sign_in(challenge=challenge)
-    assert world.urls() == [PRM, ASM][: {"place": 0, "issuer": 1}.get(at, 2)]
+    own = PRM.removesuffix("/v1/mcp")
+    assert world.urls() == {"place": [PRM, own], "issuer": [PRM]}.get(at, [PRM, ASM])
     assert not world.visits
     assert len(str(told.value)) < 400
     assert not {"\x1b", "\n", "\x9b", "\ud800"} & {*str(told.value)}
@@ -127,12 +129,14 @@ def test_a_server_that_is_reached_without_tls_is_not_signed_in_to_and_nothing_is
 @pytest.mark.hostile("O06", "O07")
 @pytest.mark.requirement("SEC-10")
 def test_metadata_about_the_server_is_taken_from_its_own_origin_alone() -> None:
-    """A place on another host is not fetched, and an unreadable challenge is none."""
+    """A place on another host is not fetched; the plan says so, and that a challenge cannot be read."""
     world = World.usual()
-    with pytest.raises(SignInFailed, match=r"another host, evil\.example\.com"):
-        world.sign_in(challenge='Bearer resource_metadata="https://evil.example.com/x"')
-    assert not world.asked
+    assert world.sign_in(challenge='Bearer resource_metadata="https://evil.example.com/x"').issuer == ISSUER
+    assert world.urls()[0] == PRM
+    assert f"another host, evil.example.com: not fetched; this plan follows the metadata at {PRM}" in world.told()
     assert world.sign_in(challenge="Bearer " + "x" * 100_000).issuer == ISSUER
+    assert "part of the server's challenge cannot be read: 'Bearer xxx" in world.told()
+    assert not [url for url in world.urls() if "evil" in url]
 
 
 OURS = {"client_id": "c", "state": "s", "response_type": "code"}
@@ -217,7 +221,7 @@ def test_a_person_sees_every_host_and_is_warned_of_names_that_look_like_others()
         ('Bearer , , scope = "s"', "", ("s",)),
         ('DPoP scope="x"', "", ()),
         ('Bearer resource_metadata="never ends', "", ()),
-        ("resource_metadata=alone", "", ()),
+        ("resource_metadata=alone", "alone", ()),
         ("", "", ()),
         ("Bearer scope=" + "x" * 100_000, "", ()),
         ("\x00\xff\u2028Bearer", "", ()),
@@ -228,6 +232,50 @@ def test_only_what_the_bearer_challenge_itself_says_counts(header: str, place: s
     assert (challenge.resource_metadata, challenge.scopes) == (place, scopes)
 
 
+@pytest.mark.parametrize(
+    ("header", "read"),
+    [
+        (
+            "Bearer resource_metadata=https://h/p?a=b, scope=read",
+            {"resource_metadata": "https://h/p?a=b", "scope": "read"},
+        ),
+        ("Bearer resource_metadata='https://h/p', scope='a b'", {"resource_metadata": "https://h/p", "scope": "a b"}),
+        (
+            'Bearer error="e" resource_metadata="p" scope="a b"',
+            {"error": "e", "resource_metadata": "p", "scope": "a b"},
+        ),
+        ('Bearer error="e"; resource_metadata="p"; scope=a', {"error": "e", "resource_metadata": "p", "scope": "a"}),
+        ('resource_metadata="p", scope="a"', {"resource_metadata": "p", "scope": "a"}),
+        ("Bearer scope=https://h/x.read", {"scope": "https://h/x.read"}),
+        ("Bearer scope=read write, error=e", {"scope": "read write", "error": "e"}),
+        (
+            "Bearer error=e, error_description=it expired, sign in again, scope=a",
+            {"error": "e", "error_description": "it expired, sign in again", "scope": "a"},
+        ),
+        ("Bearer error=e, Basic", {"error": "e"}),
+        ("Bearer", {}),
+    ],
+)
+def test_a_challenge_that_is_slightly_off_is_read(header: str, read: dict[str, str]) -> None:
+    challenge = read_challenge(header)
+    assert (challenge.parameters, challenge.unread) == (read, "")
+
+
+@pytest.mark.parametrize(
+    ("header", "unread"),
+    [
+        ('Bearer resource_metadata="never ends', 'resource_metadata="never ends'),
+        ('Bearer scope="a" "b", error="e"', '"b", error="e"'),
+        ('Bearer scope="a" b', "b"),
+        ("Bearer " + "x" * 20_000, "Bearer xxx"),
+    ],
+)
+def test_what_cannot_be_read_of_a_challenge_stands_in_the_plan(header: str, unread: str) -> None:
+    world = World.usual()
+    world.sign_in(challenge=header)
+    assert f"part of the server's challenge cannot be read: '{unread}" in world.told()
+
+
 @pytest.mark.hostile("O07")
 @given(st.text(alphabet='Bearer sco=",\\ \t\x00é', max_size=300))
 def test_any_header_is_read_without_a_crash(header: str) -> None:
@@ -235,7 +283,9 @@ def test_any_header_is_read_without_a_crash(header: str) -> None:
 
 
 @pytest.mark.hostile("O07")
-@pytest.mark.parametrize("piece", [" ", ",", "a ", "a=", 'a="', '\\"', "a=b,", "a b,", "==", "a" * 50 + " "])
+@pytest.mark.parametrize(
+    "piece", [" ", ",", "a ", "a=", 'a="', "a='", "a=b ", ";", '\\"', "a=b,", "a b,", "==", "a" * 50 + " "]
+)
 def test_a_header_as_long_as_is_read_takes_no_time(piece: str) -> None:
     began = time.thread_time()
     read_challenge("Bearer " + piece * (16_000 // len(piece)) + "!")

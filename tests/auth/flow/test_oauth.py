@@ -86,6 +86,175 @@ def test_an_issuers_metadata_is_sought_in_the_specifications_order(issuer: str, 
     assert world.urls()[1 : 1 + len(places)] == [ISSUER + place for place in places]
 
 
+OWN = "https://mcp.example.com"
+
+NO_METADATA = {
+    "a server error": (HttpAnswer(502, {}, b"<h1>Bad Gateway"), "HTTP 502"),
+    "a redirect": (HttpAnswer(307, {"location": "https://evil.example.com/"}, b""), "HTTP 307"),
+    "no content": (HttpAnswer(204, {}, b""), "HTTP 204"),
+    "words": (HttpAnswer(200, {"content-type": "text/plain"}, b"OK"), "not JSON (text/plain); it begins with 'OK'"),
+    "nothing": (HttpAnswer(200, {}, b""), "it is not JSON (without a content type)"),
+    "a list": (document([]), "it is not a JSON object"),
+    "other members": (document({"error": "not found"}), "it names no "),
+    "a page": (HttpAnswer(200, {"content-type": "text/html"}, b"<html>"), "a web page"),
+    "no response": (Unreachable("connection refused"), "connection refused"),
+    "a refusal": (HttpAnswer(403, {}, b""), "HTTP 403"),
+}  # fmt: skip
+
+
+@pytest.mark.requirement("AUTH-26", "AUTH-27")
+@pytest.mark.parametrize(("answer", "says"), NO_METADATA.values(), ids=NO_METADATA)
+def test_a_place_without_metadata_lets_the_next_one_be_asked(answer: Any, says: str) -> None:
+    world = World.usual()
+    world.places |= {f"{PRM}/v1/mcp": answer, PRM: resource_document()}
+    world.places |= {ASM: answer, f"{ISSUER}/.well-known/openid-configuration": issuer_document()}
+    assert world.sign_in().issuer == ISSUER
+    assert "evil" not in "".join(world.urls())
+    world.places |= {PRM: answer, f"{ISSUER}/.well-known/openid-configuration": answer}
+    if says in ("HTTP 403", "a web page"):  # there is no metadata, as before 2025-06-18
+        world.places[f"{PRM}/v1/mcp"] = resource_document()
+        failing = [ASM, f"{ISSUER}/.well-known/openid-configuration"]
+    else:
+        failing = [f"{PRM}/v1/mcp", PRM]
+    with pytest.raises(SignInFailed) as told:
+        world.sign_in()
+    for place in failing:
+        assert place in str(told.value)
+    assert says in str(told.value)
+
+
+def test_the_metadata_of_an_issuer_with_a_path_is_looked_for_below_it_last() -> None:
+    world, issuer = World.usual(), f"{ISSUER}/t"
+    world.places[f"{PRM}/v1/mcp"] = resource_document(authorization_servers=[issuer])
+    world.places[f"{issuer}/.well-known/oauth-authorization-server"] = issuer_document(
+        issuer, token_endpoint=f"{ISSUER}/token", registration_endpoint=f"{ISSUER}/register"
+    )
+    assert world.sign_in().issuer == issuer
+    assert len([url for url in world.urls() if "well-known" in url and url.startswith(ISSUER)]) == 4
+
+
+@pytest.mark.requirement("AUTH-01")
+@pytest.mark.parametrize(
+    ("named", "asked", "says"),
+    [
+        ("/meta/prm", f"{OWN}/meta/prm", ""),
+        ("/meta/other", f"{OWN}/meta/other", f"holds no metadata: {OWN}/meta/other: HTTP 404"),
+        ("http://mcp-backend:8080/prm", None, "is http, not https"),
+        ("https://mcp-backend/prm", None, "another host, mcp-backend: not fetched"),
+        ("https://169.254.169.254/prm", None, "private network"),
+        ("//evil.example.com/prm", None, "neither https nor http"),
+        ("https://{host}/prm", None, "names no host"),
+        ("meta/prm", None, "neither https nor http"),
+    ],
+)
+def test_a_challenge_whose_place_cannot_be_used_leads_to_the_servers_own_place(
+    named: str, asked: str | None, says: str
+) -> None:
+    """And the plan says so, since it is another one than the server named."""
+    world = World.usual()
+    world.places[f"{OWN}/meta/prm"] = resource_document()
+    assert world.sign_in(challenge=f'Bearer resource_metadata="{named}"').issuer == ISSUER
+    assert world.urls()[0] == (asked or f"{PRM}/v1/mcp")
+    assert bool(says) is ("this plan follows the metadata at" in world.told())
+    assert says in world.told()
+    del world.places[f"{PRM}/v1/mcp"], world.places[f"{OWN}/meta/prm"]
+    if asked is None:  # what the server of 2025-03-26 would be asked for is not what this one named
+        with pytest.raises(SignInFailed, match=says):
+            world.sign_in(challenge=f'Bearer resource_metadata="{named}"')
+
+
+@pytest.mark.parametrize("named", [{}, {"authorization_servers": []}, {"authorization_servers": None}])
+def test_metadata_without_an_authorization_server_leads_to_the_servers_own_origin(named: dict[str, Any]) -> None:
+    world = World.usual()
+    world.places[f"{PRM}/v1/mcp"] = {"resource": SERVER, **named}
+    with pytest.raises(SignInFailed, match=f"{OWN} publishes no metadata"):
+        world.sign_in()  # at no default endpoints
+    world.places |= {
+        f"{OWN}/.well-known/oauth-authorization-server": issuer_document(OWN),
+        f"{OWN}/register": lambda fetch: document({"client_id": "c"}, 201),
+        f"{OWN}/token": TOKEN,
+    }
+    assert world.sign_in().issuer == OWN
+    assert "names no authorization server" in world.told()
+
+
+@pytest.mark.parametrize("named", [ISSUER, {"issuer": ISSUER}, [7], [""]])
+def test_authorization_servers_of_a_wrong_type_are_refused(named: Any) -> None:
+    world = World.usual()
+    world.places[f"{PRM}/v1/mcp"] = resource_document(authorization_servers=named)
+    with pytest.raises(SignInFailed, match="the server's mistake"):
+        world.sign_in()
+
+
+@pytest.mark.requirement("AUTH-04")
+def test_an_authorization_server_in_use_is_asked_first_among_several() -> None:
+    world = World.usual()
+    known = Credentials().with_grant(world.sign_in())
+    other = "https://other.example.com"
+    world.places |= {
+        f"{PRM}/v1/mcp": resource_document(authorization_servers=[other, ISSUER]),
+        f"{other}/.well-known/oauth-authorization-server": issuer_document(other),
+    }
+    assert world.sign_in(known=known).issuer == ISSUER
+    assert not [url for url in world.urls() if url.startswith(other)]
+
+
+SLASH = OAuthSettings(issuer_slash="ignore")
+
+
+@pytest.mark.hostile("O08", "O10")
+@pytest.mark.parametrize("where", ["named", "metadata", "answer", "configured"])
+@pytest.mark.parametrize(("issuer", "passes"), [(f"{ISSUER}/", True), (f"{ISSUER}//", False), (ISSUER.upper(), False)])
+def test_an_issuer_may_differ_by_one_slash_only_where_the_configuration_says_so(
+    where: str, issuer: str, passes: bool
+) -> None:
+    def back(sent: dict[str, str]) -> dict[str, Any]:
+        return {"code": "c", "state": sent["state"], **({"iss": issuer} if where == "answer" else {})}
+
+    world, settings = World.usual(redirect=back), SLASH
+    if where == "named":
+        world.places[f"{PRM}/v1/mcp"] = resource_document(authorization_servers=[issuer])
+    elif where == "metadata":
+        world.places[ASM] = issuer_document() | {"issuer": issuer}
+    elif where == "configured":
+        settings = OAuthSettings(issuer_slash="ignore", issuer=issuer)
+    with pytest.raises(SignInFailed) as told:
+        world.sign_in(settings=OAuthSettings(issuer=settings.issuer))
+    assert ('oauth.issuer_slash = "ignore"' in str(told.value)) is passes
+    if passes:
+        assert world.sign_in(settings=settings).access_token == "token-1"
+    else:
+        with pytest.raises(SignInFailed):
+            world.sign_in(settings=settings)
+
+
+@pytest.mark.hostile("O13")
+@pytest.mark.parametrize("resource", ["http://mcp.example.com/v1/mcp", "https://backend.internal/mcp", "urn:app:mcp"])
+def test_the_resource_may_be_another_one_only_where_the_configuration_names_it(resource: str) -> None:
+    world = World.usual()
+    world.places[f"{PRM}/v1/mcp"] = resource_document(resource=resource)
+    with pytest.raises(SignInFailed, match=f'oauth.resource = "{resource}"'):
+        world.sign_in(settings=OAuthSettings(resource=f"{resource}/"))
+    accepts = OAuthSettings(resource=resource)
+    grant = world.sign_in(settings=accepts)
+    assert world.visits[0]["resource"] == world.bodies("/token")[0]["resource"] == grant.resource == resource
+    known = Credentials().with_grant(grant)
+    assert known.grant_for(SERVER, resource) == grant
+    assert known.grant_for(SERVER) is known.grant_for(SERVER, "urn:other") is None
+    assert known.grant_for("https://moved.example.com/mcp", resource) is None  # the entry's address was changed
+
+
+@pytest.mark.requirement("AUTH-50")
+def test_the_browser_comes_back_to_localhost_where_the_configuration_says_so() -> None:
+    world, localhost = World.usual(), OAuthSettings(redirect_host="localhost")
+    known = Credentials().with_grant(world.sign_in())
+    assert world.plans[0].redirect_uri.startswith("http://127.0.0.1:40000/")
+    world.sign_in(settings=localhost, known=known)
+    assert world.plans[1].client is ClientOrigin.REGISTER
+    assert world.visits[1]["redirect_uri"].startswith("http://localhost:40000/")
+    assert world.bodies("/register")[1]["redirect_uris"] == [world.visits[1]["redirect_uri"]]
+
+
 @pytest.mark.requirement("AUTH-04")
 def test_a_second_authorization_server_is_used_where_the_first_is_down() -> None:
     world = World.usual()
@@ -367,25 +536,42 @@ def test_an_answer_without_our_state_is_worth_nothing(state: Any) -> None:
 
 @pytest.mark.hostile("O08")
 @pytest.mark.requirement("AUTH-44")
-@pytest.mark.parametrize("named", [f"{ISSUER}/", ISSUER.upper(), "https://other.example.com", None, 7])
-def test_metadata_of_another_issuer_is_not_used(named: Any) -> None:
+@pytest.mark.parametrize(
+    ("named", "says"),
+    [
+        (f"{ISSUER}/", r"is of .*and 'https://as\.example\.com' was asked.*oauth\.issuer_slash"),
+        (ISSUER.upper(), r"is of .*and 'https://as\.example\.com' was asked$"),
+        ("https://other.example.com", r"is of .*and 'https://as\.example\.com' was asked$"),
+        (None, "it names no issuer"),
+        (7, "it names no issuer"),
+    ],
+)
+def test_metadata_of_another_issuer_is_not_used(named: Any, says: str) -> None:
     world = World.usual()
     world.places[ASM] = issuer_document() | {"issuer": named}
-    with pytest.raises(SignInFailed, match=r"is of .*and 'https://as\.example\.com' was asked"):
+    with pytest.raises(SignInFailed, match=says):
         world.sign_in()
+    assert not world.plans
 
 
 @pytest.mark.hostile("O13")
 @pytest.mark.requirement("AUTH-03")
 @pytest.mark.parametrize(
-    "resource",
-    ["https://evil.example.com/mcp", "https://mcp.example.com:444/v1/mcp", "https://mcp.example.com/v1/mc", None],
+    ("resource", "says"),
+    [
+        ("https://evil.example.com/mcp", "the server's mistake"),
+        ("https://mcp.example.com:444/v1/mcp", "the server's mistake"),
+        ("https://mcp.example.com/v1/mc", "the server's mistake"),
+        (None, "it names no resource"),
+        (7, "it names no resource"),
+    ],
 )
-def test_metadata_about_another_resource_stops_the_sign_in(resource: Any) -> None:
+def test_metadata_about_another_resource_stops_the_sign_in(resource: Any, says: str) -> None:
     world = World.usual()
     world.places[f"{PRM}/v1/mcp"] = resource_document(resource=resource)
-    with pytest.raises(SignInFailed, match="the server's mistake"):
+    with pytest.raises(SignInFailed, match=says):
         world.sign_in()
+    assert not world.plans
 
 
 @pytest.mark.requirement("AUTH-13", "AUTH-14")
@@ -445,9 +631,9 @@ def test_a_stranger_among_the_endpoints_is_named_before_anything_is_sent_there()
         (document(TOKEN | {"token_type": "mac"}), "of type mac"),
         (document(TOKEN | {"access_token": "a\r\nX: y"}), "no header may carry"),
         (document(TOKEN | {"access_token": "x" * 20_000}), "no header may carry"),
-        (document([]), "no JSON object"),
-        (HttpAnswer(200, {}, b"<html>"), "no JSON"),
-        (HttpAnswer(302, {"location": "https://evil"}, b""), "no answer"),
+        (document([]), "not a JSON object"),
+        (HttpAnswer(200, {}, b"<html>"), "not JSON"),
+        (HttpAnswer(302, {"location": "https://evil"}, b""), "HTTP 302"),
         (HttpAnswer(503, {}, b""), "try again later"),
         (Unreachable("no whole answer within 30 s"), "30 s"),
     ],

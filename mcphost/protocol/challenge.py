@@ -1,0 +1,129 @@
+"""Parses ``WWW-Authenticate``: the parameters of the Bearer challenge, also where its syntax is slightly off.
+
+Specification: RFC 9110 section 11.6.1; RFC 6750 section 3; RFC 9728 section 5.1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Final
+
+from mcphost.lazy_dataclass import dataclass
+
+MOST_CHARACTERS: Final = 16_384
+"""Characters of the header that are parsed; no honest challenge needs more."""
+
+_TOKEN: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
+_SEPARATOR: Final = re.compile(r"[\s,;]*")
+_FIRST_SCHEME: Final = re.compile(rf"({_TOKEN})(?=[ \t,]|$)")
+_SCHEME: Final = re.compile(
+    rf"({_TOKEN})(?=[ \t]*(?:,|$)|[ \t]+(?:{_TOKEN}[ \t]*=|[A-Za-z0-9\-._~+/]+=*[ \t]*(?:,|$)))"
+)
+_TOKEN68: Final = re.compile(r"[ \t]+[A-Za-z0-9\-._~+/]+=*(?=[ \t]*(?:,|$))")
+_PARAMETER: Final = re.compile(
+    rf"""({_TOKEN})[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|'([^'"]*)'(?=[\s,;]|$)|([^\s,;"']?[^\s,;"]*)(?=[\s,;]|$))"""
+)
+_WORD: Final = re.compile(r"[^\s,;]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """The parameters of a Bearer challenge: foreign text, not made safe."""
+
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    unread: str = ""
+    """The first part that cannot be read; empty if all could."""
+
+    @property
+    def resource_metadata(self) -> str:
+        """The URL of the protected resource metadata; empty if not given."""
+        return self.parameters.get("resource_metadata", "")
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """The scopes that would be sufficient."""
+        return tuple(dict.fromkeys(self.parameters.get("scope", "").split()))
+
+    @property
+    def error(self) -> str:
+        """The error code, such as ``insufficient_scope``; empty if not given."""
+        return self.parameters.get("error", "")
+
+    @property
+    def description(self) -> str:
+        """Why the request was refused, in the server's words; empty if it does not say."""
+        return self.parameters.get("error_description", "")
+
+
+def read_challenge(header: str) -> Challenge:
+    """The first Bearer challenge of a header value (several headers joined by commas); empty if there is none.
+
+    Read besides the specification's form: values without quotes or in single ones, parameters separated by semicolons
+    or blanks, and parameters without any scheme.
+    """
+    if len(header) > MOST_CHARACTERS:
+        return Challenge(unread=header[:100])
+    reader = _Reader(header)
+    reader.read()
+    return next((each for scheme, each in reader.challenges if scheme in ("bearer", "")), Challenge())
+
+
+class _Reader:
+    def __init__(self, header: str) -> None:
+        self._header, self._position = header, 0
+        self._scheme: str | None = None
+        self._parameters: dict[str, str] = {}
+        self._unread = ""
+        self._open = ""
+        """The parameter whose unquoted value the next word may continue."""
+        self.challenges: list[tuple[str, Challenge]] = []
+
+    def read(self) -> None:
+        while True:
+            separator = _SEPARATOR.match(self._header, self._position)
+            assert separator is not None
+            self._position = separator.end()
+            if self._position == len(self._header):
+                break
+            starts = self._scheme is None
+            if not ((starts or "," in separator[0]) and self._take_scheme(starts)):
+                self._take_parameter(separator[0])
+        self._end_challenge()
+
+    def _take_scheme(self, first: bool) -> bool:
+        match = (_FIRST_SCHEME if first else _SCHEME).match(self._header, self._position)
+        if match is None or (first and _PARAMETER.match(self._header, self._position)):
+            return False
+        self._end_challenge()
+        self._scheme, self._position = match[1].lower(), match.end()
+        if (token := _TOKEN68.match(self._header, self._position)) is not None:
+            self._position = token.end()
+        return True
+
+    def _take_parameter(self, separator: str) -> None:
+        self._scheme = self._scheme or ""
+        match = _PARAMETER.match(self._header, self._position)
+        if match is not None:
+            name, quoted, single, plain = match[1].lower(), *match.groups()[1:]
+            known = name in self._parameters
+            if quoted is not None:
+                self._parameters.setdefault(name, re.sub(r"\\(.)", r"\1", quoted))
+            else:
+                self._parameters.setdefault(name, plain if single is None else single)
+            self._open = name if plain and not known else ""
+            self._position = match.end()
+            return
+        word = _WORD.match(self._header, self._position)
+        assert word is not None
+        if self._open and '"' not in word[0]:
+            self._parameters[self._open] += f"{separator.strip() and ','} {word[0]}"
+        else:
+            self._unread = self._unread or self._header[self._position : self._position + 100]
+        self._position = word.end()
+
+    def _end_challenge(self) -> None:
+        if self._scheme is not None:
+            self.challenges.append((self._scheme, Challenge(self._parameters, self._unread)))
+        self._scheme, self._parameters, self._unread, self._open = None, {}, "", ""
