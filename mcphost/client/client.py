@@ -42,6 +42,7 @@ from mcphost.errors import (
     CapabilityMissing,
     ConnectionClosed,
     ConnectionLost,
+    HttpStatusError,
     InvalidResult,
     McphostError,
     RequestTimeout,
@@ -477,9 +478,16 @@ class Client:
         server = InitializeResult.read(agreed.result)
         self._transport.agreed(agreed.revision)
         self._server_requests.initialized = True  # the server may send requests as soon as it receives the next message
-        await self._transport.send(Notification("notifications/initialized"))
+        await self._notify_initialized()
         self._rules = HandshakeRules(agreed.revision, server.capabilities)
         return Session(agreed.revision, server, clock() - began, agreed.evidence)
+
+    async def _notify_initialized(self) -> None:
+        try:
+            await self._transport.send(Notification("notifications/initialized"))
+        except (HttpStatusError, SessionExpired) as refused:
+            # Servers without a route for notifications serve requests; a session that is lost shows at the next one.
+            self._note(f"the server refused notifications/initialized, which it must take: {refused}")
 
     def _begin_without_handshake(self, agreed: Agreed, seconds: float) -> Session:
         revision, result = agreed.revision, agreed.result

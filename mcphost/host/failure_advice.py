@@ -148,6 +148,11 @@ def _how_to_declare(capabilities: Sequence[str], place: _Place) -> str:
     return f"To declare it, put {lines} into [servers.{place.server}.capabilities]."
 
 
+def _session_expired(error: SessionExpired, place: _Place) -> Advice:
+    done = "Nothing was done." if error.refused else "Whether anything was done is not known."
+    return Advice("The server no longer knows this session", f"{done} Run it again: that uses a new session.")
+
+
 def _always(headline: str, next_step: str) -> Callable[[McphostError, _Place], Advice]:
     return lambda error, place: Advice(headline, next_step)
 
@@ -174,12 +179,6 @@ _ADVICE: Final[tuple[tuple[type[McphostError], Callable[[Any, _Place], Advice]],
     (ClientCapabilityMissing, _client_capability_missing),
     (CapabilityWithheld, _withheld),
     (HttpStatusError, _status),
-    (
-        SessionExpired,
-        _always(
-            "The server no longer knows this session",
-            "Whether it did what was asked is not known. mcphost opens a new session by itself: then run it again.",
-        ),
-    ),
+    (SessionExpired, _session_expired),
     (AuthorizationRequired, _sign_in),
 )

@@ -10,9 +10,11 @@ from mcphost.errors import (
     ConnectionLost,
     HttpStatusError,
     InvalidResult,
+    McphostError,
     RequestTimeout,
     ServerError,
     ServerNotReady,
+    SessionExpired,
     VersionRefused,
 )
 from mcphost.protocol.lifecycle.revisions import NEWEST_HANDSHAKE, Revision
@@ -63,7 +65,6 @@ BAD_HANDSHAKES: list[tuple[dict[str, Answer], type[Exception]]] = [
 ]
 BAD_NOTICES: list[tuple[dict[str, Answer], type[Exception]]] = [
     ({"initialize": hello(NEWEST_HANDSHAKE), "notifications/initialized": ConnectionLost("gone")}, ConnectionLost),
-    ({"initialize": hello(NEWEST_HANDSHAKE), "notifications/initialized": HttpStatusError(500)}, HttpStatusError),
     ({"initialize": hello(NEWEST_HANDSHAKE), "notifications/initialized": NEVER}, RequestTimeout),
 ]
 
@@ -84,6 +85,18 @@ async def test_a_handshake_that_fails_leaves_no_session(
     told = ["notifications/initialized"] if "notifications/initialized" in script else []
     assert line.server.methods() == ["initialize", *told]
     assert line.server.closed
+
+
+@pytest.mark.parametrize("refusal", [HttpStatusError(404), HttpStatusError(500), SessionExpired("gone")])
+async def test_a_server_that_refuses_the_notice_of_the_handshake_is_used_all_the_same(
+    draw: Draw, refusal: McphostError
+) -> None:
+    script = {"initialize": hello(NEWEST_HANDSHAKE), "notifications/initialized": refusal, "tools/list": {"tools": []}}
+    line = draw(script)
+    await line.client.connect(5)
+    assert not (await line.client.list_tools()).items
+    assert [note for note in line.notes.all("noted") if "refused notifications/initialized" in note]
+    await line.client.aclose()
 
 
 @pytest.mark.requirement("CANC-02")

@@ -44,7 +44,8 @@ ADVICE: list[tuple[McphostError, str, str]] = [
     ),
     (TaskStopped("canary", "canary"), "stopped the task", "part of the work may be done. Its log may say why"),
     (TaskExpired("canary", 5), "did not end in time", "keeps its result no longer"),
-    (SessionExpired("canary"), "no longer knows this session", "mcphost opens a new session by itself"),
+    (SessionExpired("canary"), "no longer knows this session", "is not known. Run it again: that uses a new session"),
+    (SessionExpired("canary", refused=True), "no longer knows this session", "Nothing was done. Run it again"),
     (AuthorizationRequired("canary"), "wants a sign-in", "into [servers.web]: bearer_token_env_var or http_headers"),
     (
         AuthorizationRequired("canary", status=403),

@@ -265,7 +265,7 @@ async def test_a_server_that_forgets_every_session_is_given_three_more_and_then_
         async with hosted(web.url) as host:
             connection = host.servers["a"]
             await until(lambda: connection.state is FAILED)
-            assert "no longer knows this session (HTTP 404) (tried several times; not trying again" in words(host)
+            assert "no longer knows this session (HTTP 404: Session not found) (tried several times" in words(host)
             assert is_told(connection, words(host), FAILED)
             assert len(posts(web, "initialize")) == retry.LOST_SESSIONS == 4
             assert not any("mcp-session-id" in visit.headers for visit in posts(web, "initialize"))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Final
@@ -23,7 +24,7 @@ from mcphost.errors import (
     SessionExpired,
     TransportError,
 )
-from mcphost.protocol.wire.jsonrpc import ErrorCode, Request, Response
+from mcphost.protocol.wire.jsonrpc import ErrorCode, ErrorObject, Request, Response
 from mcphost.transports.http import redirects, responses
 from mcphost.transports.http.client import FAILURES, Phases, open_client
 from mcphost.transports.http.failures import lost
@@ -59,6 +60,8 @@ class ServerEndpoint:
         self._headers = headers
         self._auth = auth
         self._session = ""
+        self._renamed = False
+        """Did a later answer than that to ``initialize`` name a session?"""
         self._client: httpx.AsyncClient | None = None
         self._closed = asyncio.Event()
         self._authorization: str | None = None
@@ -111,6 +114,8 @@ class ServerEndpoint:
             response = await redirects.send(client, request)
         except FAILURES as error:
             raise self.lost(error) from None
+        if self.version and response.headers.get("mcp-session-id", self._session) != self._session:
+            self._renamed = True
         if self._tap is not None:
             status, reason = response.status_code, response.reason_phrase
             self._tap.noted("http", response_head(status, reason, response.headers.multi_items()))
@@ -150,19 +155,38 @@ class ServerEndpoint:
         if challenge is not None:
             raise challenge
         try:
-            found = await responses.error_in(response, self._incoming)
+            found, body = await responses.read_refusal(response, self._incoming)
         except FAILURES as error:
             raise self.lost(error) from None
-        in_session = "mcp-session-id" in response.request.headers
-        if response.status_code == 404 and in_session and not _is_about(found, request):
-            raise SessionExpired("the server no longer knows this session (HTTP 404)", refused=request is not None)
-        problem = None if found else await self.unexpected(response)
-        if response.status_code == 400 and in_session and _is_about_session(found, problem):
-            raise SessionExpired("the server no longer knows this session (HTTP 400)", refused=request is not None)
-        if problem is not None:
-            raise problem
-        assert found is not None
+        words = found.error.message if found and found.error else responses.words_in(body)
+        if self._is_session_lost(response, found, words, request):
+            raise self.session_expired(words, response.status_code, refused=request is not None)
+        if found is None:
+            raise await self.unexpected(response, body)
         return Response(request.id if request else None, error=found.error)
+
+    def _is_session_lost(
+        self, response: httpx.Response, found: Response | None, words: str, request: Request | None
+    ) -> bool:
+        """Does the refusal say that the session is gone? Sure only where it is not an error of this very request."""
+        if "mcp-session-id" not in response.request.headers:
+            return False
+        own = found is not None and request is not None and found.id == request.id
+        if response.status_code == 404:
+            return not (own and found and found.error and found.error.code == ErrorCode.METHOD_NOT_FOUND)
+        # Many servers, such as the examples of the official SDKs, answer 400 with their own words instead of 404.
+        return response.status_code == 400 and not own and mentions_session(words)
+
+    def session_expired(self, words: str, status: int, *, refused: bool) -> SessionExpired:
+        """The exception for a session that the server no longer knows, in its ``words``."""
+        said = responses.quoted(words, self._session)
+        other = "; a later answer named another one, which only the answer to initialize may" if self._renamed else ""
+        where = f"HTTP {status}: {said}" if said else f"HTTP {status}"
+        return SessionExpired(f"the server no longer knows this session ({where}){other}", refused=refused)
+
+    def may_have_lost_session(self, error: ErrorObject | None) -> bool:
+        """May this error say that the session is gone, rather than something about the request?"""
+        return bool(self._session) and error is not None and mentions_session(error.message)
 
     async def refuse(self, response: httpx.Response) -> None:
         """Raise what a refusal means for a message without a response."""
@@ -170,9 +194,11 @@ class ServerEndpoint:
         assert found.error is not None
         raise responses.refused(response, found.error, hide=self._session)
 
-    async def unexpected(self, response: httpx.Response, *, reason: str = "") -> HttpStatusError:
-        """The exception for a response of the wrong status or type."""
-        return await responses.unexpected(response, hide=self._session, reason=reason)
+    async def unexpected(
+        self, response: httpx.Response, body: bytes | None = None, *, reason: str = ""
+    ) -> HttpStatusError:
+        """The exception for a response of the wrong status or type; None: its ``body`` is not read yet."""
+        return await responses.unexpected(response, body, hide=self._session, reason=reason)
 
     def lost(self, error: BaseException) -> TransportError:
         """The exception for a failure of the network."""
@@ -216,17 +242,6 @@ class ServerEndpoint:
             self._authorization_changed()
 
 
-def _is_about_session(found: Response | None, problem: HttpStatusError | None) -> bool:
-    """Many servers, such as the examples of the official SDKs, answer 400 with their own words instead of 404."""
-    if found is None:
-        text = problem.start if problem else ""
-    else:
-        text = found.error.message if found.error and found.id is None else ""
-    return "session" in text.lower()
-
-
-def _is_about(found: Response | None, request: Request | None) -> bool:
-    """Is this error the response to this very request, rather than about the session?"""
-    if found is None or found.error is None or request is None:
-        return False
-    return found.id == request.id and found.error.code == ErrorCode.METHOD_NOT_FOUND
+def mentions_session(words: str) -> bool:
+    """Do a server's words name the session, or say that there was no handshake?"""
+    return re.search(r"(?i)session|not (?:been |yet )?initiali[sz]ed", words) is not None

@@ -6,9 +6,10 @@ Specification: basic/transports, sending messages.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
-from typing import Final
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, suppress
+from itertools import islice
+from typing import Any, Final
 
 import httpx
 
@@ -17,6 +18,8 @@ from mcphost.protocol.display import show_line, size_text
 from mcphost.protocol.lifecycle.revisions import Revision
 from mcphost.protocol.wire.framing import Overlong
 from mcphost.protocol.wire.jsonrpc import ErrorObject, Malformed, Message, Response, answered_by, decode_in_steps
+from mcphost.protocol.wire.strict_json import Refused, parse
+from mcphost.redaction import mask_credentials
 from mcphost.time_slices import in_turns
 from mcphost.transports.base import TransportLimits
 from mcphost.transports.http.decoding import coding_of
@@ -106,13 +109,14 @@ async def skip_body(response: httpx.Response) -> None:
             return
 
 
-async def error_in(response: httpx.Response, incoming: MessageReader) -> Response | None:
-    """The JSON-RPC error in the body of a refusal; None if it holds none."""
+async def read_refusal(response: httpx.Response, incoming: MessageReader) -> tuple[Response | None, bytes]:
+    """The JSON-RPC error in the body of a refusal, None if it holds none, and the body as far as it was read."""
     if media_type(response) != JSON:
-        return None
-    messages = await incoming.messages(await read_body(response, incoming.limits.message_bytes))
+        return None, await _start_of(response)
+    body = await read_body(response, incoming.limits.message_bytes)
+    messages = await incoming.messages(body)
     found = [message for message in messages if isinstance(message, Response) and message.error]
-    return found[0] if found else None
+    return (found[0] if found else None), body
 
 
 def challenge_in(response: httpx.Response) -> AuthorizationRequired | None:
@@ -124,28 +128,83 @@ def challenge_in(response: httpx.Response) -> AuthorizationRequired | None:
     return None
 
 
-async def unexpected(response: httpx.Response, *, hide: str = "", reason: str = "") -> HttpStatusError:
-    """The exception for a response of the wrong status or type; quotes its body without ``hide``."""
-    start = await _start_of(response)
+async def unexpected(
+    response: httpx.Response, body: bytes | None = None, *, hide: str = "", reason: str = ""
+) -> HttpStatusError:
+    """The exception for a response of the wrong status or type; quotes its ``body`` (None: not read) without ``hide``."""
+    words = words_in(await _start_of(response) if body is None else body)
     kind = show_line(response.headers.get("content-type", ""), 80)
-    return HttpStatusError(response.status_code, kind, _shown(start, hide), reason=reason)
+    reason = reason or _retry_after(response)
+    return HttpStatusError(response.status_code, kind, quoted(words, hide), reason=reason)
 
 
 def refused(response: httpx.Response, error: ErrorObject, *, hide: str = "") -> TransportError:
     """The exception for a JSON-RPC error that answers a notification or a response."""
-    words = f"{_shown(error.message, hide)} ({error.code})"
+    words = f"{quoted(error.message, hide)} ({error.code})"
     return HttpStatusError(response.status_code, reason=words)
 
 
-def _shown(text: str, hide: str) -> str:
-    text = " ".join(text.split())
+def quoted(text: str, hide: str) -> str:
+    """The start of a server's text, safe to show, without credentials and ``hide``."""
+    text = mask_credentials(" ".join(text[:READ_TO_QUOTE].split()))
     text = text.replace(hide, "…") if hide else text
     return show_line(text if len(text) <= QUOTED else f"{text[:QUOTED]}…", 2 * QUOTED)
 
 
-async def _start_of(response: httpx.Response) -> str:
-    if response.is_stream_consumed:
+SAID_IN: Final = (
+    "title",
+    "error",
+    "code",
+    "error_description",
+    "message",
+    "msg",
+    "detail",
+    "details",
+    "reason",
+    "errors",
+)
+"""The members in which gateways, web frameworks and problem documents (RFC 9457) say what is wrong, in this order."""
+
+MOST_SENTENCES: Final = 5
+"""Sentences quoted of one body."""
+
+
+def words_in(body: bytes) -> str:
+    """What a body says: the sentences in the members of its JSON that are there for that, else all of its text."""
+    sentences: list[str] = []
+    if body.lstrip()[:1] in (b"{", b"["):
+        with suppress(Refused):
+            sentences = list(dict.fromkeys(islice(_sentences(parse(body[:SPARE], WORDS_DEPTH)), MOST_SENTENCES)))
+    return ": ".join(sentences) or body[:READ_TO_QUOTE].decode("utf-8", "replace")
+
+
+WORDS_DEPTH: Final = 8
+"""How deep a body may be nested whose sentences are looked for."""
+
+
+def _sentences(value: Any) -> Iterator[str]:
+    if isinstance(value, str) and value.strip():
+        yield value.strip()
+    elif isinstance(value, list):
+        for each in value:
+            yield from _sentences(each)
+    elif isinstance(value, dict):
+        members = {name.lower(): each for name, each in value.items()}
+        if isinstance(where := members.get("loc"), list):  # of a web framework's check: which field it is about
+            yield ".".join(map(str, where))
+        for name in SAID_IN:
+            yield from _sentences(members.get(name))
+
+
+def _retry_after(response: httpx.Response) -> str:
+    """What a refusal says of the next try, as a clause; empty if it says nothing."""
+    given = response.headers.get("retry-after", "").strip()
+    if not given:
         return ""
+    return f"it asks to wait {given[:10]} s" if given.isdigit() else f"it asks to wait until {show_line(given, 40)}"
+
+
+async def _start_of(response: httpx.Response) -> bytes:
     start = b""
     try:
         async with aclosing(chunks(response)) as pieces:
@@ -155,4 +214,4 @@ async def _start_of(response: httpx.Response) -> str:
                     break
     except (InvalidResult, httpx.HTTPError, httpx.StreamError, OSError):
         pass  # quote what arrived
-    return start.decode("utf-8", "replace")
+    return start

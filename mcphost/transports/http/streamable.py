@@ -20,6 +20,7 @@ from mcphost.errors import (
     ConnectionLost,
     HttpStatusError,
     InvalidResult,
+    McphostError,
     MessageTooLarge,
     SessionExpired,
     TransportError,
@@ -44,6 +45,9 @@ LINGER: Final = 0.25
 
 GARBLED: Final = 5.0
 """Seconds to wait for another message after a broken one that can only have been the response."""
+
+SESSION_CHECK: Final = 5.0
+"""Seconds for the ping that shows whether an error is about the session."""
 
 
 class HttpTransport:
@@ -85,6 +89,24 @@ class HttpTransport:
 
         Raises ConnectionLost, HttpStatusError, SessionExpired, AuthorizationRequired, InvalidResult, MessageTooLarge.
         """
+        response = await self._exchange(request, headers)
+        if self._endpoint.may_have_lost_session(response.error) and not await self._session_lives():
+            assert response.error is not None
+            raise self._endpoint.session_expired(response.error.message, 200, refused=True)
+        return response
+
+    async def _session_lives(self) -> bool:
+        """Ask with a ping: an error that names a session may be about something else of that name."""
+        try:
+            async with asyncio.timeout(SESSION_CHECK):
+                answer = await self._exchange(Request("session", "ping"), {})
+        except SessionExpired:
+            return False
+        except (TimeoutError, McphostError):
+            return True
+        return not self._endpoint.may_have_lost_session(answer.error)
+
+    async def _exchange(self, request: Request, headers: Mapping[str, str]) -> Response:
         answer = ResponsePicker(request.id, self._required_inbound())
         tags = self._endpoint.tags() if self._agreed else {}
         response = await self._endpoint.exchange("POST", {**headers, **POST, **tags}, encode(request))

@@ -132,7 +132,9 @@ async def test_a_call_whose_connection_is_closed_says_what_was_found_before(unti
             echo.sessions.clear()
             called.set()
             await call.ended()
-    assert str(call.error) == ("mcphost closed the connection: the server no longer knows this session (HTTP 404)")
+    assert str(call.error) == (
+        "mcphost closed the connection: the server no longer knows this session (HTTP 404: Session not found)"
+    )
 
 
 @pytest.mark.requirement("PAGE-03", "HTTP-10")

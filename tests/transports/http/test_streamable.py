@@ -171,6 +171,10 @@ def _is_call(talk: Talk) -> bool:
 @pytest.mark.parametrize(
     ("kind", "body", "forgotten"),
     [
+        (JSON, b'{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"No valid session ID"}}', True),
+        (JSON, b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Server not initialized"}}', True),
+        (JSON, b'{"error": "Invalid or expired session"}', True),
+        (JSON, b'{"error": {"message": "unknown mcp-session-id"}}', True),
         (JSON, b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"No valid session ID"}}', True),
         ("text/plain", b"Invalid session ID", True),
         (JSON, b'{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"which session?"}}', False),
@@ -183,6 +187,97 @@ async def test_many_servers_say_400_of_a_session_they_forgot(kind: str, body: by
     async with connected(lambda talk: talk.whole(400, body, kind) if _is_call(talk) else echo(talk)) as line:
         (outcome,) = await asyncio.gather(line.ask("tools/call"), return_exceptions=True)
         assert isinstance(outcome, SessionExpired) is forgotten
+
+
+@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize("forgotten", [True, False])
+async def test_an_error_that_names_a_session_is_checked_with_a_ping(status: int, forgotten: bool) -> None:
+    echo = Echo()
+
+    def serve(talk: Talk) -> None:
+        method = talk.visit.message.get("method") if talk.visit.body else ""
+        if method == "tools/call" or (method == "ping" and forgotten):
+            error = {"code": -32000, "message": "Session not found: session-1!"}
+            talk.json({"jsonrpc": "2.0", "id": talk.visit.message["id"], "error": error}, status)
+        else:
+            echo(talk)
+
+    async with connected(serve) as line:
+        (outcome,) = await asyncio.gather(line.ask("tools/call"), return_exceptions=True)
+    if forgotten:
+        assert isinstance(outcome, SessionExpired)
+        assert (outcome.refused, "session-1!" in str(outcome)) == (True, False)
+    else:
+        assert isinstance(outcome, Response)
+        assert outcome.error is not None
+
+
+async def test_an_error_about_sessions_is_the_answer_where_the_server_uses_none() -> None:
+    echo = Echo(stateless=True)
+    body = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Session not found"}}'
+    async with connected(lambda talk: talk.whole(400, body, JSON) if _is_call(talk) else echo(talk)) as line:
+        assert (await line.ask("tools/call")).error is not None
+        assert not [visit for visit in line.web.seen("POST") if visit.message["method"] == "ping"]
+
+
+async def test_a_lost_session_that_a_later_answer_renamed_says_so() -> None:
+    echo = Echo()
+
+    def serve(talk: Talk) -> None:
+        if _is_call(talk):
+            talk.whole(404)
+        elif talk.visit.body and talk.visit.message.get("method") == "ping":
+            talk.result({}, Mcp_Session_Id="another")
+        else:
+            echo(talk)
+
+    async with connected(serve) as line:
+        await line.ask("ping")
+        with pytest.raises(SessionExpired, match=r"\(HTTP 404\); a later answer named another one"):
+            await line.ask("tools/call")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "body", "words"),
+    [
+        (400, JSON, b'{"error": "header X-Team is missing"}', r"HTTP 400 \(.*json\): header X-Team is missing$"),
+        (402, JSON, b'{"message": "no credit"}', ": no credit$"),
+        (403, JSON, b'{"error": {"code": 7, "message": "not from here"}}', ": not from here$"),
+        (
+            422,
+            JSON,
+            b'{"detail": [{"loc": ["body", "id"], "msg": "Field required", "type": "x"}]}',
+            ": body.id: Field re",
+        ),
+        (400, "application/problem+json", b'{"type": "a:b", "title": "Bad", "detail": "No team."}', ": Bad: No team.$"),
+        (400, JSON, b'{"Message": "Forbidden", "access_token": "tok-SECRET-1"}', ": Forbidden$"),
+        (400, JSON, b'{"status": 400, "why": "no team"}', ': {"status": 400, "why": "no team"}$'),
+        (400, JSON, b'{"error": "cut of', ': {"error": "cut of$'),
+        (400, JSON, b'{"why": "not Bearer tok-SECRET-1"}', "not Bearer •••"),
+        (400, "text/plain", b"plain words", ": plain words$"),
+        (400, JSON, b'{"error": "' + b"x" * 300 + b'"}', ": x{200}…$"),
+        (400, JSON, b"[" * 3000, r": \["),
+    ],
+)
+async def test_a_refusal_quotes_what_its_body_says(status: int, kind: str, body: bytes, words: str) -> None:
+    async with connected(lambda talk: talk.whole(status, body, kind), revision=None) as line:
+        with pytest.raises(HttpStatusError, match=words) as refused:
+            await line.ask("initialize")
+        with pytest.raises(HttpStatusError, match=words):
+            await line.transport.send(Notification("n"))
+    assert "SECRET" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"), [("7", "it asks to wait 7 s: slow down"), ("Thu, 01 Jan 2026 00:00:00 GMT", "until Thu, 01 Jan")]
+)
+async def test_a_refusal_says_when_to_try_again(given: str, says: str) -> None:
+    def serve(talk: Talk) -> None:
+        talk.whole(429, b'{"error": "slow down"}', JSON, retry_after=given)
+
+    async with connected(serve, revision=None) as line:
+        with pytest.raises(HttpStatusError, match=says):
+            await line.ask("tools/call")
 
 
 @pytest.mark.hostile("H12")

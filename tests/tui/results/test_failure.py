@@ -65,7 +65,7 @@ FAILURES: list[tuple[McphostError, str, str, str, list[Quote]]] = [
         SessionExpired("the server no longer knows this session (HTTP 404)"),
         "✖",
         "The server no longer knows this session",
-        "Whether it did what was asked is not known",
+        "Whether anything was done is not known",
         [Quote("why", "the server no longer knows this session (HTTP 404)")],
     ),
     (
