@@ -52,7 +52,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 PASSING: Final = frozenset({408, 425, 429, *range(500, 600)})
 """HTTP statuses that say nothing of the next try: too slow, too early, too often, or the server is in trouble."""
@@ -193,15 +193,46 @@ class SessionExpired(TransportError):
         super().__init__(message)
 
 
+class HeldSignIn(NamedTuple):
+    """The sign-in that a refused request was sent with, or for want of which it was refused."""
+
+    signed_in: bool = False
+    asked: tuple[str, ...] = ()
+    """The scopes that were requested, or granted without a request."""
+    age: float | None = None
+    """Seconds since a person signed in; None: unknown."""
+    problem: str = ""
+    """Why there is no valid token, as a sentence; empty if nothing went wrong."""
+
+
+HELD_SIGN_IN: Final = "mcphost.sign_in"
+"""The extension of an HTTP response that holds the `HeldSignIn` of its request."""
+
+
 class AuthorizationRequired(TransportError):
-    """The server answered 401, or 403 for want of a scope. ``www_authenticate`` is its challenge, as it came."""
+    """The server answered 401, or 403 for want of a scope. ``www_authenticate`` is its challenge, as it came.
+
+    ``reason`` is what it says about why, safe to show; ``held`` is None where mcphost signs in nowhere.
+    """
 
     lasting = True
 
-    def __init__(self, www_authenticate: str, *, status: int = 401) -> None:
-        self.www_authenticate, self.status = www_authenticate, status
-        wants = "a sign-in" if status == 401 else "more than this sign-in allows"
-        super().__init__(f"the server wants {wants} (HTTP {status})")
+    def __init__(
+        self, www_authenticate: str, *, status: int = 401, reason: str = "", held: HeldSignIn | None = None
+    ) -> None:
+        self.www_authenticate, self.status, self.reason, self.held = www_authenticate, status, reason, held
+        words = f"the server wants a sign-in (HTTP {status})"
+        if status != 401:
+            words = f"the server wants more than this sign-in allows (HTTP {status})"
+        elif held is not None and held.problem:
+            words = f"{words}; {held.problem}"
+        elif held is not None and held.signed_in:
+            words = f"the server refuses this sign-in (HTTP {status})"
+        super().__init__(f"{words}{'; it says: ' if held and held.problem else ': '}{reason}" if reason else words)
+
+    def again(self) -> AuthorizationRequired:
+        """A new exception with the same content, since raising one twice joins their tracebacks."""
+        return AuthorizationRequired(self.www_authenticate, status=self.status, reason=self.reason, held=self.held)
 
 
 class ModelError(McphostError):

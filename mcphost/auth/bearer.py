@@ -11,6 +11,7 @@ from typing import Final
 import httpx
 
 from mcphost.auth.session import TokenSession
+from mcphost.errors import HELD_SIGN_IN
 from mcphost.net.origins import origin_of
 
 HEADER: Final = "Authorization"
@@ -31,13 +32,14 @@ class Bearer(httpx.Auth):
         if token:
             request.headers[HEADER] = f"Bearer {token}"
         response = yield request
-        if response.status_code != 401:
-            return
-        challenge = ", ".join(response.headers.get_list("www-authenticate"))
-        if other := await self._session.replacement(token, challenge):
-            await _drop_body(response)
-            request.headers[HEADER] = f"Bearer {other}"
-            yield request
+        if response.status_code == 401:
+            challenge = ", ".join(response.headers.get_list("www-authenticate"))
+            if other := await self._session.replacement(token, challenge):
+                await _drop_body(response)
+                request.headers[HEADER] = f"Bearer {other}"
+                response = yield request
+        if response.status_code in (401, 403):
+            response.extensions[HELD_SIGN_IN] = await self._session.held()
 
 
 async def _drop_body(response: httpx.Response) -> None:

@@ -17,7 +17,7 @@ from mcphost.auth.http import Fetcher, ResolveHost, resolve
 from mcphost.auth.ports import OAuthSettings
 from mcphost.auth.storage.credentials import Credentials, TokenGrant
 from mcphost.auth.storage.tokens import TokenStore
-from mcphost.errors import ConfigError, SignInFailed
+from mcphost.errors import ConfigError, HeldSignIn, SignInFailed
 
 RENEWAL_PAUSE: Final = 30.0
 """Seconds after a failed renewal in which none is tried."""
@@ -62,6 +62,21 @@ class TokenSession:
         """A token to replace one that was refused with a 401; empty if only a person can obtain one."""
         grant = await self._renew_once(rejected, challenge)
         return "" if grant is None or grant.access_token == rejected else grant.access_token
+
+    async def held(self) -> HeldSignIn:
+        """The sign-in of the last request, for advice on why it was refused."""
+        grant, problem = await self.grant(), ""
+        if grant is None and (unread := self._store.unread(self.server)):
+            problem = f"the keychain cannot be asked: {unread}"
+        elif self.problem:
+            machine = self.settings.grant == "client_credentials"
+            problem = f"{'mcphost got no token' if machine else 'the sign-in could not be renewed'}: {self.problem}"
+        if grant is None:
+            return HeldSignIn(problem=problem)
+        expired = grant.expires_at is not None and grant.expires_at <= self._now()
+        age = None if grant.signed_in_at is None else self._now() - grant.signed_in_at
+        scopes = tuple(dict.fromkeys((*grant.asked, *grant.scopes)))
+        return HeldSignIn(not expired, scopes, age, problem)
 
     def forget_failures(self) -> None:
         """Try again at once: a person has signed in."""

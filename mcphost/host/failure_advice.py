@@ -12,6 +12,7 @@ from mcphost.errors import (
     AuthorizationRequired,
     CapabilityWithheld,
     ClientCapabilityMissing,
+    HeldSignIn,
     HttpStatusError,
     McphostError,
     ResourceMissing,
@@ -20,6 +21,7 @@ from mcphost.errors import (
     TaskStopped,
 )
 from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.challenge import read_challenge
 from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION
 
 
@@ -48,8 +50,11 @@ def next_step(error: McphostError, server: str, config: ServerConfig | None = No
 
 def login_command(server: str, config: ServerConfig | None, more: str = "") -> str:
     """The command that signs in to this server; one that no file names goes by its address."""
-    called = config.url if isinstance(config, GivenServer) and config.url else server
-    return f"mcphost login {shlex.quote(called)}{more}"
+    return f"mcphost login {_called(server, config)}{more}"
+
+
+def _called(server: str, config: ServerConfig | None) -> str:
+    return shlex.quote(config.url if isinstance(config, GivenServer) and config.url else server)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +66,13 @@ class _Place:
     config: ServerConfig | None
 
 
-_SCOPE: Final = r'\bscope="([^"]{1,2000})"'
-_HARMLESS: Final = r"[A-Za-z0-9][A-Za-z0-9:._/-]{0,99}"
+RECENT_SECONDS: Final = 600.0
+"""How old a sign-in may be so that making it once more changes nothing."""
+
+MOST_SCOPES: Final = 20
+"""Scopes that a command in an advice names."""
+
+_SCOPE: Final = r"[!#-\[\]-~]{1,100}"
 _NO_MCP: Final = "There is no MCP server at this address, or none over this transport: check url and transport in {}."
 _BY_STATUS: Final = {
     403: "Its server lets nobody in like this: check the token and the headers in {}.",
@@ -89,22 +99,60 @@ def _status(error: HttpStatusError, place: _Place) -> Advice:
 
 
 def _sign_in(error: AuthorizationRequired, place: _Place) -> Advice:
+    headline = "The server wants a sign-in" if error.status == 401 else "The server wants more than this sign-in allows"
     signs_in = place.config is not None and place.config.signs_in
-    if error.status == 401:
-        with_token = f"Put a token, or a newer one, into {place.entry}: bearer_token_env_var or http_headers."
-        sign_in = f"Sign in with: {login_command(place.server, place.config)}"
-        return Advice("The server wants a sign-in", f"Nothing was done. {sign_in if signs_in else with_token}")
-    more = "".join(f" --scope {scope}" for scope in _scopes(error))
-    sign_in = f"Sign in for more with: {login_command(place.server, place.config, more)}"
-    with_token = f"The token in {place.entry} must be one that allows this."
-    headline = "The server wants more than this sign-in allows"
-    return Advice(headline, f"Nothing was done. {sign_in if signs_in else with_token}")
+    next_step = _next_sign_in(error, place) if signs_in else _next_token(error, place)
+    return Advice(headline, f"Nothing was done. {next_step}")
+
+
+def _next_sign_in(error: AuthorizationRequired, place: _Place) -> str:
+    """The sign-in that may help; where the same one was just made, what else may."""
+    held, named = error.held or HeldSignIn(), _scopes(error)
+    if place.config is not None and place.config.oauth.grant == "client_credentials":
+        return (
+            f"mcphost signs in there by itself: check client_id, its secret or key, and scopes in {place.entry}.oauth."
+        )
+    lacking = [scope for scope in named if scope not in held.asked]
+    command = login_command(place.server, place.config, "".join(map(_scope_option, lacking)))
+    if not held.signed_in:
+        return f"Sign in{' again' if held.problem else ' for more' if error.status != 401 else ''} with: {command}"
+    if lacking:
+        return f"Sign in for more with: {command}"
+    if error.status == 401 and (held.age is None or held.age > RECENT_SECONDS):
+        return f"Sign in again with: {command}"
+    asked = f"You signed in for {' '.join(named)}" if named else "You are signed in"
+    other = f"mcphost logout {_called(place.server, place.config)}, then {login_command(place.server, place.config)}"
+    return f"{asked}, and the server still refuses: ask whoever runs it, or use another account: {other}"
+
+
+def _next_token(error: AuthorizationRequired, place: _Place) -> str:
+    """What to do where mcphost does not sign in."""
+    config = place.config
+    if error.status != 401:
+        return f"The token in {place.entry} must be one that allows this."
+    if config is None or (config.bearer_token_env_var is None and config.oauth.enabled and not _own_header(config)):
+        return f"Put a token, or a newer one, into {place.entry}: bearer_token_env_var or http_headers."
+    if config.bearer_token_env_var is not None:
+        return f"The server does not take the token in {config.bearer_token_env_var}: put a newer one there."
+    if header := _own_header(config):
+        return f"The server does not take the Authorization header of {place.entry}: change it in {header}."
+    return f"Set oauth.enabled = true in {place.entry} to sign in, or put a token there: bearer_token_env_var."
+
+
+def _own_header(config: ServerConfig) -> str:
+    """The key that sets an Authorization header; empty if none does."""
+    tables = {"http_headers": config.http_headers, "env_http_headers": config.env_http_headers}
+    return next((key for key, table in tables.items() if "authorization" in map(str.lower, table)), "")
 
 
 def _scopes(error: AuthorizationRequired) -> list[str]:
-    """What the refusal says is needed, as far as it is made of harmless letters: it becomes part of our sentence."""
-    named = re.search(_SCOPE, error.www_authenticate)
-    return [scope for scope in (named[1].split() if named else []) if re.fullmatch(_HARMLESS, scope)][:20]
+    """What the refusal says is needed, as far as scopes are well formed: they become part of a command."""
+    named = read_challenge(error.www_authenticate).scopes
+    return [scope for scope in named if re.fullmatch(_SCOPE, scope)][:MOST_SCOPES]
+
+
+def _scope_option(scope: str) -> str:
+    return f" --scope{'=' if scope.startswith('-') else ' '}{shlex.quote(scope)}"
 
 
 _DECLARED_BY: Final = {

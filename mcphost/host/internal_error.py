@@ -40,7 +40,7 @@ def without_secrets(error: McphostError, mask: Callable[[str], str]) -> McphostE
     if isinstance(error, ConnectionLost):
         error.stderr_tail = tuple(map(mask, error.stderr_tail))
     if isinstance(error, AuthorizationRequired):
-        error.www_authenticate = mask(error.www_authenticate)
+        error.www_authenticate, error.reason = mask(error.www_authenticate), mask(error.reason)
     if isinstance(error, ServerError):
         error.message = mask(error.message)
         error.data = masked_value(error.data, mask)

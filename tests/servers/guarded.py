@@ -60,6 +60,14 @@ plain("gzip", 200, gzip.compress(b"{}"), content_encoding="gzip")
 plain("bomb", 200, gzip.compress(b" " * 10_000_000), content_encoding="gzip")
 plain("cookie", 200, b"{}", set_cookie="a=b")
 plain("always-401", 401, b"", www_authenticate="Bearer")
+plain("token-form", 200, b"access_token=tok-CANARY-1&token_type=bearer", "application/x-www-form-urlencoded")
+plain("token-cut", 200, b'{"client_secret": "tok-CANARY-1", "refresh_token": "tok-CANARY-1", "client_id": "c')
+plain("token-text", 200, b"tok-CANARY-1", "text/plain")
+plain("token-error", 400, b'{"error": "tok-CANARY-1", "message": "access_token=tok-CANARY-1 is spent"}')
+plain("token-nested", 401, b'{"error": {"message": "quota used up", "token": "tok-CANARY-1"}}')
+plain("token-no-http", 200)
+SPOILS["token-no-http"] = lambda talk: talk.raw(b"access_token=tok-CANARY-1\r\n\r\n")
+plain("unauthorized-client", 400, b'{"error": "unauthorized_client", "error_description": "Invalid client_id"}')
 plain("invalid-grant", 400, b'{"error": "invalid_grant", "error_description": "no \\u001b[2J"}')
 plain("invalid-client", 401, b'{"error": "invalid_client"}')
 
@@ -123,6 +131,18 @@ class Guarded:
     """Of 2025-03-26: without protected-resource metadata."""
     subject: str = ""
     """Whose account it is, by an ``id_token`` in the answer; empty: it does not say."""
+    needs: str = ""
+    """The scope that a tool call needs."""
+    refusal: int = 401
+    """The status for a call without that scope."""
+    lazy: bool = False
+    """Does it let in anybody until a tool is called?"""
+    never: bool = False
+    """Is every call refused?"""
+    says: str = ""
+    """More parameters of its challenges."""
+    scopes: dict[str, str] = field(default_factory=dict)
+    """What each access token is for."""
     lifetime: float = 3600
     refreshes: bool = True
     rotates: bool = True
@@ -212,7 +232,7 @@ class Guarded:
         if not same or digest.rstrip("=") != asked["code_challenge"]:
             talk.json({"error": "invalid_grant"}, 400)
         else:
-            self.grant(talk, refresh=self.refreshes)
+            self.grant(talk, refresh=self.refreshes, scope=asked.get("scope", ""))
 
     def renew(self, talk: Talk, token: str) -> None:
         if token in self.spent:
@@ -229,13 +249,14 @@ class Guarded:
         self.valid.clear()
         self.grant(talk, refresh=self.rotates)
 
-    def grant(self, talk: Talk, *, refresh: bool) -> None:
+    def grant(self, talk: Talk, *, refresh: bool, scope: str = "") -> None:
         answer = {
             "token_type": "Bearer",
             "access_token": f"access-{secrets.token_hex(12)}",
             "expires_in": self.lifetime,
         }
         self.valid.add(str(answer["access_token"]))
+        self.scopes[str(answer["access_token"])] = scope
         if self.subject:
             claims = base64.urlsafe_b64encode(json.dumps({"sub": self.subject}).encode()).decode().rstrip("=")
             answer["id_token"] = f"e30.{claims}.c2ln"
@@ -252,11 +273,19 @@ class Guarded:
     # The server.
 
     def mcp(self, talk: Talk) -> None:
-        if talk.headers.get("authorization", "").removeprefix("Bearer ") in self.valid:
-            self.inner(talk)
-            return
+        token, message = talk.headers.get("authorization", "").removeprefix("Bearer "), talk.visit.message
+        calls = isinstance(message, dict) and message.get("method") == "tools/call"
+        lacks = self.never or (bool(self.needs) and self.needs not in self.scopes.get(token, "").split())
         place = f"{base_of(talk)}{WELL_KNOWN}oauth-protected-resource/mcp"
-        talk.whole(401, www_authenticate="Bearer" if self.old else f'Bearer resource_metadata="{place}"')
+        challenge = "Bearer" if self.old else f'Bearer resource_metadata="{place}"'
+        if calls and lacks:
+            scope = f', scope="{self.needs}"' if self.needs else ""
+            error = ', error="insufficient_scope"' if self.refusal == 403 else ""
+            talk.whole(self.refusal, www_authenticate=f"{challenge}{error}{scope}{self.says}")
+        elif token in self.valid or (self.lazy and not calls):
+            self.inner(talk)
+        else:
+            talk.whole(401, www_authenticate=f"{challenge}{self.says}")
 
 
 def base_of(talk: Talk) -> str:

@@ -83,8 +83,9 @@ class _Discovered:
         settings, challenged = self.request.settings, self.challenge.scopes
         if self.request.status == 403:
             held = self.before
-            earlier = (*held.asked, *held.scopes) if held else settings.scopes
-            return self._sound((*earlier, *challenged)), "the call that was refused, besides what you had"
+            earlier = (*held.asked, *held.scopes) if held else ()
+            every = (*earlier, *settings.scopes, *challenged)
+            return self._sound(every), "the call that was refused, besides what you had"
         if settings.scopes:
             return self._sound(settings.scopes), "your configuration"
         if challenged:
@@ -116,7 +117,7 @@ def sign_in(request: SignInRequest, now: Callable[[], float]) -> Flow[TokenGrant
     plan = _plan(found, origin, client, redirect_uri)
     choice, client = yield from _agree(plan, found, client)
     tokens = yield from _authorize(found, client, redirect_uri, choice.scopes, now)
-    return _grant(found, client, tokens, choice.scopes, now())
+    return _grant(found, client, tokens, choice.scopes, now()).model_copy(update={"signed_in_at": now()})
 
 
 def sign_in_machine(request: SignInRequest, now: Callable[[], float]) -> Flow[TokenGrant]:

@@ -47,6 +47,8 @@ class TokenGrant(_Kept):
     """Seconds since 1970; None: not stated."""
     lifetime: float | None = None
     """Seconds from issue to expiry; None: not stated."""
+    signed_in_at: float | None = None
+    """When a person signed in, in seconds since 1970; None: unknown, or nobody did."""
     scopes: tuple[str, ...] = ()
     """The scopes that were granted."""
     asked: tuple[str, ...] = ()

@@ -35,6 +35,7 @@ from mcphost.protocol.host_names import host_in, in_both, warnings_of
 
 if TYPE_CHECKING:
     from mcphost.auth.ports import SignInStatus
+    from mcphost.host.connections.connection import Connection
     from mcphost.host.host import Host
 
 
@@ -64,12 +65,13 @@ def status_text(standing: SignInStatus) -> str:
         why = f": {standing.problem}" if standing.problem else ""
         return show_line(f"nobody is signed in{why}", 1000)
     until = "" if standing.expires_at is None else f" until {datetime.fromtimestamp(standing.expires_at):%d %b %H:%M}"
-    renewed = ", renewed by itself" if standing.renewable else ""
+    renewed = ", renewed by itself" if standing.renewable and not standing.problem else ""
+    failed = f"; it could not be renewed: {standing.problem}" if standing.problem else ""
     scopes = f" for {' '.join(standing.scopes)}" if standing.scopes else ""
     missing = [scope for scope in standing.asked if scope not in standing.scopes]
     without = f" (without {' '.join(missing)}, which was asked for)" if missing and standing.scopes else ""
     kept = f"; tokens {standing.kept_in}" if standing.kept_in else ""
-    words = f"signed in at {host_in(standing.issuer).both}{scopes}{without}{until}{renewed}{kept}"
+    words = f"signed in at {host_in(standing.issuer).both}{scopes}{without}{until}{renewed}{failed}{kept}"
     return show_line(words, 1000)
 
 
@@ -181,7 +183,14 @@ async def _with_scopes(host: Host, request: LoginRequested) -> Config:
 def _remarks(host: Host, server: str) -> Iterator[str]:
     connection = host.servers[server]
     if not connection.ready:
-        yield f"{server}: signed in, but it is {connection.state.value}: {connection.reason}"
+        yield f"{server}: signed in, but {_unready(connection)}{f'. {connection.advice}' if connection.advice else ''}"
+
+
+def _unready(connection: Connection) -> str:
+    """Why a server is not ready after a sign-in, as a clause."""
+    if connection.state is ServerState.NEEDS_SIGN_IN:
+        return connection.reason
+    return f"the server is {connection.state.value}{f': {connection.reason}' if connection.reason else ''}"
 
 
 class _ProgressPrinter:

@@ -170,7 +170,7 @@ class Connection:
         Raises AuthorizationRequired where the server waits for a sign-in, otherwise ServerNotReady with the state.
         """
         if self.state is ServerState.NEEDS_SIGN_IN and (refusal := self.refusal) is not None:
-            raise AuthorizationRequired(refusal.www_authenticate, status=refusal.status)
+            raise refusal.again()
         if self._client is None or not self.ready:
             why = f": {self.reason}" if self.reason else ""
             raise ServerNotReady(f"{self.name} is {self.state.value}{why}")

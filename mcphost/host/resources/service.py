@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from mcphost.errors import AuthorizationRequired, InvalidArguments
+from mcphost.errors import InvalidArguments
 from mcphost.host.audited_requests import AuditedRequests
 from mcphost.host.catalog import Catalog, CatalogKind
 from mcphost.host.connections.servers import Servers
@@ -60,7 +60,7 @@ class ResourceService:
         async def listed() -> None:
             await connection.relist(kind)
             if (refusal := connection.listings.of(kind).refusal) is not None:
-                raise AuthorizationRequired(refusal.www_authenticate, status=refusal.status)
+                raise refusal.again()
 
         await self._requests.reach(connection)
         await self._requests.repeat(connection, f"the list of {kind.value}", listed)

@@ -101,15 +101,21 @@ class RetriedOperation:
         server, operation = self._key
         if refusal.status == 401:
             if self._signed_in_after_401:
-                raise SignInFailed(f"{server} refuses {operation} even with a fresh sign-in (HTTP 401)")
+                raise SignInFailed(
+                    f"{server} refuses {operation} even with a fresh sign-in (HTTP 401){_reason(refusal)}"
+                )
             self._signed_in_after_401 = True
             return
         if self._retry.sign_ins.step_ups[self._key] >= STEP_UPS:
             raise SignInFailed(
                 f"{server} refuses {operation} for want of rights although they were widened {STEP_UPS} times "
-                "(HTTP 403); to try once more, sign in to it yourself"
+                f"(HTTP 403){_reason(refusal)}; to try once more, sign in to it yourself"
             )
         self._retry.sign_ins.step_ups[self._key] += 1
+
+
+def _reason(refusal: AuthorizationRequired) -> str:
+    return f": {refusal.reason}" if refusal.reason else ""
 
 
 async def _wait_for(sign_in: SignIn) -> None:

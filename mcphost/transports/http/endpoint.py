@@ -151,7 +151,7 @@ class ServerEndpoint:
 
     async def refusal(self, response: httpx.Response, request: Request | None) -> Response:
         """The JSON-RPC error in a refusal, as the response to ``request``. Raises what any other refusal means."""
-        challenge = responses.challenge_in(response)
+        challenge = await responses.challenge_in(response)
         if challenge is not None:
             raise challenge
         try:

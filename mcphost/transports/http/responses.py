@@ -13,13 +13,22 @@ from typing import Any, Final
 
 import httpx
 
-from mcphost.errors import AuthorizationRequired, HttpStatusError, InvalidResult, MessageTooLarge, TransportError
+from mcphost.errors import (
+    HELD_SIGN_IN,
+    AuthorizationRequired,
+    HeldSignIn,
+    HttpStatusError,
+    InvalidResult,
+    MessageTooLarge,
+    TransportError,
+)
+from mcphost.protocol.challenge import read_challenge
 from mcphost.protocol.display import show_line, size_text
 from mcphost.protocol.lifecycle.revisions import Revision
 from mcphost.protocol.wire.framing import Overlong
 from mcphost.protocol.wire.jsonrpc import ErrorObject, Malformed, Message, Response, answered_by, decode_in_steps
 from mcphost.protocol.wire.strict_json import Refused, parse
-from mcphost.redaction import mask_credentials
+from mcphost.redaction import MASK, mask_credentials, mask_doubtful
 from mcphost.time_slices import in_turns
 from mcphost.transports.base import TransportLimits
 from mcphost.transports.http.decoding import coding_of
@@ -60,6 +69,9 @@ EVENTS: Final = "text/event-stream"
 
 QUOTED: Final = 200
 """Characters of an unexpected body that an error quotes."""
+
+WORDS_SECONDS: Final = 2.0
+"""How long a sign-in waits for the body of the refusal; its headers say what to do."""
 
 READ_TO_QUOTE: Final = 4096
 """Bytes read for the quotation, since a character may take several bytes."""
@@ -119,20 +131,45 @@ async def read_refusal(response: httpx.Response, incoming: MessageReader) -> tup
     return (found[0] if found else None), body
 
 
-def challenge_in(response: httpx.Response) -> AuthorizationRequired | None:
+async def challenge_in(response: httpx.Response) -> AuthorizationRequired | None:
     """The exception for a 401, or for a 403 because of a missing scope; else None."""
-    challenge = ", ".join(response.headers.get_list("www-authenticate"))
-    wants_scope = response.status_code == 403 and "insufficient_scope" in challenge
-    if response.status_code == 401 or wants_scope:
-        return AuthorizationRequired(challenge, status=response.status_code)
-    return None
+    header = _challenge(response)
+    wants_scope = response.status_code == 403 and "insufficient_scope" in header
+    if response.status_code != 401 and not wants_scope:
+        return None
+    challenge = read_challenge(header)
+    words = challenge.description or await _brief_words(response) or ("" if wants_scope else challenge.error)
+    held: HeldSignIn | None = response.extensions.get(HELD_SIGN_IN)
+    return AuthorizationRequired(header, status=response.status_code, reason=_reason(response, words), held=held)
+
+
+def _challenge(response: httpx.Response) -> str:
+    return ", ".join(response.headers.get_list("www-authenticate"))
+
+
+async def _brief_words(response: httpx.Response) -> str:
+    """What the body of a refusal says, unless that is a page or does not come at once."""
+    try:
+        async with asyncio.timeout(WORDS_SECONDS):
+            return "" if media_type(response) == "text/html" else words_in(await _start_of(response))
+    except TimeoutError:
+        return ""
+
+
+def _reason(response: httpx.Response, words: str) -> str:
+    """Words about the credentials of a request, which may quote them."""
+    _, _, token = response.request.headers.get("authorization", "").partition(" ")
+    words = words.replace(token, MASK) if token else words
+    return quoted(mask_doubtful(words[:READ_TO_QUOTE]), "")
 
 
 async def unexpected(
     response: httpx.Response, body: bytes | None = None, *, hide: str = "", reason: str = ""
 ) -> HttpStatusError:
-    """The exception for a response of the wrong status or type; quotes its ``body`` (None: not read) without ``hide``."""
+    """The exception for a response of the wrong status or type; quotes ``body`` (None: not read yet), not ``hide``."""
     words = words_in(await _start_of(response) if body is None else body)
+    if not words.strip() and (described := read_challenge(_challenge(response)).description):
+        words = _reason(response, described)
     kind = show_line(response.headers.get("content-type", ""), 80)
     reason = reason or _retry_after(response)
     return HttpStatusError(response.status_code, kind, quoted(words, hide), reason=reason)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -161,6 +163,130 @@ def test_scopes_are_asked_for_besides_those_there_are(mcphost: Mcphost, ring: Ri
             "a%3A%24%7Bx%7D+b",
         ]
         assert mcphost("login", "web", "--yes", "--scope", 'a"b').code == 2
+
+
+WHY = ', error_description="audience is api://other, expected this server"'
+CIRCLES: dict[str, tuple[dict[str, Any], list[str], str]] = {
+    "a 401 of a call names a scope": ({"needs": "files:read", "lazy": True}, [" --scope files:read"], ""),
+    "a 401 names a scope besides": ({"needs": "write"}, ["", " --scope write"], ""),
+    "a 403 names a scope": ({"needs": "write", "refusal": 403}, ["", " --scope write"], ""),
+    "a scope with odd letters": ({"needs": "a~b*", "lazy": True}, [" --scope 'a~b*'"], ""),
+    "a 401 whatever the token": ({"never": True, "says": WHY}, ["", ""], "audience is api://other"),
+    "a 401 whatever the scope": (
+        {"never": True, "needs": "w", "lazy": True, "says": WHY}, [" --scope w"], "You signed in for w, and the server"
+    ),
+    "a 403 whatever the scope": (
+        {"never": True, "needs": "w", "refusal": 403, "says": WHY}, ["", " --scope w"], "audience is api://other"
+    ),
+    "a 403 without a scope": ({"never": True, "refusal": 403, "says": WHY}, [""], "audience is api://other"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("guard", "commands", "end"), CIRCLES.values(), ids=CIRCLES)
+def test_each_sign_in_that_is_advised_leads_on(
+    mcphost: Mcphost, ring: Ring, browser: Path, guard: dict[str, Any], commands: list[str], end: str
+) -> None:
+    """To a call that works, or to other advice with the server's reason."""
+    followed: list[str] = []
+    with guarded(**guard):
+        while (done := mcphost("call", "web", "echo", "text=x")).code == 3:
+            advised = re.search(r"(?m)^.* with: mcphost login web(.*)$", done.err)
+            if advised is None:
+                break
+            assert advised[1] not in followed
+            followed.append(advised[1])
+            signed_in = mcphost("login", "web", "--yes", *shlex.split(advised[1]))
+            assert signed_in.code == 0
+    assert followed == list(dict.fromkeys(commands)), done.err
+    assert (done.code, done.out) == ((3, "") if end else (0, "x\n"))
+    assert end in done.err
+    assert ("ask whoever runs it, or use another account: mcphost logout web, then mcphost login web" in done.err) is (
+        bool(end)
+    )
+
+
+def test_a_sign_in_that_the_server_refuses_is_said_with_its_reason(mcphost: Mcphost, ring: Ring, browser: Path) -> None:
+    with guarded(says=WHY) as (guard, _):
+        signing_in = guard.grant
+
+        def forgets(*words: Any, **more: Any) -> None:
+            signing_in(*words, **more)
+            guard.valid.clear()
+
+        guard.grant = forgets  # type: ignore[method-assign]
+        done = mcphost("login", "web", "--yes")
+        assert "needs sign-in" not in done.err
+        says = "the server refuses this sign-in (HTTP 401): audience is api://other, expected this server"
+        assert f"web: signed in, but {says}. Nothing was done. You are signed in, and the server still" in done.err
+        assert says in mcphost("check", "web").out
+        assert says in mcphost("call", "web", "echo", "text=x").err
+
+
+SPOILED = {
+    "token-form": "is not JSON (application/x-www-form-urlencoded)",
+    "token-cut": "is not JSON (application/json)",
+    "token-text": "is not JSON (text/plain)",
+    "token-error": "refused a token (HTTP 400): access_token=••• is spent",
+    "token-nested": "refused a token (HTTP 401): quota used up",
+    "token-no-http": "it did not answer in HTTP",
+    "html": "is not JSON (text/html)",
+    "unauthorized-client": "(unauthorized_client): Invalid client_id",
+    "invalid-grant": "(invalid_grant): no",
+}
+
+
+def canaries(folder: Path, *said: str) -> list[str]:
+    """Where a canary stands: in what was said, or in a file that mcphost wrote."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    found = [str(path) for path in files if b"CANARY" in path.read_bytes()]
+    return [*(text for text in said if "CANARY" in text), *found]
+
+
+@pytest.mark.hostile("C10")
+@pytest.mark.requirement("SEC-09")
+@pytest.mark.parametrize(("spoiled", "says"), SPOILED.items())
+def test_why_a_renewal_failed_is_said_by_each_command_and_holds_no_token(
+    mcphost: Mcphost, ring: Ring, browser: Path, tmp_path: Path, isolated: Path, spoiled: str, says: str
+) -> None:
+    with guarded(lifetime=0) as (guard, _):
+        assert mcphost("login", "web", "--yes").code == 0
+        guard.spoiled["token"] = spoiled
+        guard.valid.clear()
+        checked = mcphost("check", "web", "--json")
+        again = mcphost("login", "web", "--yes", "-v")
+        del guard.spoiled["token"]
+        mcphost("login", "web", "--yes")
+        guard.spoiled["token"] = spoiled
+        guard.valid.clear()
+        called = mcphost("call", "web", "echo", "text=x", "--traffic", str(tmp_path / "traffic.jsonl"))
+        checked_in_words = mcphost("check", "web") if spoiled in STILL_KEPT else called
+    assert says in json.loads(checked.out)["signIn"]["problem"]
+    assert "the sign-in could not be renewed: " in called.err
+    assert says in called.err
+    assert "Sign in again with: mcphost login web\n" in called.err
+    assert says in again.err
+    assert says in checked_in_words.out + checked_in_words.err
+    assert "renewed by itself" not in checked_in_words.out
+    said = [text for done in (checked, again, called, checked_in_words) for text in (done.out, done.err)]
+    assert canaries(tmp_path, *said) + canaries(isolated) == []
+
+
+STILL_KEPT = ("token-form", "html", "token-nested")
+"""Answers that do not end a sign-in."""
+
+
+@pytest.mark.hostile("C10")
+@pytest.mark.parametrize(
+    ("place", "spoiled"),
+    [("register", "token-cut"), ("register", "token-error"), ("token", "token-form"), ("token", "token-no-http")],
+)
+def test_a_sign_in_that_fails_prints_no_secret_of_its_answers(
+    mcphost: Mcphost, ring: Ring, browser: Path, tmp_path: Path, isolated: Path, place: str, spoiled: str
+) -> None:
+    with guarded(spoiled={place: spoiled}):
+        done = [mcphost("login", "web", "--yes", *more) for more in ((), ("--json",), ("-v",))]
+    assert [each.code for each in done] == [3 if spoiled != "token-error" else 4] * 3
+    assert canaries(tmp_path, *(text for each in done for text in (each.out, each.err))) + canaries(isolated) == []
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ async def test_a_server_that_waits_for_a_sign_in_goes_on_by_itself_after_it(unti
         server = running.servers["web"]
         assert (server.state, server.advice) == (
             ServerState.NEEDS_SIGN_IN,
-            "Nothing was done. Sign in with: mcphost login web",
+            "Nothing was done. Sign in with: mcphost login web --scope read",
         )
         assert not (await running.sign_ins.status("web")).signed_in
         sign_in = running.sign_ins.begin("web")
