@@ -35,7 +35,7 @@ from mcphost.auth.ports import (
     SignInStatus,
     SignInUser,
 )
-from mcphost.auth.session import TokenSession, carry_out
+from mcphost.auth.session import FORGOTTEN_CLIENT, TokenSession, carry_out
 from mcphost.auth.storage.credentials import Credentials, TokenGrant
 from mcphost.auth.storage.tokens import TokenStore
 from mcphost.errors import SignInFailed
@@ -77,8 +77,8 @@ class Authorizer:
             try:
                 grant = await self._run(flow(request, self._now), session, person)
             except SignInFailed as error:
-                if error.code == "invalid_client":  # the server forgot the client; the next attempt registers anew
-                    await self._forget_clients(server)
+                if error.code in FORGOTTEN_CLIENT and await self._forget_clients(server):
+                    raise SignInFailed(f"{error}; the next sign-in registers mcphost again", code=error.code) from None
                 raise
             await self._confirm(known, grant, session, person)
             async with self._store.changing(server) as held:
@@ -139,9 +139,11 @@ class Authorizer:
             revoking.add_done_callback(self._revoking.discard)
             raise
 
-    async def _forget_clients(self, server: str) -> None:
+    async def _forget_clients(self, server: str) -> bool:
+        """Forget the registrations that the server has forgotten; return whether there were any."""
         async with self._store.changing(server) as held:
             await self._store.write(server, held.model_copy(update={"clients": {}}))
+        return bool(held.clients)
 
     async def _revoked(self, grant: TokenGrant, session: TokenSession) -> bool:
         try:

@@ -19,6 +19,9 @@ from mcphost.auth.storage.credentials import Credentials, TokenGrant
 from mcphost.auth.storage.tokens import TokenStore
 from mcphost.errors import ConfigError, HeldSignIn, SignInFailed
 
+FORGOTTEN_CLIENT: Final = ("invalid_client", "unauthorized_client")
+"""The codes by which authorization servers say that they do not know a client any more."""
+
 RENEWAL_PAUSE: Final = 30.0
 """Seconds after a failed renewal in which none is tried."""
 
@@ -126,7 +129,7 @@ class TokenSession:
         """Forget a grant only if the authorization server says that this very grant is invalid."""
         self.problem = str(error)
         self._pause = self._now(), RENEWAL_PAUSE
-        if error.code == "invalid_client" and current is not None and current.client.kept:
+        if error.code in FORGOTTEN_CLIENT and current is not None and current.client.kept:
             await self._store.write(self.server, held.without_client(current.issuer))
         elif error.code == "invalid_grant" and current is not None:
             await self._store.write(self.server, held.without_grant(current))

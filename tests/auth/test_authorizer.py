@@ -286,11 +286,13 @@ async def test_a_port_of_before_that_is_taken_by_now_makes_a_new_registration(ta
         assert urlsplit(person.plans[0].redirect_uri).port != taken_port
 
 
-async def test_a_client_the_server_forgot_is_registered_anew_by_the_next_attempt() -> None:
+@pytest.mark.parametrize("code", ["invalid_client", "unauthorized_client"])
+async def test_a_client_the_server_forgot_is_registered_anew_by_the_next_attempt(code: str) -> None:
     with house() as home:
         await home.sign_in()
         home.guard.clients.clear()
-        with pytest.raises(SignInFailed, match="invalid_client"):
+        home.guard.unknown_client = code
+        with pytest.raises(SignInFailed, match=f"{code}.*; the next sign-in registers mcphost again"):
             await home.sign_in()
         assert (await home.sign_in()).signed_in
         assert len(home.visits("/register")) == 2

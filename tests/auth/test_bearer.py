@@ -163,6 +163,7 @@ async def test_a_token_that_has_no_life_is_not_renewed_at_every_call(lifetime: f
     [
         ("invalid-grant", False, "invalid_grant"),
         ("invalid-client", False, "invalid_client"),
+        ("unauthorized-client", False, "Invalid client_id"),
         ("down", True, "try again later"),
         ("hangs-up", True, "disconnected"),
         ("redirects", True, "gave no token"),

@@ -45,10 +45,11 @@ class Waiting:
 
 
 @asynccontextmanager
-async def waiting() -> AsyncIterator[Waiting]:
+async def waiting(name: str = "127.0.0.1") -> AsyncIterator[Waiting]:
     problems: list[str] = []
     listener = Loopback(problems.append)
-    uri = await listener.open(ListenForCallback("/callback/x", 0, insist=False))
+    uri = await listener.open(ListenForCallback("/callback/x", 0, insist=False, host=name))
+    assert uri.startswith(f"http://{name}:")
     pending = PendingAuthorization("https://as.example.com", STATE, "verifier", uri, sends_issuer=False)
     answer = asyncio.ensure_future(listener.callback(pending))
     await asyncio.sleep(0)
@@ -97,6 +98,36 @@ async def test_a_hundred_wrong_callbacks_do_not_end_the_wait_and_the_right_one_d
             assert b"Access-Control" not in answer
             assert not [word for word in (b"c0de", b"evil", STATE.encode(), b"<") if word in answer]
         assert (await here.answer)["code"] == ("c0de",)
+
+
+@pytest.mark.hostile("O11", "T01")
+async def test_an_error_that_came_without_the_state_is_reported_and_not_believed() -> None:
+    async with waiting() as here:
+        lost = "/callback/x?error=invalid_scope&error_description=scope%20read%20is%1b%20unknown"
+        for target in (lost, lost, f"{lost}&iss=https://evil.example.com", f"{lost}&code=c0de-1&state={STATE}x"):
+            assert (await here.get(target)).startswith(b"HTTP/1.1 400")
+        for number in range(20):
+            await here.get(f"/callback/x?error=e{number}")
+        says = "; it says, unverified: invalid_scope: scope read is␛ unknown"
+        assert here.problems[:3] == [f"{NO_STATE}{says}", NO_STATE, f"{OTHER_STATE}{says}"]
+        assert len(here.problems) == loopback.MOST_REPORTS
+        assert not here.answer.done()
+
+
+@pytest.mark.parametrize("family", ["127.0.0.1", "::1"])
+async def test_the_browser_may_come_back_to_localhost_at_either_address(family: str) -> None:
+    async with waiting("localhost") as here:
+        try:
+            reader, writer = await asyncio.open_connection(family, here.port)
+        except OSError:
+            pytest.skip(f"no {family} on this machine")
+        writer.write(f"GET {GOOD} HTTP/1.1\r\nHost: localhost:{here.port}\r\n\r\n".encode())
+        assert b" 200 OK" in await asyncio.wait_for(reader.read(), 20)
+        writer.close()
+        assert (await here.answer)["code"] == ("c0de",)
+        await here.loopback.aclose()
+        with pytest.raises(OSError, match="onnect"):
+            await asyncio.open_connection(family, here.port)
 
 
 @pytest.mark.hostile("O11")

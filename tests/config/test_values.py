@@ -155,6 +155,12 @@ def test_a_token_that_a_header_was_given_in_the_configuration_is_masked(values: 
     assert values.mask(f"it said {sent.split()[1]}") == f"it said {MASK}"
 
 
+def test_a_variable_whose_name_is_that_of_a_secret_is_masked_under_a_harmless_key() -> None:
+    values = Values({"API_TOKEN": "hunter22", "PLAIN": "lighthouse"})
+    assert values.resolve("${API_TOKEN} at the ${PLAIN}", "servers.a.env.NOTE") == "hunter22 at the lighthouse"
+    assert values.mask("hunter22 at the lighthouse") == f"{MASK} at the lighthouse"
+
+
 def test_every_value_of_a_header_from_a_variable_is_masked() -> None:
     values = Values({"TEAM": "lighthouse", "FLAG": "true"})
     server = ServerConfig(url="https://h", env_http_headers={"X-Team": "TEAM", "X-Flag": "FLAG"})

@@ -148,6 +148,8 @@ class Guarded:
     rotates: bool = True
     clients: dict[str, str] = field(default_factory=dict)
     """Secrets by client id; empty for a public one."""
+    unknown_client: str = "invalid_client"
+    """What it says of a client that it does not know."""
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     valid: set[str] = field(default_factory=set)
     """Access tokens."""
@@ -208,7 +210,7 @@ class Guarded:
     def token(self, talk: Talk) -> None:
         form = form_of(talk)
         if not self.proven(talk, form):
-            talk.json({"error": "invalid_client"}, 401)
+            talk.json({"error": self.unknown_client}, 401)
         elif form["grant_type"] == "authorization_code":
             self.exchange(talk, form)
         elif form["grant_type"] == "refresh_token":

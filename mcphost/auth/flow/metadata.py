@@ -58,6 +58,8 @@ class AuthorizationServer:
     """Client authentication methods of the token endpoint; None: not stated."""
     challenge_methods: tuple[str, ...] | None = None
     """PKCE challenge methods; None: not stated."""
+    odd_challenge_methods: bool = False
+    """Are the PKCE challenge methods stated, but not as a list?"""
     takes_documents: bool = False
     """Are client ID metadata documents supported?"""
     sends_issuer: bool = False
@@ -166,6 +168,7 @@ def read_issuer(answer: HttpAnswer, issuer: str, home: str, settings: OAuthSetti
         _stated(document, "token_endpoint_auth_methods_supported"),
         _stated(document, "code_challenge_methods_supported"),
         takes_documents=document.get("client_id_metadata_document_supported") is True,
+        odd_challenge_methods=not isinstance(document.get("code_challenge_methods_supported") or [], list),
         sends_issuer=document.get("authorization_response_iss_parameter_supported") is True,
     )
 
@@ -194,7 +197,7 @@ def sound_scopes(scopes: Iterable[str]) -> tuple[str, ...]:
 
 
 def _stated(document: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
-    return _texts(document[name]) if name in document else None
+    return None if document.get(name) is None else _texts(document[name])
 
 
 def _texts(value: object) -> tuple[str, ...]:

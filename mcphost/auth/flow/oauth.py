@@ -202,7 +202,11 @@ def _check_pkce(issuer: AuthorizationServer, settings: OAuthSettings) -> None:
     methods = issuer.challenge_methods
     if not issuer.announced or settings.without_pkce_metadata or (methods is not None and "S256" in methods):
         return
-    says = "does not say that it checks PKCE" if methods is None else "checks PKCE, but not by S256"
+    says = "checks PKCE, but not by S256"
+    if not methods:
+        says = "does not say that it checks PKCE" if methods is None else "names no PKCE method"
+    if issuer.odd_challenge_methods:
+        says = "gives its PKCE methods not as a list"
     raise SignInFailed(
         f"{host_of(issuer.issuer)} {says}, so a stolen code could be used; if you trust it all the same, set "
         "oauth.without_pkce_metadata = true for this server"

@@ -116,6 +116,8 @@ def _own_method(issuer: AuthorizationServer) -> AuthMethod:
 def _registered(document: Mapping[str, Any], fetch: HttpExchange, redirect_uri: str) -> ClientRegistration:
     host = host_of(fetch.url)
     client_id, secret = document.get("client_id"), document.get("client_secret") or ""
+    if client_id is not None and not isinstance(client_id, str):
+        raise SignInFailed(f"{host} registered mcphost under a client id that is not a text: not used")
     if not _sound(client_id) or (secret and not _sound(secret)):
         raise SignInFailed(f"{host} registered mcphost under a client id or secret that cannot be used")
     named = document.get("redirect_uris")

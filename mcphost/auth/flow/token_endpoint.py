@@ -178,7 +178,7 @@ def _life(value: object) -> float | None:
 
 def _scopes(document: Mapping[str, Any]) -> tuple[str, ...] | None:
     scope = document.get("scope")
-    return sound_scopes(scope.split()) if isinstance(scope, str) else None
+    return sound_scopes(scope.replace(",", " ").split()) if isinstance(scope, str) else None  # some separate by commas
 
 
 def _basic(client_id: str, secret: str) -> str:

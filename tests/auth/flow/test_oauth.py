@@ -353,11 +353,23 @@ def test_an_old_server_that_announces_nothing_has_the_default_places() -> None:
 
 @pytest.mark.hostile("O12")
 @pytest.mark.requirement("AUTH-29", "AUTH-07")
-@pytest.mark.parametrize("methods", [None, [], ["plain"]])
-def test_an_issuer_that_does_not_announce_s256_is_refused_unless_the_user_overrides_it(methods: Any) -> None:
+@pytest.mark.parametrize(
+    ("methods", "says"),
+    [
+        (None, "does not say that it checks PKCE"),
+        ([], "names no PKCE method"),
+        ("S256", "gives its PKCE methods not as a list"),
+        (["plain"], "checks PKCE, but not by S256"),
+    ],
+)
+@pytest.mark.parametrize("absent", [True, False])
+def test_an_issuer_that_does_not_announce_s256_is_refused_unless_the_user_overrides_it(
+    methods: Any, says: str, absent: bool
+) -> None:
     world = World.usual()
-    world.places[ASM] = issuer_document(code_challenge_methods_supported=methods)
-    with pytest.raises(SignInFailed, match="PKCE"):
+    named = {} if methods is None and absent else {"code_challenge_methods_supported": methods}
+    world.places[ASM] = issuer_document(code_challenge_methods_supported=None) | named
+    with pytest.raises(SignInFailed, match=says):
         world.sign_in()
     assert not world.plans
     world.sign_in(settings=OAuthSettings(without_pkce_metadata=True))
@@ -403,6 +415,48 @@ def test_more_is_asked_for_besides_what_one_had() -> None:
     assert world.visits[1]["scope"] == "read write"
     assert len(world.bodies("/register")) == 1
     assert world.plans[1].granted == ("read",)
+
+
+@pytest.mark.requirement("AUTH-37", "AUTH-45")
+def test_another_issuer_is_asked_only_for_what_the_refusal_names_besides_the_configuration() -> None:
+    """What was held at the old one is neither asked for nor told."""
+    world = World.usual()
+    known = Credentials().with_grant(world.sign_in(challenge='Bearer scope="read"'))
+    other = "https://other.example.com"
+    world.places |= {
+        f"{PRM}/v1/mcp": resource_document(authorization_servers=[other]),
+        f"{other}/.well-known/oauth-authorization-server": issuer_document(other),
+        f"{other}/register": lambda fetch: document({"client_id": "client-2"}),
+        f"{other}/token": TOKEN,
+    }
+    more = 'Bearer error="insufficient_scope", scope="write"'
+    world.sign_in(challenge=more, status=403, known=known)
+    assert (world.visits[-1]["scope"], world.plans[-1].granted) == ("write", ())
+    world.sign_in(challenge=more, status=403, known=known, settings=OAuthSettings(scopes=("own",)))
+    assert world.visits[-1]["scope"] == "own write"
+
+
+@pytest.mark.requirement("AUTH-37", "AUTH-39")
+def test_scopes_of_the_command_line_are_asked_for_besides_those_of_a_refusal() -> None:
+    world = World.usual()
+    known = Credentials().with_grant(world.sign_in(challenge='Bearer scope="read"'))
+    world.sign_in(
+        challenge='Bearer error="insufficient_scope"', status=403, known=known, settings=OAuthSettings(scopes=("b",))
+    )
+    assert world.visits[-1]["scope"] == "read b"
+
+
+@pytest.mark.parametrize("error", [None, ""])
+def test_a_token_answer_with_an_empty_error_is_a_token(error: str | None) -> None:
+    def back(sent: dict[str, str]) -> dict[str, Any]:
+        return {"code": "c", "state": sent["state"], "error": "", "error_description": ""}
+
+    world = World.usual(redirect=back)
+    world.places[f"{ISSUER}/token"] = TOKEN | {"error": error, "error_description": error}
+    world.places[f"{ISSUER}/register"] = lambda fetch: document({"client_id": "c", "error": error}, 201)
+    grant = world.sign_in()
+    assert grant.access_token == "token-1"
+    assert world.work(refresh(grant, OAuthSettings(), lambda: NOW)).access_token == "token-1"
 
 
 @pytest.mark.requirement("AUTH-09", "AUTH-33", "AUTH-35", "AUTH-36", "AUTH-10")
@@ -629,6 +683,9 @@ def test_a_stranger_among_the_endpoints_is_named_before_anything_is_sent_there()
         (document({"error": "invalid_grant", "error_description": "code-1 is used"}, 400), r"invalid_grant\): … used"),
         (document({"error": "slow_down"}), "slow_down"),
         (document(TOKEN | {"token_type": "mac"}), "of type mac"),
+        (document(TOKEN | {"token_type": None}), "without a type"),
+        (document(TOKEN, 201), r"refused a token \(HTTP 201\)"),
+        (document({"message": "quota used up"}, 503), r"gave no token \(HTTP 503\): quota used up; try again later"),
         (document(TOKEN | {"access_token": "a\r\nX: y"}), "no header may carry"),
         (document(TOKEN | {"access_token": "x" * 20_000}), "no header may carry"),
         (document([]), "not a JSON object"),
@@ -663,3 +720,5 @@ def test_a_scope_that_shrank_is_what_was_granted() -> None:
     world.places[f"{ISSUER}/token"] = TOKEN | {"scope": "a", "token_type": "bEaReR"}
     grant = world.sign_in(challenge='Bearer scope="a b"')
     assert (grant.asked, grant.scopes) == (("a", "b"), ("a",))
+    world.places[f"{ISSUER}/token"] = TOKEN | {"scope": "a,b"}  # as some servers separate them
+    assert world.sign_in(challenge='Bearer scope="a b"').scopes == ("a", "b")

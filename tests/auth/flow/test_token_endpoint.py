@@ -27,11 +27,13 @@ from tests.auth.flow.flows import ISSUER, NOW, SERVER, TOKEN, World, document, i
         ({"redirect_uris": ["https://evil.example.com/"]}, "another redirect address"),
         ({"redirect_uris": "http://127.0.0.1"}, "another redirect address"),
         ({"redirect_uris": []}, "another redirect address"),
+        ({"redirect_uris": ["http://127.0.0.1:1/callback"]}, "another redirect address"),
+        ({"client_id": 12345}, "not a text"),
         ({"client_id": "a\r\nX: y"}, "cannot be used"),
         ({"client_id": "\u202e"}, "cannot be used"),
         ({"client_id": ""}, "cannot be used"),
         ({"client_id": None}, "cannot be used"),
-        ({"client_id": {"a": 1}}, "cannot be used"),
+        ({"client_id": {"a": 1}}, "not a text"),
         ({"client_id": "x" * 5000}, "cannot be used"),
         ({"client_secret": "a\nb"}, "cannot be used"),
         ({"client_secret": 7}, "cannot be used"),
@@ -46,6 +48,36 @@ def test_a_registration_that_is_not_what_was_asked_for_is_not_used(answer: dict[
     with pytest.raises(SignInFailed, match=says):
         world.sign_in()
     assert not world.visits
+
+
+def test_a_registration_may_leave_out_the_port_of_the_redirect_address() -> None:
+    """RFC 8252 section 7.3: authorization servers ignore it."""
+    world = World.usual()
+
+    def register(fetch: HttpExchange) -> HttpAnswer:
+        uris = [uri.replace(":40000", "") for uri in (fetch.body or {})["redirect_uris"]]
+        return document({"client_id": "c", "redirect_uris": uris}, 201)
+
+    world.places[f"{ISSUER}/register"] = register
+    world.sign_in()
+    assert world.visits[0]["redirect_uri"].startswith("http://127.0.0.1:40000/")
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_server_that_registers_localhost_alone_leads_to_the_key_for_it(refused: bool) -> None:
+    def register(fetch: HttpExchange) -> HttpAnswer:
+        uris = [uri.replace("127.0.0.1", "localhost") for uri in (fetch.body or {})["redirect_uris"]]
+        if uris != (fetch.body or {})["redirect_uris"] and refused:
+            return document({"error": "invalid_redirect_uri"}, 400)
+        return document({"client_id": "c", "redirect_uris": uris}, 201)
+
+    world = World.usual()
+    world.places[f"{ISSUER}/register"] = register
+    with pytest.raises(SignInFailed) as told:
+        world.sign_in()
+    assert 'set oauth.redirect_host = "localhost"' in f"{told.value} {world.plans[-1].problem}"
+    world.sign_in(settings=OAuthSettings(redirect_host="localhost"))
+    assert world.visits[0]["redirect_uri"].startswith("http://localhost:40000/")
 
 
 @pytest.mark.requirement("AUTH-34", "AUTH-50")

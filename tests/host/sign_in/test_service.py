@@ -26,6 +26,7 @@ from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.state import ServerState
 from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import Answer, Question, SignInQuestion
+from mcphost.host.sign_in.retry import SignInRetry
 from mcphost.host.sign_in.service import SignInState
 from mcphost.host.tool_calls.call import CallState
 from mcphost.transports.base import Transport, TransportLimits
@@ -272,6 +273,20 @@ async def test_a_call_goes_over_to_the_session_of_whoever_is_signed_in_now() -> 
         door.sessions.clear()
         call = await running.run("web", "echo", SAY)
         assert isinstance(call.error, SessionExpired)  # which no sign-in explains
+
+
+@pytest.mark.requirement("AUTH-37")
+async def test_after_a_sign_in_what_may_have_been_done_is_not_repeated_in_a_new_session() -> None:
+    keeper = Keeper("good")
+    async with hosted(Door("good"), keeper) as running:
+        retry = SignInRetry(running.sign_ins, begins=True)
+        operation = retry.operation(running.servers["web"], "echo")
+        await operation.sign_in(AuthorizationRequired("Bearer"))
+        with pytest.raises(SessionExpired, match="gone"):
+            await operation.new_session(SessionExpired("gone", refused=False))
+        await operation.new_session(SessionExpired("gone", refused=True))
+        with pytest.raises(SessionExpired):  # a new session was waited for already
+            await operation.new_session(SessionExpired("gone", refused=True))
 
 
 async def test_a_call_to_a_server_that_waits_begins_the_sign_in() -> None:
