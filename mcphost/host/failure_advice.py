@@ -110,19 +110,24 @@ def _next_sign_in(error: AuthorizationRequired, place: _Place) -> str:
     held, named = error.held or HeldSignIn(), _scopes(error)
     if place.config is not None and place.config.oauth.grant == "client_credentials":
         return (
-            f"mcphost signs in there by itself: check client_id, its secret or key, and scopes in {place.entry}.oauth."
+            f"mcphost signs in there by itself: check client_id, its secret or key, and scopes in [servers.{place.server}.oauth]."
         )
     lacking = [scope for scope in named if scope not in held.asked]
     command = login_command(place.server, place.config, "".join(map(_scope_option, lacking)))
-    if not held.signed_in:
-        return f"Sign in{' again' if held.problem else ' for more' if error.status != 401 else ''} with: {command}"
-    if lacking:
-        return f"Sign in for more with: {command}"
-    if error.status == 401 and (held.age is None or held.age > RECENT_SECONDS):
-        return f"Sign in again with: {command}"
+    if not repeats_sign_in(error):
+        more = " for more" if error.status != 401 or (held.signed_in and lacking) else ""
+        return f"Sign in{more or (' again' if held.signed_in or held.problem else '')} with: {command}"
     asked = f"You signed in for {' '.join(named)}" if named else "You are signed in"
     other = f"mcphost logout {_called(place.server, place.config)}, then {login_command(place.server, place.config)}"
     return f"{asked}, and the server still refuses: ask whoever runs it, or use another account: {other}"
+
+
+def repeats_sign_in(error: AuthorizationRequired) -> bool:
+    """Would the sign-in that this refusal calls for only repeat the one that was just made?"""
+    held = error.held
+    if held is None or not held.signed_in or not set(_scopes(error)).issubset(held.asked):
+        return False
+    return error.status != 401 or (held.age is not None and held.age <= RECENT_SECONDS)
 
 
 def _next_token(error: AuthorizationRequired, place: _Place) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from mcphost.config import ServerConfig
@@ -11,6 +13,7 @@ from mcphost.errors import (
     CapabilityWithheld,
     ClientCapabilityMissing,
     ConnectionLost,
+    HeldSignIn,
     HttpStatusError,
     McphostError,
     ResourceMissing,
@@ -76,6 +79,56 @@ def test_each_says_what_happened_and_what_to_do_in_no_words_but_ours(
     assert advice.next_step == next_step(error, "web")
     assert advice.next_step.endswith(".")
     assert not {"canary", "{}"} & {*advice.headline.split(), *advice.next_step.split()}
+
+
+WEB = {"url": "https://h/mcp"}
+FRESH, OLD = HeldSignIn(True, ("a",), 5.0), HeldSignIn(True, ("a",), 5_000.0)
+
+
+@pytest.mark.parametrize(
+    ("challenge", "status", "held", "says"),
+    [
+        ("Bearer", 401, None, "Sign in with: mcphost login web"),
+        ('Bearer scope="a b"', 401, None, "Sign in with: mcphost login web --scope a --scope b"),
+        ("Bearer scope=a", 401, HeldSignIn(problem="x"), "Sign in again with: mcphost login web --scope a"),
+        ("Bearer", 401, OLD, "Sign in again with: mcphost login web"),
+        ("Bearer", 401, HeldSignIn(True, ("a",)), "Sign in again with: mcphost login web"),
+        ('Bearer scope="a b"', 401, FRESH, "Sign in for more with: mcphost login web --scope b"),
+        (r'Bearer scope="-a $(x) b\\"', 403, FRESH, "mcphost login web --scope=-a --scope '$(x)'"),
+        ("Bearer", 401, FRESH, "You are signed in, and the server still refuses: ask whoever runs it, or use another"),
+        ('Bearer scope="a"', 401, FRESH, "You signed in for a, and the server still refuses"),
+        ('Bearer scope="a"', 403, OLD, "You signed in for a, and the server still refuses"),
+        ("Bearer", 403, OLD, "account: mcphost logout web, then mcphost login web"),
+        ("Bearer", 403, HeldSignIn(), "Sign in for more with: mcphost login web"),
+    ],
+)
+def test_no_sign_in_is_advised_that_only_repeats_the_last_one(
+    challenge: str, status: int, held: HeldSignIn | None, says: str
+) -> None:
+    error = AuthorizationRequired(challenge, status=status, held=held)
+    step = next_step(error, "web", ServerConfig.model_validate(WEB))
+    assert f"{step}\n".count(says) == 1, step
+    if " with: " in says:
+        assert step.endswith(says)
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"bearer_token_env_var": "WEB_TOKEN"}, "does not take the token in WEB_TOKEN: put a newer one there"),
+        ({"http_headers": {"authorization": "Basic x"}}, "header of [servers.web]: change it in http_headers"),
+        ({"env_http_headers": {"Authorization": "X"}}, "change it in env_http_headers"),
+        ({"oauth": {"enabled": False}}, "Set oauth.enabled = true in [servers.web] to sign in"),
+        (
+            {"oauth": {"grant": "client_credentials", "client_id": "x", "client_secret": "y"}},
+            "mcphost signs in there by itself: check client_id, its secret or key, and scopes in [servers.web.oauth]",
+        ),
+    ],
+)  # fmt: skip
+def test_a_refused_token_is_named_by_the_key_that_holds_it(more: dict[str, Any], says: str) -> None:
+    step = next_step(AuthorizationRequired("Bearer"), "web", ServerConfig.model_validate(WEB | more))
+    assert says in step
+    assert "mcphost login" not in step
 
 
 def test_what_says_it_all_by_itself_gets_nothing_added() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import socket
 import sys
 from argparse import Namespace
@@ -238,9 +239,10 @@ class _ProgressPrinter:
         if _may_paste():  # whoever sees the link may paste at once, so the echo is off before
             self._silence.close()
             self._silence.enter_context(without_echo(sys.stdin.fileno()))
-        print(
-            *_link_lines(link.url, link.redirect_uri, link.expires, os.environ), sep="\n", file=sys.stderr, flush=True
-        )
+        plan, server = self._sign_in.plan, self._sign_in.server
+        known = plan is not None and plan.client is ClientOrigin.KNOWN
+        lines = _link_lines(link.url, link.redirect_uri, link.expires, os.environ, server if known else "")
+        print(*lines, sep="\n", file=sys.stderr, flush=True)
 
 
 async def _paste(sign_in: SignIn, teller: _ProgressPrinter) -> None:
@@ -262,7 +264,10 @@ def _may_paste() -> bool:
     return is_terminal(sys.stdin) and is_in_foreground(sys.stdin.fileno())
 
 
-def _link_lines(url: str, redirect_uri: str, expires: float, environment: Mapping[str, str]) -> Iterator[str]:
+def _link_lines(
+    url: str, redirect_uri: str, expires: float, environment: Mapping[str, str], known_at: str = ""
+) -> Iterator[str]:
+    """What to do with the link; ``known_at``: the server at whose authorization server mcphost registered before."""
     yield "Open this page in a browser, and agree there:"
     yield ""
     yield show_line(url, NO_CUT)
@@ -275,6 +280,9 @@ def _link_lines(url: str, redirect_uri: str, expires: float, environment: Mappin
     if _may_paste():
         yield f"Where it cannot come back, copy the address it ends at ({back.scheme}://{back.netloc}/…) and paste it."
         yield "What you paste is not shown; end it with enter."
+    if known_at:
+        forget = f"mcphost logout {shlex.quote(known_at)}"
+        yield f"If the page does not know mcphost: stop here, run {forget}, and sign in again."
     yield f"It is waited for {duration_text(expires)}."
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from mcphost.errors import ConfigError, Declined, McphostError, SignInFailed
 from mcphost.host.connections.connection import Connection, ServerState
+from mcphost.host.failure_advice import repeats_sign_in
 from mcphost.host.host import Host
 from mcphost.host.sign_in.service import SignIn, SignInState
 from mcphost.lazy_dataclass import dataclass
@@ -70,13 +71,19 @@ def sign_in_facts(connection: Connection, summary: SignInSummary) -> Iterator[Fa
         yield fact("sign-in", f"◐ {summary.running.state.value}: S shows it", "$text-warning")
     elif connection.state is ServerState.NEEDS_SIGN_IN:
         yield from _last_try(summary.attempt)
-        yield fact("next step", "press S to sign in", "bold $text-warning")
+        yield fact("next step", _next_step(connection), "bold $text-warning")
     if summary.status is not None and summary.signed_in:
         words = "yes, but the server still refuses" if connection.state is ServerState.NEEDS_SIGN_IN else "yes"
         yield fact("signed in", words)
         yield from status_facts(summary.status, time.time())
         if key_of(connection, summary) == "sign_out":
             yield fact("", "S signs out · F forgets everything about this server", "$foreground-muted")
+
+
+def _next_step(connection: Connection) -> str:
+    if connection.refusal is not None and repeats_sign_in(connection.refusal):
+        return "ask whoever runs the server, or press S to sign in with another account"
+    return "press S to sign in"
 
 
 def _last_try(attempt: SignIn | None) -> Iterator[Fact]:
@@ -114,7 +121,7 @@ def status_facts(status: SignInStatus, now: float) -> Iterator[Fact]:
     yield from _differences(status)
     yield fact("expires", _lasting(status, now), "$text-warning" if _over(status, now) else "")
     if status.problem:
-        yield fact("▲ renewing", show(status.problem, limit=600), "$text-warning")
+        yield fact("▲ not renewed", show(status.problem, limit=600), "$text-warning")
     yield _kept(status)
 
 
@@ -132,15 +139,17 @@ def _listed(scopes: tuple[str, ...] | list[str]) -> str:
 
 
 def _over(status: SignInStatus, now: float) -> bool:
-    return status.expires_at is not None and status.expires_at <= now and not status.renewable
+    over = status.expires_at is not None and status.expires_at <= now
+    return over and (not status.renewable or bool(status.problem))
 
 
 def _lasting(status: SignInStatus, now: float) -> str:
-    after = "then renewed automatically" if status.renewable else "then you sign in again"
+    renewable = status.renewable and not status.problem
+    after = "then renewed automatically" if renewable else "then you sign in again"
     if status.expires_at is None:
         return f"unknown; {after.removeprefix('then ')} when it expires"
     if status.expires_at <= now:
-        return "expired; renewed with the next request" if status.renewable else "expired: sign in again"
+        return "expired; renewed with the next request" if renewable else "expired: sign in again"
     return f"in {duration_text(status.expires_at - now)}, {after}"
 
 

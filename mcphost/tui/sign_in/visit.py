@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.style import Style
 from textual.widgets import Input, Static
 
-from mcphost.auth.ports import AuthorizationLink
+from mcphost.auth.ports import AuthorizationLink, ClientOrigin
 from mcphost.host.sign_in.service import SignIn
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show
@@ -118,6 +118,8 @@ def visit_facts(sign_in: SignIn, link: AuthorizationLink, left: float) -> Iterat
         yield fact("▲ not opened", f"{show(sign_in.not_opened, limit=300)}; open the page yourself", "$text-warning")
     yield Fact(f"page at {host.both}:", link_content(link.url), wide=True)
     yield fact("waits", f"{duration_text(max(0.0, left))} more, for {show(link.redirect_uri, limit=300)}")
+    if sign_in.plan is not None and sign_in.plan.client is ClientOrigin.KNOWN:
+        yield fact("unknown there?", "x cancels: sign out of this server, and sign in again")
     if (port := port_of(link)) is not None:
         yield Fact("elsewhere", _elsewhere(ssh_line(port)))
 

@@ -1,0 +1,53 @@
+"""What a server's card says of its sign-in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from mcphost.auth.ports import SignInStatus
+from mcphost.config import ServerConfig
+from mcphost.errors import AuthorizationRequired, HeldSignIn
+from mcphost.host.connections.state import ServerState
+from mcphost.tui.sign_in.status import SignInSummary, sign_in_facts, status_facts
+
+PROBLEM = "as.example refused a token (HTTP 401): quota used up"
+
+
+@dataclass
+class Refused:
+    """A connection that waits for a sign-in."""
+
+    refusal: AuthorizationRequired
+    config: ServerConfig
+    state: ServerState = ServerState.NEEDS_SIGN_IN
+
+
+def text(facts: Any) -> str:
+    return "\n".join(f"{fact.label} {fact.value}" for fact in facts)
+
+
+@pytest.mark.parametrize(
+    ("held", "says"),
+    [
+        (HeldSignIn(), "press S to sign in"),
+        (HeldSignIn(True, (), 5_000.0), "press S to sign in"),
+        (HeldSignIn(True, (), 5.0), "ask whoever runs the server, or press S to sign in with another account"),
+    ],
+)
+def test_a_sign_in_that_is_refused_at_once_is_not_the_next_step_again(held: HeldSignIn, says: str) -> None:
+    connection: Any = Refused(
+        AuthorizationRequired("Bearer", held=held), ServerConfig.model_validate({"url": "https://h/mcp"})
+    )
+    assert f"next step {says}\n" in f"{text(sign_in_facts(connection, SignInSummary()))}\n"
+
+
+def test_a_token_that_could_not_be_renewed_is_not_said_to_be_renewed() -> None:
+    status = SignInStatus(True, "https://as.example", expires_at=5.0, renewable=True)
+    assert "renewed with the next request" in text(status_facts(status, 10.0))
+    failed = SignInStatus(True, "https://as.example", expires_at=5.0, renewable=True, problem=PROBLEM)
+    shown = text(status_facts(failed, 10.0))
+    assert "expired: sign in again" in shown
+    assert f"not renewed {PROBLEM}" in shown
