@@ -109,9 +109,8 @@ def _next_sign_in(error: AuthorizationRequired, place: _Place) -> str:
     """The sign-in that may help; where the same one was just made, what else may."""
     held, named = error.held or HeldSignIn(), _scopes(error)
     if place.config is not None and place.config.oauth.grant == "client_credentials":
-        return (
-            f"mcphost signs in there by itself: check client_id, its secret or key, and scopes in [servers.{place.server}.oauth]."
-        )
+        table = f"[servers.{place.server}.oauth]"
+        return f"mcphost signs in there by itself: check client_id, its secret or key, and scopes in {table}."
     lacking = [scope for scope in named if scope not in held.asked]
     command = login_command(place.server, place.config, "".join(map(_scope_option, lacking)))
     if not repeats_sign_in(error):

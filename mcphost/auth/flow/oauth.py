@@ -81,13 +81,15 @@ class _Discovered:
     def scopes(self) -> tuple[tuple[str, ...], str]:
         """The scopes to request, and who named them."""
         settings, challenged = self.request.settings, self.challenge.scopes
+        held = self.before
         if self.request.status == 403:
-            held = self.before
             earlier = (*held.asked, *held.scopes) if held else ()
             every = (*earlier, *settings.scopes, *challenged)
             return self._sound(every), "the call that was refused, besides what you had"
         if settings.scopes:
             return self._sound(settings.scopes), "your configuration"
+        if held and not set(challenged).issubset((*held.asked, *held.scopes)):  # else what was held is lost
+            return self._sound((*held.asked, *held.scopes, *challenged)), "the server's refusal, besides what you had"
         if challenged:
             return self._sound(challenged), "the server's refusal"
         if self.protected is not None and self.protected.scopes:

@@ -208,6 +208,8 @@ def _quotes(error: McphostError, server: str) -> Iterator[Quote]:
     if isinstance(error, ServerError):
         yield from _error_quotes(error, server)
     elif isinstance(error, AuthorizationRequired):
+        if error.reason or (error.held and error.held.problem):
+            yield Quote("why", str(error))
         yield Quote(f"{server} asks for", error.www_authenticate or "(nothing)")
     else:
         yield Quote("why", str(error))

@@ -436,6 +436,17 @@ def test_another_issuer_is_asked_only_for_what_the_refusal_names_besides_the_con
     assert world.visits[-1]["scope"] == "own write"
 
 
+@pytest.mark.requirement("AUTH-31")
+@pytest.mark.parametrize(
+    ("challenged", "sent"), [("write", "read write"), ("read", "read"), ("read write", "read write")]
+)
+def test_a_401_that_names_another_scope_keeps_what_was_held(challenged: str, sent: str) -> None:
+    world = World.usual()
+    known = Credentials().with_grant(world.sign_in(challenge='Bearer scope="read"'))
+    world.sign_in(challenge=f'Bearer scope="{challenged}"', known=known)
+    assert world.visits[-1]["scope"] == sent
+
+
 @pytest.mark.requirement("AUTH-37", "AUTH-39")
 def test_scopes_of_the_command_line_are_asked_for_besides_those_of_a_refusal() -> None:
     world = World.usual()
