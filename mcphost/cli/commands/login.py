@@ -60,14 +60,14 @@ def sign_out(options: Namespace, chosen: Selection, name: str) -> int:
     return run_audited(options, replace(chosen, config=config), None, lambda host: logout(host, name))
 
 
-def status_text(standing: SignInStatus) -> str:
-    """The sign-in status in one line."""
+def status_text(standing: SignInStatus, said: str = "") -> str:
+    """The sign-in status in one line, without a problem that was ``said`` already."""
     if not standing.signed_in:
         why = f": {standing.problem}" if standing.problem else ""
         return show_line(f"nobody is signed in{why}", 1000)
     until = "" if standing.expires_at is None else f" until {datetime.fromtimestamp(standing.expires_at):%d %b %H:%M}"
     renewed = ", renewed by itself" if standing.renewable and not standing.problem else ""
-    failed = f"; it could not be renewed: {standing.problem}" if standing.problem else ""
+    failed = f"; it could not be renewed: {standing.problem}" if standing.problem not in said else ""
     scopes = f" for {' '.join(standing.scopes)}" if standing.scopes else ""
     missing = [scope for scope in standing.asked if scope not in standing.scopes]
     without = f" (without {' '.join(missing)}, which was asked for)" if missing and standing.scopes else ""

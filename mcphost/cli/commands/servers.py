@@ -85,7 +85,9 @@ class ServerCheck:
     @property
     def _signed_in(self) -> str:
         standing = self.standing
-        return status_text(standing) if standing is not None and (standing.signed_in or standing.problem) else ""
+        if standing is None or not (standing.signed_in or standing.problem not in self.remark):
+            return ""
+        return status_text(standing, self.remark)
 
 
 HEADING = ("STATE", "SERVER", "REVISION", "TOOLS", "TIME", "IDENTIFIES AS", "REASON")

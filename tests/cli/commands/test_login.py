@@ -9,6 +9,7 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -374,6 +375,15 @@ def test_a_plan_begins_each_address_with_the_host_that_is_looked_up() -> None:
         assert f"{told}reads \u0430pple.com)" in lines[number]
     assert sum("mixes Cyrillic and Latin letters" in line for line in lines) == 1
     assert "signed in at xn--pple-43d.com (reads" in status_text(SignInStatus(True, fake))
+
+
+def test_a_status_says_that_a_renewal_failed_and_not_that_it_is_renewed() -> None:
+    status = SignInStatus(True, "https://as.example", scopes=("a",), renewable=True)
+    assert status_text(status) == "signed in at as.example for a, renewed by itself"
+    failed = replace(status, problem="quota used up")
+    assert status_text(failed) == "signed in at as.example for a; it could not be renewed: quota used up"
+    assert status_text(failed, "no: quota used up") == "signed in at as.example for a"
+    assert status_text(SignInStatus(False, problem="quota used up")) == "nobody is signed in: quota used up"
 
 
 def test_the_document_to_publish_names_its_own_address(mcphost: Mcphost) -> None:
