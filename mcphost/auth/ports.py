@@ -21,7 +21,7 @@ class OAuthSettings:
     issuer: str = ""
     """The only authorization server that may be used, compared as text; empty: any that the server names."""
     issuer_slash: Literal["exact", "ignore"] = "exact"
-    """May the spellings of an issuer differ by one slash at the end?"""
+    """With ``ignore`` the spellings of an issuer may differ by one slash at the end."""
     resource: str = ""
     """The resource that the server's metadata may name instead of its URL."""
     client_id: str = ""
@@ -43,7 +43,7 @@ class OAuthSettings:
         return not self.issuer or self.same_issuer(self.issuer, issuer)
 
     def same_issuer(self, one: str, other: str) -> bool:
-        """Are these the same authorization server? Compared as text, without normalization."""
+        """True for the same authorization server; compared as text, without normalization."""
         slash = self.issuer_slash == "ignore" and (one == f"{other}/" or other == f"{one}/")
         return one == other or slash
 

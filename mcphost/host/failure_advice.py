@@ -122,7 +122,7 @@ def _next_sign_in(error: AuthorizationRequired, place: _Place) -> str:
 
 
 def repeats_sign_in(error: AuthorizationRequired) -> bool:
-    """Would the sign-in that this refusal calls for only repeat the one that was just made?"""
+    """True if the sign-in that this refusal calls for would only repeat the one that was just made."""
     held = error.held
     if held is None or not held.signed_in or not set(_scopes(error)).issubset(held.asked):
         return False

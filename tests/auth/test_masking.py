@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -37,7 +38,7 @@ def echo(fetch: HttpExchange) -> str:
     """All that was sent, as a form, as JSON and decoded."""
     basic = fetch.headers.get("Authorization", "").removeprefix("Basic ")
     decoded = base64.b64decode(basic).decode()
-    return f"{masking.urlencode(fetch.body or {})} {json.dumps(fetch.body)} {basic} {decoded}"
+    return f"{urlencode(fetch.body or {})} {json.dumps(fetch.body)} {basic} {decoded}"
 
 
 SHAPES: dict[str, Shape] = {

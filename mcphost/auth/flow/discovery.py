@@ -29,6 +29,9 @@ from mcphost.net.origins import host_of, origin_of
 from mcphost.protocol.challenge import Challenge
 from mcphost.protocol.display import show_line
 
+MOST_FAILURES: Final = 3
+"""Authorization servers whose failure an error describes."""
+
 _ABSENT: Final = range(400, 500)
 
 _T = TypeVar("_T")
@@ -41,7 +44,7 @@ class _Found(NamedTuple, Generic[_T]):
     place: str
     tried: tuple[str, ...]
     broken: bool
-    """Did any of them answer something else than that there is no document?"""
+    """True if one of them answered something else than that there is no document."""
     failure: str
 
 
@@ -91,7 +94,8 @@ class Discovery:
             if found.document is not None:
                 return found.document
             failures.append(found.failure)
-        raise SignInFailed("; ".join(failures))
+        more = f"; and {len(failures) - MOST_FAILURES} more" if len(failures) > MOST_FAILURES else ""
+        raise SignInFailed("; ".join(failures[:MOST_FAILURES]) + more)
 
     def find_old_issuer(self) -> Flow[AuthorizationServer]:
         """The authorization server of an MCP server of 2025-03-26: at its own origin, with default endpoints."""
@@ -114,7 +118,7 @@ class Discovery:
         self, title: str, failure: str, places: Iterable[str], read: Callable[[HttpAnswer], _T]
     ) -> Flow[_Found[_T]]:
         """The first of these documents that can be read. Raises SignInFailed if it must not be used."""
-        tried, broken = [], False
+        tried, broken = list[str](), False
         for place in places:
             answer: HttpAnswer | Unreachable = yield HttpExchange(
                 title, place, "metadata", {"Accept": "application/json", "MCP-Protocol-Version": self.version}
@@ -131,7 +135,7 @@ class Discovery:
 
 
 def _problem(answer: HttpAnswer | Unreachable) -> tuple[str, bool]:
-    """Why this response holds no metadata, or an empty text; and does it say that there is none?"""
+    """Why this response holds no metadata, or an empty text; and whether it says that there is none."""
     if isinstance(answer, Unreachable):
         return answer.reason, False
     if answer.status != 200:

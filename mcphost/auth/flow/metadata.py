@@ -59,7 +59,7 @@ class AuthorizationServer:
     challenge_methods: tuple[str, ...] | None = None
     """PKCE challenge methods; None: not stated."""
     odd_challenge_methods: bool = False
-    """Are the PKCE challenge methods stated, but not as a list?"""
+    """True if the PKCE challenge methods are stated, but not as a list."""
     takes_documents: bool = False
     """Are client ID metadata documents supported?"""
     sends_issuer: bool = False

@@ -124,8 +124,8 @@ def _registered(document: Mapping[str, Any], fetch: HttpExchange, redirect_uri: 
     named = [redirect_uri] if named is None else named
     if not isinstance(named, list) or not {redirect_uri, portless(redirect_uri)} & {*filter(_sound, named)}:
         by_name = redirect_uri.replace("127.0.0.1", "localhost")
-        hint = by_name in named and "; " + LOCALHOST_ADVICE
-        raise SignInFailed(f"{host} registered another redirect address than {redirect_uri}: not used{hint or ''}")
+        hint = f"; {LOCALHOST_ADVICE}" if isinstance(named, list) and by_name in named else ""
+        raise SignInFailed(f"{host} registered another redirect address than {redirect_uri}: not used{hint}")
     method = document.get("token_endpoint_auth_method") or ("client_secret_basic" if secret else "none")
     if method not in _OWN_METHODS or (method != "none" and not secret):
         named = quoted(method, 40, secrets_of(fetch, document)) if isinstance(method, str) else "not a text"

@@ -118,7 +118,7 @@ def read_tokens(answer: HttpAnswer | Unreachable, fetch: HttpExchange) -> TokenR
 
 
 def has_error(document: Mapping[str, Any]) -> bool:
-    """Is this an OAuth error object? Some servers write every member, also in a success."""
+    """True for an OAuth error object; some servers write every member, also in a success."""
     return document.get("error") not in (None, "")
 
 

@@ -316,4 +316,4 @@ class SignInScreen(QuestionDialog):
 def _cause(sign_in: SignIn) -> str:
     if not sign_in.why.www_authenticate and sign_in.why.status == 401:
         return "wanted by you"
-    return f"after HTTP {sign_in.why.status}"
+    return f"after HTTP {sign_in.why.status}{f': {sign_in.why.reason}' if sign_in.why.reason else ''}"
