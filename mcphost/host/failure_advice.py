@@ -48,12 +48,23 @@ def next_step(error: McphostError, server: str, config: ServerConfig | None = No
     return advice.next_step if advice else ""
 
 
-def login_command(server: str, config: ServerConfig | None, more: str = "") -> str:
-    """The command that signs in to this server; one that no file names goes by its address."""
+def sign_in_command(refusal: AuthorizationRequired | None, server: str, config: ServerConfig) -> str:
+    """The command for the sign-in that a refusal calls for; empty where that would change nothing."""
+    if refusal is None:
+        return _login(server, config)
+    if config.oauth.grant == "client_credentials" or repeats_sign_in(refusal):
+        return ""
+    asked = refusal.held.asked if refusal.held else ()
+    return _login(server, config, [scope for scope in _scopes(refusal) if scope not in asked])
+
+
+def _login(server: str, config: ServerConfig, scopes: Sequence[str] = ()) -> str:
+    """A server that no file names goes by its address."""
+    more = "".join(f" --scope{'=' if each.startswith('-') else ' '}{shlex.quote(each)}" for each in scopes)
     return f"mcphost login {_called(server, config)}{more}"
 
 
-def _called(server: str, config: ServerConfig | None) -> str:
+def _called(server: str, config: ServerConfig) -> str:
     return shlex.quote(config.url if isinstance(config, GivenServer) and config.url else server)
 
 
@@ -100,24 +111,23 @@ def _status(error: HttpStatusError, place: _Place) -> Advice:
 
 def _sign_in(error: AuthorizationRequired, place: _Place) -> Advice:
     headline = "The server wants a sign-in" if error.status == 401 else "The server wants more than this sign-in allows"
-    signs_in = place.config is not None and place.config.signs_in
-    next_step = _next_sign_in(error, place) if signs_in else _next_token(error, place)
+    config = place.config
+    signs_in = config is not None and config.signs_in
+    next_step = _next_sign_in(error, place.server, config) if config and signs_in else _next_token(error, place)
     return Advice(headline, f"Nothing was done. {next_step}")
 
 
-def _next_sign_in(error: AuthorizationRequired, place: _Place) -> str:
+def _next_sign_in(error: AuthorizationRequired, server: str, config: ServerConfig) -> str:
     """The sign-in that may help; where the same one was just made, what else may."""
     held, named = error.held or HeldSignIn(), _scopes(error)
-    if place.config is not None and place.config.oauth.grant == "client_credentials":
-        table = f"[servers.{place.server}.oauth]"
-        return f"mcphost signs in there by itself: check client_id, its secret or key, and scopes in {table}."
-    lacking = [scope for scope in named if scope not in held.asked]
-    command = login_command(place.server, place.config, "".join(map(_scope_option, lacking)))
-    if not repeats_sign_in(error):
-        more = " for more" if error.status != 401 or (held.signed_in and lacking) else ""
+    if command := sign_in_command(error, server, config):
+        more = " for more" if error.status != 401 or (held.signed_in and " --scope" in command) else ""
         return f"Sign in{more or (' again' if held.signed_in or held.problem else '')} with: {command}"
+    if config.oauth.grant == "client_credentials":
+        keys = "client_id, its secret or key, and scopes"
+        return f"mcphost signs in there by itself: check {keys} in [servers.{server}.oauth]."
     asked = f"You signed in for {' '.join(named)}" if named else "You are signed in"
-    other = f"mcphost logout {_called(place.server, place.config)}, then {login_command(place.server, place.config)}"
+    other = f"mcphost logout {_called(server, config)}, then {_login(server, config)}"
     return f"{asked}, and the server still refuses: ask whoever runs it, or use another account: {other}"
 
 
@@ -153,10 +163,6 @@ def _scopes(error: AuthorizationRequired) -> list[str]:
     """What the refusal says is needed, as far as scopes are well formed: they become part of a command."""
     named = read_challenge(error.www_authenticate).scopes
     return [scope for scope in named if re.fullmatch(_SCOPE, scope)][:MOST_SCOPES]
-
-
-def _scope_option(scope: str) -> str:
-    return f" --scope{'=' if scope.startswith('-') else ' '}{shlex.quote(scope)}"
 
 
 _DECLARED_BY: Final = {

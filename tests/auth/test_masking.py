@@ -9,6 +9,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mcphost.auth import masking
 from mcphost.auth.flow.oauth import refresh
@@ -140,6 +142,31 @@ def test_no_response_of_a_sign_in_is_quoted_with_its_secrets(place: str, shape: 
         assert len(recorded) >= 4
         assert "canary" not in told.lower().replace("%20", " ").replace("+", " "), told
         assert not [secret for secret in secrets if secret and secret in told]
+
+
+NAMES = st.sampled_from([
+    "access_token", "refreshToken", "client_secret", "error", "error_description", "message", "detail", "errors",
+    "token_type", "scope", "client_id", "redirect_uris", "token_endpoint_auth_method", "x", CANARY,
+])  # fmt: skip
+TEXTS = st.sampled_from([CANARY, f"the code {CANARY} is spent", f"Bearer {CANARY}", f"a={CANARY}&b", "Bearer", "x", ""])
+DOCUMENTS = st.recursive(
+    st.one_of(TEXTS, st.none(), st.booleans(), st.integers(0, 9)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(NAMES, inner, max_size=4)),
+    max_leaves=8,
+)
+
+
+@pytest.mark.hostile("C10", "O14")
+@given(DOCUMENTS, st.sampled_from(STATUSES), st.sampled_from(["token", "register"]))
+def test_no_document_whatever_its_members_is_quoted_with_its_secrets(content: Any, status: int, place: str) -> None:
+    world, recorded = World.usual(), list[str]()
+    world.places[f"{ISSUER}/{place}"] = spoil(as_json(content), status, recorded)
+    try:
+        world.sign_in()
+    except SignInFailed as error:
+        recorded += [str(error), error.code]
+    told = "\n".join([*recorded, *(plan.problem for plan in world.plans)])
+    assert "CANARY" not in told, told
 
 
 @pytest.mark.hostile("C10", "O10")

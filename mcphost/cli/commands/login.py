@@ -183,8 +183,9 @@ async def _with_scopes(host: Host, request: LoginRequested) -> Config:
 
 def _remarks(host: Host, server: str) -> Iterator[str]:
     connection = host.servers[server]
+    advice = connection.advice.removeprefix("Nothing was done. ")
     if not connection.ready:
-        yield f"{server}: signed in, but {_unready(connection)}{f'. {connection.advice}' if connection.advice else ''}"
+        yield f"{server}: signed in, but {_unready(connection)}{f'. {advice}' if advice else ''}"
 
 
 def _unready(connection: Connection) -> str:

@@ -18,6 +18,7 @@ from mcphost.errors import ConfigError, McphostError, SignInFailed
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.state import ServerState
 from mcphost.host.events import ServerChanged
+from mcphost.host.failure_advice import sign_in_command
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line
 
@@ -52,6 +53,8 @@ class ServerCheck:
     tools: int | None = None
     seconds: float = 0.0
     needs_sign_in: bool = False
+    sign_in: str = ""
+    """The command for the sign-in that is missing; empty where none would help."""
     standing: SignInStatus | None = None
     """The sign-in status; None for a server without sign-in."""
 
@@ -130,7 +133,8 @@ async def _check(host: Host, name: str, broken: BrokenServers) -> ServerCheck:
     if not connection.ready or session is None:
         waits = connection.state is ServerState.NEEDS_SIGN_IN
         why = reason_of(host, connection), failure(host, name, broken)
-        return ServerCheck(name, *why, seconds=seconds, needs_sign_in=waits, standing=standing)
+        command = sign_in_command(connection.refusal, name, connection.config) if waits else ""
+        return ServerCheck(name, *why, seconds=seconds, needs_sign_in=waits, sign_in=command, standing=standing)
     failed = listing_failure(host, name, CatalogKind.TOOLS)
     return ServerCheck(
         name,

@@ -16,7 +16,6 @@ from mcphost.cli.run import run, traffic_path
 from mcphost.composition import Selection, dependencies, select, values_for
 from mcphost.config import LoadedConfig
 from mcphost.host.consent.questions import DeclineAll
-from mcphost.host.failure_advice import login_command
 from mcphost.host.host import Host
 from mcphost.host.logs import LogRecord
 from mcphost.host.traffic.book import TrafficBook
@@ -61,17 +60,17 @@ def _start(options: Namespace, chosen: Selection, edit: str) -> StartedServers:
     async def opened() -> StartedServers:
         async with Host(chosen.config, parts) as host:
             results = await check_servers(host, chosen.names, chosen.broken)
-            findings = [_finding(each, chosen, edit) for each in results]
+            findings = [_finding(each, edit) for each in results]
             logs = tuple(record for name in chosen.names for record in host.logs.of(name))
             return StartedServers((*findings, *_clock(host.traffic)), logs, values.mask)
 
     return run(opened())
 
 
-def _finding(result: ServerCheck, chosen: Selection, edit: str) -> Finding:
-    topic, config = f"server {result.name}", chosen.config.servers.get(result.name)
+def _finding(result: ServerCheck, edit: str) -> Finding:
+    topic = f"server {result.name}"
     if result.needs_sign_in:
-        return warning(topic, result.remark, login_command(result.name, config))
+        return warning(topic, result.remark, result.sign_in)
     if result.failure is not None:
         return problem(topic, result.remark, edit)
     server = result.server or {}

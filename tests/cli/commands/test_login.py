@@ -206,6 +206,13 @@ def test_each_sign_in_that_is_advised_leads_on(
     )
 
 
+def diagnosis(mcphost: Mcphost) -> dict[str, Any]:
+    """What doctor finds about the server."""
+    findings = map(json.loads, mcphost("doctor", "web", "--json").out.splitlines())
+    (finding,) = [finding for finding in findings if finding["topic"] == "server web"]
+    return dict(finding)
+
+
 def test_a_sign_in_that_the_server_refuses_is_said_with_its_reason(mcphost: Mcphost, ring: Ring, browser: Path) -> None:
     with guarded(says=WHY) as (guard, _):
         signing_in = guard.grant
@@ -218,9 +225,17 @@ def test_a_sign_in_that_the_server_refuses_is_said_with_its_reason(mcphost: Mcph
         done = mcphost("login", "web", "--yes")
         assert "needs sign-in" not in done.err
         says = "the server refuses this sign-in (HTTP 401): audience is api://other, expected this server"
-        assert f"web: signed in, but {says}. Nothing was done. You are signed in, and the server still" in done.err
+        assert f"web: signed in, but {says}. You are signed in, and the server still refuses: ask" in done.err
         assert says in mcphost("check", "web").out
         assert says in mcphost("call", "web", "echo", "text=x").err
+        finding = diagnosis(mcphost)
+        assert (says in finding["text"], finding["fix"]) == (True, None)
+
+
+def test_doctor_names_the_scope_of_the_sign_in_that_is_missing(mcphost: Mcphost, ring: Ring, browser: Path) -> None:
+    with guarded(says=', scope="read"'):
+        finding = diagnosis(mcphost)
+        assert finding["fix"] == "mcphost login web --scope read"
 
 
 SPOILED = {

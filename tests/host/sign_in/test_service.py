@@ -50,6 +50,8 @@ class Door(Echo):
         super().__init__(stateless=True, listens=False, capabilities={"tools": {}, "resources": {}})
         self.open_to = {f"Bearer {token}" for token in tokens}
         self.wants = wants or {}
+        self.why = ""
+        """A parameter of each challenge."""
         self.closed_to: set[str] = set()
         """Methods that need a token, where not all do."""
         self.refused: list[str] = []
@@ -61,10 +63,10 @@ class Door(Echo):
         closed = message.get("method") in self.closed_to and not sent
         if closed or (self.open_to and sent not in self.open_to):
             self.refused.append(what)
-            talk.whole(401, www_authenticate='Bearer scope="read"')
+            talk.whole(401, www_authenticate=f'Bearer scope="read"{self.why}')
         elif (scope := self.wants.get(what)) and scope not in sent:
             self.refused.append(what)
-            talk.whole(403, www_authenticate=f'Bearer error="insufficient_scope", scope="{scope}"')
+            talk.whole(403, www_authenticate=f'Bearer error="insufficient_scope", scope="{scope}"{self.why}')
         else:
             self.let_in.append(what)
             super().__call__(talk)
@@ -355,12 +357,13 @@ async def test_stopping_a_call_leaves_the_sign_in_to_the_person_who_is_in_it(unt
 async def test_rights_are_widened_twice_for_one_operation_and_then_its_refusal_is_final() -> None:
     """A server that refuses for ever leads to no endless loop of browsers, until a person begins anew."""
     door = Door(wants={"echo": "more", "resources/read": "more"})
+    door.why = ', error_description="ask your administrator"'
     keeper = Keeper(*(f"t{number}" for number in range(9)))
     async with hosted(door, keeper, policy=ALLOW) as running:
         calls = [await running.run("web", "echo", SAY) for _ in range(2)]
         for call in calls:
             assert call.state is CallState.ERROR
-            assert "although they were widened 2 times" in str(call.error)
+            assert "although they were widened 2 times (HTTP 403): ask your administrator; to try" in str(call.error)
         assert [status for status, _ in keeper.challenges] == [403, 403]
         assert 'scope="more"' in keeper.challenges[0][1]
         assert "widened 2 times" in str(await outcome(running.resources.read("web", "memo:///x")))
@@ -374,11 +377,11 @@ async def test_rights_are_widened_twice_for_one_operation_and_then_its_refusal_i
 @pytest.mark.requirement("AUTH-22")
 async def test_a_fresh_sign_in_that_is_refused_at_once_ends_the_call() -> None:
     door, keeper = Door("good"), Keeper("bad", "bad", "bad", "bad")
-    keeper.token = "good"
+    keeper.token, door.why = "good", ', error_description="audience is another"'
     async with hosted(door, keeper, policy=ALLOW) as running:
         keeper.token = "old"
         call = await running.run("web", "echo", SAY)
-        assert "refuses echo even with a fresh sign-in" in str(call.error)
+        assert "refuses echo even with a fresh sign-in (HTTP 401): audience is another" in str(call.error)
         assert "refuses memo:///x even with" in str(await outcome(running.resources.read("web", "memo:///x")))
         assert len(keeper.challenges) == 2
 

@@ -76,6 +76,16 @@ FAILURES: list[tuple[McphostError, str, str, str, list[Quote]]] = [
         [Quote("web asks for", 'Bearer scope="all"')],
     ),
     (
+        AuthorizationRequired("Bearer", reason="the token is revoked"),
+        "▲",
+        "The server wants a sign-in",
+        "into [servers.web]",
+        [
+            Quote("why", "the server wants a sign-in (HTTP 401): the token is revoked"),
+            Quote("web asks for", "Bearer"),
+        ],
+    ),
+    (
         AuthorizationRequired("", status=403),
         "▲",
         "The server wants more than this sign-in allows",

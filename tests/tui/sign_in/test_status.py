@@ -11,6 +11,8 @@ from mcphost.auth.ports import SignInStatus
 from mcphost.config import ServerConfig
 from mcphost.errors import AuthorizationRequired, HeldSignIn
 from mcphost.host.connections.state import ServerState
+from mcphost.host.sign_in.service import SignIn
+from mcphost.tui.sign_in.screen import _cause
 from mcphost.tui.sign_in.status import SignInSummary, sign_in_facts, status_facts
 
 PROBLEM = "as.example refused a token (HTTP 401): quota used up"
@@ -42,6 +44,14 @@ def test_a_sign_in_that_is_refused_at_once_is_not_the_next_step_again(held: Held
         AuthorizationRequired("Bearer", held=held), ServerConfig.model_validate({"url": "https://h/mcp"})
     )
     assert f"next step {says}\n" in f"{text(sign_in_facts(connection, SignInSummary()))}\n"
+
+
+def test_the_screen_of_a_sign_in_says_why_it_began() -> None:
+    service: Any = None
+    refused = SignIn(1, "web", AuthorizationRequired("Bearer x", status=403, reason="ask your administrator"), service)
+    assert _cause(refused) == "after HTTP 403: ask your administrator"
+    assert _cause(SignIn(1, "web", AuthorizationRequired("Bearer x"), service)) == "after HTTP 401"
+    assert _cause(SignIn(1, "web", AuthorizationRequired(""), service)) == "wanted by you"
 
 
 def test_a_token_that_could_not_be_renewed_is_not_said_to_be_renewed() -> None:
