@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from mcphost.redaction import (
@@ -7,6 +9,7 @@ from mcphost.redaction import (
     is_secret_header,
     looks_secret,
     mask_credentials,
+    mask_doubtful,
     safe_url,
 )
 
@@ -56,3 +59,31 @@ def test_headers_are_masked_in_text(name: str) -> None:
     assert (
         mask_credentials(f"GET /\n{name.title()}: {CANARY}\nAccept: a") == f"GET /\n{name.title()}: {MASK}\nAccept: a"
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("audience is api://other, expected this server", None),
+        ("AADSTS700016: the application is not known (OAuth2.0, HTTP/1.1)", None),
+        ("invalid token: expired at 2026-07-28T10:00:00Z", None),
+        ("the scope files:read of https://h.example.com/mcp2 is missing", None),
+        ("client_secret expired last week, code: invalid_grant", None),
+        ("tok-SECRET-1 is spent", f"{MASK} is spent"),
+        ("Bearer abcdefgh ended", f"Bearer {MASK} ended"),
+        ("access_token=abc&scope=read", f"access_token={MASK}&scope=read"),
+        ("password = hunter, token: ab-cd", f"password = {MASK}, token: {MASK}"),
+        ('{"refresh_token": "abc-def"}', f'{{"refresh_token": "{MASK}"}}'),
+        ("at http://127.0.0.1:41247/callback/ab12cd34ef56", f"at http://127.0.0.1:41247/callback/{MASK}"),
+        ("abcdefghijklmnopqrstuvwxyz", MASK),
+    ],
+)
+def test_words_of_a_party_that_handles_tokens_lose_what_may_be_one(words: str, shown: str | None) -> None:
+    assert mask_doubtful(words) == (shown or words)
+
+
+@pytest.mark.parametrize("piece", ["a=", "ab1-", "0-", "token: ", "a.", 'a="', "http://", "-", "é"])
+def test_words_are_masked_in_no_time_however_long_they_are(piece: str) -> None:
+    began = time.thread_time()
+    mask_doubtful(piece * (16_000 // len(piece)))
+    assert time.thread_time() - began < 0.5

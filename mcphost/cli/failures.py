@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from mcphost.cli.output import Exit, exit_for
 from mcphost.errors import ConfigError, ListingFailed, McphostError, ServerNotReady, UnknownName
 from mcphost.host.catalog import CatalogKind
+from mcphost.host.failure_advice import next_step
 from mcphost.host.logs import LogSource
 from mcphost.host.stderr_excerpt import most_telling
 
@@ -34,8 +35,12 @@ def failure(host: Host, name: str, broken: BrokenServers) -> McphostError:
 def listing_failure(host: Host, name: str, kind: CatalogKind) -> ListingFailed | None:
     """The error that says why this list of the server failed; None where it did not."""
     connection = host.servers[name]
-    failed = connection.listings.of(kind).failure
-    return failed and ListingFailed(f"{name}: {connection.notice_of(kind)}", timed_out=failed.timed_out)
+    listing = connection.listings.of(kind)
+    if listing.failure is None:
+        return None
+    advice = next_step(listing.refusal, name, connection.config) if listing.refusal else ""
+    words = f"{name}: {connection.notice_of(kind)}{f'. {advice}' if advice else ''}"
+    return ListingFailed(words, timed_out=listing.failure.timed_out)
 
 
 def why_unknown(host: Host, name: str, kind: CatalogKind, item: str, error: UnknownName) -> McphostError:

@@ -132,7 +132,8 @@ class Guarded:
     subject: str = ""
     """Whose account it is, by an ``id_token`` in the answer; empty: it does not say."""
     needs: str = ""
-    """The scope that a tool call needs."""
+    """The scope that a tool call needs, or other methods of `closed`."""
+    closed: tuple[str, ...] = ("tools/call",)
     refusal: int = 401
     """The status for a call without that scope."""
     lazy: bool = False
@@ -276,7 +277,7 @@ class Guarded:
 
     def mcp(self, talk: Talk) -> None:
         token, message = talk.headers.get("authorization", "").removeprefix("Bearer "), talk.visit.message
-        calls = isinstance(message, dict) and message.get("method") == "tools/call"
+        calls = isinstance(message, dict) and message.get("method") in self.closed
         lacks = self.never or (bool(self.needs) and self.needs not in self.scopes.get(token, "").split())
         place = f"{base_of(talk)}{WELL_KNOWN}oauth-protected-resource/mcp"
         challenge = "Bearer" if self.old else f'Bearer resource_metadata="{place}"'

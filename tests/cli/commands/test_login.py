@@ -206,6 +206,18 @@ def test_each_sign_in_that_is_advised_leads_on(
     )
 
 
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_list_that_needs_another_sign_in_says_which(mcphost: Mcphost, ring: Ring, browser: Path, status: int) -> None:
+    with guarded(needs="list", refusal=status, closed=("tools/list",), says=WHY):
+        assert mcphost("login", "web", "--yes").code == 0
+        refused = mcphost("list", "tools", "web")
+        assert refused.code == 3
+        assert "audience is api://other" in refused.err
+        assert "Sign in for more with: mcphost login web --scope list" in refused.err
+        assert mcphost("login", "web", "--yes", "--scope", "list").code == 0
+        assert "echo" in mcphost("list", "tools", "web").out
+
+
 def diagnosis(mcphost: Mcphost) -> dict[str, Any]:
     """What doctor finds about the server."""
     findings = map(json.loads, mcphost("doctor", "web", "--json").out.splitlines())
