@@ -169,6 +169,20 @@ def test_no_document_whatever_its_members_is_quoted_with_its_secrets(content: An
     assert "CANARY" not in told, told
 
 
+@pytest.mark.hostile("C10")
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+@pytest.mark.parametrize("place", ["oauth-protected-resource/v1/mcp", "oauth-authorization-server"])
+def test_a_token_in_the_place_of_metadata_is_not_quoted(place: str, shape: Shape) -> None:
+    world, said = World.usual(), ""
+    origin = ISSUER if "server" in place else "https://mcp.example.com"
+    for status in (200, 500):
+        world.places[f"{origin}/.well-known/{place}"] = spoil(shape, status, [])
+        with pytest.raises(SignInFailed) as told:
+            world.sign_in()
+        said += str(told.value)
+    assert "CANARY" not in said
+
+
 @pytest.mark.hostile("C10", "O10")
 @pytest.mark.parametrize("error", ["access_denied", "{code}", "code={code}", CANARY])
 def test_no_redirect_is_quoted_with_its_code_or_state(error: str) -> None:

@@ -101,7 +101,7 @@ def read_document(what: str, answer: HttpAnswer, *, secret: bool = False) -> Map
     except (ValueError, RecursionError):
         named = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         kind = show_line(mask_doubtful(named), 60) or "without a content type"
-        start = show_line(answer.content[:80].decode("utf-8", "replace"), 80)
+        start = show_line(mask_doubtful(answer.content[:80].decode("utf-8", "replace")), 80)
         quote = "" if secret else f"; it begins with {start!r}"
         raise NotMetadata(f"{what} is not JSON ({kind}){quote}") from None
     if not isinstance(found, dict):

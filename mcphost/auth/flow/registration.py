@@ -127,7 +127,12 @@ def _registered(document: Mapping[str, Any], fetch: HttpExchange, redirect_uri: 
         hint = f"; {LOCALHOST_ADVICE}" if isinstance(named, list) and by_name in named else ""
         raise SignInFailed(f"{host} registered another redirect address than {redirect_uri}: not used{hint}")
     method = document.get("token_endpoint_auth_method") or ("client_secret_basic" if secret else "none")
-    if method not in _OWN_METHODS or (method != "none" and not secret):
+    if method in _OWN_METHODS and method != "none" and not secret:
+        raise SignInFailed(
+            f"{host} wants a client secret ({method}) and gave none: register mcphost there yourself, and set "
+            "oauth.client_id and oauth.client_secret"
+        )
+    if method not in _OWN_METHODS:
         named = quoted(method, 40, secrets_of(fetch, document)) if isinstance(method, str) else "not a text"
         raise SignInFailed(f"{host} wants proof that mcphost cannot give ({named})")
     return ClientRegistration(

@@ -127,7 +127,7 @@ class World:
             said = said(fetch)
         return said if isinstance(said, HttpAnswer | Unreachable) else document(said)
 
-    def told(self) -> str:
+    def warnings(self) -> str:
         """The warnings of the last plan."""
         return "\n".join(self.plans[-1].warnings)
 

@@ -133,9 +133,9 @@ def test_metadata_about_the_server_is_taken_from_its_own_origin_alone() -> None:
     world = World.usual()
     assert world.sign_in(challenge='Bearer resource_metadata="https://evil.example.com/x"').issuer == ISSUER
     assert world.urls()[0] == PRM
-    assert f"another host, evil.example.com: not fetched; this plan follows the metadata at {PRM}" in world.told()
+    assert f"another host, evil.example.com: not fetched; this plan follows the metadata at {PRM}" in world.warnings()
     assert world.sign_in(challenge="Bearer " + "x" * 100_000).issuer == ISSUER
-    assert "part of the server's challenge cannot be read: 'Bearer xxx" in world.told()
+    assert "part of the server's challenge cannot be read: 'Bearer xxx" in world.warnings()
     assert not [url for url in world.urls() if "evil" in url]
 
 
@@ -270,10 +270,10 @@ def test_a_challenge_that_is_slightly_off_is_read(header: str, read: dict[str, s
         ("Bearer " + "x" * 20_000, "Bearer xxx"),
     ],
 )
-def test_what_cannot_be_read_of_a_challenge_stands_in_the_plan(header: str, unread: str) -> None:
+def test_what_cannot_be_read_of_a_challenge_is_in_the_plan(header: str, unread: str) -> None:
     world = World.usual()
     world.sign_in(challenge=header)
-    assert f"part of the server's challenge cannot be read: '{unread}" in world.told()
+    assert f"part of the server's challenge cannot be read: '{unread}" in world.warnings()
 
 
 @pytest.mark.hostile("O07")

@@ -155,8 +155,8 @@ def test_a_challenge_whose_place_cannot_be_used_leads_to_the_servers_own_place(
     world.places[f"{OWN}/meta/prm"] = resource_document()
     assert world.sign_in(challenge=f'Bearer resource_metadata="{named}"').issuer == ISSUER
     assert world.urls()[0] == (asked or f"{PRM}/v1/mcp")
-    assert bool(says) is ("this plan follows the metadata at" in world.told())
-    assert says in world.told()
+    assert bool(says) is ("this plan follows the metadata at" in world.warnings())
+    assert says in world.warnings()
     del world.places[f"{PRM}/v1/mcp"], world.places[f"{OWN}/meta/prm"]
     if asked is None:  # what the server of 2025-03-26 would be asked for is not what this one named
         with pytest.raises(SignInFailed, match=says):
@@ -175,7 +175,7 @@ def test_metadata_without_an_authorization_server_leads_to_the_servers_own_origi
         f"{OWN}/token": TOKEN,
     }
     assert world.sign_in().issuer == OWN
-    assert "names no authorization server" in world.told()
+    assert "names no authorization server" in world.warnings()
 
 
 @pytest.mark.parametrize("named", [ISSUER, {"issuer": ISSUER}, [7], [""]])
@@ -419,7 +419,7 @@ def test_more_is_asked_for_besides_what_one_had() -> None:
 
 @pytest.mark.requirement("AUTH-37", "AUTH-45")
 def test_another_issuer_is_asked_only_for_what_the_refusal_names_besides_the_configuration() -> None:
-    """What was held at the old one is neither asked for nor told."""
+    """What was held at the old one is neither asked for nor shown."""
     world = World.usual()
     known = Credentials().with_grant(world.sign_in(challenge='Bearer scope="read"'))
     other = "https://other.example.com"

@@ -39,7 +39,11 @@ from tests.auth.flow.flows import ISSUER, NOW, SERVER, TOKEN, World, document, i
         ({"client_secret": 7}, "cannot be used"),
         ({"token_endpoint_auth_method": "private_key_jwt"}, r"cannot give \(private_key_jwt\)"),
         ({"token_endpoint_auth_method": "\x1b[2J"}, r"cannot give \(␛"),
-        ({"token_endpoint_auth_method": "client_secret_basic"}, "cannot give"),
+        (
+            {"token_endpoint_auth_method": "client_secret_basic"},
+            r"\(client_secret_basic\) and gave none.*oauth\.client_id",
+        ),
+        ({"token_endpoint_auth_method": ["none"]}, "not a text"),
     ],
 )
 def test_a_registration_that_is_not_what_was_asked_for_is_not_used(answer: dict[str, Any], says: str) -> None:

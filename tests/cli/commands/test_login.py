@@ -264,7 +264,7 @@ SPOILED = {
 
 
 def canaries(folder: Path, *said: str) -> list[str]:
-    """Where a canary stands: in what was said, or in a file that mcphost wrote."""
+    """What was said and the files of mcphost in which a canary is."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     found = [str(path) for path in files if b"CANARY" in path.read_bytes()]
     return [*(text for text in said if "CANARY" in text), *found]
