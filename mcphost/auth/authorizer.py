@@ -57,7 +57,7 @@ class Authorizer:
         self._store, self._now, self._resolve = store, now, resolve
         self._sessions: dict[str, TokenSession] = {}
         self._turns: dict[str, asyncio.Lock] = {}
-        self._revoking: set[asyncio.Task[bool]] = set()
+        self._revoking: set[asyncio.Task[str]] = set()
 
     def session(self, server: str, url: str, settings: OAuthSettings) -> TokenSession:
         """Return the tokens for this server's requests. From now on the server can be signed in."""
@@ -109,15 +109,18 @@ class Authorizer:
         session = self._known_session(server)
         async with self._store.changing(server) as held:
             deleted = await self._store.write(server, Credentials())
-        revoked = [await self._revoked(grant, session) for grant in held.grants]
+        problems = [await self._revoke(grant, session) for grant in held.grants]
         if not deleted:
             raise SignInFailed(
                 f"the tokens are forgotten in this run, but the keychain may hold them still: {self._store.problem}; "
                 "sign out once more when it can be asked"
             )
-        if not revoked:
+        if not problems:
             return "nobody was signed in"
-        outcome = "the tokens were revoked" if all(revoked) else "the tokens were not revoked, and end by themselves"
+        problem = next(filter(None, problems), "")
+        outcome = (
+            f"the tokens were not revoked, and end by themselves: {problem}" if problem else "the tokens were revoked"
+        )
         return f"signed out; {outcome}"
 
     async def aclose(self) -> None:
@@ -134,7 +137,7 @@ class Authorizer:
         try:
             await person.agree(plan)
         except BaseException:  # declined or cancelled; only `aclose` waits for the revocation
-            revoking = asyncio.create_task(self._revoked(grant, session), name="revoke an unwanted token")
+            revoking = asyncio.create_task(self._revoke(grant, session), name="revoke an unwanted token")
             self._revoking.add(revoking)
             revoking.add_done_callback(self._revoking.discard)
             raise
@@ -145,11 +148,12 @@ class Authorizer:
             await self._store.write(server, held.model_copy(update={"clients": {}}))
         return bool(held.clients)
 
-    async def _revoked(self, grant: TokenGrant, session: TokenSession) -> bool:
+    async def _revoke(self, grant: TokenGrant, session: TokenSession) -> str:
+        """Return why the grant was not revoked; empty if it was."""
         try:
             return await carry_out(oauth.revoke(grant, session.settings, self._now), session.fetch)
-        except SignInFailed:
-            return False
+        except SignInFailed as error:
+            return str(error)
 
     def _known_session(self, server: str) -> TokenSession:
         try:

@@ -391,11 +391,25 @@ async def test_a_token_of_an_issuer_that_the_configuration_no_longer_allows_is_n
         assert ("authorization" in home.visits("/mcp")[-1].headers) is (status == 200)
 
 
-@pytest.mark.parametrize("spoiled", ["down", "redirects", "hangs-up"])
-async def test_tokens_that_cannot_be_revoked_are_forgotten_all_the_same(spoiled: str) -> None:
+@pytest.mark.hostile("C10")
+@pytest.mark.parametrize(
+    ("spoiled", "says"),
+    [
+        ("down", "answered HTTP 503"),
+        ("redirects", "answered HTTP 302"),
+        ("hangs-up", "cannot be asked: Server disconnected"),
+        ("token-nested", "answered HTTP 401: quota used up"),
+        ("token-error", "answered HTTP 400: access_token=••• is spent"),
+        ("token-no-http", "cannot be asked: it did not answer in HTTP"),
+    ],
+)
+async def test_tokens_that_cannot_be_revoked_are_forgotten_all_the_same(spoiled: str, says: str) -> None:
     with house(Guarded(spoiled={"revoke": spoiled})) as home:
         await home.sign_in()
-        assert "not revoked" in await home.authorizer.sign_out("web")
+        said = await home.authorizer.sign_out("web")
+        assert "the tokens were not revoked, and end by themselves: 127.0.0.1:" in said
+        assert says in said
+        assert "CANARY" not in said
         assert await home.store.read("web") == Credentials()
         assert not home.visits("/elsewhere")
 

@@ -26,7 +26,13 @@ from mcphost.auth.flow.metadata import (
 )
 from mcphost.auth.flow.registration import given_client, origin_for, register
 from mcphost.auth.flow.steps import AskConsent, Flow, ListenForCallback, PendingAuthorization, VisitAuthorizationPage
-from mcphost.auth.flow.token_endpoint import ClientAuthentication, TokenResponse, method_for, read_tokens
+from mcphost.auth.flow.token_endpoint import (
+    ClientAuthentication,
+    TokenResponse,
+    method_for,
+    read_tokens,
+    why_not_revoked,
+)
 from mcphost.auth.ports import ClientOrigin, OAuthSettings, SignInConsent, SignInPlan
 from mcphost.auth.storage.credentials import ClientRegistration, Credentials, TokenGrant
 from mcphost.errors import SignInFailed
@@ -157,17 +163,17 @@ def refresh(grant: TokenGrant, settings: OAuthSettings, now: Callable[[], float]
     )
 
 
-def revoke(grant: TokenGrant, settings: OAuthSettings, now: Callable[[], float]) -> Flow[bool]:
-    """Revoke a grant at its authorization server; return whether it accepted that. RFC 7009."""
+def revoke(grant: TokenGrant, settings: OAuthSettings, now: Callable[[], float]) -> Flow[str]:
+    """Revoke a grant at its authorization server; return why that was not done, empty if it was. RFC 7009."""
     if not grant.revocation_endpoint:
-        return False
+        return f"{host_of(grant.issuer)} does not offer it"
     token, kind = (
         (grant.refresh_token, "refresh_token") if grant.refresh_token else (grant.access_token, "access_token")
     )
     authentication = ClientAuthentication(grant.client, grant.issuer, settings)
     form = {"token": token, "token_type_hint": kind}
-    answer = yield authentication.request("Revoke the token", grant.revocation_endpoint, form, now())
-    return getattr(answer, "status", 0) == 200
+    fetch = authentication.request("Revoke the token", grant.revocation_endpoint, form, now())
+    return why_not_revoked((yield fetch), fetch)
 
 
 def _find(request: SignInRequest) -> Flow[_Discovered]:

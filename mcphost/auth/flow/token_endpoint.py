@@ -117,6 +117,14 @@ def read_tokens(answer: HttpAnswer | Unreachable, fetch: HttpExchange) -> TokenR
     return TokenResponse(token, refresh, life, _scopes(document), subject)
 
 
+def why_not_revoked(answer: HttpAnswer | Unreachable, fetch: HttpExchange) -> str:
+    """Why the response to ``fetch`` is not a revocation, without any secret; empty if it is one."""
+    host = host_of(fetch.url)
+    if isinstance(answer, Unreachable):
+        return f"{host} cannot be asked: {answer.reason}"
+    return "" if answer.status == 200 else f"{host} answered HTTP {answer.status}{_reason(answer, fetch)}"
+
+
 def has_error(document: Mapping[str, Any]) -> bool:
     """True for an OAuth error object; some servers write every member, also in a success."""
     return document.get("error") not in (None, "")
