@@ -13,6 +13,7 @@ import base64
 import gzip
 import hashlib
 import json
+import re
 import secrets
 import sys
 import threading
@@ -197,7 +198,11 @@ class Guarded:
     def register(self, talk: Talk) -> None:
         client_id = f"client-{len(self.clients) + 1}"
         self.clients[client_id] = ""
-        talk.json({"client_id": client_id, **talk.visit.message}, 201)
+        document = {"client_id": client_id, **talk.visit.message}
+        if more := self.more.get("register"):
+            uris = [re.sub(r"http://[^:/]+:", more["redirect_uris"], uri) for uri in document["redirect_uris"]]
+            document["redirect_uris"] = uris
+        talk.json(document, 201)
 
     # The flow.
 

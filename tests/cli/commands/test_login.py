@@ -157,6 +157,7 @@ def test_scopes_are_asked_for_besides_those_there_are(mcphost: Mcphost, ring: Ri
     with guarded() as (_, web):
         assert mcphost("login", "web", "--yes", "--scope", "a:${x}").code == 0
         more = mcphost("login", "web", "--yes", "--scope", "b")
+        assert "If the page does not know mcphost: stop here, run mcphost logout web, and sign in again." in more.err
         assert "asks for      a:${x} b, named by your configuration" in more.err
         asked = [visit.path for visit in web.visits if visit.path.startswith("/authorize")]
         assert [path.partition("scope=")[2].partition("&")[0] for path in asked] == [
@@ -204,6 +205,31 @@ def test_each_sign_in_that_is_advised_leads_on(
     assert ("ask whoever runs it, or use another account: mcphost logout web, then mcphost login web" in done.err) is (
         bool(end)
     )
+
+
+@pytest.mark.parametrize(
+    ("place", "more"),
+    [
+        ("metadata", {"issuer": "{base}/"}),
+        ("metadata", {"code_challenge_methods_supported": None}),
+        ("resource", {"resource": "https://backend.internal/mcp"}),
+        ("resource", {"resource": "urn:app:backend"}),
+        ("register", {"redirect_uris": "http://localhost:"}),
+    ],
+)
+def test_the_key_that_a_refusal_names_lets_the_sign_in_pass(
+    mcphost: Mcphost, ring: Ring, browser: Path, place: str, more: dict[str, Any]
+) -> None:
+    with guarded() as (guard, web):
+        base = web.url.removesuffix("/mcp")
+        guard.more[place] = {key: value and value.format(base=base) for key, value in more.items()}
+        refused = mcphost("login", "web", "--yes")
+        key = re.search(r'set (oauth\.\w+ = (?:true|"[^"]+"))', refused.err)
+        assert key is not None, refused.err
+        file = Path("config.toml")
+        file.write_text(file.read_text().replace("[policy]", f"{key[1]}\n[policy]"))
+        assert mcphost("login", "web", "--yes").code == 0
+        assert mcphost("call", "web", "echo", "text=x").out == "x\n"
 
 
 @pytest.mark.parametrize("status", [401, 403])
