@@ -7,32 +7,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
-from typing import Final
-
-from mcphost.lazy_dataclass import dataclass
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 MOST_CHARACTERS: Final = 16_384
 """Characters of the header that are parsed; no honest challenge needs more."""
 
 _TOKEN: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
-_SEPARATOR: Final = re.compile(r"[\s,;]*")
-_FIRST_SCHEME: Final = re.compile(rf"({_TOKEN})(?=[ \t,]|$)")
-_SCHEME: Final = re.compile(
-    rf"({_TOKEN})(?=[ \t]*(?:,|$)|[ \t]+(?:{_TOKEN}[ \t]*=|[A-Za-z0-9\-._~+/]+=*[ \t]*(?:,|$)))"
-)
-_TOKEN68: Final = re.compile(r"[ \t]+[A-Za-z0-9\-._~+/]+=*(?=[ \t]*(?:,|$))")
-_PARAMETER: Final = re.compile(
+# Texts: the module `re` compiles and keeps them when they are first needed; most runs read no challenge.
+_SEPARATOR: Final = r"[\s,;]*"
+_FIRST_SCHEME: Final = rf"({_TOKEN})(?=[ \t,]|$)"
+_SCHEME: Final = rf"({_TOKEN})(?=[ \t]*(?:,|$)|[ \t]+(?:{_TOKEN}[ \t]*=|[A-Za-z0-9\-._~+/]+=*[ \t]*(?:,|$)))"
+_TOKEN68: Final = r"[ \t]+[A-Za-z0-9\-._~+/]+=*(?=[ \t]*(?:,|$))"
+_PARAMETER: Final = (
     rf"""({_TOKEN})[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|'([^'"]*)'(?=[\s,;]|$)|([^\s,;"']?[^\s,;"]*)(?=[\s,;]|$))"""
 )
-_WORD: Final = re.compile(r"[^\s,;]+")
+_WORD: Final = r"[^\s,;]+"
 
 
-@dataclass(frozen=True, slots=True)
-class Challenge:
+class Challenge(NamedTuple):
     """The parameters of a Bearer challenge: foreign text, not made safe."""
 
-    parameters: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = MappingProxyType({})
     unread: str = ""
     """The first part that cannot be read; empty if all could."""
 
@@ -82,7 +78,7 @@ class _Reader:
 
     def read(self) -> None:
         while True:
-            separator = _SEPARATOR.match(self._header, self._position)
+            separator = self._match(_SEPARATOR)
             assert separator is not None
             self._position = separator.end()
             if self._position == len(self._header):
@@ -92,19 +88,22 @@ class _Reader:
                 self._take_parameter(separator[0])
         self._end_challenge()
 
+    def _match(self, pattern: str) -> re.Match[str] | None:
+        return re.compile(pattern).match(self._header, self._position)
+
     def _take_scheme(self, first: bool) -> bool:
-        match = (_FIRST_SCHEME if first else _SCHEME).match(self._header, self._position)
-        if match is None or (first and _PARAMETER.match(self._header, self._position)):
+        match = self._match(_FIRST_SCHEME if first else _SCHEME)
+        if match is None or (first and self._match(_PARAMETER)):
             return False
         self._end_challenge()
         self._scheme, self._position = match[1].lower(), match.end()
-        if (token := _TOKEN68.match(self._header, self._position)) is not None:
+        if (token := self._match(_TOKEN68)) is not None:
             self._position = token.end()
         return True
 
     def _take_parameter(self, separator: str) -> None:
         self._scheme = self._scheme or ""
-        match = _PARAMETER.match(self._header, self._position)
+        match = self._match(_PARAMETER)
         if match is not None:
             name, quoted, single, plain = match[1].lower(), *match.groups()[1:]
             known = name in self._parameters
@@ -115,7 +114,7 @@ class _Reader:
             self._open = name if plain and not known else ""
             self._position = match.end()
             return
-        word = _WORD.match(self._header, self._position)
+        word = self._match(_WORD)
         assert word is not None
         if self._open and '"' not in word[0]:
             self._parameters[self._open] += f"{separator.strip() and ','} {word[0]}"
