@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -144,3 +145,38 @@ async def test_a_server_author_sees_where_it_fails() -> None:
         await listens(stage)
         await stage.press("enter")
         await stage.shows('"error": "invalid_grant"', r"no \u001b[2J")
+
+
+async def test_a_refusal_right_after_a_sign_in_is_explained_on_the_card() -> None:
+    guard = Guarded(says=', error_description="audience is api://other"')
+    signing_in = guard.grant
+
+    def forgets(*words: Any, **more: Any) -> None:
+        signing_in(*words, **more)
+        guard.valid.clear()
+
+    guard.grant = forgets  # type: ignore[method-assign]
+    async with protected_stage(guard, Browser(), WIDE) as stage:
+        await at_sign_in(stage)
+        await stage.shows("after HTTP 401: audience is api://other")
+        await agreed(stage)
+        await stage.shows("● signed in")
+        await listens(stage)
+        await stage.press("escape")
+        await stage.gone()
+        said = ("the server refuses this sign-in (HTTP 401): audience is api://other", "next step ask whoever runs the")
+        await stage.until(lambda app: all(words in " ".join(app.main.card.text.split()) for words in said))
+
+
+@pytest.mark.hostile("C10")
+@pytest.mark.requirement("SEC-09")
+async def test_a_token_answer_that_cannot_be_read_is_nowhere_on_screen() -> None:
+    async with protected_stage(Guarded(spoiled={"token": "token-form"}), Browser(), WIDE) as stage:
+        await at_sign_in(stage)
+        await agreed(stage)
+        await stage.shows("✖ failed", "is not JSON", "(application/x-www-form-urlencoded)")
+        assert "CANARY" not in stage.text
+        await listens(stage)
+        await stage.press("enter")
+        await stage.shows("bytes that are not a JSON object")
+        assert "CANARY" not in stage.text
