@@ -6,7 +6,8 @@ Specification: basic/lifecycle (timeouts); basic/utilities/cancellation.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+import secrets
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from mcphost.client.deadlines import Deadline, Deadlines
@@ -52,6 +53,30 @@ class Session:
     """How the server answered ``server/discover``, as a clause; empty if it was not asked."""
     versions: tuple[str, ...] = ()
     """All protocol versions that it listed; empty if it listed none."""
+    proven: bool = True
+    """Is the evidence an answer, which the same server will give again?"""
+    probe_seconds: float = 0.0
+    """How long ``server/discover`` was waited for; 0 if it was not asked."""
+
+
+class RequestIds(Iterator[RequestId]):
+    """Ids that nobody can guess: an answer sent before its question must not find one."""
+
+    def __init__(self) -> None:
+        self._first = self._next = secrets.randbelow(1 << 20) * 1000 + 1
+
+    def __next__(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    @property
+    def latest(self) -> int:
+        """The id of the last request."""
+        return self._next - 1
+
+    def __contains__(self, given: object) -> bool:
+        """Was this id used for a request?"""
+        return type(given) is int and self._first <= given < self._next
 
 
 def result_of(response: Response, method: str) -> Mapping[str, Any]:

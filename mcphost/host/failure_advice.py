@@ -43,7 +43,16 @@ def advice_on(error: McphostError, server: str, config: ServerConfig | None = No
 def next_step(error: McphostError, server: str, config: ServerConfig | None = None) -> str:
     """What to do about ``error``; empty where nothing more is known than its sentence says."""
     advice = advice_on(error, server, config)
-    return advice.next_step if advice else ""
+    legacy = _legacy_advice(error, server, config)
+    return " ".join(filter(None, (advice.next_step if advice else "", legacy)))
+
+
+def _legacy_advice(error: McphostError, server: str, config: ServerConfig | None) -> str:
+    """The setting that may help after a failure in which the probe has a part."""
+    entry = "an entry" if isinstance(config, GivenServer) else f"[servers.{server}]"
+    if error.after_probe:
+        return f'It was {error.after_probe}, before this; protocol = "legacy" in {entry} leaves that out.'
+    return ""
 
 
 def login_command(server: str, config: ServerConfig | None, more: str = "") -> str:

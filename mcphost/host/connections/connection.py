@@ -17,7 +17,7 @@ from typing import Any, Final
 from mcphost.cancellation import first_of, to_the_end
 from mcphost.client.client import Client, Identity, Session
 from mcphost.client.paging import Rejected
-from mcphost.config import Config
+from mcphost.config import Config, GivenServer
 from mcphost.errors import AuthorizationRequired, McphostError, PeerError, ProbeFailed, ServerError, ServerNotReady
 from mcphost.host.catalog import Catalog, CatalogKind
 from mcphost.host.connections.eras import EraVerdicts, HandshakeVerdict, era_of
@@ -52,6 +52,7 @@ from mcphost.host.logs import LogBook, LogSource
 from mcphost.host.server_requests.service import ServerRequestService
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.display import duration_text
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.models.tools import Tool
 from mcphost.transports.base import ProcessReport, Transport
@@ -67,7 +68,10 @@ _LISTED: Final[Mapping[CatalogKind, Callable[[str], Event]]] = {
 
 
 PROBE_FAILED: Final = "did not bear to be asked for its protocol versions"
-"""The verdict on a server whose program exited at ``server/discover``, or answered nothing after it."""
+"""The verdict on a server whose program exited at ``server/discover``, or refused all that came after it."""
+
+SLOW_PROBE: Final = 2.0
+"""Seconds that a probe without an answer may cost at each start, unsaid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +130,12 @@ class Connection:
         self.session: Session | None = None
         self.verdict: HandshakeVerdict | None = None
         """Why the session was opened with ``initialize``, where that was not tried out this time."""
+        self.failure: McphostError | None = None
+        """Why the last connection failed or could not be opened; None once it is ready."""
+        self._probe_failed: ProbeFailed | None = None
+        """What the probe did to the last connection; the next one is opened without it."""
+        self._probed_at = 0.0
+        """When that connection was begun."""
         self.process = ProcessReport()
         self.last_failure: LastFailure | None = None
         """The last failure; kept after a successful reconnect."""
@@ -324,7 +334,7 @@ class Connection:
         limits, requests = self._context.config().limits_for(self.name), self._context.server_requests
         answers = requests.handler(self.name), requests.capabilities(self.name)
         self.verdict = self._context.eras.of(self.config)
-        era = era_of(self.config, self.verdict)
+        era = era_of(self.config, self.verdict) if self._probe_failed is None else "legacy"
         return new_client(transport, self._observer, self._context.identity, self.config, limits, answers, era)
 
     async def _serve(self, client: Client, transport: Transport) -> None:
@@ -346,7 +356,7 @@ class Connection:
         """Initialize, set the log level and list the tools. Only the handshake must succeed."""
         seconds = self.config.startup_timeout_sec
         self.session = await self._open_session(client, seconds)
-        self.refusal = None
+        self.refusal = self.failure = None
         self.keepalive.begin(self.session.seconds)
         check_required(self.session, self.config)
         self.listings.begin(self.session.server.capabilities)
@@ -360,7 +370,8 @@ class Connection:
             self.listings.tools.failed(reason, timed_out=True)
 
     async def _open_session(self, client: Client, seconds: float) -> Session:
-        eras = self._context.eras
+        eras, began, failed = self._context.eras, time.monotonic(), self._probe_failed
+        self._probe_failed = None
         try:
             session = await client.connect(seconds)
         except (PeerError, ServerError):
@@ -368,9 +379,25 @@ class Connection:
             raise
         if session.revision.modern:
             await eras.forget(self.config)
-        elif session.evidence:
+        elif failed is not None and not failed.silent:
+            await eras.learn(self.config, PROBE_FAILED)
+            self.verdict = eras.of(self.config)
+        elif session.evidence and session.proven:
             await eras.learn(self.config, session.evidence)
+        elif failed is not None:
+            self._name_slow_probe(f"{failed}", began - self._probed_at)
+        elif session.evidence:
+            self._name_slow_probe(f"{session.evidence}, and was opened with initialize", session.probe_seconds)
         return session
+
+    def _name_slow_probe(self, what: str, seconds: float) -> None:
+        """Name the setting that saves the time which an unanswered probe takes at every start."""
+        if seconds > SLOW_PROBE:
+            entry = "an entry" if isinstance(self.config, GivenServer) else f"[servers.{self.name}]"
+            saves = f'protocol = "legacy" in {entry} saves it'
+            self._context.bus.alarm(
+                f"{self.name}: {what}; this took {duration_text(seconds)}; if that is always so, {saves}"
+            )
 
     async def _disconnect_after(self, transport: Transport | None, failure: McphostError | None) -> None:
         """Enter the next state, then close the connection: a program that does not exit takes seconds."""
@@ -378,8 +405,9 @@ class Connection:
         self._context.disconnected(self.name)
         failed_at: float | None = None
         try:
+            self.failure = failure
             if isinstance(failure, ProbeFailed) and self._should_run and self.config.protocol == "auto":
-                await self._context.eras.learn(self.config, PROBE_FAILED)
+                self._probe_failed, self._probed_at = failure, self.started_at or time.monotonic()
                 self._observer.forget_violations()
                 self._enter(ServerState.STARTING, f"{failure}; starting it again without")
             elif failure is not None and self._should_run:

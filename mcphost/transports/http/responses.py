@@ -131,7 +131,7 @@ def challenge_in(response: httpx.Response) -> AuthorizationRequired | None:
 async def unexpected(
     response: httpx.Response, body: bytes | None = None, *, hide: str = "", reason: str = ""
 ) -> HttpStatusError:
-    """The exception for a response of the wrong status or type; quotes its ``body`` (None: not read) without ``hide``."""
+    """The exception for a response of the wrong status or type; quotes ``body`` (None: not read yet), not ``hide``."""
     words = words_in(await _start_of(response) if body is None else body)
     kind = show_line(response.headers.get("content-type", ""), 80)
     reason = reason or _retry_after(response)

@@ -81,6 +81,8 @@ class HttpTransport:
 
     def agreed(self, revision: Revision) -> None:
         self._agreed = True
+        if revision.modern:
+            self._endpoint.drop_session()  # of an initialize that the answer to server/discover overtook
         self._endpoint.version = revision.version
         self._incoming.agreed(revision)
 
