@@ -86,6 +86,9 @@ def result_of(response: Response, method: str) -> Mapping[str, Any]:
     return response.result or {}
 
 
+BY_USER: Final = "cancelled by the user"
+"""The message with which to cancel a task for the user, so that the server gets the reason."""
+
 CANCEL_SECONDS: Final = 1.0
 """How long closing waits for cancellations that are still being sent."""
 
@@ -130,8 +133,8 @@ class Requests:
             self._cancel(request, rules, "timed out")
             seconds = timeouts.hard if limit.hard else timeouts.idle
             raise RequestTimeout(request.method, seconds, hard=limit.hard) from None
-        except asyncio.CancelledError:
-            self._cancel(request, rules, "cancelled by the user")
+        except asyncio.CancelledError as cancelled:
+            self._cancel(request, rules, BY_USER if BY_USER in cancelled.args else "nobody waits for the answer")
             raise
         finally:
             self._pending.pop(request.id, None)

@@ -96,6 +96,8 @@ class ConnectionContext:
     """Called when the connection to a server has ended."""
     served_from_cache: Callable[[str, str], None]
     """Called with a server and what was not requested of it, because a kept result was fresh."""
+    prefetch: bool = True
+    """List resources and prompts before anybody uses them?"""
 
 
 class Connection:
@@ -288,6 +290,13 @@ class Connection:
         """
         await self.listings.of(kind).current(self.client, self.config)
 
+    async def settled_list(self, kind: CatalogKind) -> None:
+        """As `current`, for a list that is about to be printed: what is announced right after it is listed, too."""
+        client = self.client
+        feature = client.open_session.server.capabilities.get(kind.capability)
+        announces = isinstance(feature, dict) and feature.get("listChanged") is True
+        await self.listings.of(kind).settled(client, self.config, announces=announces)
+
     async def recent(self, kind: CatalogKind, seconds: float) -> str:
         """List the items of this kind unless that was done in the last ``seconds``; return why it failed, else "".
 
@@ -347,7 +356,8 @@ class Connection:
         await first_of(self._wake.wait(), self._disconnect.wait(), *self._background_work(client))
 
     def _background_work(self, client: Client) -> list[Coroutine[Any, Any, None]]:
-        work = [*self.listings.background_work(client, lambda: self.config), self.subscriptions.keep_current(client)]
+        lists = self.listings.background_work(client, lambda: self.config, prefetch=self._context.prefetch)
+        work = [*lists, self.subscriptions.keep_current(client)]
         if self.config.ping_interval_sec > 0:
             work.append(self.keepalive.watch(client, self.config.ping_interval_sec))
         return work
