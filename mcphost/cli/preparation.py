@@ -17,6 +17,7 @@ from mcphost.config import LoadedConfig, state_folder
 from mcphost.errors import ConfigError
 from mcphost.host.consent.questions import Approver, DeclineAll
 from mcphost.host.desktop import open_page
+from mcphost.host.server_requests.kinds import SCREEN_KINDS
 
 if TYPE_CHECKING:
     from mcphost.host.host import Host
@@ -103,6 +104,7 @@ def run_without_calls(options: Namespace, chosen: Selection, work: Callable[[Hos
         traffic_path=traffic_path(options),
         begin_sign_ins=False,
         prefetch=False,
+        answers=SCREEN_KINDS,  # some servers offer a tool only to hosts that can answer what it asks
     )
     return in_host(chosen.config, parts, work)
 

@@ -19,6 +19,7 @@ from mcphost.host.consent.questions import DeclineAll
 from mcphost.host.failure_advice import login_command
 from mcphost.host.host import Host
 from mcphost.host.logs import LogRecord
+from mcphost.host.server_requests.kinds import SCREEN_KINDS
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text
@@ -57,7 +58,7 @@ def _start(options: Namespace, chosen: Selection, edit: str) -> StartedServers:
     values, nobody = values_for(chosen.config, os.environ), DeclineAll("nothing is called here")
     traffic = traffic_path(options)
     kept = {"refused": chosen.broken, "traffic_path": traffic, "begin_sign_ins": False, "prefetch": False}
-    parts = dependencies(nobody, values, **kept)
+    parts = dependencies(nobody, values, **kept, answers=SCREEN_KINDS)
 
     async def opened() -> StartedServers:
         async with Host(chosen.config, parts) as host:
