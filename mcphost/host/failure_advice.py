@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from mcphost.config import GivenServer, ServerConfig
+from mcphost.config import ComparedServer, GivenServer, ServerConfig
 from mcphost.errors import (
     AuthorizationRequired,
     CapabilityWithheld,
@@ -36,6 +36,8 @@ def advice_on(error: McphostError, server: str, config: ServerConfig | None = No
 
     ``server`` is named as in the configuration; ``config`` says what can be done there (None: that is not known).
     """
+    if isinstance(config, ComparedServer) and config.entry:
+        server = config.entry
     place = _Place(f"[servers.{server}]", server, config)
     return next((advise(error, place) for kind, advise in _ADVICE if isinstance(error, kind)), None)
 
