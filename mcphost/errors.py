@@ -292,7 +292,7 @@ class RequestRefused(ServerError):
 class ClientCapabilityMissing(RequestRefused):
     """The server needs capabilities that mcphost did not declare: ``required``, those of extensions by identifier.
 
-    The names are the server's, and may be none.
+    The names are the server's, and may be none. If all that it names were declared, these are all of them.
     """
 
     def __init__(self, error: ServerError, sent: str, required: Sequence[str]) -> None:

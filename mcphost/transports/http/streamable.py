@@ -191,7 +191,8 @@ class HttpTransport:
             if answer.done:
                 return
             if not (resumes and stream.last_id):
-                raise broken or ConnectionLost("the server ended the answer's stream before the answer")
+                ended = "the server ended the answer's stream before the answer"
+                raise broken or ConnectionLost(f"{ended}: {stream.ignored}" if stream.ignored else ended)
             response = await self._resumed(stream)
 
     async def _read(
