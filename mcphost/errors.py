@@ -15,6 +15,7 @@
     │   ├── SpawnFailed          the program could not be started
     │   ├── ConnectionLost       it was there and is gone, or cannot be reached; carries exit code and last of stderr
     │   │   └── ProbeFailed      the program did not bear the probe; it is started again without it
+    │   ├── EraUnclear           the program answered the probe late; it is started again in the newer era
     │   ├── HttpStatusError      an HTTP answer that holds no message: its status, content type and first characters
     │   ├── SessionExpired       the server no longer knows the session: a new one must be opened
     │   └── AuthorizationRequired  the server wants a sign-in first, or more than this one allows
@@ -180,6 +181,13 @@ class ProbeFailed(ConnectionLost):
     ) -> None:
         self.silent = silent
         super().__init__(message, exit_code=exit_code, stderr_tail=stderr_tail)
+
+
+class EraUnclear(TransportError):
+    """The server's program answered ``server/discover`` late, and the ``initialize`` after it as well.
+
+    Some programs speak the older era from then on: the next process is to be opened with ``server/discover`` only.
+    """
 
 
 class HttpStatusError(TransportError):

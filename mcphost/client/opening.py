@@ -12,7 +12,15 @@ from typing import Any, Final, NoReturn
 
 from mcphost.cancellation import first_of
 from mcphost.client.requests import result_of
-from mcphost.errors import ConnectionLost, McphostError, NoAnswerFound, ProbeFailed, RequestTimeout, ServerError
+from mcphost.errors import (
+    ConnectionLost,
+    EraUnclear,
+    McphostError,
+    NoAnswerFound,
+    ProbeFailed,
+    RequestTimeout,
+    ServerError,
+)
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.negotiation import (
     Agreed,
@@ -219,6 +227,7 @@ class SessionOpening:
             waiting = [wait_for(answer), self.unusable.instead_of_answer(SILENCE)]
             await first_of(*waiting, *([] if self._probe is None else [self._late_discovery(self._probe)]))
             if (late := self._discovered(self._probe)) is not None and ended[0] is self._probe:
+                await self._see_refused(answer)
                 return LateDiscovery(late)
             return result_of(answer.result(), "initialize")
         except ConnectionLost as lost:
@@ -228,6 +237,14 @@ class SessionOpening:
         finally:
             answer.cancel()
             await asyncio.gather(answer, return_exceptions=True)
+
+    async def _see_refused(self, answer: asyncio.Task[Response]) -> None:
+        """Wait for a program's answer to an ``initialize`` that is no longer wanted. Raises EraUnclear for a result."""
+        if self._transport.own_stream:
+            return  # what is abandoned there has no effect on other requests
+        await asyncio.wait((answer,), timeout=SILENCE)
+        if answer.done() and answer.exception() is None and answer.result().error is None:
+            raise EraUnclear("the server answered late when it was asked for its protocol versions (server/discover)")
 
     async def _late_discovery(self, probe: asyncio.Task[Response]) -> None:
         """Return once the probe is answered by a modern server after all; wait for ever after any other answer."""

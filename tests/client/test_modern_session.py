@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from mcp_types.methods import validate_client_request
 
+from mcphost.client import opening
 from mcphost.client.client import RequestTimeouts
 from mcphost.errors import (
     CapabilityMissing,
     ConnectionLost,
+    EraUnclear,
     InvalidResult,
     MethodRemoved,
     ProbeFailed,
@@ -223,6 +225,13 @@ async def test_a_process_that_refuses_everything_after_the_probe_is_told_apart(d
         await draw(refused).client.connect(5)
 
 
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "MOST_PROBE_SECONDS", 0.05)
+    monkeypatch.setattr(opening, "SILENCE", 0.05)
+
+
+@pytest.mark.usefixtures("hasty")
 @pytest.mark.requirement("MOD-27", "MOD-29")
 async def test_an_answer_to_the_probe_that_comes_before_that_to_initialize_opens_a_modern_session(draw: Draw) -> None:
     probe: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -232,13 +241,29 @@ async def test_an_answer_to_the_probe_that_comes_before_that_to_initialize_opens
         return NEVER
 
     line = draw({"server/discover": probe, "initialize": greeted, "tools/list": {"tools": []}}, era="auto")
-    await line.client.connect(0.3)
+    await line.client.connect(20)
     session = line.client.open_session
     assert (session.revision.modern, session.evidence) == (True, "asked in 2026-07-28, answered late")
     await line.client.list_tools()
     assert line.server.methods() == ["server/discover", "initialize", "tools/list"]
 
 
+@pytest.mark.usefixtures("hasty")
+async def test_a_program_that_answers_both_probe_and_handshake_is_to_be_started_again(draw: Draw) -> None:
+    probe: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    greeting: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def greeted(request: Any) -> Any:
+        probe.set_result(DISCOVERED)
+        asyncio.get_running_loop().call_soon(greeting.set_result, hello(NEWEST_HANDSHAKE))
+        return greeting
+
+    script = {"server/discover": probe, "initialize": greeted}
+    with pytest.raises(EraUnclear, match="answered late when it was asked for its protocol versions"):
+        await draw(script, era="auto").client.connect(20)
+
+
+@pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("late", [{}, {"supportedVersions": ["2025-11-25"]}, ErrorObject(-32601, "no")])
 async def test_a_late_answer_to_the_probe_of_no_modern_server_changes_nothing(draw: Draw, late: Any) -> None:
     probe: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -248,7 +273,7 @@ async def test_a_late_answer_to_the_probe_of_no_modern_server_changes_nothing(dr
         return hello(NEWEST_HANDSHAKE)
 
     line = draw({"server/discover": probe, "initialize": greeted}, era="auto")
-    await line.client.connect(0.3)
+    await line.client.connect(20)
     assert not line.client.open_session.revision.modern
 
 

@@ -101,7 +101,7 @@ OLDER = ServerError(-32600, "elicitation is unavailable on 2026-07-28 connection
     ],
 )
 def test_the_protocol_setting_that_helps_is_named(error: ServerError, protocol: str, says: str) -> None:
-    step = next_step(error, "web", ServerConfig(command="x", protocol=protocol))
+    step = next_step(error, "web", ServerConfig.model_validate({"command": "x", "protocol": protocol}))
     assert step.endswith(says)
     assert bool(step) is bool(says)
 

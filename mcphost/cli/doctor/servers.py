@@ -57,8 +57,15 @@ def start_servers(options: Namespace, loaded: LoadedConfig, edit: str) -> Starte
 def _start(options: Namespace, chosen: Selection, edit: str) -> StartedServers:
     values, nobody = values_for(chosen.config, os.environ), DeclineAll("nothing is called here")
     traffic = traffic_path(options)
-    kept = {"refused": chosen.broken, "traffic_path": traffic, "begin_sign_ins": False, "prefetch": False}
-    parts = dependencies(nobody, values, **kept, answers=SCREEN_KINDS)
+    parts = dependencies(
+        nobody,
+        values,
+        refused=chosen.broken,
+        traffic_path=traffic,
+        begin_sign_ins=False,
+        prefetch=False,
+        answers=SCREEN_KINDS,
+    )
 
     async def opened() -> StartedServers:
         async with Host(chosen.config, parts) as host:

@@ -18,7 +18,15 @@ from mcphost.cancellation import first_of, to_the_end
 from mcphost.client.client import Client, Identity, Session
 from mcphost.client.paging import Rejected
 from mcphost.config import Config, GivenServer
-from mcphost.errors import AuthorizationRequired, McphostError, PeerError, ProbeFailed, ServerError, ServerNotReady
+from mcphost.errors import (
+    AuthorizationRequired,
+    EraUnclear,
+    McphostError,
+    PeerError,
+    ProbeFailed,
+    ServerError,
+    ServerNotReady,
+)
 from mcphost.host.catalog import Catalog, CatalogKind
 from mcphost.host.connections.eras import EraVerdicts, HandshakeVerdict, era_of
 from mcphost.host.connections.keepalive import Keepalive, RoundTrip
@@ -53,6 +61,7 @@ from mcphost.host.server_requests.service import ServerRequestService
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text
+from mcphost.protocol.lifecycle.negotiation import Era
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.models.tools import Tool
 from mcphost.transports.base import ProcessReport, Transport
@@ -136,6 +145,8 @@ class Connection:
         """Why the last connection failed or could not be opened; None once it is ready."""
         self._probe_failed: ProbeFailed | None = None
         """What the probe did to the last connection; the next one is opened without it."""
+        self._next_era: Era | None = None
+        """The era in which the next connection is opened, where the last one showed that; None: as configured."""
         self._probed_at = 0.0
         """When that connection was begun."""
         self.process = ProcessReport()
@@ -343,7 +354,7 @@ class Connection:
         limits, requests = self._context.config().limits_for(self.name), self._context.server_requests
         answers = requests.handler(self.name), requests.capabilities(self.name)
         self.verdict = self._context.eras.of(self.config)
-        era = era_of(self.config, self.verdict) if self._probe_failed is None else "legacy"
+        era = self._next_era or era_of(self.config, self.verdict)
         return new_client(transport, self._observer, self._context.identity, self.config, limits, answers, era)
 
     async def _serve(self, client: Client, transport: Transport) -> None:
@@ -381,7 +392,7 @@ class Connection:
 
     async def _open_session(self, client: Client, seconds: float) -> Session:
         eras, began, failed = self._context.eras, time.monotonic(), self._probe_failed
-        self._probe_failed = None
+        self._probe_failed = self._next_era = None
         try:
             session = await client.connect(seconds)
         except (PeerError, ServerError):
@@ -417,9 +428,13 @@ class Connection:
         try:
             self.failure = failure
             if isinstance(failure, ProbeFailed) and self._should_run and self.config.protocol == "auto":
-                self._probe_failed, self._probed_at = failure, self.started_at or time.monotonic()
+                self._probe_failed, self._next_era = failure, "legacy"
+                self._probed_at = self.started_at or time.monotonic()
                 self._observer.forget_violations()
                 self._enter(ServerState.STARTING, f"{failure}; starting it again without")
+            elif isinstance(failure, EraUnclear) and self._should_run and self.config.protocol == "auto":
+                self._next_era = "modern"
+                self._enter(ServerState.STARTING, f"{failure}; starting it again in the version that it named")
             elif failure is not None and self._should_run:
                 failed_at = time.monotonic()
                 self._plan_retry(failure)

@@ -72,7 +72,7 @@ def test_calls_that_fail_alike_are_not_the_same_answers() -> None:
 def test_what_only_one_era_has_is_no_difference_between_the_eras() -> None:
     task = {**ECHO, "execution": {"taskSupport": "optional"}}
     old = {"tools": {"listChanged": False}, "tasks": {"list": {}}, "prompts": {"listChanged": True}}
-    new = {"tools": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}, "prompts": {}}
+    new: dict[str, Any] = {"tools": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}, "prompts": {}}
     first = replace(seen("a", task, capabilities=old), revision="2025-11-25")
     second = seen("b", ECHO, capabilities={**new, "extensions": {}})
     found = compare_sides(replace(first, capabilities={**old, "extensions": {}}), replace(second, capabilities=new))

@@ -81,15 +81,24 @@ async def test_a_server_that_refuses_everything_after_the_probe_is_started_again
 
 
 @pytest.mark.requirement("MOD-27", "MOD-31")
-async def test_a_slow_first_start_does_not_keep_a_modern_server_in_the_old_era(host: HostOf, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "evidence", "starts"),
+    [("refuses", "asked in 2026-07-28, answered late", 1), ("answers", "asked in 2026-07-28, answered", 2)],
+)
+async def test_a_slow_first_start_does_not_keep_a_modern_server_in_the_old_era(
+    host: HostOf, tmp_path: Path, kind: str, evidence: str, starts: int
+) -> None:
     kept = {"store": FileStore(tmp_path)}
-    entry = hostile("probe-overtaken", startup_timeout_sec=6)
+    entry = hostile("probe-overtaken", "--kind", kind, "--record", tmp_path / "wire", startup_timeout_sec=6)
     async with host(a=entry, policy=ALLOW, dependencies=kept) as running:
         await running.servers.ready()
-        session = running.servers["a"].session
-        assert session is not None
-        assert (session.revision.version, session.evidence) == ("2026-07-28", "asked in 2026-07-28, answered late")
+        connection = running.servers["a"]
+        assert connection.session is not None
+        assert (connection.session.revision.version, connection.session.evidence) == ("2026-07-28", evidence)
+        assert connection.restarts == 0
         assert (await running.run("a", "act")).state is CallState.DONE
+        assert running.alarms == []
+    assert received(tmp_path / "wire").count("server/discover") == starts
     assert not (tmp_path / "eras.toml").exists()
 
 
