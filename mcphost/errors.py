@@ -9,11 +9,13 @@
     │   ├── VersionRefused       it speaks a revision we do not, or one below the configured minimum
     │   ├── NoSharedRevision     it and mcphost have no revision in common that the configuration allows
     │   ├── InvalidResult        an answer of the wrong shape
+    │   │   └── NoAnswerFound    what it writes are no messages, or answers under ids of no request
     │   └── InvalidSampling      it asks for a model's answer in a way that the rules do not allow
     ├── TransportError           the wire
     │   ├── SpawnFailed          the program could not be started
     │   ├── ConnectionLost       it was there and is gone, or cannot be reached; carries exit code and last of stderr
-    │   │   └── ProbeFailed      the program exited or hung when it was probed; it is started again without the probe
+    │   │   └── ProbeFailed      the program did not bear the probe; it is started again without it
+    │   ├── EraUnclear           the program answered the probe late; it is started again in the newer era
     │   ├── HttpStatusError      an HTTP answer that holds no message: its status, content type and first characters
     │   ├── SessionExpired       the server no longer knows the session: a new one must be opened
     │   └── AuthorizationRequired  the server wants a sign-in first, or more than this one allows
@@ -69,6 +71,8 @@ class McphostError(Exception):
 
     lasting = False
     """Would trying again meet the same, until somebody changes something?"""
+    after_probe = ""
+    """What became of ``server/discover``, as a clause, where it failed before and may have a part in this."""
 
 
 class UsageError(McphostError):
@@ -126,6 +130,10 @@ class InvalidResult(PeerError):
     """The answer to a request has the wrong shape."""
 
 
+class NoAnswerFound(InvalidResult):
+    """The server writes something, but nothing of it answers the request."""
+
+
 class InvalidSampling(PeerError):
     """A request for an answer of a model breaks the rules; ``problems`` are (path, sentence) pairs, for the server."""
 
@@ -162,9 +170,23 @@ class ConnectionClosed(ConnectionLost):
 
 
 class ProbeFailed(ConnectionLost):
-    """The server's program exited, or stopped answering, when it was asked for its revisions with ``server/discover``.
+    """The server's program exited, refused ``initialize`` or stopped answering after ``server/discover``.
 
-    Servers from before that request may do so: the next process is to be opened with ``initialize`` only.
+    Servers from before that request may do so: the next process is to be opened with ``initialize`` only. ``silent``:
+    it stopped answering, which may also have other reasons.
+    """
+
+    def __init__(
+        self, message: str, *, exit_code: int | None = None, stderr_tail: Sequence[str] = (), silent: bool = False
+    ) -> None:
+        self.silent = silent
+        super().__init__(message, exit_code=exit_code, stderr_tail=stderr_tail)
+
+
+class EraUnclear(TransportError):
+    """The server's program answered ``server/discover`` late, and the ``initialize`` after it as well.
+
+    Some programs speak the older era from then on: the next process is to be opened with ``server/discover`` only.
     """
 
 
@@ -309,7 +331,7 @@ class RequestRefused(ServerError):
 class ClientCapabilityMissing(RequestRefused):
     """The server needs capabilities that mcphost did not declare: ``required``, those of extensions by identifier.
 
-    The names are the server's, and may be none.
+    The names are the server's, and may be none. If all that it names were declared, these are all of them.
     """
 
     def __init__(self, error: ServerError, sent: str, required: Sequence[str]) -> None:

@@ -60,7 +60,7 @@ MAY_IMPORT: dict[str, list[str]] = {
     "imports": ["mcphost.errors", "mcphost.posix", "mcphost.redaction", "mcphost.cancellation", "mcphost.config",
                 "mcphost.net", "mcphost.protocol.display", "mcphost.protocol.host_names", "mcphost.protocol.urls"],
     "providers": ["mcphost.errors", "mcphost.redaction", "mcphost.net", "mcphost.protocol"],
-    "client": ["mcphost.errors", "mcphost.protocol", "mcphost.transports.base"],
+    "client": ["mcphost.errors", "mcphost.cancellation", "mcphost.protocol", "mcphost.transports.base"],
     # transports.base, auth.ports: ports that a host is handed, values and protocols only.
     "host": ["mcphost.errors", "mcphost.posix", "mcphost.redaction", "mcphost.time_slices", "mcphost.cancellation",
              "mcphost.config", "mcphost.protocol", "mcphost.client", "mcphost.providers.base",

@@ -26,9 +26,9 @@ LEFT_OUT_REMARKS: Final = 20
 """Left-out items of one list that are named on stderr; a hostile list has thousands."""
 
 
-def failure(host: Host, name: str, broken: BrokenServers) -> McphostError:
-    """The error that says why this server is not ready."""
-    text = f"{name}: {reason_of(host, host.servers[name])}"
+def failure(host: Host, name: str, broken: BrokenServers, *, called: str = "") -> McphostError:
+    """The error that says why this server is not ready; ``called`` is the name to show, where that is another."""
+    text = f"{called or name}: {reason_of(host, host.servers[name])}"
     return ConfigError(text) if name in broken else ServerNotReady(text)
 
 
@@ -52,15 +52,16 @@ def why_unknown(host: Host, name: str, kind: CatalogKind, item: str, error: Unkn
     return error if found is None else UnknownName(f"{name}: {kind.words_for(found)}")
 
 
-def left_out(host: Host, name: str, kind: CatalogKind) -> Iterator[str]:
+def left_out(host: Host, name: str, kind: CatalogKind, *, called: str = "") -> Iterator[str]:
     """A sentence for each item of a list that cannot be used, except those that the configuration excludes."""
+    called = called or name
     rejected = [each for each in host.servers[name].listings.of(kind).rejected if not each.by_configuration]
-    yield from (f"{name}: {kind.words_for(each)}" for each in rejected[:LEFT_OUT_REMARKS])
+    yield from (f"{called}: {kind.words_for(each)}" for each in rejected[:LEFT_OUT_REMARKS])
     if len(rejected) > LEFT_OUT_REMARKS:
-        yield f"{name}: left out {len(rejected) - LEFT_OUT_REMARKS} more {kind.value}"
+        yield f"{called}: left out {len(rejected) - LEFT_OUT_REMARKS} more {kind.value}"
     if kind is CatalogKind.TOOLS:
         tools = [each.tool for each in host.catalog.tools(name)]
-        yield from (f"{name}: {tool.name} is refused: {tool.refusal}" for tool in tools if tool.refusal)
+        yield from (f"{called}: {tool.name} is refused: {tool.refusal}" for tool in tools if tool.refusal)
 
 
 def with_stderr(host: Host, name: str, reason: str) -> str:
@@ -78,7 +79,8 @@ def reason_of(host: Host, connection: Connection) -> str:
     """Why a connection failed, with what it wrote to stderr, which mostly holds the true reason."""
     reason, odd = connection.reason or f"is {connection.state.value}", connection.violations
     if odd.stray and not connection.ready:
-        reason += f"; on stdout it wrote what is no message ({odd.stray} times), first: {odd.first_stray[:QUOTED]}"
+        wrote = "it sent" if connection.config.url else "on stdout it wrote"
+        reason += f"; {wrote} what is no message ({odd.stray} times), first: {odd.first_stray[:QUOTED]}"
     words = with_stderr(host, connection.name, reason)
     return f"{words}. {connection.advice}" if connection.advice else words
 

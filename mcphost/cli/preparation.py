@@ -17,6 +17,7 @@ from mcphost.config import LoadedConfig, state_folder
 from mcphost.errors import ConfigError
 from mcphost.host.consent.questions import Approver, DeclineAll
 from mcphost.host.desktop import open_page
+from mcphost.host.server_requests.kinds import SCREEN_KINDS
 
 if TYPE_CHECKING:
     from mcphost.host.host import Host
@@ -56,7 +57,12 @@ def select_server(options: Namespace) -> tuple[Selection, str]:
 
 
 def run_with_answers(
-    options: Namespace, chosen: Selection, calls: Approver | None, work: Callable[[Host], Awaitable[Outcome]]
+    options: Namespace,
+    chosen: Selection,
+    calls: Approver | None,
+    work: Callable[[Host], Awaitable[Outcome]],
+    *,
+    prefetch: bool = False,
 ) -> int:
     """As `run_audited`, answering what servers ask meanwhile. ``calls`` approves tool calls."""
     rules = read_rules(options.answers, options.accept, options.decline)
@@ -68,7 +74,8 @@ def run_with_answers(
         SamplingReporter(host)
         return work(host)
 
-    more = {"answers": approver.answers, "roots": read_roots(options.root), "open_url": open_page}
+    roots = read_roots(options.root)
+    more = {"answers": approver.answers, "roots": roots, "open_url": open_page, "prefetch": prefetch}
     return run_audited(options, chosen, approver, with_reports, **more)
 
 
@@ -83,7 +90,7 @@ def run_audited(
     values, state = values_for(chosen.config, os.environ), state_folder(os.environ)
     asks, traffic = approver or DeclineAll("nothing is called here"), traffic_path(options)
     kept: dict[str, Any] = {"state": state, "report": remark, "refused": chosen.broken, "traffic_path": traffic}
-    parts = dependencies(asks, values, **kept, begin_sign_ins=False, **more)
+    parts = dependencies(asks, values, **kept, begin_sign_ins=False, **{"prefetch": False, **more})
     return in_host(chosen.config, parts, work)
 
 
@@ -91,7 +98,13 @@ def run_without_calls(options: Namespace, chosen: Selection, work: Callable[[Hos
     """Run ``work`` without audit log and state folder, so that it works where nothing can be written."""
     values, nobody = values_for(chosen.config, os.environ), DeclineAll("nothing is called here")
     parts = dependencies(
-        nobody, values, refused=chosen.broken, traffic_path=traffic_path(options), begin_sign_ins=False
+        nobody,
+        values,
+        refused=chosen.broken,
+        traffic_path=traffic_path(options),
+        begin_sign_ins=False,
+        prefetch=False,
+        answers=SCREEN_KINDS,  # some servers offer a tool only to hosts that can answer what it asks
     )
     return in_host(chosen.config, parts, work)
 

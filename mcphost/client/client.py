@@ -6,21 +6,27 @@ Specification: basic/lifecycle, basic/utilities, server/tools, server/utilities/
 from __future__ import annotations
 
 import asyncio
-import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
-from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.cache import READ, CachedResult, ResultCache
 from mcphost.client.deadlines import Deadline, Deadlines
 from mcphost.client.notifications import NotificationObserver, Notifications
-from mcphost.client.opening import Declare, Identity, SessionOpening, probe_failed
+from mcphost.client.opening import Declare, Identity, SessionOpening
 from mcphost.client.paging import ListedItems, ListLimits, read_list
 from mcphost.client.refused_requests import with_what_was_sent
-from mcphost.client.requests import Item, ProgressCallback, Requests, RequestTimeouts, Session, TimeBudget
+from mcphost.client.requests import (
+    Item,
+    ProgressCallback,
+    RequestIds,
+    Requests,
+    RequestTimeouts,
+    Session,
+    TimeBudget,
+)
 from mcphost.client.rounds import (
     InputRound,
     RoundCallback,
@@ -50,7 +56,7 @@ from mcphost.errors import (
     ServerNotReady,
     SessionExpired,
 )
-from mcphost.protocol.lifecycle.negotiation import Agreed, Era, negotiate
+from mcphost.protocol.lifecycle.negotiation import Agreed, Era, negotiate, no_handshake
 from mcphost.protocol.lifecycle.results import Complete, InputRequired, ServerInput, TaskStarted
 from mcphost.protocol.lifecycle.revisions import HANDSHAKE_REVISIONS, Revision
 from mcphost.protocol.lifecycle.session import ClientMetadata, HandshakeRules, ModernRules, SessionRules
@@ -117,8 +123,8 @@ class Client:
         self._server_requests = ServerRequestQueue(
             self._declared, transport.send, self._note, pending_inputs, self._pause_deadlines
         )
-        # Ids nobody can guess: an answer sent before its question must not find one.
-        self._ids = count(secrets.randbelow(1 << 20) * 1000 + 1)
+        self._ids = RequestIds()
+        self._opening: SessionOpening | None = None
         self._deadlines = Deadlines()
         self._listening: asyncio.Task[None] | None = None
         self._rules: SessionRules | None = None
@@ -163,10 +169,16 @@ class Client:
         """Open the transport and the session within ``seconds``.
 
         Raises SpawnFailed, ConnectionLost, ProbeFailed, RequestTimeout, VersionRefused, NoSharedRevision, InvalidResult
-        or ServerError. Call ``aclose`` even then.
+        (NoAnswerFound) or ServerError. Call ``aclose`` even then.
         """
-        opening = SessionOpening(
-            self._transport, self._ids, self._identity, self._declare, seconds, self._handshake_begins
+        opening = self._opening = SessionOpening(
+            self._transport,
+            self._ids,
+            self._identity,
+            self._declare,
+            seconds,
+            self._handshake_begins,
+            only_modern=no_handshake(self._era, self._minimum),
         )
         try:
             async with asyncio.timeout(seconds):
@@ -176,9 +188,11 @@ class Client:
                     model.model_rebuild()
                 session = await self._open_session(opening)
         except TimeoutError:
-            if opening.probe_unanswered:
-                raise probe_failed("answered nothing after it was asked for its protocol versions") from None
-            raise RequestTimeout("initialize", seconds) from None
+            raise opening.timed_out() from None
+        finally:
+            self._opening = None
+        if opening.lost is not None:
+            raise opening.lost
         self.session = session
         self._notifications.offered = session.server.capabilities
         if self.listener is None:
@@ -438,6 +452,8 @@ class Client:
     # `mcphost.transports.base.Inbound`.
 
     def message(self, message: Request | Notification) -> None:
+        if self._opening is not None:
+            self._opening.unusable.wrote()
         if isinstance(message, Request):
             self._take_request(message)
         else:
@@ -446,15 +462,28 @@ class Client:
     def malformed(self, problem: Malformed) -> None:
         if problem.asks is not None and self._answers_requests:
             self._server_requests.refuse(problem.asks, problem.code, problem.reason)
+        if self._opening is not None and not problem.is_json:
+            self._opening.unusable.stray(problem.data)
+        elif self._opening is not None and b'"method"' not in problem.data:
+            self._opening.unusable.mismatched(f"the server sent what answers no request: {problem.reason}")
         self._observer.malformed(problem)
 
     def unmatched(self, response: Response) -> None:
         if response.id is None and response.error is not None:
             self._note(f"the server reported an error to no request: {response.error.message}")
-        else:
+            words = f"the server answered with an error to no request: {response.error.message[:NOTE_LENGTH]}"
+        elif response.id in self._ids:
             self._note(f"dropped an answer nobody waits for (id {response.id!r})")
+            return
+        else:
+            words = f"an answer came with the id {_shown_id(response.id)}, which no request has"
+            self._observer.malformed(Malformed(words, encode(response)))
+        if self._opening is not None:
+            self._opening.unusable.mismatched(f"{words}; the request had {_shown_id(self._ids.latest)}")
 
     def stderr(self, text: str) -> None:
+        if self._opening is not None:
+            self._opening.unusable.wrote()
         self._observer.stderr(text)
 
     def authorization_changed(self) -> None:
@@ -466,7 +495,10 @@ class Client:
         self._server_requests.stop()
         if not isinstance(reason, ConnectionClosed):
             self._requests.ended = self._requests.ended or reason
-        self._observer.lost(reason)
+        if self._opening is None:
+            self._observer.lost(reason)
+        else:
+            self._opening.lost = reason
 
     async def _open_session(self, opening: SessionOpening) -> Session:
         clock = asyncio.get_running_loop().time
@@ -478,9 +510,18 @@ class Client:
         server = InitializeResult.read(agreed.result)
         self._transport.agreed(agreed.revision)
         self._server_requests.initialized = True  # the server may send requests as soon as it receives the next message
+        opening.begin("notifications/initialized")
         await self._notify_initialized()
         self._rules = HandshakeRules(agreed.revision, server.capabilities)
-        return Session(agreed.revision, server, clock() - began, agreed.evidence)
+        seconds = clock() - began
+        return Session(
+            agreed.revision,
+            server,
+            seconds,
+            agreed.evidence,
+            proven=agreed.proven,
+            probe_seconds=opening.probe_seconds,
+        )
 
     async def _notify_initialized(self) -> None:
         try:
@@ -559,6 +600,11 @@ def _server_fails(error: McphostError) -> bool:
     """Does the error say that the server cannot answer at the moment, rather than what its answer is?"""
     broken = isinstance(error, ServerError) and error.code == ErrorCode.INTERNAL_ERROR
     return broken or isinstance(error, RequestTimeout | ConnectionLost)
+
+
+def _shown_id(request_id: RequestId | None) -> str:
+    """An id with its type where that is a text: ``"1"`` is not ``1``."""
+    return f'"{request_id[:40]}" (a text)' if isinstance(request_id, str) else str(request_id)
 
 
 def _ignore(_: Progress | InputRound) -> None:

@@ -7,25 +7,52 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from contextlib import suppress
+from typing import Any, Final, NoReturn
 
+from mcphost.cancellation import first_of
 from mcphost.client.requests import result_of
-from mcphost.errors import ConnectionLost, McphostError, ProbeFailed, RequestTimeout
+from mcphost.errors import (
+    ConnectionLost,
+    EraUnclear,
+    McphostError,
+    NoAnswerFound,
+    ProbeFailed,
+    RequestTimeout,
+    ServerError,
+)
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.lifecycle.negotiation import Agreed, DiscoverAttempt, InitializeAttempt, Negotiation, Outcome
+from mcphost.protocol.lifecycle.negotiation import (
+    Agreed,
+    DiscoverAttempt,
+    InitializeAttempt,
+    LateDiscovery,
+    Negotiation,
+    Outcome,
+    lists_modern,
+)
 from mcphost.protocol.lifecycle.revisions import Revision
 from mcphost.protocol.lifecycle.session import ClientMetadata, ModernRules
-from mcphost.protocol.wire.jsonrpc import Request, RequestId
+from mcphost.protocol.wire.jsonrpc import ErrorCode, Request, RequestId, Response
 from mcphost.transports.base import Transport
 
 Declare = Callable[[Revision], Mapping[str, Any]]
 """The capabilities to declare in this revision."""
 
 MOST_PROBE_SECONDS: Final = 10.0
-"""For the answer to ``server/discover`` over a pipe: a cold server on a busy machine takes up to 6 s."""
+"""For the answer to ``server/discover``: a cold server on a busy machine takes up to 6 s."""
 
 PROBE_SHARE: Final = 3
 """The probe may take this part of the time for opening: a server that ignores it needs time for ``initialize``."""
+
+STRAY_LINES: Final = 3
+"""Lines that are no messages, after which a server that goes on with silence is taken to write nothing else."""
+
+SILENCE: Final = 5.0
+"""Seconds without output that end the wait for an answer to ``initialize``, where what came before is no answer."""
+
+PROBE_SILENCE: Final = 1.0
+"""As `SILENCE`, for the probe: its answer is still taken when it comes while ``initialize`` is waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +67,57 @@ class Identity:
         return {"name": self.name, "title": self.name, "version": self.version}
 
 
+class UnusableOutput:
+    """What a server writes instead of an answer while its session is opened."""
+
+    def __init__(self) -> None:
+        self._strays = 0
+        self._pieces = False
+        self._mismatch = ""
+        self._wrote = asyncio.Event()
+
+    @property
+    def words(self) -> str:
+        """What came instead of an answer, as a sentence; empty while that is not certain."""
+        if self._mismatch:
+            return self._mismatch
+        if self._pieces or self._strays >= STRAY_LINES:
+            return "the server writes lines that are no messages; each message must be one line of JSON"
+        return ""
+
+    def stray(self, line: bytes) -> None:
+        """A line came that is no JSON."""
+        self._strays += 1
+        # A piece of a message, or the header of another framing: no program writes these into its log.
+        self._pieces = self._pieces or b'"jsonrpc"' in line or line.lower().startswith(b"content-length:")
+        self.wrote()
+
+    def mismatched(self, words: str) -> None:
+        """An answer came to no request; ``words`` say under which id."""
+        self._mismatch = words
+        self.wrote()
+
+    def wrote(self) -> None:
+        """The server wrote something."""
+        self._wrote.set()
+        self._wrote = asyncio.Event()
+
+    async def instead_of_answer(self, seconds: float) -> NoReturn:
+        """Raise NoAnswerFound once only unusable output came, and nothing more for ``seconds``."""
+        while True:
+            wrote = self._wrote
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds if self.words else None):
+                    await wrote.wait()
+            if self.words and not wrote.is_set():
+                raise NoAnswerFound(self.words)
+
+
 class SessionOpening:
     """Opens one session over ``transport``, within ``seconds`` that somebody else watches.
 
-    ``handshake_begins`` is called before the first ``initialize`` is sent: from then on the server may send requests.
+    ``only_modern``: no ``initialize`` follows the probe, which may take all the time. ``handshake_begins`` is called
+    before the first ``initialize`` is sent: from then on the server may send requests.
     """
 
     def __init__(
@@ -54,25 +128,55 @@ class SessionOpening:
         declare: Declare,
         seconds: float,
         handshake_begins: Callable[[], None],
+        *,
+        only_modern: bool = False,
     ) -> None:
         self._transport, self._ids, self._identity, self._declare = transport, ids, identity, declare
-        self._probe_seconds = min(MOST_PROBE_SECONDS, seconds / PROBE_SHARE)
+        self._probe_seconds = None if only_modern else min(MOST_PROBE_SECONDS, seconds / PROBE_SHARE)
         self._handshake_begins = handshake_begins
-        self.probe_unanswered = False
-        """Did the process behind a pipe leave ``server/discover`` without an answer?"""
+        self._probe: asyncio.Task[Response] | None = None
+        """The probe, as long as its answer may still come."""
+        self._refused_probe = False
+        """Did the process behind a pipe answer the probe with an error?"""
+        self._step, self._began = "initialize", asyncio.get_running_loop().time()
+        self.unusable = UnusableOutput()
+        self.lost: Exception | None = None
+        """Why the connection ended meanwhile; what is pending fails with it, and says more."""
+        self.probe_seconds = 0.0
+        """How long the last probe was waited for."""
 
     async def negotiate(self, negotiation: Negotiation) -> Agreed:
         """Make the attempts that ``negotiation`` demands. Raises what it raises, and ProbeFailed."""
         attempt = next(negotiation)
-        while True:
-            outcome = await self._outcome(attempt)
-            try:
+        try:
+            while True:
+                outcome = await self._outcome(attempt)
                 attempt = negotiation.send(outcome)
-            except StopIteration as agreed:
-                value: Agreed = agreed.value
-                return value
+        except StopIteration as agreed:
+            value: Agreed = agreed.value
+            return value
+        except ServerError as error:
+            about_version = error.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION
+            if not self._refused_probe or self._step != "initialize" or about_version:
+                raise
+            what = f"refused initialize after it was asked for its protocol versions: {error}"
+            raise probe_failed(what) from None
+        finally:
+            if self._probe is not None:
+                self._probe.cancel()
+                await asyncio.gather(self._probe, return_exceptions=True)
 
-    async def _outcome(self, attempt: DiscoverAttempt | InitializeAttempt) -> Outcome:
+    def begin(self, step: str) -> None:
+        """Note that this request or notification is sent now."""
+        self._step, self._began = step, asyncio.get_running_loop().time()
+
+    def timed_out(self) -> McphostError:
+        """The exception for an opening that took too long: names the step, and its share of the time."""
+        if self._probe is not None and self._step == "initialize":
+            return probe_failed("answered nothing after it was asked for its protocol versions", silent=True)
+        return RequestTimeout(self._step, round(asyncio.get_running_loop().time() - self._began, 1))
+
+    async def _outcome(self, attempt: DiscoverAttempt | InitializeAttempt) -> Outcome | LateDiscovery:
         try:
             if isinstance(attempt, DiscoverAttempt):
                 return await self._discover(attempt.revision)
@@ -84,38 +188,86 @@ class SessionOpening:
         metadata = ClientMetadata(self._identity.as_object(), lambda: self._declare(revision))
         rules = ModernRules(revision, metadata)
         request = rules.stamped(Request(next(self._ids), "server/discover"))
-        if self._transport.own_stream:
-            return result_of(await self._transport.request(request, rules.headers(request)), request.method)
-        self.probe_unanswered = True
+        headers = rules.headers(request) if self._transport.own_stream else {}
+        self.begin(request.method)
+        self._probe = asyncio.create_task(self._transport.request(request, headers), name="probe")
         try:
             async with asyncio.timeout(self._probe_seconds):
-                response = await self._transport.request(request, {})
+                await first_of(wait_for(self._probe), self.unusable.instead_of_answer(PROBE_SILENCE))
         except TimeoutError:
-            raise RequestTimeout(request.method, self._probe_seconds) from None
+            raise RequestTimeout(request.method, self._probe_seconds or 0) from None
+        finally:
+            self.probe_seconds = asyncio.get_running_loop().time() - self._began
+        probe, self._probe = self._probe, None
+        try:
+            result = result_of(probe.result(), request.method)
         except ConnectionLost as lost:
+            if self._transport.own_stream:
+                raise
             raise probe_failed("exited when it was asked for its protocol versions", lost) from None
-        self.probe_unanswered = False
-        return result_of(response, request.method)
+        except ServerError:
+            self._refused_probe = not self._transport.own_stream
+            raise
+        return result
 
-    async def _initialize(self, offer: Revision) -> Mapping[str, Any]:
+    async def _initialize(self, offer: Revision) -> Mapping[str, Any] | LateDiscovery:
         self._handshake_begins()
         params = {
             "protocolVersion": offer.version,
             "capabilities": self._declare(offer),
             "clientInfo": self._identity.as_object(),
         }
+        self.begin("initialize")
+        request = Request(next(self._ids), "initialize", params)
+        answer = asyncio.create_task(self._transport.request(request, {}), name="initialize")
+        ended: list[asyncio.Task[Response]] = []
+        for task in filter(None, (answer, self._probe)):
+            task.add_done_callback(ended.append)
         try:
-            response = await self._transport.request(Request(next(self._ids), "initialize", params), {})
+            waiting = [wait_for(answer), self.unusable.instead_of_answer(SILENCE)]
+            await first_of(*waiting, *([] if self._probe is None else [self._late_discovery(self._probe)]))
+            if (late := self._discovered(self._probe)) is not None and ended[0] is self._probe:
+                await self._see_refused(answer)
+                return LateDiscovery(late)
+            return result_of(answer.result(), "initialize")
         except ConnectionLost as lost:
-            if self.probe_unanswered:
+            if self._probe is not None and not self._transport.own_stream:
                 raise probe_failed("exited after it was asked for its protocol versions", lost) from None
             raise
-        return result_of(response, "initialize")
+        finally:
+            answer.cancel()
+            await asyncio.gather(answer, return_exceptions=True)
+
+    async def _see_refused(self, answer: asyncio.Task[Response]) -> None:
+        """Wait for a program's answer to an ``initialize`` that is no longer wanted. Raises EraUnclear for a result."""
+        if self._transport.own_stream:
+            return  # what is abandoned there has no effect on other requests
+        await asyncio.wait((answer,), timeout=SILENCE)
+        if answer.done() and answer.exception() is None and answer.result().error is None:
+            raise EraUnclear("the server answered late when it was asked for its protocol versions (server/discover)")
+
+    async def _late_discovery(self, probe: asyncio.Task[Response]) -> None:
+        """Return once the probe is answered by a modern server after all; wait for ever after any other answer."""
+        await wait_for(probe)
+        if self._discovered(probe) is None:
+            await asyncio.Event().wait()
+
+    @staticmethod
+    def _discovered(probe: asyncio.Task[Response] | None) -> Mapping[str, Any] | None:
+        if probe is None or not probe.done() or probe.cancelled() or probe.exception() is not None:
+            return None
+        result = probe.result().result
+        return result if result is not None and lists_modern(result) else None
 
 
-def probe_failed(what: str, lost: ConnectionLost | None = None) -> ProbeFailed:
-    """The failure of a process that the probe was too much for; ``what`` it did, as a clause."""
+async def wait_for(task: asyncio.Task[Response]) -> None:
+    """Wait until the task has ended, in whatever way. Cancelling the wait leaves it alone."""
+    await asyncio.wait((task,))
+
+
+def probe_failed(what: str, lost: ConnectionLost | None = None, *, silent: bool = False) -> ProbeFailed:
+    """The failure of a server that the probe was too much for; ``what`` it did, as a clause."""
     message = f"the server {what} (server/discover)"
     if lost is None:
-        return ProbeFailed(message)
+        return ProbeFailed(message, silent=silent)
     return ProbeFailed(message, exit_code=lost.exit_code, stderr_tail=lost.stderr_tail)

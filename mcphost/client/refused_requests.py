@@ -5,8 +5,7 @@ Specification: 2026-07-28 basic/index (error codes -32020 and -32021).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterator, Mapping, Set
 from typing import Any, Final
 
 from mcphost.errors import ClientCapabilityMissing, RequestRefused, ServerError
@@ -29,14 +28,16 @@ def with_what_was_sent(error: ServerError, request: Request, rules: SessionRules
     if error.code == ErrorCode.MISSING_CLIENT_CAPABILITY:
         declared = params.get("_meta", {}).get(f"{META_PREFIX}clientCapabilities", {})
         sent = f"clientCapabilities: {', '.join(_names(declared)) or 'none'}"
-        return ClientCapabilityMissing(error, sent, _required(error.data))
+        return ClientCapabilityMissing(error, sent, _missing(error.data, set(_names(declared))))
     return error
 
 
-def _required(data: object) -> list[str]:
-    """The capabilities that the server says it needs."""
+def _missing(data: object, declared: Set[str]) -> list[str]:
+    """The capabilities that the server says it needs and that were not declared; all of them if all were."""
     required = data.get("requiredCapabilities") if isinstance(data, dict) else None
-    return list(islice(_names(required), MOST_NAMED)) if isinstance(required, dict) else []
+    needed = list(_names(required)) if isinstance(required, dict) else []
+    missing = [name for name in needed if name not in declared]
+    return (missing or needed)[:MOST_NAMED]
 
 
 def _names(capabilities: Mapping[str, Any]) -> Iterator[str]:

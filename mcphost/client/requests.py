@@ -6,7 +6,8 @@ Specification: basic/lifecycle (timeouts); basic/utilities/cancellation.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+import secrets
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from mcphost.client.deadlines import Deadline, Deadlines
@@ -52,6 +53,30 @@ class Session:
     """How the server answered ``server/discover``, as a clause; empty if it was not asked."""
     versions: tuple[str, ...] = ()
     """All protocol versions that it listed; empty if it listed none."""
+    proven: bool = True
+    """Is the evidence an answer, which the same server will give again?"""
+    probe_seconds: float = 0.0
+    """How long ``server/discover`` was waited for; 0 if it was not asked."""
+
+
+class RequestIds(Iterator[RequestId]):
+    """Ids that nobody can guess: an answer sent before its question must not find one."""
+
+    def __init__(self) -> None:
+        self._first = self._next = secrets.randbelow(1 << 20) * 1000 + 1
+
+    def __next__(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    @property
+    def latest(self) -> int:
+        """The id of the last request."""
+        return self._next - 1
+
+    def __contains__(self, given: object) -> bool:
+        """Was this id used for a request?"""
+        return type(given) is int and self._first <= given < self._next
 
 
 def result_of(response: Response, method: str) -> Mapping[str, Any]:
@@ -60,6 +85,9 @@ def result_of(response: Response, method: str) -> Mapping[str, Any]:
         raise ServerError(response.error.code, response.error.message, response.error.data, method=method)
     return response.result or {}
 
+
+BY_USER: Final = "cancelled by the user"
+"""The message with which to cancel a task for the user, so that the server gets the reason."""
 
 CANCEL_SECONDS: Final = 1.0
 """How long closing waits for cancellations that are still being sent."""
@@ -105,8 +133,8 @@ class Requests:
             self._cancel(request, rules, "timed out")
             seconds = timeouts.hard if limit.hard else timeouts.idle
             raise RequestTimeout(request.method, seconds, hard=limit.hard) from None
-        except asyncio.CancelledError:
-            self._cancel(request, rules, "cancelled by the user")
+        except asyncio.CancelledError as cancelled:
+            self._cancel(request, rules, BY_USER if BY_USER in cancelled.args else "nobody waits for the answer")
             raise
         finally:
             self._pending.pop(request.id, None)

@@ -63,6 +63,7 @@ def dependencies(
     traffic_path: Path | None = None,
     open_url: Open = no_browser,
     begin_sign_ins: bool = True,
+    prefetch: bool = True,
     answers: frozenset[str] = frozenset(),
     roots: Sequence[Path] = (),
 ) -> Dependencies:
@@ -71,7 +72,8 @@ def dependencies(
     ``state`` is the folder for what is learned and for the audit log (None: nothing is kept); ``report`` takes a
     sentence for the user when a file in it was damaged, or a server of a killed mcphost still runs; ``refused`` is told
     which servers could not run as they are configured. ``traffic_path`` is a file for all that passes in this run.
-    ``open_url`` opens the page of a sign-in; ``begin_sign_ins`` says whether a call that needs one begins it.
+    ``open_url`` opens the page of a sign-in; ``begin_sign_ins`` says whether a call that needs one begins it;
+    ``prefetch`` whether resources and prompts are listed before they are used.
     ``answers`` is what the approver can answer of what servers ask; ``roots`` are folders that all of them may know of.
     """
     traffic = TrafficBook(values.mask)
@@ -124,6 +126,7 @@ def dependencies(
         sign_in=sign_ins.port,
         open_url=open_url,
         begin_sign_ins=begin_sign_ins,
+        prefetch=prefetch,
         measure=usage_of,
         forget=forget,
         models=models,

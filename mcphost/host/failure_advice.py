@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from mcphost.config import GivenServer, ServerConfig
+from mcphost.config import ComparedServer, GivenServer, ServerConfig
 from mcphost.errors import (
     AuthorizationRequired,
     CapabilityWithheld,
@@ -16,13 +16,15 @@ from mcphost.errors import (
     HttpStatusError,
     McphostError,
     ResourceMissing,
+    ServerError,
     SessionExpired,
     TaskExpired,
     TaskStopped,
 )
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.challenge import read_challenge
-from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION
+from mcphost.protocol.lifecycle.revisions import MODERN_REVISIONS, TASKS_EXTENSION
+from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ def advice_on(error: McphostError, server: str, config: ServerConfig | None = No
 
     ``server`` is named as in the configuration; ``config`` says what can be done there (None: that is not known).
     """
+    if isinstance(config, ComparedServer) and config.entry:
+        server = config.entry
     place = _Place(f"[servers.{server}]", server, config)
     return next((advise(error, place) for kind, advise in _ADVICE if isinstance(error, kind)), None)
 
@@ -45,7 +49,34 @@ def advice_on(error: McphostError, server: str, config: ServerConfig | None = No
 def next_step(error: McphostError, server: str, config: ServerConfig | None = None) -> str:
     """What to do about ``error``; empty where nothing more is known than its sentence says."""
     advice = advice_on(error, server, config)
-    return advice.next_step if advice else ""
+    era = _era_advice(error, server, config)
+    return " ".join(filter(None, (advice.next_step if advice else "", era)))
+
+
+def _era_advice(error: McphostError, server: str, config: ServerConfig | None) -> str:
+    """The setting of ``protocol`` that may help; empty if none does."""
+    if error.after_probe:
+        setting = _protocol("legacy", server, config)
+        return f"It was {error.after_probe}, before this; {setting} leaves that out."
+    if not isinstance(error, ServerError):
+        return ""
+    if error.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION and config is not None and config.protocol == "legacy":
+        listed = error.data.get("supported") if isinstance(error.data, dict) else None
+        spoken = [each.version for each in MODERN_REVISIONS if isinstance(listed, list) and each.version in listed]
+        return f"It speaks {', '.join(spoken)}: use {_protocol('auto', server, config)}." if spoken else ""
+    return older_version_advice(error.message, server, config)
+
+
+def older_version_advice(text: str, server: str, config: ServerConfig | None) -> str:
+    """What to try where a server says that a modern version lacks something; empty if ``text`` names none."""
+    if config is None or config.protocol != "auto" or not any(each.version in text for each in MODERN_REVISIONS):
+        return ""
+    return f"If it is the protocol version that lacks this, {_protocol('legacy', server, config)} uses an older one."
+
+
+def _protocol(era: str, server: str, config: ServerConfig | None) -> str:
+    entry = "an entry for it" if isinstance(config, GivenServer) else f"[servers.{server}]"
+    return f'protocol = "{era}" in {entry}'
 
 
 def sign_in_command(refusal: AuthorizationRequired | None, server: str, config: ServerConfig) -> str:
@@ -174,6 +205,14 @@ _DECLARED_BY: Final = {
 """The line of ``[servers.NAME.capabilities]`` by which each capability is declared."""
 
 
+_PROVIDED_BY: Final = {
+    "roots": "roots takes a folder to share",
+    "sampling": "sampling takes a configured model, or a text of --answers",
+    "elicitation": "elicitation takes somebody who can answer, or --answers",
+}
+"""What a run must have besides the setting."""
+
+
 def _client_capability_missing(error: ClientCapabilityMissing, place: _Place) -> Advice:
     headline = "The server needs a capability that mcphost did not declare"
     known = [name for name in _DECLARED_BY if name in error.required]
@@ -181,7 +220,7 @@ def _client_capability_missing(error: ClientCapabilityMissing, place: _Place) ->
     if off:
         return Advice(headline, f"Nothing was done. {_how_to_declare(off, place)}")
     if known:
-        why = "sampling takes a configured model, and elicitation somebody who can answer"
+        why = ", and ".join(_PROVIDED_BY.get(name, name) for name in known)
         return Advice(headline, f"Nothing was done. This run cannot provide it: {why}.")
     return Advice(headline, "Nothing was done. mcphost has no such capability, so that this cannot be used from here.")
 

@@ -179,6 +179,7 @@ class Host:
             mask=mask,
             disconnected=self.traffic.disconnected,
             served_from_cache=self.traffic.served_from_cache,
+            prefetch=given.prefetch,
         )
         self._applying = asyncio.Lock()
 

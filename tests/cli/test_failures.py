@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -42,3 +44,33 @@ def test_a_call_that_is_refused_says_what_to_do(mcphost: Mcphost, tmp_path: Path
         "mcphost: http: the server answered HTTP 413 (text/plain): too much",
         "mcphost: It was too large for the server: send less.",
     ]
+
+
+class Compressed(Echo):
+    """Sends gzip and does not say so."""
+
+    def say(self, talk: Talk, *messages: Any, **headers: Any) -> None:
+        talk.whole(200, gzip.compress(json.dumps(messages[0]).encode()), "application/json", **headers)
+
+
+def test_bytes_that_are_no_text_are_not_quoted_and_a_server_on_the_web_has_no_stdout(mcphost: Mcphost) -> None:
+    with Web(Compressed()) as web:
+        said = mcphost("call", web.url, "echo", "text=x", "--yes")
+    assert said.code == 3
+    assert re.search(r"; it sent what is no message \(1 times\), first: \d+ bytes that are no text", said.err)
+    assert "stdout" not in said.err
+
+
+class LacksARequest(Echo):
+    """Its tool says that the newest version lacks what it needs."""
+
+    def call(self, talk: Talk, request_id: Any, name: str, arguments: Any) -> None:
+        text = {"type": "text", "text": "elicitation is unavailable on 2026-07-28 connections"}
+        talk.result({"content": [text], "isError": True})
+
+
+def test_a_tool_that_misses_something_in_the_newest_version_leads_to_the_setting(mcphost: Mcphost) -> None:
+    with Web(LacksARequest()) as web:
+        said = mcphost("call", web.url, "echo", "text=x", "--yes")
+    assert (said.code, said.out) == (1, "elicitation is unavailable on 2026-07-28 connections\n")
+    assert 'protocol = "legacy" in an entry for it uses an older one' in said.err

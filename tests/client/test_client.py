@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mcphost.client.client import NOTE_LENGTH, Client, Identity, RequestTimeouts
+from mcphost.client.requests import BY_USER
 from mcphost.errors import (
     CapabilityMissing,
     ConnectionLost,
@@ -197,22 +198,25 @@ async def test_progress_of_any_shape_reaches_the_one_call_it_is_for(connect: Con
 
 @pytest.mark.hostile("J14")
 @pytest.mark.requirement("CANC-01", "CANC-03", "CANC-06", "MSG-15")
-async def test_cancelling_tells_the_server_once_and_drops_the_late_answer(connect: Connect, until: Until) -> None:
+@pytest.mark.parametrize(
+    ("message", "reason"), [(BY_USER, "cancelled by the user"), (None, "nobody waits for the answer")]
+)
+async def test_cancelling_tells_the_server_once_and_drops_the_late_answer(
+    connect: Connect, until: Until, message: str | None, reason: str
+) -> None:
     line = await connect({"tools/call": [CALLED, NEVER]})
     await line.client.call_tool("finished")
     call = asyncio.create_task(line.client.call_tool("slow"))
     await until(lambda: line.server.waiting)
-    call.cancel()
+    call.cancel(message)
     with pytest.raises(asyncio.CancelledError):
         await call
     await until(lambda: line.server.methods()[-1] == "notifications/cancelled")
     request = line.server.requests("tools/call")[1]
-    assert line.server.sent[-1] == Notification(
-        "notifications/cancelled", {"requestId": request.id, "reason": "cancelled by the user"}
-    )
+    assert line.server.sent[-1] == Notification("notifications/cancelled", {"requestId": request.id, "reason": reason})
     line.client.unmatched(Response(request.id, result=CALLED))
     told, dropped = line.notes.all("noted")
-    assert "cancelled by the user" in told
+    assert reason in told
     assert str(request.id) in dropped
     assert line.server.methods().count("notifications/cancelled") == 1
 

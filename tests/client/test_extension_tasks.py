@@ -181,6 +181,7 @@ async def test_a_tool_that_reports_a_failure_has_completed_its_task(draw: Draw) 
         (told("input_required", inputRequests=[]), InvalidResult, "inputRequests"),
         ({"resultType": "complete", "status": "working"}, InvalidResult, "taskId"),
         (told("working", taskId="t2"), InvalidResult, "another task"),
+        (told("working", taskId="t" * 2000), InvalidResult, "taskId"),
         (ErrorObject(-32602, "task expired"), ServerError, "task expired"),
     ],
 )

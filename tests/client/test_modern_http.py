@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 import threading
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager
@@ -25,7 +27,9 @@ DISCOVERED = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}
 
 
 @asynccontextmanager
-async def opened(serve: Serve, *, auth: httpx.Auth | None = None, **more: Any) -> AsyncIterator[tuple[Web, Client]]:
+async def opened(
+    serve: Serve, *, auth: httpx.Auth | None = None, seconds: float = 10, **more: Any
+) -> AsyncIterator[tuple[Web, Client]]:
     """A client whose session is open, and the server that it met."""
     with Web(serve) as web:
         transport = DetectedTransport(
@@ -34,7 +38,7 @@ async def opened(serve: Serve, *, auth: httpx.Auth | None = None, **more: Any) -
         )
         client = Client(transport, Notes(), Identity("1"), era="auto", **more)
         try:
-            await client.connect(10)
+            await client.connect(seconds)
             yield web, client
         finally:
             await client.aclose()
@@ -119,17 +123,75 @@ async def test_a_stream_that_breaks_off_is_a_lost_request_and_nothing_is_sent_ag
 
 @pytest.mark.requirement("MOD-09", "MOD-14")
 @pytest.mark.parametrize("status", [408, 429, 500, 503])
-async def test_an_outage_at_the_probe_is_no_verdict(status: int) -> None:
+async def test_an_outage_lasts_through_the_probe_and_the_handshake(status: int) -> None:
     visits: list[str] = []
 
     def serve(talk: Talk) -> None:
         visits.append(talk.visit.message["method"])
         talk.whole(status)
 
-    with pytest.raises(HttpStatusError):
+    with pytest.raises(HttpStatusError) as raised:
         async with opened(serve):
             pass
-    assert visits == ["server/discover"]
+    assert visits == ["server/discover", "initialize"]
+    assert not raised.value.after_probe
+
+
+def hangs(talk: Talk) -> None:
+    talk.linger()
+
+
+def resets(talk: Talk) -> None:
+    talk.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    talk.connection.close()
+
+
+def empty_stream(talk: Talk) -> None:
+    talk.begin_events()
+    talk.end_events()
+
+
+@pytest.mark.requirement("MOD-09", "MOD-12")
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda talk: talk.whole(500, b"<h1>Internal Server Error</h1>", "text/html"),
+        lambda talk: talk.whole(501, b"Not implemented", "text/plain"),
+        lambda talk: talk.whole(502, b'{"message": "Bad gateway"}', "application/json"),
+        lambda talk: talk.result({}),
+        empty_stream,
+        resets,
+        hangs,
+    ],
+    ids=["500", "501", "502", "empty result", "empty stream", "reset", "hang"],
+)
+async def test_a_server_that_breaks_at_the_probe_is_opened_with_the_handshake(answer: Serve) -> None:
+    echo = Echo()
+
+    def serve(talk: Talk) -> None:
+        probed = talk.visit.body and talk.visit.message.get("method") == "server/discover"
+        answer(talk) if probed else echo(talk)
+
+    async with opened(serve, seconds=6) as (_, client):
+        assert client.open_session.revision.version == "2025-11-25"
+        assert (await client.list_tools()).items
+
+
+async def test_an_answer_to_the_probe_that_comes_while_initialize_waits_opens_a_modern_session() -> None:
+    greeted = threading.Event()
+
+    def serve(talk: Talk) -> None:
+        if talk.visit.message["method"] == "initialize":
+            greeted.set()
+            talk.linger()
+            return
+        if talk.visit.message["method"] == "server/discover":
+            greeted.wait(20)
+        modern(talk)
+
+    async with opened(serve, seconds=3) as (_, client):
+        assert client.open_session.revision.modern
+        assert client.open_session.evidence == "asked in 2026-07-28, answered late"
 
 
 # Whose results are kept.

@@ -8,20 +8,22 @@ from typing import Any
 import pytest
 from mcp_types.methods import validate_client_request
 
+from mcphost.client import opening
 from mcphost.client.client import RequestTimeouts
 from mcphost.errors import (
     CapabilityMissing,
     ConnectionLost,
+    EraUnclear,
     InvalidResult,
     MethodRemoved,
     ProbeFailed,
     RequestTimeout,
     ServerError,
 )
-from mcphost.protocol.lifecycle.revisions import V2026_07_28
+from mcphost.protocol.lifecycle.revisions import NEWEST_HANDSHAKE, V2026_07_28
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.wire.jsonrpc import ErrorObject, Malformed, Notification, Request
-from tests.client.conftest import Draw, Line
+from tests.client.conftest import Draw, Line, hello
 from tests.client.scripted import NEVER
 from tests.conftest import Until
 
@@ -204,11 +206,81 @@ async def test_a_process_that_ends_at_the_probe_is_told_apart_and_a_lost_address
     with pytest.raises(ProbeFailed) as raised:
         await line.client.connect(5)
     assert (raised.value.exit_code, raised.value.stderr_tail) == (3, ("bad method",))
-    web = draw({"server/discover": lost}, era="auto")
+    web = draw({"server/discover": lost, "initialize": lost}, era="auto")
     web.server.own_stream = True
     with pytest.raises(ConnectionLost) as outage:
         await web.client.connect(5)
     assert not isinstance(outage.value, ProbeFailed)
+
+
+@pytest.mark.requirement("MOD-28")
+async def test_a_process_that_refuses_everything_after_the_probe_is_told_apart(draw: Draw) -> None:
+    refused = {
+        "server/discover": ErrorObject(-32002, "no"),
+        "initialize": ErrorObject(-32002, "Server not initialized"),
+    }
+    with pytest.raises(ProbeFailed, match=r"refused initialize after .*: Server not initialized \(-32002\)"):
+        await draw(refused, era="auto").client.connect(5)
+    with pytest.raises(ServerError, match=r"^Server not initialized"):
+        await draw(refused).client.connect(5)
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "MOST_PROBE_SECONDS", 0.05)
+    monkeypatch.setattr(opening, "SILENCE", 0.05)
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.requirement("MOD-27", "MOD-29")
+async def test_an_answer_to_the_probe_that_comes_before_that_to_initialize_opens_a_modern_session(draw: Draw) -> None:
+    probe: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def greeted(request: Any) -> Any:
+        probe.set_result(DISCOVERED)
+        return NEVER
+
+    line = draw({"server/discover": probe, "initialize": greeted, "tools/list": {"tools": []}}, era="auto")
+    await line.client.connect(20)
+    session = line.client.open_session
+    assert (session.revision.modern, session.evidence) == (True, "asked in 2026-07-28, answered late")
+    await line.client.list_tools()
+    assert line.server.methods() == ["server/discover", "initialize", "tools/list"]
+
+
+@pytest.mark.usefixtures("hasty")
+async def test_a_program_that_answers_both_probe_and_handshake_is_to_be_started_again(draw: Draw) -> None:
+    probe: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    greeting: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def greeted(request: Any) -> Any:
+        probe.set_result(DISCOVERED)
+        asyncio.get_running_loop().call_soon(greeting.set_result, hello(NEWEST_HANDSHAKE))
+        return greeting
+
+    script = {"server/discover": probe, "initialize": greeted}
+    with pytest.raises(EraUnclear, match="answered late when it was asked for its protocol versions"):
+        await draw(script, era="auto").client.connect(20)
+
+
+@pytest.mark.usefixtures("hasty")
+@pytest.mark.parametrize("late", [{}, {"supportedVersions": ["2025-11-25"]}, ErrorObject(-32601, "no")])
+async def test_a_late_answer_to_the_probe_of_no_modern_server_changes_nothing(draw: Draw, late: Any) -> None:
+    probe: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def greeted(request: Any) -> Any:
+        probe.set_result(late)
+        return hello(NEWEST_HANDSHAKE)
+
+    line = draw({"server/discover": probe, "initialize": greeted}, era="auto")
+    await line.client.connect(20)
+    assert not line.client.open_session.revision.modern
+
+
+async def test_a_probe_that_no_handshake_may_follow_has_all_the_time(draw: Draw) -> None:
+    line = draw({"server/discover": NEVER}, era="modern")
+    with pytest.raises(RequestTimeout, match=r"^server/discover timed out after 0\.2 s"):
+        await line.client.connect(0.2)
 
 
 @pytest.mark.requirement("HDR-06", "HDR-12", "HDR-14")

@@ -5,20 +5,23 @@ from typing import Any
 
 import pytest
 
+from mcphost.client import opening
 from mcphost.errors import (
     CapabilityMissing,
     ConnectionLost,
     HttpStatusError,
     InvalidResult,
     McphostError,
+    NoAnswerFound,
     RequestTimeout,
     ServerError,
     ServerNotReady,
     SessionExpired,
     VersionRefused,
 )
+from mcphost.protocol.lifecycle.negotiation import Era
 from mcphost.protocol.lifecycle.revisions import NEWEST_HANDSHAKE, Revision
-from mcphost.protocol.wire.jsonrpc import ErrorCode, ErrorObject, Notification, Request
+from mcphost.protocol.wire.jsonrpc import ErrorCode, ErrorObject, Malformed, Notification, Request, Response
 from tests.client.conftest import Connect, Draw, hello
 from tests.client.scripted import NEVER, Answer
 from tests.conftest import Until
@@ -97,6 +100,71 @@ async def test_a_server_that_refuses_the_notice_of_the_handshake_is_used_all_the
     assert not (await line.client.list_tools()).items
     assert [note for note in line.notes.all("noted") if "refused notifications/initialized" in note]
     await line.client.aclose()
+
+
+STRAY = Malformed("not JSON", b"INFO listening", is_json=False)
+FRAMED = Malformed("not JSON", b"Content-Length: 120", is_json=False)
+PIECE = Malformed("not JSON", b'  "jsonrpc": "2.0",', is_json=False)
+FLOAT_ID = Malformed("a result whose id is neither", b'{"id": 1.0, "result": {}}')
+LINES = "lines that are no messages; each message must be one line of JSON"
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(opening, "SILENCE", 0.05)
+    monkeypatch.setattr(opening, "PROBE_SILENCE", 0.02)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(
+    ("output", "says"),
+    [
+        ([Response("1", result={})], r'an answer came with the id "1" \(a text\), which no request has; .* had \d+$'),
+        ([Response(0, result={})], "came with the id 0, which no request has"),
+        ([Response(None, error=ErrorObject(-32700, "cannot parse"))], "an error to no request: cannot parse"),
+        ([FLOAT_ID], "what answers no request: a result whose id is neither"),
+        ([STRAY] * 3, LINES),
+        ([FRAMED], LINES),
+        ([PIECE], LINES),
+    ],
+)
+@pytest.mark.parametrize("era", ["legacy", "auto"])
+async def test_output_that_answers_nothing_ends_the_wait_soon_and_is_named(
+    draw: Draw, output: list[Response | Malformed], says: str, era: Era
+) -> None:
+    def writes(request: Request) -> Answer:
+        assert line.server.inbound is not None
+        for each in output:
+            if isinstance(each, Response):
+                line.server.inbound.unmatched(each)
+            else:
+                line.server.inbound.malformed(each)
+        return NEVER
+
+    line = draw({"server/discover": writes, "initialize": writes}, era=era)
+    with pytest.raises(NoAnswerFound, match=says):
+        await line.client.connect(60)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("output", [[STRAY] * 2, [Malformed("params is no object", b'{"method": "x", "params": 1}')]])
+async def test_a_few_lines_and_a_broken_notification_are_no_reason_to_give_up(
+    draw: Draw, output: list[Malformed], until: Until
+) -> None:
+    line = draw({"initialize": NEVER})
+    connecting = asyncio.create_task(line.client.connect(0.5))
+    await until(lambda: line.server.waiting)
+    for each in output:
+        line.client.malformed(each)
+    with pytest.raises(RequestTimeout):
+        await connecting
+
+
+@pytest.mark.requirement("TIME-01")
+async def test_a_time_limit_names_the_step_that_took_the_time(draw: Draw) -> None:
+    line = draw({"initialize": hello(NEWEST_HANDSHAKE), "notifications/initialized": NEVER})
+    with pytest.raises(RequestTimeout, match=r"^notifications/initialized timed out after 0\.1 s"):
+        await line.client.connect(0.1)
 
 
 @pytest.mark.requirement("CANC-02")

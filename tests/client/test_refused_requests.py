@@ -59,7 +59,8 @@ def test_other_errors_and_those_of_older_servers_stay_as_they_are(code: int) -> 
 @pytest.mark.parametrize(
     ("data", "names"),
     [
-        ({"requiredCapabilities": {"extensions": {"a/b": {}, "c/d": {}}, "roots": {}}}, ("a/b", "c/d", "roots")),
+        ({"requiredCapabilities": {"extensions": {"a/b": {}, "c/d": {}}, "roots": {}}}, ("a/b", "c/d")),
+        ({"requiredCapabilities": {"roots": {}}}, ("roots",)),
         ({"requiredCapabilities": {"extensions": []}}, ("extensions",)),
         ({"requiredCapabilities": {str(number): {} for number in range(1000)}}, tuple(map(str, range(20)))),
         ({"requiredCapabilities": ["roots"]}, ()),

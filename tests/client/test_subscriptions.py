@@ -173,6 +173,8 @@ async def test_a_refusal_leaves_the_server_usable_and_is_not_repeated_for_ever(
     await line.client.ping()
     with pytest.raises(PeerError, match="no such method"):
         await line.client.resources.subscribe("memo://a")
+    await until(lambda: not listener._changed.is_set())  # what is wanted now was considered
+    assert len(line.server.requests(LISTEN)) == subscriptions.MOST_REFUSALS
 
 
 @pytest.mark.requirement("SUB-11")

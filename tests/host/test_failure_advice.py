@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.config import ServerConfig
+from mcphost.config import ComparedServer, GivenServer, ServerConfig
 from mcphost.config.servers import CapabilitiesConfig
 from mcphost.errors import (
     AuthorizationRequired,
@@ -129,6 +129,47 @@ def test_a_refused_token_is_named_by_the_key_that_holds_it(more: dict[str, Any],
     step = next_step(AuthorizationRequired("Bearer"), "web", ServerConfig.model_validate(WEB | more))
     assert says in step
     assert "mcphost login" not in step
+
+
+def test_only_what_is_missing_is_named() -> None:
+    config = ServerConfig(command="x")
+    step = next_step(ClientCapabilityMissing(REFUSED, "nothing", ["sampling"]), "web", config)
+    assert step.endswith("provide it: sampling takes a configured model, or a text of --answers.")
+    assert "sampling" not in next_step(ClientCapabilityMissing(REFUSED, "nothing", ["elicitation"]), "web", config)
+
+
+UNSUPPORTED = ServerError(-32022, "Unsupported protocol version", {"supported": ["2026-07-28"]}, method="initialize")
+OLDER = ServerError(-32600, "elicitation is unavailable on 2026-07-28 connections", method="tools/call")
+
+
+@pytest.mark.parametrize(
+    ("error", "protocol", "says"),
+    [
+        (UNSUPPORTED, "legacy", 'It speaks 2026-07-28: use protocol = "auto" in [servers.web].'),
+        (UNSUPPORTED, "modern", ""),
+        (ServerError(-32022, "no", {"supported": "2026-07-28"}), "legacy", ""),
+        (OLDER, "auto", 'lacks this, protocol = "legacy" in [servers.web] uses an older one.'),
+        (OLDER, "legacy", ""),
+        (ServerError(-32600, "unavailable on Tuesdays"), "auto", ""),
+    ],
+)
+def test_the_protocol_setting_that_helps_is_named(error: ServerError, protocol: str, says: str) -> None:
+    step = next_step(error, "web", ServerConfig.model_validate({"command": "x", "protocol": protocol}))
+    assert step.endswith(says)
+    assert bool(step) is bool(says)
+
+
+def test_a_failure_after_a_failed_probe_names_the_setting_that_leaves_it_out() -> None:
+    error = HttpStatusError(500)
+    error.after_probe = "asked in 2026-07-28, did not answer"
+    for config, entry in ((None, "[servers.web]"), (GivenServer(url="https://h/"), "an entry for it")):
+        step = next_step(error, "web", config)
+        assert step.endswith(f'did not answer, before this; protocol = "legacy" in {entry} leaves that out.')
+
+
+def test_a_copy_for_a_comparison_is_called_as_its_entry() -> None:
+    copy = ComparedServer(url="https://h/", entry="web")
+    assert "in [servers.web]" in next_step(HttpStatusError(404), "web-legacy", copy)
 
 
 def test_what_says_it_all_by_itself_gets_nothing_added() -> None:

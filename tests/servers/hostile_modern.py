@@ -59,6 +59,43 @@ def probe_silent(peer: Peer) -> None:
 
 
 @mode
+def probe_refuses(peer: Peer) -> None:
+    """Refuses everything after a first request that is not initialize."""
+
+    def refuse(request: Message) -> None:
+        peer.wire.refuse(request["id"], -32002, "Server not initialized")
+
+    def first(request: Message) -> None:
+        refuse(request)
+        peer.on = dict.fromkeys(peer.results, refuse)
+
+    peer.on["server/discover"] = first
+
+
+@mode
+def probe_overtaken(peer: Peer) -> None:
+    """Speaks revision 2026-07-28, and answers server/discover only once initialize has come; fast the second time.
+
+    --kind refuses: it then refuses initialize, else it goes on in the older era. The second time: --record has lines.
+    """
+    modern(peer)
+    asked: list[Message] = []
+    if peer.options.record and os.stat(peer.options.record).st_size > 0:
+        return
+    peer.on["server/discover"] = asked.append
+
+    def hello(request: Message) -> None:
+        for probe in asked:
+            peer.wire.reply(probe["id"], discovery())
+        if peer.kind("answers") == "refuses":
+            peer.wire.refuse(request["id"], -32022, "too late", data={"supported": ["2026-07-28"]})
+            return
+        peer.right(request)
+
+    peer.on["initialize"] = hello
+
+
+@mode
 def probe_mute(peer: Peer) -> None:
     """Answers nothing any more once it was asked with server/discover."""
 

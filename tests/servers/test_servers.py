@@ -160,6 +160,8 @@ MODES: list[Case] = [
     ("probe-dies", RIGHT, 3, DISCOVER),
     ("probe-silent", rb'"id":4,"result":(?!(.*\n)*.*"id":5)', 0, DISCOVER),
     ("probe-mute", RIGHT, 0, DISCOVER),
+    ("probe-overtaken", RIGHT, 0, DISCOVER),
+    ("probe-refuses", RIGHT, 0, DISCOVER),
     ("probe-late", RIGHT, 0, None),
     ("modern-asks", rb'"id":"own-2","method":"sampling/createMessage"(.*\n)+' + RIGHT, 0, None),
     ("modern-needs", rb'"id":3,"result":\{"resultType":"input_required"', 0, None),

@@ -56,3 +56,19 @@ def test_what_arrived_is_what_was_answered(
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
     assert done.returncode == 0, done.stderr
     assert all(word in done.stdout for word in said), done.stdout
+
+
+def test_a_list_and_a_check_show_the_tools_that_a_server_adds_for_this_client(asking: str) -> None:
+    listed, checked = (
+        subprocess.run(
+            [sys.executable, "-m", "mcphost", *command, asking, "--json"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            stdin=subprocess.DEVNULL,
+        )
+        for command in (["list", "tools"], ["check"])
+    )
+    names = [tool["name"] for tool in json.loads(listed.stdout)["tools"]]
+    assert {FORM, PAGE, ROOTS, "trigger-sampling-request", "echo"} <= {*names}
+    assert json.loads(checked.stdout)["tools"] == len(names)

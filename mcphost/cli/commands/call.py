@@ -29,7 +29,7 @@ from mcphost.errors import (
 )
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.events import CallChanged
-from mcphost.host.failure_advice import next_step
+from mcphost.host.failure_advice import next_step, older_version_advice
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line, size_text
@@ -226,6 +226,8 @@ async def outcome_of(
         status.clear()
     text = json_text(result.raw) if as_json else result_text(result)
     code, doubts = Exit.NEGATIVE if result.is_error else Exit.DONE, _validation_remarks(running)
+    if result.is_error and (advice := older_version_advice(result_text(result), server, host.servers[server].config)):
+        doubts = (*doubts, f"{server}: {advice}")
     try:
         return Outcome(text, code, (*doubts, *await _saved(result, output, as_json=as_json)))
     except ConfigError as error:  # the tool has run, so its answer is printed although the file cannot be written

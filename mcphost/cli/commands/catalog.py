@@ -141,8 +141,8 @@ async def list_catalog(host: Host, what: str, names: Sequence[str], broken: Brok
 async def _listed(host: Host, name: str, kind: CatalogKind, broken: BrokenServers) -> Sequence[Any]:
     """The items of one server. Raises why they are not known."""
     try:
-        if host.servers[name].ready and kind is not CatalogKind.TOOLS:  # those are listed before a server is ready
-            await host.resources.current(name, kind)
+        if host.servers[name].ready:
+            await host.servers[name].settled_list(kind)
     except ServerNotReady:
         raise failure(host, name, broken) from None
     if not host.servers[name].ready:

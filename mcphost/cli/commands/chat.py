@@ -67,7 +67,11 @@ def run_chat(options: Namespace) -> int:
     named = chosen.names if options.servers else ()
     requested = ChatRequested(text, piped, options.model, options.resume, named, options.json)
     return run_with_answers(
-        options, replace(chosen, config=config), approver, lambda host: chat(host, requested, chosen.broken)
+        options,
+        replace(chosen, config=config),
+        approver,
+        lambda host: chat(host, requested, chosen.broken),
+        prefetch=True,  # a message may name any prompt and resource
     )
 
 

@@ -108,11 +108,14 @@ async def compare(
         status.clear()
     comparison = compare_sides(first, second)
     text = json_text(as_object(comparison)) if as_json else table(list(_table(comparison)))
-    errors = [failure(host, seen.side.server, broken) for seen in (first, second) if seen.failure]
+    closed = [seen.side for seen in (first, second) if seen.failure]
+    errors = [failure(host, side.server, broken, called=side.name) for side in closed]
     if errors:
         code = Exit.USAGE if any(isinstance(error, ConfigError) for error in errors) else Exit.NOT_CONNECTED
         return Outcome(text, code, errors=tuple(map(ErrorReport.of, errors)))
-    remarks = (line for side in sides for kind in CatalogKind for line in left_out(host, side.server, kind))
+    remarks = [
+        line for side in sides for kind in CatalogKind for line in left_out(host, side.server, kind, called=side.name)
+    ]
     return Outcome(text, Exit.DONE if comparison.same else Exit.NEGATIVE, tuple(remarks))
 
 

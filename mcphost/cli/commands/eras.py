@@ -12,7 +12,15 @@ from mcphost.cli.parser import ERA_CHOICES
 from mcphost.cli.preparation import run_without_calls, select_servers
 from mcphost.composition import Selection
 from mcphost.config import ServerConfig
-from mcphost.errors import ConfigError, McphostError
+from mcphost.errors import (
+    ConfigError,
+    HttpStatusError,
+    McphostError,
+    NoAnswerFound,
+    PeerError,
+    ProbeFailed,
+    ServerError,
+)
 from mcphost.host.comparison.sides import ERAS, EraName, in_era
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
@@ -33,10 +41,13 @@ class EraCheck:
     revision: str
     answer: str
     failure: McphostError | None = None
+    known: bool = True
+    """Does the answer show whether the server speaks the era? Silence and outages do not."""
 
     def as_object(self) -> dict[str, Any]:
-        """For ``--json``."""
-        return {"speaks": self.failure is None, "protocolVersion": self.revision or None, "answer": self.answer}
+        """For ``--json``; ``speaks`` is null where that is not known."""
+        speaks = self.failure is None if self.known else None
+        return {"speaks": speaks, "protocolVersion": self.revision or None, "answer": self.answer}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +66,8 @@ class ServerEras:
         if not self.speaks:
             return worst_exit([check.failure for check in self.eras.values() if check.failure])
         asked = ERAS if wanted == "both" else tuple(era for era in ERAS if era == wanted)
+        if not all(self.eras[era].known for era in asked):
+            return Exit.NOT_CONNECTED
         return Exit.DONE if all(era in self.speaks for era in asked) else Exit.NEGATIVE
 
     def as_object(self) -> dict[str, Any]:
@@ -67,7 +80,9 @@ class ServerEras:
 
     def as_row(self) -> tuple[str, ...]:
         """For people."""
-        return self.name, " and ".join(self.speaks) or "neither", *(self.eras[era].answer for era in ERAS)
+        unknown = [f"{era} is not known" for era in ERAS if not self.eras[era].known]
+        spoken = " and ".join(self.speaks) or ("" if unknown else "neither")
+        return self.name, "; ".join(filter(None, [spoken, *unknown])), *(self.eras[era].answer for era in ERAS)
 
 
 def run_check_eras(options: Namespace) -> int:
@@ -152,12 +167,20 @@ def _check(host: Host, copy: str, broken: BrokenServers) -> EraCheck:
     session = connection.session
     if not connection.ready or session is None:
         answer = reason_of(host, connection).partition(FORBIDS)[0]
-        return EraCheck("", answer, failure(host, copy, broken))
+        return EraCheck("", answer, failure(host, copy, broken), _is_answer(connection.failure))
     version = session.revision.version
     if not session.evidence:
         return EraCheck(version, f"agreed on {version}")
     listed = f"; it lists {', '.join(show_line(each, 20) for each in session.versions[:8])}" if session.versions else ""
     return EraCheck(version, f"{session.evidence}{listed}")
+
+
+def _is_answer(failure: McphostError | None) -> bool:
+    """Did the server answer, rather than be silent or out of reach? A program that exits at a question answers, too."""
+    if isinstance(failure, HttpStatusError):
+        return failure.lasting
+    answers = isinstance(failure, PeerError | ServerError | ProbeFailed | ConfigError)
+    return answers and not isinstance(failure, NoAnswerFound)
 
 
 def _text(found: Sequence[ServerEras], *, as_json: bool) -> str:

@@ -129,6 +129,8 @@ async def _check(host: Host, name: str, broken: BrokenServers) -> ServerCheck:
     began = time.monotonic()
     await host.servers.ready([name])
     seconds, connection = time.monotonic() - began, host.servers[name]
+    with suppress(McphostError):
+        await connection.settled_list(CatalogKind.TOOLS)
     session, standing = connection.session, await _standing(host, name)
     if not connection.ready or session is None:
         waits = connection.state is ServerState.NEEDS_SIGN_IN

@@ -18,6 +18,7 @@ from mcphost.config import LoadedConfig
 from mcphost.host.consent.questions import DeclineAll
 from mcphost.host.host import Host
 from mcphost.host.logs import LogRecord
+from mcphost.host.server_requests.kinds import SCREEN_KINDS
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text
@@ -55,7 +56,15 @@ def start_servers(options: Namespace, loaded: LoadedConfig, edit: str) -> Starte
 def _start(options: Namespace, chosen: Selection, edit: str) -> StartedServers:
     values, nobody = values_for(chosen.config, os.environ), DeclineAll("nothing is called here")
     traffic = traffic_path(options)
-    parts = dependencies(nobody, values, refused=chosen.broken, traffic_path=traffic, begin_sign_ins=False)
+    parts = dependencies(
+        nobody,
+        values,
+        refused=chosen.broken,
+        traffic_path=traffic,
+        begin_sign_ins=False,
+        prefetch=False,
+        answers=SCREEN_KINDS,
+    )
 
     async def opened() -> StartedServers:
         async with Host(chosen.config, parts) as host:

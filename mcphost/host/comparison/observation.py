@@ -166,7 +166,7 @@ async def _list_all(connection: Connection) -> None:
     for kind, _ in connection.listings:
         if connection.ready and connection.listings.declared(kind):
             try:
-                await connection.current(kind)
+                await connection.settled_list(kind)
             except McphostError:  # the connection says why it ended
                 return
 

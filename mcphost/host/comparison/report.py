@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from mcphost.host.catalog import CatalogKind
@@ -12,9 +12,16 @@ from mcphost.host.comparison.observation import CallObservation, Exchange, SideO
 from mcphost.host.consent.definition_diff import Difference, differences
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, size_text
+from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION, find_revision
 
 ENVELOPE: Final = frozenset({"_meta", "resultType", "ttlMs", "cacheScope"})
 """Members of a result that say how it is sent, which differs by revision."""
+
+ERA_BOUND: Final = frozenset({"listChanged", "tasks", TASKS_EXTENSION})
+"""Capabilities that each era has in a form of its own, or that say how it announces changes."""
+
+ERA_BOUND_MEMBERS: Final = frozenset({"execution"})
+"""Members of a tool that only one era has."""
 
 NOTHING: Final = "-"
 
@@ -46,6 +53,8 @@ class AnswerComparison:
 
     changed: tuple[Difference, ...]
     varying: tuple[str, ...]
+    failed: bool = False
+    """Did a call fail on either side? Then there is no answer to compare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,30 +87,52 @@ class Comparison:
 
     @property
     def same(self) -> bool:
-        """Is nothing different that matters? Revisions, times and bytes do not count."""
+        """Is nothing different that matters, and no call failed? Revisions, times and bytes do not count."""
         different = self.capabilities or self.instructions or any(kind.differs for kind in self.kinds)
-        return self.complete and not different and not (self.answers and self.answers.changed)
+        answers = self.answers
+        return self.complete and not different and not (answers and (answers.changed or answers.failed))
 
 
 def compare_sides(first: SideObservation, second: SideObservation) -> Comparison:
     """Compare what was observed of two sides."""
     if first.failure or second.failure:
         return Comparison(first, second, (), (), (), None)
+    across = _is_modern(first) != _is_modern(second)
+    capabilities = [_without(seen.capabilities, ERA_BOUND if across else ()) for seen in (first, second)]
+    members = ERA_BOUND_MEMBERS if across else frozenset[str]()
     return Comparison(
         first,
         second,
-        tuple(differences(first.capabilities, second.capabilities)),
+        tuple(differences(*capabilities)),
         tuple(differences({"instructions": first.instructions}, {"instructions": second.instructions})),
-        tuple(_kind(kind, first.offered.get(kind, {}), second.offered.get(kind, {})) for kind in CatalogKind),
+        tuple(_kind(kind, first.offered.get(kind, {}), second.offered.get(kind, {}), members) for kind in CatalogKind),
         _answers(first.calls, second.calls) if first.calls and second.calls else None,
     )
 
 
+def _is_modern(seen: SideObservation) -> bool:
+    revision = find_revision(seen.revision)
+    return revision is not None and revision.modern
+
+
+def _without(value: Any, names: Container[str]) -> Any:
+    """An object without these members, at any depth."""
+    if not isinstance(value, Mapping):
+        return value
+    return {name: _without(each, names) for name, each in value.items() if name not in names}
+
+
 def _kind(
-    kind: CatalogKind, first: Mapping[str, Mapping[str, Any]], second: Mapping[str, Mapping[str, Any]]
+    kind: CatalogKind,
+    first: Mapping[str, Mapping[str, Any]],
+    second: Mapping[str, Mapping[str, Any]],
+    ignored: Container[str],
 ) -> KindComparison:
+    def compared(definition: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {name: value for name, value in definition.items() if name not in ignored}
+
     both = [name for name in first if name in second]
-    changed = {name: tuple(differences(first[name], second[name])) for name in both}
+    changed = {name: tuple(differences(compared(first[name]), compared(second[name]))) for name in both}
     return KindComparison(
         kind,
         tuple(name for name in first if name not in second),
@@ -114,7 +145,8 @@ def _kind(
 def _answers(first: Sequence[CallObservation], second: Sequence[CallObservation]) -> AnswerComparison:
     varying = {each.field for calls in (first, second) for call in calls[1:] for each in _between(calls[0], call)}
     changed = tuple(each for each in _between(first[0], second[0]) if each.field not in varying)
-    return AnswerComparison(changed, tuple(sorted(varying)))
+    failed = any(call.error is not None for call in (*first, *second))
+    return AnswerComparison(changed, tuple(sorted(varying)), failed)
 
 
 def _between(one: CallObservation, other: CallObservation) -> list[Difference]:
@@ -258,9 +290,12 @@ def _kind_rows(kind: KindComparison, first: SideObservation, second: SideObserva
 
 def _answer_rows(answers: AnswerComparison, first: SideObservation, second: SideObservation) -> Iterator[Row]:
     counts = str(len(first.calls)), str(len(second.calls))
-    yield Row("Calls" if answers.changed else "Calls: the same answers", *counts, heading=True)
+    alike = not answers.changed and not answers.failed
+    yield Row("Calls: the same answers" if alike else "Calls", *counts, heading=True)
     yield Row("tool", first.calls[0].tool, second.calls[0].tool)
-    yield from _difference_rows(answers.changed)
+    if answers.failed:
+        yield Row("failed", _failure(first), _failure(second), differs=True)
+    yield from _difference_rows(each for each in answers.changed if each.field != "error")
     if answers.varying:
         varying = ", ".join(answers.varying)
         yield Row("varies by call", varying, varying)
@@ -269,6 +304,14 @@ def _answer_rows(answers: AnswerComparison, first: SideObservation, second: Side
         yield Row(label, *_pair(duration_text(_percentile_of(seen, percent)) for seen in (first, second)))
     yield from _exchange_rows("a call with", first.calls[0].exchange, second.calls[0].exchange)
     yield Row("questions asked", _questions(first), _questions(second))
+
+
+def _failure(seen: SideObservation) -> str:
+    """Why the first failed call of a side failed, and how many did."""
+    errors = [call.error for call in seen.calls if call.error is not None]
+    if not errors:
+        return NOTHING
+    return f"{errors[0]}" if len(seen.calls) == 1 else f"{len(errors)} of {len(seen.calls)}: {errors[0]}"
 
 
 def _percentile_of(seen: SideObservation, percent: int) -> float:

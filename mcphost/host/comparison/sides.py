@@ -24,6 +24,13 @@ class Side:
 
     server: str
     label: str
+    original: str = ""
+    """The server that ``server`` is a copy of; empty where it is none."""
+
+    @property
+    def name(self) -> str:
+        """How the side is called beside others: by a name that the user gave."""
+        return f"{self.original} ({self.label})" if self.original else self.server
 
 
 Sides = tuple[Side, Side]
@@ -39,7 +46,7 @@ def in_era(config: Config, server: str, era: EraName) -> tuple[Config, Side]:
         raise ConfigError(f'servers.{server} has transport = "sse", which the modern era does not have')
     servers = {**config.servers, name: _copy(entry, server, era)}
     policy = _policy_for(config.policy, server, name)
-    return config.model_copy(update={"servers": servers, "policy": policy}), Side(name, era)
+    return config.model_copy(update={"servers": servers, "policy": policy}), Side(name, era, server)
 
 
 def in_eras(config: Config, server: str, eras: Sequence[EraName] = ERAS) -> tuple[Config, Sides]:

@@ -17,8 +17,16 @@ from typing import Any, Final
 from mcphost.cancellation import first_of, to_the_end
 from mcphost.client.client import Client, Identity, Session
 from mcphost.client.paging import Rejected
-from mcphost.config import Config
-from mcphost.errors import AuthorizationRequired, McphostError, PeerError, ProbeFailed, ServerError, ServerNotReady
+from mcphost.config import Config, GivenServer
+from mcphost.errors import (
+    AuthorizationRequired,
+    EraUnclear,
+    McphostError,
+    PeerError,
+    ProbeFailed,
+    ServerError,
+    ServerNotReady,
+)
 from mcphost.host.catalog import Catalog, CatalogKind
 from mcphost.host.connections.eras import EraVerdicts, HandshakeVerdict, era_of
 from mcphost.host.connections.keepalive import Keepalive, RoundTrip
@@ -52,6 +60,8 @@ from mcphost.host.logs import LogBook, LogSource
 from mcphost.host.server_requests.service import ServerRequestService
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.display import duration_text
+from mcphost.protocol.lifecycle.negotiation import Era
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.models.tools import Tool
 from mcphost.transports.base import ProcessReport, Transport
@@ -67,7 +77,10 @@ _LISTED: Final[Mapping[CatalogKind, Callable[[str], Event]]] = {
 
 
 PROBE_FAILED: Final = "did not bear to be asked for its protocol versions"
-"""The verdict on a server whose program exited at ``server/discover``, or answered nothing after it."""
+"""The verdict on a server whose program exited at ``server/discover``, or refused all that came after it."""
+
+SLOW_PROBE: Final = 2.0
+"""Seconds that a probe without an answer may cost at each start, unsaid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +105,8 @@ class ConnectionContext:
     """Called when the connection to a server has ended."""
     served_from_cache: Callable[[str, str], None]
     """Called with a server and what was not requested of it, because a kept result was fresh."""
+    prefetch: bool = True
+    """List resources and prompts before anybody uses them?"""
 
 
 class Connection:
@@ -126,6 +141,14 @@ class Connection:
         self.session: Session | None = None
         self.verdict: HandshakeVerdict | None = None
         """Why the session was opened with ``initialize``, where that was not tried out this time."""
+        self.failure: McphostError | None = None
+        """Why the last connection failed or could not be opened; None once it is ready."""
+        self._probe_failed: ProbeFailed | None = None
+        """What the probe did to the last connection; the next one is opened without it."""
+        self._next_era: Era | None = None
+        """The era in which the next connection is opened, where the last one showed that; None: as configured."""
+        self._probed_at = 0.0
+        """When that connection was begun."""
         self.process = ProcessReport()
         self.last_failure: LastFailure | None = None
         """The last failure; kept after a successful reconnect."""
@@ -278,6 +301,13 @@ class Connection:
         """
         await self.listings.of(kind).current(self.client, self.config)
 
+    async def settled_list(self, kind: CatalogKind) -> None:
+        """As `current`, for a list that is about to be printed: what is announced right after it is listed, too."""
+        client = self.client
+        feature = client.open_session.server.capabilities.get(kind.capability)
+        announces = isinstance(feature, dict) and feature.get("listChanged") is True
+        await self.listings.of(kind).settled(client, self.config, announces=announces)
+
     async def recent(self, kind: CatalogKind, seconds: float) -> str:
         """List the items of this kind unless that was done in the last ``seconds``; return why it failed, else "".
 
@@ -324,7 +354,7 @@ class Connection:
         limits, requests = self._context.config().limits_for(self.name), self._context.server_requests
         answers = requests.handler(self.name), requests.capabilities(self.name)
         self.verdict = self._context.eras.of(self.config)
-        era = era_of(self.config, self.verdict)
+        era = self._next_era or era_of(self.config, self.verdict)
         return new_client(transport, self._observer, self._context.identity, self.config, limits, answers, era)
 
     async def _serve(self, client: Client, transport: Transport) -> None:
@@ -337,7 +367,8 @@ class Connection:
         await first_of(self._wake.wait(), self._disconnect.wait(), *self._background_work(client))
 
     def _background_work(self, client: Client) -> list[Coroutine[Any, Any, None]]:
-        work = [*self.listings.background_work(client, lambda: self.config), self.subscriptions.keep_current(client)]
+        lists = self.listings.background_work(client, lambda: self.config, prefetch=self._context.prefetch)
+        work = [*lists, self.subscriptions.keep_current(client)]
         if self.config.ping_interval_sec > 0:
             work.append(self.keepalive.watch(client, self.config.ping_interval_sec))
         return work
@@ -346,7 +377,7 @@ class Connection:
         """Initialize, set the log level and list the tools. Only the handshake must succeed."""
         seconds = self.config.startup_timeout_sec
         self.session = await self._open_session(client, seconds)
-        self.refusal = None
+        self.refusal = self.failure = None
         self.keepalive.begin(self.session.seconds)
         check_required(self.session, self.config)
         self.listings.begin(self.session.server.capabilities)
@@ -360,7 +391,8 @@ class Connection:
             self.listings.tools.failed(reason, timed_out=True)
 
     async def _open_session(self, client: Client, seconds: float) -> Session:
-        eras = self._context.eras
+        eras, began, failed = self._context.eras, time.monotonic(), self._probe_failed
+        self._probe_failed = self._next_era = None
         try:
             session = await client.connect(seconds)
         except (PeerError, ServerError):
@@ -368,9 +400,25 @@ class Connection:
             raise
         if session.revision.modern:
             await eras.forget(self.config)
-        elif session.evidence:
+        elif failed is not None and not failed.silent:
+            await eras.learn(self.config, PROBE_FAILED)
+            self.verdict = eras.of(self.config)
+        elif session.evidence and session.proven:
             await eras.learn(self.config, session.evidence)
+        elif failed is not None:
+            self._name_slow_probe(f"{failed}", began - self._probed_at)
+        elif session.evidence:
+            self._name_slow_probe(f"{session.evidence}, and was opened with initialize", session.probe_seconds)
         return session
+
+    def _name_slow_probe(self, what: str, seconds: float) -> None:
+        """Name the setting that saves the time which an unanswered probe takes at every start."""
+        if seconds > SLOW_PROBE:
+            entry = "an entry" if isinstance(self.config, GivenServer) else f"[servers.{self.name}]"
+            saves = f'protocol = "legacy" in {entry} saves it'
+            self._context.bus.alarm(
+                f"{self.name}: {what}; this took {duration_text(seconds)}; if that is always so, {saves}"
+            )
 
     async def _disconnect_after(self, transport: Transport | None, failure: McphostError | None) -> None:
         """Enter the next state, then close the connection: a program that does not exit takes seconds."""
@@ -378,10 +426,15 @@ class Connection:
         self._context.disconnected(self.name)
         failed_at: float | None = None
         try:
+            self.failure = failure
             if isinstance(failure, ProbeFailed) and self._should_run and self.config.protocol == "auto":
-                await self._context.eras.learn(self.config, PROBE_FAILED)
+                self._probe_failed, self._next_era = failure, "legacy"
+                self._probed_at = self.started_at or time.monotonic()
                 self._observer.forget_violations()
                 self._enter(ServerState.STARTING, f"{failure}; starting it again without")
+            elif isinstance(failure, EraUnclear) and self._should_run and self.config.protocol == "auto":
+                self._next_era = "modern"
+                self._enter(ServerState.STARTING, f"{failure}; starting it again in the version that it named")
             elif failure is not None and self._should_run:
                 failed_at = time.monotonic()
                 self._plan_retry(failure)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from mcphost.client.client import Client
@@ -31,6 +32,12 @@ RELIST_DELAY: Final = 0.1
 
 RELIST_PAUSE: Final = 2.0
 """Seconds between two listings, however often a server announces changes."""
+
+ANNOUNCE_SECONDS: Final = 0.2
+"""How long after a listing a change is waited for: servers add items once they know what the client can do."""
+
+MOST_CHANGES: Final = 5
+"""Listings of one `Listing.settled`, however often a server announces changes."""
 
 LEAST_FRESH: Final = 5.0
 """Seconds for which a list serves further uses, however short its ``ttlMs``: one call uses it several times, and many
@@ -92,11 +99,14 @@ class Listing(Generic[Item]):
         self._source, self._note, self._listed, self._changed = source, note, listed, changed
         self._refused = refused
         self._stale = asyncio.Event()
+        self._used = asyncio.Event()
         self._reading = asyncio.Lock()
         self._connections = 0
         self._listed_once = False
         self._listed_at = -math.inf
         """When the listing that brought `items` began, in seconds of the event loop's clock."""
+        self._listed_until = -math.inf
+        """When it ended."""
         self.freshness: Freshness | None = None
         """How fresh `items` are, as their server says; None before the first listing."""
         self.items: list[Item] = []
@@ -142,6 +152,18 @@ class Listing(Generic[Item]):
             if self._stale.is_set() or self.expired:
                 await self._read_noting(client, config)
 
+    async def settled(self, client: Client, config: ServerConfig, *, announces: bool) -> None:
+        """As `current`; with ``announces``, list again what changes within `ANNOUNCE_SECONDS` after a listing."""
+        for _ in range(MOST_CHANGES):
+            await self.current(client, config)
+            left = self._listed_until + ANNOUNCE_SECONDS - asyncio.get_running_loop().time()
+            if announces and left > 0:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(left):
+                        await self._stale.wait()
+            if not self._stale.is_set():
+                return
+
     async def recent(self, client: Client, config: ServerConfig, seconds: float) -> None:
         """List if the last successful listing is older than ``seconds`` or out of date."""
         async with self._reading:
@@ -154,8 +176,13 @@ class Listing(Generic[Item]):
         self.failure = ListingFailed(self.notice, timed_out=timed_out)
         self._note(LogLevel.WARNING, self.notice)
 
-    async def keep_current(self, client: Client, config: Callable[[], ServerConfig]) -> None:
-        """List again whenever the items are out of date, at most every `RELIST_PAUSE` seconds. Runs until cancelled."""
+    async def keep_current(self, client: Client, config: Callable[[], ServerConfig], *, prefetch: bool) -> None:
+        """List again whenever the items are out of date, at most every `RELIST_PAUSE` seconds. Runs until cancelled.
+
+        Without ``prefetch`` only from their first use on.
+        """
+        if not prefetch:
+            await self._used.wait()
         while True:
             await self._stale.wait()
             if self._listed_once:
@@ -166,6 +193,7 @@ class Listing(Generic[Item]):
 
     async def _read_noting(self, client: Client, config: ServerConfig, *, again: bool = False) -> None:
         connection = self._connections
+        self._used.set()
         try:
             self._stale.clear()
             self.refusal = None
@@ -189,6 +217,7 @@ class Listing(Generic[Item]):
         if connection != self._connections:
             return
         self._listed_once, self._listed_at, self.failure = True, began, None
+        self._listed_until = asyncio.get_running_loop().time()
         self.freshness = listing.freshness
         self.items, self.rejected = items, rejected
         self.notice = listing.notice
@@ -249,6 +278,9 @@ class Listings:
         for _, listing in self:
             listing.clear()
 
-    def background_work(self, client: Client, config: Callable[[], ServerConfig]) -> list[Coroutine[Any, Any, None]]:
-        """Tasks that keep the lists current while the connection is open."""
-        return [listing.keep_current(client, config) for kind, listing in self if self.declared(kind)]
+    def background_work(
+        self, client: Client, config: Callable[[], ServerConfig], *, prefetch: bool
+    ) -> list[Coroutine[Any, Any, None]]:
+        """Tasks that keep the lists current while the connection is open; without ``prefetch`` those that are used."""
+        declared = [listing for kind, listing in self if self.declared(kind)]
+        return [listing.keep_current(client, config, prefetch=prefetch) for listing in declared]

@@ -123,6 +123,8 @@ class ConnectionObserver:
 
 def _text(data: bytes, most: int) -> str:
     """The start of what is quoted of a server, a ``requestState`` only by its size and digest."""
+    if b"\0" in data[:most] or data[:most].decode("utf-8", "replace").count("\ufffd") > len(data[:most]) // 10:
+        return f"{len(data)} bytes that are no text"
     more = f"… {len(data) - most} bytes more" if len(data) > most else ""
     return hide_state(data[:most].decode("utf-8", "replace")) + more
 

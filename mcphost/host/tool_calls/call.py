@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
+from mcphost.client.requests import BY_USER
 from mcphost.client.task_inputs import GivenInputs
 from mcphost.errors import Declined, InputNotGiven, McphostError, RequestTimeout
 from mcphost.host.consent.provenance import NOTHING, Provenance
@@ -170,7 +171,7 @@ class ToolCall:
         if self._task is None or self.state.ended or self.state is CallState.CANCELLING:
             return
         self.state = CallState.CANCELLING
-        self._task.cancel()
+        self._task.cancel(BY_USER)
 
     def leave(self) -> None:
         """Stop waiting for it, unless it is being cancelled. Its task goes on and can be collected in another run."""

@@ -1,8 +1,8 @@
 """Finds out which revision a connection speaks, as a generator of attempts that holds all the rules.
 
 It yields the attempt to make, is sent its outcome, and returns what was agreed or raises. Servers of 2026-07-28 and
-later are asked with ``server/discover``; those before, and all that answer it with anything unexpected, are opened with
-``initialize``.
+later are asked with ``server/discover``; those before, and all that answer it with anything unexpected or not at all,
+are opened with ``initialize``.
 
 Specification: basic/lifecycle, version negotiation; 2026-07-28 basic/versioning, basic/transports (backwards
 compatibility).
@@ -10,17 +10,22 @@ compatibility).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal
 
 from mcphost.errors import (
-    PASSING,
     AuthorizationRequired,
+    ConnectionClosed,
+    ConnectionLost,
     HttpStatusError,
     InvalidResult,
     McphostError,
+    NoAnswerFound,
     NoSharedRevision,
+    PeerError,
+    ProbeFailed,
     RequestTimeout,
     ServerError,
     VersionRefused,
@@ -39,6 +44,9 @@ from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 Era = Literal["auto", "legacy", "modern"]
 """Which revisions a connection may use: those with a handshake (legacy), those without (modern), or both."""
+
+MOST_WORDS: Final = 2000
+"""Characters of a refusal that are searched for versions."""
 
 PROBES: Final = 3
 """How often a server is asked with ``server/discover``, each time in another revision."""
@@ -66,12 +74,21 @@ class Agreed:
     result: Mapping[str, Any]
     evidence: str = ""
     """How the server answered ``server/discover``, as a clause; empty if it was not asked."""
+    proven: bool = True
+    """Is the evidence an answer, which the same server will give again? Silence and outages are not."""
+
+
+@dataclass(frozen=True, slots=True)
+class LateDiscovery:
+    """The result of ``server/discover``, which came while ``initialize`` was waited for; `lists_modern` is true."""
+
+    result: Mapping[str, Any]
 
 
 Attempt = DiscoverAttempt | InitializeAttempt
 Outcome = Mapping[str, Any] | McphostError
 """The result that came, or what was raised instead of one."""
-Negotiation = Generator[Attempt, Outcome, Agreed]
+Negotiation = Generator[Attempt, Outcome | LateDiscovery, Agreed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +99,8 @@ class _SpeaksHandshake:
     evidence: str
     refusal: AuthorizationRequired | None = None
     """The answer to the probe, where it may have been meant for an unknown method or for whoever asked."""
+    failure: McphostError | None = None
+    """Why nothing is known, where the probe got no answer."""
 
 
 def negotiate(*, era: Era = "legacy", minimum: Revision = HANDSHAKE_REVISIONS[0]) -> Negotiation:
@@ -96,11 +115,15 @@ def negotiate(*, era: Era = "legacy", minimum: Revision = HANDSHAKE_REVISIONS[0]
         return found
     try:
         agreed = yield from _initialize(found.offer, minimum, era)
-    except (ServerError, HttpStatusError):
-        if found.refusal is not None:
+    except McphostError as error:
+        if found.refusal is not None and isinstance(error, ServerError | HttpStatusError):
             raise found.refusal from None
+        if found.failure is not None and str(found.failure) != str(error) and not isinstance(error, NoAnswerFound):
+            error.after_probe = found.evidence
         raise
-    return Agreed(agreed.revision, agreed.result, agreed.evidence or found.evidence)
+    if agreed.evidence:
+        return agreed
+    return Agreed(agreed.revision, agreed.result, found.evidence, proven=found.failure is None)
 
 
 # Without a handshake.
@@ -108,7 +131,7 @@ def negotiate(*, era: Era = "legacy", minimum: Revision = HANDSHAKE_REVISIONS[0]
 
 def _discover(
     revision: Revision, era: Era, minimum: Revision, *, insists: bool = True
-) -> Generator[Attempt, Outcome, Agreed | _SpeaksHandshake]:
+) -> Generator[Attempt, Outcome | LateDiscovery, Agreed | _SpeaksHandshake]:
     """Ask in ``revision``, and in others that the server lists.
 
     ``insists``: where it lists nothing but what it refused, it is taken at its word, and asked once more.
@@ -117,6 +140,7 @@ def _discover(
     while True:
         asked.append(revision)
         outcome = yield DiscoverAttempt(revision)
+        assert not isinstance(outcome, LateDiscovery)
         if isinstance(outcome, ServerError) and outcome.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION:
             listed = _listed(outcome.data, "supported")
             another = _newest(MODERN_REVISIONS, listed, but=asked)
@@ -132,10 +156,14 @@ def _discover(
 def _read_probe(outcome: Outcome, revision: Revision, era: Era, minimum: Revision) -> Agreed | _SpeaksHandshake:
     if isinstance(outcome, Mapping):
         return _read_discovery(outcome, revision, era, minimum)
-    why_not = _no_verdict(outcome)
-    if why_not is not None:
-        raise why_not
-    found = _fallback(f"{_asked_in(revision)}, {_answer_in_words(outcome)}", NEWEST_HANDSHAKE, era, minimum)
+    if _forbids_handshake(outcome):
+        raise outcome
+    evidence = f"{_asked_in(revision)}, {_answer_in_words(outcome)}"
+    if not _is_proof(outcome):
+        if no_handshake(era, minimum):
+            raise outcome
+        return _SpeaksHandshake(NEWEST_HANDSHAKE, evidence, failure=outcome)
+    found = _fallback(evidence, NEWEST_HANDSHAKE, era, minimum)
     return replace(found, refusal=outcome) if isinstance(outcome, AuthorizationRequired) else found
 
 
@@ -154,17 +182,23 @@ def _read_discovery(
     return Agreed(agreed, result, f"{_asked_in(revision)}, answered")
 
 
-def _no_verdict(outcome: McphostError) -> McphostError | None:
-    """What to raise for an outcome that says nothing about the server's revisions; None if it says something."""
+def _forbids_handshake(outcome: McphostError) -> bool:
+    """Is it an error that only modern servers send, a demand for a sign-in, or a connection that cannot be had?"""
     if isinstance(outcome, ServerError):
-        ours = (ErrorCode.HEADER_MISMATCH, ErrorCode.MISSING_CLIENT_CAPABILITY)
-        return outcome if outcome.code in ours else None
-    if isinstance(outcome, HttpStatusError):
-        return outcome if outcome.status in PASSING or outcome.status // 100 == 3 else None
+        return outcome.code in (ErrorCode.HEADER_MISMATCH, ErrorCode.MISSING_CLIENT_CAPABILITY)
     if isinstance(outcome, AuthorizationRequired):
         # Servers that allow each method apart forbid one that they do not know; some do so without any challenge.
-        return outcome if outcome.status == 401 and outcome.www_authenticate else None
-    return None if isinstance(outcome, InvalidResult | RequestTimeout) else outcome
+        return outcome.status == 401 and bool(outcome.www_authenticate)
+    if isinstance(outcome, ConnectionLost):
+        return outcome.lasting or isinstance(outcome, ProbeFailed | ConnectionClosed)
+    return not isinstance(outcome, HttpStatusError | PeerError | RequestTimeout)
+
+
+def _is_proof(outcome: McphostError) -> bool:
+    """Will the same server answer the same again?"""
+    if isinstance(outcome, HttpStatusError):
+        return outcome.lasting and outcome.status // 100 != 3
+    return not isinstance(outcome, ConnectionLost | RequestTimeout | NoAnswerFound)
 
 
 def _answer_in_words(outcome: McphostError) -> str:
@@ -172,7 +206,19 @@ def _answer_in_words(outcome: McphostError) -> str:
         return f"answered {outcome.code}"
     if isinstance(outcome, HttpStatusError | AuthorizationRequired):
         return f"answered HTTP {outcome.status}"
+    if isinstance(outcome, ConnectionLost):
+        return "broke off the connection"
     return "did not answer" if isinstance(outcome, RequestTimeout) else "answered nothing that can be read"
+
+
+def lists_modern(result: Mapping[str, Any]) -> bool:
+    """Does this result of ``server/discover`` list a modern revision?"""
+    return _newest(MODERN_REVISIONS, _listed(result, "supportedVersions")) is not None
+
+
+def no_handshake(era: Era, minimum: Revision) -> bool:
+    """May no ``initialize`` follow the probe?"""
+    return era == "modern" or minimum.modern
 
 
 def _older(listed: Sequence[str], evidence: str, era: Era, minimum: Revision) -> _SpeaksHandshake:
@@ -199,18 +245,23 @@ def _fallback(evidence: str, offer: Revision, era: Era, minimum: Revision) -> _S
 def _initialize(offer: Revision, minimum: Revision, era: Era) -> Negotiation:
     """Offer a revision; accept any known one that the server names, down to ``minimum``.
 
-    If the server refuses the offer but lists its revisions, the best of them is tried once.
+    If the server refuses the version, the best of those it names is offered, else the next older one.
     """
-    outcome = yield InitializeAttempt(offer)
-    if isinstance(outcome, ServerError):
-        second = _best_listed(outcome, offer, minimum, era)
-        if second is None:
+    offered = [offer]
+    while isinstance(outcome := (yield InitializeAttempt(offer)), ServerError):
+        another = _another_offer(outcome, offered, minimum, era)
+        if another is None:
             raise outcome
-        if second.modern:
-            return (yield from _modern_after_all(second, outcome, minimum))
-        offer, outcome = second, (yield InitializeAttempt(second))
+        if another.modern:
+            return (yield from _modern_after_all(another, outcome, minimum))
+        offer = another
+        offered.append(offer)
     if isinstance(outcome, McphostError):
         raise outcome
+    if isinstance(outcome, LateDiscovery):
+        found = _read_discovery(outcome.result, NEWEST_MODERN, era, minimum)
+        assert isinstance(found, Agreed)
+        return replace(found, evidence=f"{found.evidence} late")
     named = find_revision(outcome.get("protocolVersion"))
     if era == "auto" and named is not None and named.modern:
         refused = VersionRefused(offer.version, named.version, "which has no initialize")
@@ -243,12 +294,20 @@ def _accepted(result: Mapping[str, Any], offered: Revision, minimum: Revision) -
     return revision
 
 
-def _best_listed(error: ServerError, offered: Revision, minimum: Revision, era: Era) -> Revision | None:
-    if error.code not in (ErrorCode.INVALID_PARAMS, ErrorCode.UNSUPPORTED_PROTOCOL_VERSION):
-        return None
+def _another_offer(error: ServerError, offered: Sequence[Revision], minimum: Revision, era: Era) -> Revision | None:
+    """What to offer a server after this refusal; None if it is not about the version, or nothing is left."""
     usable = HANDSHAKE_REVISIONS if era == "legacy" else REVISIONS
-    best = _newest(usable, _listed(error.data, "supported"), but=[offered])
-    return best if best is not None and best.version >= minimum.version else None
+    codes = (ErrorCode.INVALID_PARAMS, ErrorCode.UNSUPPORTED_PROTOCOL_VERSION)
+    listed = _listed(error.data, "supported") if error.code in codes else []
+    if listed:
+        another = _newest(usable, listed, but=offered)
+    elif re.search(r"(?i)\bversion|protocol_?version", error.message[:MOST_WORDS]):
+        named = re.findall(r"20\d\d-\d\d-\d\d", error.message[:MOST_WORDS])
+        older = [revision.version for revision in HANDSHAKE_REVISIONS if revision.version < offered[-1].version]
+        another = _newest(usable, named, but=offered) or _newest(HANDSHAKE_REVISIONS, older, but=offered)
+    else:
+        return None
+    return another if another is not None and another.version >= minimum.version else None
 
 
 # Lists of versions.

@@ -19,6 +19,9 @@ from mcphost.protocol.models.base import Hint, Wire
 RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
 """The member of ``_meta`` that names the task of a message."""
 
+TASK_ID_LENGTH: Final = 1024
+"""Characters of a task's id, which each request for the task repeats in a header: a longer one would be refused."""
+
 _YEARS: Final = 1970, 9000
 """Years within which a time can be converted to any zone."""
 
@@ -28,7 +31,7 @@ _ENDED: Final = frozenset({"completed", "failed", "cancelled"})
 class Task(Wire):
     """The latest known status of a task."""
 
-    task_id: str = Field(min_length=1)
+    task_id: str = Field(min_length=1, max_length=TASK_ID_LENGTH)
     status: str
     """``working``, ``input_required``, ``completed``, ``failed`` or ``cancelled``."""
     status_message: Hint[str] = None

@@ -54,6 +54,11 @@ class EventParser:
         self._given_up = False
         self._at_start = True
 
+    @property
+    def unfinished(self) -> bool:
+        """Is there data whose event was not ended?"""
+        return bool(self._data) or self._line.startswith(b"data")
+
     def feed(self, chunk: bytes) -> list[ServerSentEvent]:
         """Take a chunk; return the events it completed, in order."""
         events: list[ServerSentEvent] = []

@@ -83,6 +83,10 @@ class ServerEndpoint:
             raise InvalidResult("the server's session id is too long, or holds what no header may hold")
         self._session = session
 
+    def drop_session(self) -> None:
+        """Send no session id from now on."""
+        self._session = ""
+
     def tags(self) -> dict[str, str]:
         """The headers that name the session and the revision."""
         session = {"Mcp-Session-Id": self._session} if self._session else {}

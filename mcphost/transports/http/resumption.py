@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import AsyncIterable, Callable
 from typing import Final
 
+from mcphost.protocol.display import show_line
 from mcphost.protocol.wire.event_stream import EventParser, ServerSentEvent
 from mcphost.protocol.wire.framing import Overlong
 from mcphost.protocol.wire.jsonrpc import Malformed, Message
@@ -53,6 +54,8 @@ class ResumableStream:
         """Was there an event over the limit that may have been any response?"""
         self.last_id = ""
         """The cursor for resuming; empty if the server set none."""
+        self.ignored = ""
+        """What was there and was not taken for a message, as a clause; empty if there was nothing."""
 
     async def read(self, pieces: AsyncIterable[bytes], enough: Callable[[], bool]) -> None:
         """Read one connection until it ends, or until ``enough()``."""
@@ -70,6 +73,8 @@ class ResumableStream:
                 if enough():
                     return
         finally:
+            if parser.unfinished:
+                self.ignored = "its last event has no empty line after it"
             lively = self._fruitful or time.monotonic() - began > LIVELY
             self._count(lively, moved=self.last_id != came_from)
 
@@ -124,6 +129,8 @@ class ResumableStream:
         if event.name == "message":
             self._fruitful = True
             await self._messages(event.data)
+        else:
+            self.ignored = f"an event called {show_line(event.name, 40)!r} is not a message"
 
     async def _messages(self, data: bytes | Overlong) -> None:
         if isinstance(data, Overlong):

@@ -81,6 +81,8 @@ class HttpTransport:
 
     def agreed(self, revision: Revision) -> None:
         self._agreed = True
+        if revision.modern:
+            self._endpoint.drop_session()  # of an initialize that the answer to server/discover overtook
         self._endpoint.version = revision.version
         self._incoming.agreed(revision)
 
@@ -189,7 +191,8 @@ class HttpTransport:
             if answer.done:
                 return
             if not (resumes and stream.last_id):
-                raise broken or ConnectionLost("the server ended the answer's stream before the answer")
+                ended = "the server ended the answer's stream before the answer"
+                raise broken or ConnectionLost(f"{ended}: {stream.ignored}" if stream.ignored else ended)
             response = await self._resumed(stream)
 
     async def _read(

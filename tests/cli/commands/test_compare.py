@@ -13,6 +13,7 @@ from tests.cli.conftest import Mcphost, echo, entry
 
 SDK = Path(__file__).parents[2] / "servers" / "sdk.py"
 ROUNDS = SDK.with_name("sdk_modern.py")
+SERVERS = SDK.parent
 
 
 def sdk(script: Path = SDK) -> str:
@@ -23,7 +24,7 @@ def sdk(script: Path = SDK) -> str:
 @pytest.mark.slow
 def test_one_server_is_compared_with_itself_in_both_eras(mcphost: Mcphost) -> None:
     said = mcphost("compare", sdk(), "weather", "city=Rome", "--times", "3", "--yes")
-    assert said.code == 1, said.err  # it announces other list changes in each era
+    assert said.code == 0, said.err
     assert "2025-11-25" in said.out
     assert "asked in 2026-07-28, answered" in said.out
     assert "Tools: the same" in said.out
@@ -71,6 +72,7 @@ def test_a_server_of_one_era_is_reported_with_what_the_probe_answered(mcphost: M
     said = mcphost("compare", echo())
     assert said.code == 3
     assert "answered -32601" in said.out
+    assert said.err.startswith("mcphost: stdio (modern): ")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,24 @@ def test_check_says_how_it_was_found_out_that_a_server_speaks_both_eras(mcphost:
     assert "asked in 2026-07-28, answered" in said.out
 
 
-def test_a_server_that_does_not_start_speaks_neither(mcphost: Mcphost) -> None:
+def test_of_a_server_that_does_not_start_nothing_is_known(mcphost: Mcphost) -> None:
     said = mcphost("check", "--era", "stdio:no-such-program-here")
     assert said.code == 3
-    assert "neither" in said.out
+    assert "legacy is not known; modern is not known" in said.out
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("MOD-31")
+def test_an_era_of_which_the_server_says_nothing_is_not_known(mcphost: Mcphost, tmp_path: Path) -> None:
+    config = tmp_path / "silent.toml"
+    config.write_text(
+        f"[servers.s]\ncommand = {json.dumps(sys.executable)}\nstartup_timeout_sec = 2\n"
+        f'args = [{json.dumps(str(SERVERS / "hostile.py"))}, "probe-silent"]\n',
+        encoding="utf-8",
+    )
+    said = mcphost("--config", str(config), "check", "--era", "both", "s", "--json")
+    assert said.code == 3
+    found = json.loads(said.out)
+    assert (found["speaks"], found["legacy"]["speaks"], found["modern"]["speaks"]) == (["legacy"], True, None)
+    said = mcphost("--config", str(config), "check", "--era", "both", "s")
+    assert "legacy; modern is not known" in said.out

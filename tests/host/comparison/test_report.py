@@ -60,6 +60,26 @@ def test_an_error_is_an_answer_too() -> None:
     assert "error" in {each.field for each in found.answers.changed}
 
 
+def test_calls_that_fail_alike_are_not_the_same_answers() -> None:
+    failed = CallObservation("echo", None, ServerError(-32602, "no such city"), 0.1, Exchange())
+    found = compare_sides(seen("a", calls=(failed,)), seen("b", calls=(failed, answered("hi"))))
+    assert not found.same
+    rows = [(row.label, row.first, row.second) for row in rows_of(found) if row.differs]
+    assert rows == [("failed", "no such city (-32602)", "1 of 2: no such city (-32602)")]
+    assert "Calls: the same answers" not in {row.label for row in rows_of(found)}
+
+
+def test_what_only_one_era_has_is_no_difference_between_the_eras() -> None:
+    task = {**ECHO, "execution": {"taskSupport": "optional"}}
+    old = {"tools": {"listChanged": False}, "tasks": {"list": {}}, "prompts": {"listChanged": True}}
+    new: dict[str, Any] = {"tools": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}, "prompts": {}}
+    first = replace(seen("a", task, capabilities=old), revision="2025-11-25")
+    second = seen("b", ECHO, capabilities={**new, "extensions": {}})
+    found = compare_sides(replace(first, capabilities={**old, "extensions": {}}), replace(second, capabilities=new))
+    assert found.same
+    assert not compare_sides(first, replace(second, revision="2025-06-18", capabilities=new)).same
+
+
 def test_a_side_that_is_not_open_is_neither_the_same_nor_compared() -> None:
     found = compare_sides(seen("a", ECHO), SideObservation(Side("b", "b"), failure="it exited"))
     assert (found.same, found.complete, found.kinds) == (False, False, ())

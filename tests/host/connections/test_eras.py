@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import tomllib
 from collections.abc import Callable, Mapping
@@ -65,6 +66,42 @@ async def test_a_server_that_dies_of_the_probe_is_started_again_at_once_and_not_
     assert received(tmp_path / "wire")[0] == "initialize"
 
 
+@pytest.mark.requirement("MOD-28")
+async def test_a_server_that_refuses_everything_after_the_probe_is_started_again_without_it(
+    host: HostOf, tmp_path: Path
+) -> None:
+    kept = {"store": FileStore(tmp_path)}
+    entry = hostile("probe-refuses", "--record", tmp_path / "wire")
+    for methods in (["server/discover", "initialize", "initialize"], ["initialize"]):
+        async with host(a=entry, dependencies=kept) as running:
+            await running.servers.ready()
+            assert (running.servers["a"].state, running.servers["a"].restarts) == (ServerState.READY, 0)
+        assert received(tmp_path / "wire")[: len(methods)] == methods
+        (tmp_path / "wire").unlink()
+
+
+@pytest.mark.requirement("MOD-27", "MOD-31")
+@pytest.mark.parametrize(
+    ("kind", "evidence", "starts"),
+    [("refuses", "asked in 2026-07-28, answered late", 1), ("answers", "asked in 2026-07-28, answered", 2)],
+)
+async def test_a_slow_first_start_does_not_keep_a_modern_server_in_the_old_era(
+    host: HostOf, tmp_path: Path, kind: str, evidence: str, starts: int
+) -> None:
+    kept = {"store": FileStore(tmp_path)}
+    entry = hostile("probe-overtaken", "--kind", kind, "--record", tmp_path / "wire", startup_timeout_sec=6)
+    async with host(a=entry, policy=ALLOW, dependencies=kept) as running:
+        await running.servers.ready()
+        connection = running.servers["a"]
+        assert connection.session is not None
+        assert (connection.session.revision.version, connection.session.evidence) == ("2026-07-28", evidence)
+        assert connection.restarts == 0
+        assert (await running.run("a", "act")).state is CallState.DONE
+        assert running.alarms == []
+    assert received(tmp_path / "wire").count("server/discover") == starts
+    assert not (tmp_path / "eras.toml").exists()
+
+
 @pytest.mark.requirement("MOD-28", "MOD-32")
 async def test_where_only_the_modern_era_is_wanted_a_server_that_dies_of_the_probe_has_failed(host: HostOf) -> None:
     async with host(a=hostile("probe-dies", protocol="modern")) as running:
@@ -80,8 +117,8 @@ async def test_where_only_the_modern_era_is_wanted_a_server_that_dies_of_the_pro
 async def test_a_server_that_leaves_the_probe_unanswered_is_greeted_on_the_same_pipe(
     host: HostOf, tmp_path: Path, mode: str
 ) -> None:
-    entry = hostile(mode, "--record", tmp_path / "wire", startup_timeout_sec=6)
-    async with host(a=entry, policy=ALLOW) as running:
+    entry = hostile(mode, "--record", tmp_path / "wire", startup_timeout_sec=7)
+    async with host(a=entry, policy=ALLOW, dependencies={"store": FileStore(tmp_path)}) as running:
         await running.servers.ready()
         connection = running.servers["a"]
         assert connection.session is not None
@@ -89,15 +126,26 @@ async def test_a_server_that_leaves_the_probe_unanswered_is_greeted_on_the_same_
         assert connection.session.evidence == "asked in 2026-07-28, did not answer"
         call = await running.run("a", "act")
         assert call.state is CallState.DONE
+        (alarm,) = running.alarms
+        assert re.fullmatch(
+            r"a: asked in 2026-07-28, did not answer, and was opened with initialize; this took 2\.\d s; "
+            r'if that is always so, protocol = "legacy" in \[servers\.a\] saves it',
+            alarm,
+        )
+    assert not (tmp_path / "eras.toml").exists()
     assert (tmp_path / "wire").read_text().splitlines().count("EOF") == 1
 
 
 @pytest.mark.requirement("MOD-09", "MOD-28")
 async def test_a_server_that_falls_silent_at_the_probe_is_started_again(host: HostOf, tmp_path: Path) -> None:
     entry = hostile("probe-mute", "--record", tmp_path / "wire", startup_timeout_sec=2)
-    async with host(a=entry) as running:
+    async with host(a=entry, dependencies={"store": FileStore(tmp_path)}) as running:
         await running.servers.ready()
         assert running.servers["a"].ready
+        (alarm,) = running.alarms
+        assert "answered nothing after it was asked for its protocol versions" in alarm
+        assert 'protocol = "legacy" in [servers.a]' in alarm
+        assert not (tmp_path / "eras.toml").exists()
         assert running.servers["a"].restarts == 0
     assert received(tmp_path / "wire")[:3] == ["server/discover", "initialize", "initialize"]
 
@@ -164,7 +212,7 @@ async def test_a_state_is_in_no_log(host: HostOf, tmp_path: Path, kind: str) -> 
         assert len(call.rounds) == 1
         logged = [record.text for record in running.logs.of("a")]
         said = [*logged, *call.needs(), str(call.error)]
-    assert sum("bytes, sha256" in text for text in logged) == 3  # of what was no message
+    assert sum("bytes, sha256" in text for text in logged) == 4  # of what was no message, or answered no request
     assert not [text for text in said if STATE in text]
     assert (tmp_path / "audit").exists()
     assert secrets_in(tmp_path) == []

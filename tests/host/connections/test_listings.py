@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
-from mcphost.config import Config
+from mcphost.client.client import Client
+from mcphost.client.paging import ListedItems
+from mcphost.config import Config, ServerConfig
 from mcphost.errors import (
     Declined,
     InvalidArguments,
@@ -20,14 +22,16 @@ from mcphost.errors import (
     SessionExpired,
     UnknownName,
 )
-from mcphost.host.catalog import CatalogKind
+from mcphost.host.catalog import CatalogKind, usable
 from mcphost.host.connections import listings as offers
+from mcphost.host.connections.listings import Listing, ListingSource
 from mcphost.host.connections.subscriptions import SubscriptionState
 from mcphost.host.events import PromptsChanged, ResourcesChanged, ToolsChanged
 from mcphost.host.resources import completion
 from mcphost.host.tool_calls.call import CallState
 from mcphost.protocol.models.content import ResourceContents
 from mcphost.protocol.models.prompts import Completion, PromptRef, TemplateRef
+from mcphost.protocol.models.tools import Tool
 from mcphost.protocol.wire.jsonrpc import Request, Response
 from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.stdio.transport import Command, StdioTransport
@@ -53,6 +57,69 @@ def asked(record: Path, method: str) -> list[dict[str, Any]]:
 async def listed(running: RecordingHost, server: str = "a") -> None:
     for kind in CatalogKind:
         await running.resources.current(server, kind)
+
+
+def changing(*lists: Sequence[str], late: bool = False) -> tuple[Listing[Tool], list[int]]:
+    """A list whose server announces a change with each listing but the last (``late``: after it), and its sizes."""
+    left, read = list(lists), list[int]()
+
+    async def fetch(client: Client, again: bool) -> ListedItems[Tool]:
+        names = left.pop(0)
+        read.append(len(names))
+        if left and late:
+            asyncio.get_running_loop().call_later(0.02, listing.mark_stale)
+        elif left:
+            listing.mark_stale()
+        return ListedItems([Tool.read({"name": name, "inputSchema": {"type": "object"}}) for name in names])
+
+    source = ListingSource(CatalogKind.TOOLS, fetch, usable)
+    ignore: Any = lambda *_: None  # noqa: E731
+    listing = Listing(source, ignore, ignore, ignore, ignore)
+    listing.mark_stale()
+    return listing, read
+
+
+ANY: Any = ServerConfig(command="x")
+NO_CLIENT: Any = None
+
+
+@pytest.mark.requirement("TOOLS-05")
+@pytest.mark.parametrize("late", [False, True])
+async def test_a_change_announced_while_or_right_after_a_list_is_read_is_listed_again(late: bool) -> None:
+    listing, read = changing("a", "ab", "abc", late=late)
+    await listing.settled(NO_CLIENT, ANY, announces=True)
+    assert ([tool.name for tool in listing.items], read) == (["a", "b", "c"], [1, 2, 3])
+
+
+async def test_a_server_that_announces_changes_without_end_is_listed_a_few_times() -> None:
+    listing, read = changing(*["a"] * 99)
+    await listing.settled(NO_CLIENT, ANY, announces=True)
+    assert len(read) == offers.MOST_CHANGES
+
+
+async def test_a_list_that_does_not_change_is_waited_for_only_where_changes_are_announced() -> None:
+    clock = asyncio.get_running_loop().time
+    for announces, least in ((False, 0.0), (True, offers.ANNOUNCE_SECONDS)):
+        listing, read = changing("a")
+        await listing.current(NO_CLIENT, ANY)
+        began = clock()
+        await listing.settled(NO_CLIENT, ANY, announces=announces)
+        assert read == [1]
+        assert clock() - began >= least * 0.9
+
+
+async def test_a_run_that_uses_no_resources_asks_for_none(host: HostOf, tmp_path: Path) -> None:
+    record = tmp_path / "wire"
+    async with host(a=serve("--record", record), dependencies={"prefetch": False}) as running:
+        await running.servers.ready()
+        await running.servers["a"].ping()
+        assert asked(record, "tools/list")
+        assert not asked(record, "resources/list")
+        await running.resources.current("a", CatalogKind.RESOURCES)
+        assert running.catalog.resources("a")
+    assert len(asked(record, "resources/list")) == 1
+    assert not asked(record, "prompts/list")
+    assert not asked(record, "notifications/cancelled")
 
 
 # What all servers offer.

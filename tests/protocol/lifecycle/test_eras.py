@@ -14,12 +14,23 @@ from mcphost.errors import (
     HttpStatusError,
     InvalidResult,
     McphostError,
+    MessageTooLarge,
+    NoAnswerFound,
     NoSharedRevision,
+    ProbeFailed,
     RequestTimeout,
     ServerError,
     VersionRefused,
 )
-from mcphost.protocol.lifecycle.negotiation import Agreed, DiscoverAttempt, Era, InitializeAttempt, Outcome, negotiate
+from mcphost.protocol.lifecycle.negotiation import (
+    Agreed,
+    DiscoverAttempt,
+    Era,
+    InitializeAttempt,
+    LateDiscovery,
+    Outcome,
+    negotiate,
+)
 from mcphost.protocol.lifecycle.revisions import V2024_11_05, V2025_06_18, V2025_11_25, V2026_07_28, Revision
 
 MODERN: dict[str, Any] = {"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}}
@@ -36,7 +47,7 @@ def unsupported(*versions: str) -> ServerError:
 
 
 def steps(
-    outcomes: Sequence[Outcome], era: Era = "auto", minimum: Revision = V2024_11_05
+    outcomes: Sequence[Outcome | LateDiscovery], era: Era = "auto", minimum: Revision = V2024_11_05
 ) -> tuple[list[str], Agreed | McphostError | None]:
     """The attempts, and what came of them; None if another outcome is wanted."""
     negotiation, made, left = negotiate(era=era, minimum=minimum), list[str](), iter(outcomes)
@@ -86,7 +97,7 @@ LEGACY: list[Outcome] = [
     AuthorizationRequired("", status=401),
     AuthorizationRequired('Bearer error="insufficient_scope"', status=403),
     InvalidResult("what came is no message"),
-    SILENCE,
+    MessageTooLarge("too large", 1),
     {},
     {"capabilities": {}},
     {"supportedVersions": "2026-07-28"},
@@ -102,6 +113,7 @@ def test_any_other_answer_to_the_probe_leads_to_the_handshake(outcome: Outcome) 
     assert isinstance(agreed, Agreed)
     assert agreed.revision is V2025_11_25
     assert agreed.evidence.startswith("asked in 2026-07-28, ")
+    assert agreed.proven
 
 
 @pytest.mark.requirement("MOD-32")
@@ -113,13 +125,55 @@ def test_where_only_the_modern_era_is_wanted_no_handshake_follows(outcome: Outco
         assert isinstance(end, NoSharedRevision)
 
 
-OUTAGES: list[McphostError] = [
+UNPROVEN: list[McphostError] = [
+    SILENCE,
     ConnectionLost("gone"),
+    HttpStatusError(302),
     HttpStatusError(408),
     HttpStatusError(425),
     HttpStatusError(429),
+    HttpStatusError(500, "text/html", "<h1>"),
     HttpStatusError(503),
-    HttpStatusError(302),
+    NoAnswerFound("lines"),
+]
+"""What a server that does not bear the probe may do, and what any server may do once."""
+
+
+@pytest.mark.requirement("MOD-09")
+@pytest.mark.parametrize("outcome", UNPROVEN, ids=str)
+def test_a_probe_without_an_answer_leads_to_the_handshake_and_proves_nothing(outcome: McphostError) -> None:
+    made, agreed = steps([outcome, GREETING])
+    assert made == [DISCOVER, INITIALIZE]
+    assert isinstance(agreed, Agreed)
+    assert (agreed.revision, agreed.proven) == (V2025_11_25, False)
+    for era, minimum in (("modern", V2024_11_05), ("auto", V2026_07_28)):
+        assert steps([outcome], era, minimum) == ([DISCOVER], outcome)  # type: ignore[arg-type]
+
+
+def test_a_failed_handshake_names_the_probe_before_it_where_that_failed_otherwise() -> None:
+    _, end = steps([SILENCE, HttpStatusError(500)])
+    assert isinstance(end, HttpStatusError)
+    assert end.after_probe == "asked in 2026-07-28, did not answer"
+    _, end = steps([HttpStatusError(503), HttpStatusError(503)])
+    assert isinstance(end, HttpStatusError)
+    assert end.after_probe == ""
+
+
+@pytest.mark.parametrize(
+    ("versions", "capabilities", "end"), [(["2026-07-28"], {}, Agreed), (["2026-07-28"], [], InvalidResult)]
+)
+def test_a_late_answer_to_the_probe_wins(versions: list[str], capabilities: Any, end: type[object]) -> None:
+    late = LateDiscovery({"supportedVersions": versions, "capabilities": capabilities})
+    made, ended = steps([SILENCE, late])
+    assert made == [DISCOVER, INITIALIZE]
+    assert isinstance(ended, end)
+    if isinstance(ended, Agreed):
+        assert (ended.revision, ended.evidence) == (V2026_07_28, "asked in 2026-07-28, answered late")
+
+
+FINAL: list[McphostError] = [
+    ConnectionLost("no certificate", lasting=True),
+    ProbeFailed("exited"),
     AuthorizationRequired('Bearer resource_metadata="https://h"', status=401),
     refused(-32020),
     refused(-32021),
@@ -127,8 +181,8 @@ OUTAGES: list[McphostError] = [
 
 
 @pytest.mark.requirement("MOD-09", "MOD-10", "MOD-32")
-@pytest.mark.parametrize("outcome", OUTAGES, ids=str)
-def test_an_outage_a_sign_in_and_a_modern_error_are_no_verdict(outcome: McphostError) -> None:
+@pytest.mark.parametrize("outcome", FINAL, ids=str)
+def test_after_a_modern_error_a_sign_in_or_without_a_connection_no_handshake_follows(outcome: McphostError) -> None:
     assert steps([outcome]) == ([DISCOVER], outcome)
 
 

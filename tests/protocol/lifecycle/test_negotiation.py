@@ -64,19 +64,35 @@ def test_a_server_that_lists_its_versions_is_asked_once_more(listed: list[Any], 
 @pytest.mark.parametrize(
     "error",
     [
-        unsupported(None),
-        unsupported("2024-11-05"),
-        unsupported({}),
-        unsupported({"supported": "2024-11-05"}),
+        ServerError(-32602, "Invalid params", {"supported": "2024-11-05"}),
+        ServerError(-32603, "Invalid params", {"supported": ["2024-11-05"]}),
+        ServerError(-32001, "No conversion of 2024-11-05"),
         unsupported({"supported": ["1.0"]}),
         unsupported({"supported": [NEWEST]}),
-        unsupported({"supported": ["2024-11-05"]}, code=-32603),
     ],
 )
 def test_an_error_without_a_way_on_is_the_answer(error: ServerError) -> None:
     with pytest.raises(ServerError) as caught:
         settle([error])
     assert caught.value is error
+
+
+@pytest.mark.requirement("LIFE-11")
+@pytest.mark.parametrize(
+    ("words", "offers"),
+    [
+        ("Unsupported protocol version", [NEWEST, "2025-06-18", "2025-03-26", "2024-11-05"]),
+        ("Bad protocolVersion: use 2024-11-05 or 2025-03-26", [NEWEST, "2025-03-26", "2024-11-05"]),
+        (f"version {NEWEST} is unknown, 2025-06-18 is not", [NEWEST, "2025-06-18", "2025-03-26", "2024-11-05"]),
+    ],
+)
+def test_a_version_refused_in_words_leads_to_those_named_and_then_to_older_ones(words: str, offers: list[str]) -> None:
+    for code in (-32602, -32022, -32000):
+        made, agreed = settle([*[ServerError(code, words)] * (len(offers) - 1), said(offers[-1])])
+        assert made == offers
+        assert agreed.revision.version == offers[-1]
+        with pytest.raises(ServerError):
+            settle([ServerError(code, words)] * 9)
 
 
 @pytest.mark.hostile("J12")

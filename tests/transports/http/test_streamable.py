@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 import tracemalloc
 from contextlib import suppress
@@ -277,6 +278,27 @@ async def test_a_refusal_says_when_to_try_again(given: str, says: str) -> None:
 
     async with connected(serve, revision=None) as line:
         with pytest.raises(HttpStatusError, match=says):
+            await line.ask("tools/call")
+
+
+@pytest.mark.parametrize(
+    ("events", "says"),
+    [
+        (b"event: answer\ndata: {answer}\n\n", r": an event called 'answer' is not a message$"),
+        (b"data: {answer}\n", r": its last event has no empty line after it$"),
+        (b"data: {answer}", r": its last event has no empty line after it$"),
+        (b": nothing\n\n", "before the answer$"),
+    ],
+)
+async def test_a_stream_that_ends_without_the_answer_says_what_was_in_it(events: bytes, says: str) -> None:
+    def serve(talk: Talk) -> None:
+        whole = json.dumps(answer(talk.visit.message["id"], "fine")).encode()
+        talk.begin_events()
+        talk.events(events.replace(b"{answer}", whole))
+        talk.end_events()
+
+    async with connected(serve, revision=None) as line:
+        with pytest.raises(ConnectionLost, match=says):
             await line.ask("tools/call")
 
 

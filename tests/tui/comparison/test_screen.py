@@ -38,19 +38,12 @@ async def test_a_card_leads_to_its_server_in_both_eras_and_back(size: tuple[int,
         before = stage.host.config
         await stage.press("c", "C")
         screen = await compared(stage)
-        await stage.shows(
-            "demo in both eras", "legacy", "modern", "2025-11-25", "2026-07-28", "They differ in 4 places."
-        )
+        await stage.shows("demo in both eras", "legacy", "modern", "2025-11-25", "2026-07-28", "They offer the same.")
         await stage.press("d")
-        assert [row.label for row in screen.rows.items] == [
-            "tasks.list",
-            "tasks.cancel",
-            "tasks.requests.tools.call",
-            "send_for_supplies · execution.taskSupport",
-        ]
-        await stage.press("enter")
+        assert not screen.rows.items
+        await stage.press("d", "down", "enter")
         await stage.at(ReaderScreen)
-        await stage.shows("legacy:", "{}", "modern:", "-")
+        await stage.shows("legacy:", "2025-11-25", "modern:", "2026-07-28")
         await stage.press("escape", "escape")
         await stage.gone()
         await stage.until(lambda _: list(stage.host.servers) == ["demo"])
