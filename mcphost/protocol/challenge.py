@@ -54,7 +54,7 @@ class Challenge(NamedTuple):
 
 
 def read_challenge(header: str) -> Challenge:
-    """The first Bearer challenge of a header value (several headers joined by commas); empty if there is none.
+    """The Bearer challenges of a header value (several headers joined by commas); of equal parameters the first counts.
 
     Read besides the specification's form: values without quotes or in single ones, parameters separated by semicolons
     or blanks, and parameters without any scheme.
@@ -63,7 +63,12 @@ def read_challenge(header: str) -> Challenge:
         return Challenge(unread=header[:100])
     reader = _Reader(header)
     reader.read()
-    return next((each for scheme, each in reader.challenges if scheme in ("bearer", "")), Challenge())
+    parameters, unread = dict[str, str](), ""
+    for scheme, challenge in reader.challenges:
+        if scheme in ("bearer", ""):
+            parameters = {**challenge.parameters, **parameters}
+            unread = unread or challenge.unread
+    return Challenge(parameters, unread)
 
 
 class _Reader:

@@ -183,6 +183,8 @@ def _find(request: SignInRequest) -> Flow[_Discovered]:
     protected, doubts = yield from discovery.find_resource(challenge)
     if challenge.unread:
         doubts = (f"part of the server's challenge cannot be read: {show_line(challenge.unread, 120)!r}", *doubts)
+    if odd := " ".join(scope for scope in challenge.scopes if scope not in sound_scopes(challenge.scopes)):
+        doubts = (*doubts, f"the server's challenge names scopes that cannot be asked for: {show_line(odd, 120)}")
     origin = origin_of(request.url)
     named = (origin,) if protected is None else protected.authorization_servers or (origin,)
     _check_pinned(request.settings, named)

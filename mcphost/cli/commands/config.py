@@ -95,7 +95,8 @@ def client_metadata(url: str | None, port: int, document: Callable[[str, str], M
     back = f"http://127.0.0.1:{port}/callback" if port else "http://127.0.0.1/callback"
     exact = "" if port else "; where a server insists on one port: add --port, and set oauth.redirect_port"
     hint = f"publish this at {show_line(url, 500)} as application/json and set oauth.client_metadata_url{exact}"
-    return Outcome(json_text(document(url, back)), remarks=(hint,))
+    by_name = 'for oauth.redirect_host = "localhost", write localhost in place of 127.0.0.1'
+    return Outcome(json_text(document(url, back)), remarks=(hint, by_name))
 
 
 def trust(found: ConfigLocation, env: Mapping[str, str], *, yes: bool) -> Outcome:

@@ -253,6 +253,7 @@ def test_only_what_the_bearer_challenge_itself_says_counts(header: str, place: s
             {"error": "e", "error_description": "it expired, sign in again", "scope": "a"},
         ),
         ("Bearer error=e, Basic", {"error": "e"}),
+        ('Bearer realm="r", Bearer realm="s", scope="a", Basic scope="b"', {"realm": "r", "scope": "a"}),
         ("Bearer", {}),
     ],
 )

@@ -110,6 +110,7 @@ def test_scopes_that_no_scope_may_be_are_dropped_wherever_they_come_from() -> No
     world.places[f"{ISSUER}/token"] = TOKEN | {"scope": 'a \ud800 b"c \x1b[2J d\\e ' + " ".join(map(str, range(200)))}
     grant = world.sign_in(challenge='Bearer scope="good \u202ebad"')
     assert world.visits[0]["scope"] == "good"
+    assert "names scopes that cannot be asked for: ⟨U+202E⟩bad" in world.warnings()
     assert grant.scopes[:2] == ("a", "0")
     assert len(grant.scopes) == 100
     grant.model_dump_json()

@@ -445,6 +445,7 @@ def test_the_document_to_publish_names_its_own_address(mcphost: Mcphost) -> None
     assert document["client_id"] == "https://example.com/mcphost.json"
     assert document["redirect_uris"] == ["http://127.0.0.1:4711/callback"]
     assert "oauth.client_metadata_url" in done.err
+    assert "oauth.redirect_host" in done.err
     assert mcphost("config", "client-metadata").code == 2
     assert mcphost("config", "client-metadata", "http://example.com/x").code == 2
 
