@@ -126,6 +126,9 @@ _BY_STATUS: Final = {
     425: "It was too early for the server: try again.",
     429: "The server wants fewer requests: wait a little, then try again.",
 }
+_FORBIDDEN: Final = "Nobody may do this, or not with this account: ask whoever runs the server."
+"""For a 403 that names no missing scope, where there is no token in the configuration to check."""
+
 _BY_HUNDRED: Final = {
     2: "Something answers at this address, but not as an MCP server does: check url and transport in {}.",
     3: "The server sends whoever asks elsewhere: put the address that is meant into {}.",
@@ -137,6 +140,8 @@ _BY_HUNDRED: Final = {
 def _status(error: HttpStatusError, place: _Place) -> Advice:
     by_hundred = _BY_HUNDRED.get(error.status // 100, _BY_HUNDRED[5])
     next_step = _BY_STATUS.get(error.status, by_hundred).format(place.entry)
+    if error.status == 403 and place.config is not None and place.config.signs_in:
+        next_step = _FORBIDDEN
     return Advice(f"HTTP {error.status} came instead of an answer", next_step)
 
 
