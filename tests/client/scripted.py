@@ -141,5 +141,8 @@ class Notes:
     def noted(self, text: str) -> None:
         self.heard.append(("noted", text))
 
+    def remarked(self, text: str) -> None:
+        self.heard.append(("remarked", text))
+
     def lost(self, reason: Exception) -> None:
         self.heard.append(("lost", reason))

@@ -101,8 +101,10 @@ def read_resource(content: bytes, url: str) -> ProtectedResource:
     what = "the server's protected-resource metadata"
     document = read_document(what, content)
     resource = document.get("resource")
-    if not isinstance(resource, str) or not is_for(resource, url):
-        named = show_line(str(resource), 120)
+    if not isinstance(resource, str):
+        raise SignInFailed(f"{what} does not say which resource it is about: the server's mistake")
+    if not is_for(resource, url):
+        named = show_line(resource, 120)
         raise SignInFailed(f"{what} is about {named}, and not about {show_line(url, 120)}: the server's mistake")
     servers = _texts(document.get("authorization_servers"))[:MOST_SERVERS]
     issuers = tuple(checked_url("authorization server named by the server", server, url) for server in servers)

@@ -93,8 +93,8 @@ class ConnectionObserver:
         quoted = self._mask(_text(problem.data, LINE_CHARACTERS))[:QUOTED]
         if problem.is_json:
             found.malformed += 1
-            found.last_malformed = problem.reason
-            self.note(LogLevel.WARNING, f"dropped a message ({problem.reason}): {quoted}")
+            found.last_malformed = self._mask(problem.reason)  # it may quote what the server says
+            self.note(LogLevel.WARNING, f"dropped a message ({found.last_malformed}): {quoted}")
         else:
             found.stray += 1
             found.first_stray = found.first_stray or quoted
@@ -108,6 +108,10 @@ class ConnectionObserver:
     def noted(self, text: str) -> None:
         """Keep what the client decided."""
         self.note(LogLevel.DEBUG, text)
+
+    def remarked(self, text: str) -> None:
+        """Keep how the server breaks the specification."""
+        self.note(LogLevel.NOTICE, text)
 
     def lost(self, reason: Exception) -> None:
         """Pass on that the connection was lost."""

@@ -112,7 +112,7 @@ def test_every_part_of_a_resource_is_kept_text_or_bytes_and_what_is_neither_besi
     assert [each.reason for each in rest if isinstance(each, UnreadableContent)] == [
         "the blob is not base64",
         "neither text nor blob",
-        "Input should be a valid dictionary or instance of ResourceContents",
+        "is not an object",
     ]
     assert ReadResourceResult.read({"contents": []}).contents == ReadResourceResult.read({}).contents == ()
     with pytest.raises(InvalidResult, match="not an array"):

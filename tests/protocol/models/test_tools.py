@@ -50,11 +50,10 @@ def test_a_tool_is_kept_as_it_was_defined(given: dict[str, Any]) -> None:
         ({}, "name"),
         ({"name": ""}, "name"),
         ({"name": 7}, "name"),
-        (BARE | {"inputSchema": None}, "inputSchema"),
-        (BARE | {"inputSchema": []}, "inputSchema"),
-        (BARE | {"description": 1}, "description"),
-        ("t", "valid dictionary"),
-        (None, "valid dictionary"),
+        (BARE | {"inputSchema": []}, "inputSchema: is not an object"),
+        (BARE | {"inputSchema": "{}"}, "inputSchema: is not an object"),
+        ("t", "is not an object"),
+        (None, "is null"),
     ],
 )
 def test_what_is_no_tool_is_refused_with_the_place(given: object, problem: str) -> None:
@@ -172,7 +171,13 @@ def test_unreadable_content_stays_in_its_place_with_the_reason(item: object, kin
         ({}, False, False, None),
         ({"content": [], "isError": False}, False, False, None),
         ({"isError": True, "content": []}, True, False, None),
-        ({"isError": "true"}, False, False, None),
+        ({"isError": "true"}, True, False, None),
+        ({"isError": 1}, True, False, None),
+        ({"isError": "no idea"}, True, False, None),
+        ({"isError": "False"}, False, False, None),
+        ({"isError": ""}, False, False, None),
+        ({"isError": 0}, False, False, None),
+        ({"isError": None}, False, False, None),
         ({"structuredContent": {"a": 1}}, False, True, {"a": 1}),
         ({"structuredContent": None}, False, True, None),
         ({"structuredContent": [1]}, False, True, [1]),
@@ -187,7 +192,7 @@ def test_a_tool_fails_only_where_it_says_so(
     assert read.raw is result
 
 
-@pytest.mark.parametrize("content", [{}, "text", None, 3])
+@pytest.mark.parametrize("content", [{}, {"other": 1}, 3, True])
 def test_content_that_is_no_array_is_an_invalid_result(content: object) -> None:
     with pytest.raises(InvalidResult, match="not an array"):
         CallToolResult.read({"content": content})
