@@ -69,7 +69,10 @@ PendingProgress = dict[RequestId, tuple[Deadline, ProgressCallback]]
 
 
 class Requests:
-    """Sends requests. ``lost`` is called if one finds the connection gone; ``note`` and ``remark`` take a sentence for the log."""
+    """Sends requests.
+
+    ``lost`` is called if one finds the connection gone; ``note`` and ``remark`` take a sentence for the log.
+    """
 
     def __init__(
         self,

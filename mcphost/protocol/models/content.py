@@ -56,7 +56,7 @@ def _as_text(value: Any, info: ValidationInfo) -> Any:
 
 def plain_base64(data: str) -> str:
     """Base64 without what mail, web pages and URLs make of it: white space, ``data:…;base64,``, no padding, ``-_``."""
-    head, comma, rest = data[:EXCERPT_CHARACTERS].partition(",")
+    head, comma, _ = data[:EXCERPT_CHARACTERS].partition(",")
     if comma and head.startswith("data:") and head.endswith(";base64"):
         data = data[len(head) + 1 :]
     data = "".join(data.split())

@@ -77,9 +77,8 @@ class GetPromptResult:
     def read(cls, result: Mapping[str, Any]) -> GetPromptResult:
         """Parse a prompts/get result. Raises InvalidResult."""
         description = result.get("description")
-        parsed = tuple(
-            message for item in items_of(result, "messages", "prompt", "role") for message in _messages(item)
-        )
+        items = items_of(result, "messages", "prompt", "role")
+        parsed = tuple(message for item in items for message in _messages(item))
         return cls(description if isinstance(description, str) else None, parsed, result)
 
     @property

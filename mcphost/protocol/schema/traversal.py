@@ -23,6 +23,9 @@ IN_LIST = frozenset({"allOf", "anyOf", "oneOf", "prefixItems", "items"})
 IN_MAP = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
 """Keywords whose value maps names to schemas."""
 
+DATA = frozenset({"default", "const", "example"})
+"""Keywords whose value may be null: it is data."""
+
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 BACKTRACKING = 1_000_000_000
@@ -59,6 +62,33 @@ def walk(schema: Any) -> Iterator[Any]:
         current = waiting.pop()
         yield current
         waiting.extend(subschemas(current))
+
+
+def without_nulls(schema: Any) -> Any:
+    """The schema without keywords that are null, as serializers write them that know no absence; data keeps its nulls.
+
+    The same object if there is nothing to change. Recursive, so only for schemas whose depth is bounded.
+    """
+    return _plain(schema) if any(map(_deviates, walk(schema))) else schema
+
+
+def _deviates(schema: Any) -> bool:
+    nulls = (keyword for keyword, value in schema.items() if value is None) if isinstance(schema, dict) else ()
+    return any(keyword not in DATA for keyword in nulls)
+
+
+def _plain(schema: Any) -> Any:
+    if not isinstance(schema, dict):
+        return schema
+    plain: dict[str, Any] = {}
+    for keyword, value in schema.items():
+        if keyword in IN_MAP and isinstance(value, dict):
+            plain[keyword] = {name: _plain(sub) for name, sub in value.items()}
+        elif keyword in IN_LIST and isinstance(value, list):
+            plain[keyword] = [_plain(sub) for sub in value]
+        elif keyword in DATA or value is not None:
+            plain[keyword] = _plain(value) if keyword in IN_ONE else value
+    return plain
 
 
 def reachable(root: Any) -> Iterator[Any]:
