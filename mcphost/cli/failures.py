@@ -73,7 +73,9 @@ def reason_of(host: Host, connection: Connection) -> str:
     """Why a connection failed, with what it wrote to stderr, which mostly holds the true reason."""
     reason, odd = connection.reason or f"is {connection.state.value}", connection.violations
     if odd.stray and not connection.ready:
-        reason += f"; on stdout it wrote what is no message ({odd.stray} times), first: {odd.first_stray[:QUOTED]}"
+        where = "" if connection.config.url else "on stdout "
+        first = f", first: {odd.first_stray[:QUOTED]}" if odd.first_stray else ""
+        reason += f"; {where}it wrote what is no message ({odd.stray} times){first}"
     words = with_stderr(host, connection.name, reason)
     return f"{words}. {connection.advice}" if connection.advice else words
 

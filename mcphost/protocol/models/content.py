@@ -143,10 +143,14 @@ class UnreadableContent:
     @property
     def words(self) -> str:
         """The reason, with the beginning of what the block holds; not safe to show."""
-        text = self.raw.get("text") if isinstance(self.raw, dict) else None
-        held = text if isinstance(text, str) else json.dumps(self.raw, ensure_ascii=False)
-        rest = "…" if len(held) > EXCERPT_CHARACTERS else ""
-        return f"{self.reason}: {held[:EXCERPT_CHARACTERS]}{rest}"
+        held = self.raw
+        if isinstance(held, dict):
+            held = held.get("text") or {name: value for name, value in held.items() if name != "type"}
+        if held in (None, {}, [], ""):
+            return self.reason
+        text = held if isinstance(held, str) else json.dumps(held, ensure_ascii=False)
+        rest = "…" if len(text) > EXCERPT_CHARACTERS else ""
+        return f"{self.reason}: {text[:EXCERPT_CHARACTERS]}{rest}"
 
 
 Content = TextContent | MediaContent | EmbeddedResource | ResourceLink | UnreadableContent
