@@ -19,7 +19,7 @@ from mcphost.protocol.display import show_line
 from mcphost.protocol.forms.secrets import looks_secret
 from mcphost.protocol.forms.shape import shape_of, skeleton
 from mcphost.protocol.schema.messages import FORMAT_NAMES, count_text
-from mcphost.protocol.schema.traversal import Unresolvable, depth, follow, nodes, without_nulls
+from mcphost.protocol.schema.traversal import Unresolvable, depth, follow, nodes, plain_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,7 +410,7 @@ def leaves(fields: tuple[FormField, ...]) -> Iterator[FormField]:
 def read_form(schema: Any) -> Form:
     """Return the form for an object schema (a tool's inputSchema, an elicitation's requestedSchema); never raises."""
     if nodes(schema, MAX_PARTS) <= MAX_PARTS and depth(schema, MAX_LEVELS) <= MAX_LEVELS:
-        schema = without_nulls(schema)
+        schema = plain_schema(schema)
     try:
         root = follow(schema, schema)
         if reason := _no_form(root):

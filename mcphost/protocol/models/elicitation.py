@@ -13,7 +13,7 @@ from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line, size_text
 from mcphost.protocol.forms.fields import read_form
 from mcphost.protocol.forms.form import collect, fill, outside_elicitation
-from mcphost.protocol.schema.traversal import without_nulls
+from mcphost.protocol.schema.traversal import plain_schema
 from mcphost.protocol.schema.validation import SchemaRefused, check_schema
 from mcphost.protocol.urls import PageAddress, read_address
 
@@ -107,7 +107,7 @@ def _schema(schema: Any) -> Mapping[str, Any]:
         check_schema(schema)
     except SchemaRefused as refused:
         raise InvalidResult(f"requestedSchema is not usable: {refused}") from None
-    schema = without_nulls(schema)
+    schema = plain_schema(schema)
     if reason := outside_elicitation(schema):
         raise InvalidResult(f"requestedSchema is outside the subset for elicitation: {reason}")
     for name in schema.get("required", ()):

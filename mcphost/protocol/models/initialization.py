@@ -30,6 +30,9 @@ SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 _FEATURES: Final = frozenset({"completions", "logging", "prompts", "resources", "tasks", "tools"})
 """Capabilities of servers whose presence says that there is the feature."""
 
+_MAPS: Final = frozenset({"experimental", "extensions"})
+"""Capabilities that hold others."""
+
 
 def _read_capabilities(declared: Any, info: ValidationInfo) -> Any:
     """The capabilities with an object for each feature that is there, as the specification has it.
@@ -43,10 +46,12 @@ def _read_capabilities(declared: Any, info: ValidationInfo) -> Any:
     if not isinstance(declared, dict):
         return declared
     plain = {
-        name: _declared(value, deep=name == "tasks") if name in _FEATURES else value for name, value in declared.items()
+        name: _declared(value, deep=name == "tasks") if name in _FEATURES else value
+        for name, value in declared.items()
+        if name not in _MAPS or isinstance(value, dict)
     }
-    if isinstance(extensions := plain.get("extensions"), dict):
-        plain["extensions"] = {name: {} if value == [] else value for name, value in extensions.items()}
+    if "extensions" in plain:
+        plain["extensions"] = {name: {} if value == [] else value for name, value in plain["extensions"].items()}
     if plain != declared and info.context is not None:
         info.context.append("capabilities that are no objects count as objects, and null and false as absent")
     return {name: value for name, value in plain.items() if value is not None}

@@ -26,6 +26,9 @@ IN_MAP = frozenset({"properties", "patternProperties", "$defs", "definitions", "
 DATA = frozenset({"default", "const", "example"})
 """Keywords whose value may be null: it is data."""
 
+SHOWN = frozenset({"title", "description", "$comment"})
+"""Keywords that are only shown."""
+
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 BACKTRACKING = 1_000_000_000
@@ -64,17 +67,21 @@ def walk(schema: Any) -> Iterator[Any]:
         waiting.extend(subschemas(current))
 
 
-def without_nulls(schema: Any) -> Any:
-    """The schema without keywords that are null, as serializers write them that know no absence; data keeps its nulls.
+def plain_schema(schema: Any) -> Any:
+    """The schema without keywords that are null, or that are only shown and are not texts; data keeps its nulls.
 
-    The same object if there is nothing to change. Recursive, so only for schemas whose depth is bounded.
+    Serializers that know no absence write null for it. The same object if there is nothing to change. Recursive, so
+    only for schemas whose depth is bounded.
     """
     return _plain(schema) if any(map(_deviates, walk(schema))) else schema
 
 
 def _deviates(schema: Any) -> bool:
-    nulls = (keyword for keyword, value in schema.items() if value is None) if isinstance(schema, dict) else ()
-    return any(keyword not in DATA for keyword in nulls)
+    return isinstance(schema, dict) and any(_is_absent(keyword, value) for keyword, value in schema.items())
+
+
+def _is_absent(keyword: str, value: Any) -> bool:
+    return keyword not in DATA if value is None else keyword in SHOWN and not isinstance(value, str)
 
 
 def _plain(schema: Any) -> Any:
@@ -86,7 +93,7 @@ def _plain(schema: Any) -> Any:
             plain[keyword] = {name: _plain(sub) for name, sub in value.items()}
         elif keyword in IN_LIST and isinstance(value, list):
             plain[keyword] = [_plain(sub) for sub in value]
-        elif keyword in DATA or value is not None:
+        elif not _is_absent(keyword, value):
             plain[keyword] = _plain(value) if keyword in IN_ONE else value
     return plain
 

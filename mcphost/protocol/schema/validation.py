@@ -31,10 +31,10 @@ from mcphost.protocol.schema.traversal import (
     nodes,
     pattern_weight,
     patterns,
+    plain_schema,
     reachable,
     resolve,
     walk,
-    without_nulls,
 )
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def is_cheap(schema: Any, instance: Any) -> bool:
         _canonical(schema)
     except SchemaRefused:
         return False
-    schema = without_nulls(schema)
+    schema = plain_schema(schema)
     return compiles_cheaply(schema) and within(CHEAP_UNITS, schema, instance)
 
 
@@ -202,7 +202,7 @@ def problems_if_cheap(schema: Any, instance: Any) -> list[SchemaProblem] | None:
     if known is None:
         if len(_known_schemas) >= KNOWN_SCHEMAS:
             _known_schemas.clear()
-        canonical, used = _canonical(schema), without_nulls(schema)
+        canonical, used = _canonical(schema), plain_schema(schema)
         known = schema, used, canonical, compiles_cheaply(used), is_plain(used)
         _known_schemas[id(schema)] = known
     _, used, canonical, cheap, plain = known
@@ -222,7 +222,7 @@ def _canonical(schema: Any) -> str:
     if depth(schema, MAX_DEPTH) > MAX_DEPTH:
         raise SchemaRefused(f"the schema is nested deeper than {MAX_DEPTH} levels")
     try:
-        text = _sorting.encode(without_nulls(schema))
+        text = _sorting.encode(plain_schema(schema))
         size = len(text.encode())
     except ValueError as error:
         reason = _HALF if isinstance(error, UnicodeEncodeError) else show_line(str(error))
