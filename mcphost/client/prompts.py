@@ -40,7 +40,7 @@ class Prompts:
             params["arguments"] = {key: _as_string(value) for key, value in arguments.items()}
         result = await self._client.request("prompts/get", params, timeouts=timeouts, on_progress=on_progress)
         read = GetPromptResult.read(result)
-        self._client.remark(*(f"prompts/get: {remark}" for remark in read.remarks))
+        self._client.remark(*(f"prompts/get: {remark}" for remark in (*read.remarks, read.unread) if remark))
         return read
 
 

@@ -53,7 +53,7 @@ class Resources:
                 raise
             raise ResourceMissing(_named(error) or uri, error) from None
         found = ReadResourceResult.read(read.result, read.freshness)
-        self._client.remark(*(f"resources/read: {remark}" for remark in found.remarks))
+        self._client.remark(*(f"resources/read: {remark}" for remark in (*found.remarks, found.unread) if remark))
         return found
 
     async def subscribe(self, uri: str) -> None:

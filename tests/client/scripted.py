@@ -77,6 +77,8 @@ class ScriptedTransport:
             answer = await answer
         if isinstance(answer, Exception):
             raise answer
+        if isinstance(answer, Response):
+            return answer
         if isinstance(answer, ErrorObject):
             return Response(request.id, error=answer)
         return Response(request.id, result=answer)

@@ -12,9 +12,7 @@ from mcphost.host.comparison.observation import CallObservation, Exchange, SideO
 from mcphost.host.consent.definition_diff import Difference, differences
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, size_text
-
-ENVELOPE: Final = frozenset({"_meta", "resultType", "ttlMs", "cacheScope"})
-"""Members of a result that say how it is sent, which differs by revision."""
+from mcphost.protocol.models.base import ENVELOPE
 
 NOTHING: Final = "-"
 

@@ -70,6 +70,12 @@ class Wire(BaseModel):
         """How the object breaks the specification, although it could be read. Names in it are the server's."""
         return ()
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        copy = super().model_copy(update=update, deep=deep)
+        if update:
+            copy.__dict__.pop("received", None)  # a copy may hide what came
+        return copy
+
     def definition(self) -> dict[str, Any]:
         """The definition as received, for fingerprints, differences and the raw view."""
         return dict(self.received)
@@ -109,7 +115,7 @@ def kind_of(value: object) -> str:
 
 def unread_words(result: Mapping[str, Any], known: Collection[str], lacks: str) -> str:
     """Words for a result that holds something, though not in the members that mcphost knows; else empty."""
-    unknown = (name for name, value in result.items() if value is not None and name not in (*known, *_ENVELOPE))
+    unknown = (name for name, value in result.items() if value is not None and name not in (*known, *ENVELOPE))
     named = ", ".join(islice(unknown, _NAMED))
     return f"the result {lacks}, but {named}" if named else ""
 
@@ -127,8 +133,8 @@ _KINDS: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
     ((int, float), "a number"),
 )
 
-_ENVELOPE: Final = ("_meta", "resultType", "ttlMs", "cacheScope")
-"""Members that any result may have, and that hold nothing to show."""
+ENVELOPE: Final = frozenset({"_meta", "resultType", "ttlMs", "cacheScope"})
+"""Members of a result that say how it is sent, which differs by revision."""
 
 _NAMED: Final = 5
 """Unknown members that are named."""

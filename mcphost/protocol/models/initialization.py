@@ -45,7 +45,7 @@ def _read_capabilities(declared: Any, info: ValidationInfo) -> Any:
         return {}
     if not isinstance(declared, dict):
         return declared
-    plain = {
+    plain: dict[str, Any] = {
         name: _declared(value, deep=name == "tasks") if name in _FEATURES else value
         for name, value in declared.items()
         if name not in _MAPS or isinstance(value, dict)

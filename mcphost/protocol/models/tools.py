@@ -119,6 +119,15 @@ class Tool(Wire):
         return TaskSupport.read((self.model_extra or {}).get("execution"))
 
 
+def says_failure(said: object) -> bool:
+    """True if a value of ``isError`` says that the tool failed.
+
+    One that is neither true nor false counts as true unless it says no: to take a failure for a success would mislead
+    a user, a script or a model more than the reverse.
+    """
+    return said.strip().lower() not in ("", "0", "false") if isinstance(said, str) else bool(said)
+
+
 @dataclass(frozen=True)
 class CallToolResult:
     """The result of a tool call."""
@@ -151,13 +160,8 @@ class CallToolResult:
 
     @property
     def is_error(self) -> bool:
-        """Did the tool report a failure? Its content says why.
-
-        A value other than true and false counts as true, but for those that say no: to take a failure for a success
-        would mislead a user, a script or a model more than the reverse.
-        """
-        said = self.raw.get("isError")
-        return said.strip().lower() not in ("", "0", "false") if isinstance(said, str) else bool(said)
+        """Did the tool report a failure? Its content says why."""
+        return says_failure(self.raw.get("isError"))
 
     @property
     def unread(self) -> str:

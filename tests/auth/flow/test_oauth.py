@@ -384,8 +384,9 @@ def test_metadata_of_another_issuer_is_not_used(named: Any) -> None:
 def test_metadata_about_another_resource_stops_the_sign_in(resource: Any) -> None:
     world = World.usual()
     world.places[f"{PRM}/v1/mcp"] = resource_document(resource=resource)
-    with pytest.raises(SignInFailed, match="the server's mistake"):
+    with pytest.raises(SignInFailed, match="the server's mistake") as failed:
         world.sign_in()
+    assert "None" not in str(failed.value)
 
 
 @pytest.mark.requirement("AUTH-13", "AUTH-14")

@@ -82,8 +82,8 @@ def test_a_message_is_read_whatever_else_stands_in_it(data: str, message: Messag
 )  # fmt: skip
 def test_a_null_member_that_may_be_absent_is_absent_with_a_remark(data: str, message: Message, null: str) -> None:
     read = one(data)
-    assert read == message
     assert not isinstance(read, Malformed)
+    assert read == message
     assert read.remark == f"messages with null as {null}, which must be absent instead"
 
 
