@@ -386,7 +386,10 @@ _SAID_IN: Final = ("message", "error", "detail", "description", "reason", "text"
 
 
 def words_in(value: object) -> str:
-    """The text in a JSON value of any shape, or else the value as JSON; empty for null and what is empty."""
+    """The text in a JSON value of any shape, or else the value as JSON; empty for null and what is empty.
+
+    A ``requestState`` is left out: it may hold what only the server may know.
+    """
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -394,7 +397,14 @@ def words_in(value: object) -> str:
     found = next((value[name] for name in _SAID_IN if value.get(name)), None) if isinstance(value, dict) else None
     if isinstance(found, str | list | dict):
         return words_in(found)
-    return json.dumps(value, ensure_ascii=False) if value not in (None, {}) else ""
+    shown = _without_state(value)
+    return json.dumps(shown, ensure_ascii=False) if shown not in (None, {}) else ""
+
+
+def _without_state(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_state(member) for name, member in value.items() if name != "requestState"}
+    return [_without_state(item) for item in value] if isinstance(value, list) else value
 
 
 def _kind(value: Any) -> str:

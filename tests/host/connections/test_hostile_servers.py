@@ -94,9 +94,20 @@ UNDECLARED = {"code": -32601, "message": "mcphost did not offer this to the serv
 NO_PARAMS = {"code": -32602, "message": "params is not an object"}
 ANSWERS: dict[Any, Any] = {
     **dict.fromkeys(
-        ("sampling", "roots", "elicitation", "unknown", "escapes", "no-params", "bad-params", "bad-schema"), UNDECLARED
+        (
+            "sampling",
+            "roots",
+            "elicitation",
+            "unknown",
+            "escapes",
+            "no-params",
+            "null-params",
+            "bad-params",
+            "bad-schema",
+        ),
+        UNDECLARED,
     ),
-    **dict.fromkeys(("null-params", "list-params"), NO_PARAMS),
+    "list-params": NO_PARAMS,
     **{key: {} for key in ("ping", "1", "i" * 100_000)},
 }
 

@@ -127,6 +127,11 @@ def test_an_answer_of_the_wrong_shape_keeps_what_the_server_says(members: str, f
     assert problem.answers == 7
 
 
+def test_what_an_odd_error_says_leaves_out_a_request_state() -> None:
+    problem = refused(answer('"error":{"data":[{"requestState":"secret","why":"no"}],"requestState":"secret"}'))
+    assert 'it says: {"why": "no"}' in problem.reason
+
+
 def test_what_an_odd_error_says_is_bounded() -> None:
     assert len(refused(answer(f'"error":"{"x" * 100_000}"')).reason) < 400
 
