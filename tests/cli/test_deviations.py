@@ -26,9 +26,19 @@ def greeted(**members: Any) -> dict[str, Any]:
     return {"result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": info, **members}}
 
 
+DISCOVERED = {
+    "resultType": "complete",
+    "supportedVersions": ["2026-07-28"],
+    "capabilities": {"tools": True, "logging": None},
+    "instructions": ["a"],
+    "_meta": {"io.modelcontextprotocol/serverInfo": "x 1"},
+}
+
+
 @pytest.mark.parametrize(
     "answers",
     [
+        {"server/discover": {"result": DISCOVERED}, "*": {"error": None}},
         {"*": {"error": None}},
         {"*": {"error": None, "method": None, "params": None}},
         {"initialize": greeted(serverInfo=None, instructions=None)},
