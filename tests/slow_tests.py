@@ -62,7 +62,7 @@ def starts_something(function: Any) -> bool:
 def _reached(value: Any, seen: set[FunctionType]) -> Iterator[FunctionType]:
     """A function and all those of the tests that it names, the methods of the classes that it names among them."""
     if isinstance(value, type):
-        for each in vars(value).values():
+        for each in list(vars(value).values()):
             yield from _reached(getattr(each, "__func__", each), seen)
     function = inspect.unwrap(value) if callable(value) else value
     if isinstance(function, FunctionType) and function not in seen:

@@ -89,7 +89,7 @@ OWNERS: dict[str, set[str]] = {
     "markdown_it": {"tui"},
     "platformdirs": {"places"},
     "pydantic": {"config", "protocol", "auth", "providers", "composition"},
-    "pydantic_core": {"config", "host"},
+    "pydantic_core": {"config", "host", "protocol"},
     "pyjson5": {"imports"},
     "rich": {"tui", "cli"},
     "segno": {"tui"},

@@ -80,7 +80,8 @@ def reason_of(host: Host, connection: Connection) -> str:
     reason, odd = connection.reason or f"is {connection.state.value}", connection.violations
     if odd.stray and not connection.ready:
         wrote = "it sent" if connection.config.url else "on stdout it wrote"
-        reason += f"; {wrote} what is no message ({odd.stray} times), first: {odd.first_stray[:QUOTED]}"
+        first = f", first: {odd.first_stray[:QUOTED]}" if odd.first_stray else ""
+        reason += f"; {wrote} what is no message ({odd.stray} times){first}"
     words = with_stderr(host, connection.name, reason)
     return f"{words}. {connection.advice}" if connection.advice else words
 

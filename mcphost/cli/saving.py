@@ -13,12 +13,12 @@ Saved = MediaContent | ResourceContents
 
 
 def files_in(blocks: Sequence[Content]) -> list[Saved]:
-    """The pictures, sounds and binary resources of a result."""
+    """The pictures, sounds and embedded resources of a result."""
     found: list[Saved] = []
     for block in blocks:
         if isinstance(block, MediaContent):
             found.append(block)
-        elif isinstance(block, EmbeddedResource) and block.resource.blob is not None:
+        elif isinstance(block, EmbeddedResource):
             found.append(block.resource)
     return found
 

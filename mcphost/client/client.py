@@ -90,6 +90,9 @@ __all__ = ["Client", "Identity", "ProgressCallback", "RequestTimeouts", "Session
 MOST_LISTENS: Final = 3
 """How often `Transport.listen` is called in one session while the server is reachable."""
 
+MOST_REMARKS: Final = 100
+"""Different remarks on one server: what breaks the specification in more ways need not be told in each."""
+
 NOTE_LENGTH: Final = 300
 """Characters of a note, which may quote text of any length from the server."""
 
@@ -144,7 +147,10 @@ class Client:
         """Listens for changes in a modern session; None in one with a handshake."""
         self.tasks = Tasks(self)
         self._notifications = Notifications(observer, self._server_requests, self.tasks, self._note)
-        self._requests = Requests(transport, self._deadlines, self._notifications.pending, self.closed, self._note)
+        self._requests = Requests(
+            transport, self._deadlines, self._notifications.pending, self.closed, self._note, self.remark
+        )
+        self._remarks: set[str] = set()
 
     @cached_property
     def resources(self) -> Resources:
@@ -368,7 +374,7 @@ class Client:
             params["arguments"] = arguments
         report = on_progress or _ignore
         result = await self.request("tools/call", params, timeouts=timeouts, on_progress=report, on_round=on_round)
-        return CallToolResult.read(result)
+        return self.tool_result(result)
 
     async def set_log_level(self, level: LogLevel) -> None:
         """Request log messages of ``level`` and above. Raises as `request` does.
@@ -424,7 +430,23 @@ class Client:
 
         listed = await read_list(fetch, key, read, self._list_limits, asyncio.get_running_loop().time, restart)
         listed.freshness = freshness
+        for remark, names in listed.remarks.items():
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            self.remark(f"{method}: {f'{names[0]}{more}: ' if names else ''}{remark}")
         return listed
+
+    def tool_result(self, result: Mapping[str, Any]) -> CallToolResult:
+        """Parse the result of a tool call, with remarks on it for the log. Raises InvalidResult."""
+        read = CallToolResult.read(result)
+        self.remark(*(f"tools/call: {remark}" for remark in read.remarks))
+        return read
+
+    def remark(self, *texts: str) -> None:
+        """Log how the server breaks the specification, although it was understood: each text once."""
+        for text in texts:
+            if text not in self._remarks and len(self._remarks) < MOST_REMARKS:
+                self._remarks.add(text)
+                self._observer.remarked(_shortened(text))
 
     @contextmanager
     def progress_observed(self, token: RequestId, report: ProgressCallback) -> Iterator[None]:
@@ -463,6 +485,8 @@ class Client:
     def message(self, message: Request | Notification) -> None:
         if self._opening is not None:
             self._opening.unusable.wrote()
+        if message.remark:
+            self.remark(message.remark)
         if isinstance(message, Request):
             self._take_request(message)
         else:
@@ -517,6 +541,7 @@ class Client:
         if agreed.revision.modern:
             return self._begin_without_handshake(agreed, clock() - began)
         server = InitializeResult.read(agreed.result)
+        self.remark(*(f"initialize: {remark}" for remark in server.remarks))
         self._transport.agreed(agreed.revision)
         self._server_requests.initialized = True  # the server may send requests as soon as it receives the next message
         opening.begin("notifications/initialized")
@@ -543,6 +568,7 @@ class Client:
         revision, result = agreed.revision, agreed.result
         self._answers_requests = False
         server = InitializeResult.from_discovery(revision.version, result)
+        self.remark(*(f"server/discover: {remark}" for remark in server.remarks))
         self._transport.agreed(revision)
         metadata = ClientMetadata(self._identity.as_object(), lambda: self._declare(revision))
         rules = self._rules = ModernRules(revision, metadata, self._transport.own_stream, server.capabilities)
@@ -602,7 +628,11 @@ class Client:
         return True
 
     def _note(self, text: str) -> None:
-        self._observer.noted(text if len(text) <= NOTE_LENGTH else f"{text[:NOTE_LENGTH]} ...")
+        self._observer.noted(_shortened(text))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= NOTE_LENGTH else f"{text[:NOTE_LENGTH]} ..."
 
 
 def _server_fails(error: McphostError) -> bool:

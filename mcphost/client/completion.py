@@ -54,7 +54,10 @@ class Completions:
         if others and self._client.open_session.revision.completion_context:
             params["context"] = {"arguments": others}
         try:
-            return Completion.read(await self._client.request(METHOD, params, timeouts=timeouts))
+            found = Completion.read(await self._client.request(METHOD, params, timeouts=timeouts))
         except ServerError as error:
             self._refused = error.code == ErrorCode.METHOD_NOT_FOUND
             raise
+        if found.unreadable:
+            self._client.remark(f"{METHOD}: suggestions that are not texts were left out")
+        return found

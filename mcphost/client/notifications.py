@@ -54,6 +54,9 @@ class NotificationObserver(Protocol):
     def noted(self, text: str) -> None:
         """A sentence for the log."""
 
+    def remarked(self, text: str) -> None:
+        """A sentence for the log on how the server breaks the specification, although it was understood."""
+
     def lost(self, reason: Exception) -> None:
         """The connection was lost."""
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
+from types import NoneType
 from typing import Any, Generic, TypeVar
 
 from mcphost.errors import InvalidResult, McphostError, ServerError
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.limits import LIST_ITEMS, LIST_PAGES, LIST_SECONDS
+from mcphost.protocol.models.base import Wire
 from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
@@ -46,6 +48,8 @@ class ListedItems(Generic[Item]):
     rejected: list[Rejected] = field(default_factory=list)
     notice: str | None = None
     pages: int = 0
+    remarks: dict[str, list[str]] = field(default_factory=dict)
+    """How items break the specification although they could be read, each with the names of those that do."""
     freshness: Freshness | None = None
     """Of its stalest page, if whoever fetched them says."""
 
@@ -88,12 +92,21 @@ async def _read_once(
     listed: ListedItems[Item] = ListedItems()
     seen: set[str] = set()
     cursor: str | None = None
+    first: Mapping[str, Any] = {}
     until = now() + limits.seconds
     while True:
         page = await _page(fetch, cursor, key, listed, strict)
         if page is None:
             return listed
-        _take(page.get(key, []), read, listed, limits.items)
+        first = first or page
+        if cursor == "" and page.get(key) in (None, first.get(key)):
+            # A cursor may be any text, but servers that cannot leave a member out write this one on their last page,
+            # and take it for none, or refuse it.
+            listed.remarks["nextCursor is an empty text where there are no more pages"] = []
+            return listed
+        _take(page.get(key) or [], read, listed, limits.items)
+        if page.get(key, []) is None:
+            listed.remarks.setdefault(f"{key} is null, and counts as absent", [])
         if listed.notice or page.get("nextCursor") is None:
             return listed
         cursor = page["nextCursor"]
@@ -108,12 +121,15 @@ async def _page(
 ) -> Mapping[str, Any] | None:
     try:
         page = await fetch(cursor)
-        if type(page.get(key, [])) is not list:
+        if type(page.get(key, [])) not in (list, NoneType):
             raise InvalidResult(f"{key} is not an array")
     except McphostError as error:
         if cursor is None:
             raise
-        if strict and isinstance(error, ServerError) and error.code == ErrorCode.INVALID_PARAMS:
+        refused = isinstance(error, ServerError) and error.code == ErrorCode.INVALID_PARAMS
+        if refused and cursor == "":
+            return {}
+        if strict and refused:
             raise _CursorRefused from None
         listed.notice = f"page {listed.pages + 1} failed: {error}"
         return None
@@ -124,11 +140,16 @@ async def _page(
 def _take(items: list[object], read: Callable[[object], Item], listed: ListedItems[Item], most: int) -> None:
     left = most - _count(listed)
     for item in items[:left]:
+        name = item.get("name") if isinstance(item, dict) else None
+        named = name if isinstance(name, str) else "unnamed"
         try:
-            listed.items.append(read(item))
+            found = read(item)
         except McphostError as error:
-            name = item.get("name") if isinstance(item, dict) else None
-            listed.rejected.append(Rejected(name if isinstance(name, str) else "unnamed", str(error)))
+            listed.rejected.append(Rejected(named, str(error)))
+            continue
+        listed.items.append(found)
+        for remark in found.remarks if isinstance(found, Wire) else ():
+            listed.remarks.setdefault(remark, []).append(named)
     if len(items) > left:
         listed.notice = f"list cut off after {most} items"
 

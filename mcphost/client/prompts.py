@@ -39,7 +39,9 @@ class Prompts:
         if arguments:
             params["arguments"] = {key: _as_string(value) for key, value in arguments.items()}
         result = await self._client.request("prompts/get", params, timeouts=timeouts, on_progress=on_progress)
-        return GetPromptResult.read(result)
+        read = GetPromptResult.read(result)
+        self._client.remark(*(f"prompts/get: {remark}" for remark in (*read.remarks, read.unread) if remark))
+        return read
 
 
 def _as_string(value: object) -> str:

@@ -97,7 +97,10 @@ PendingProgress = dict[RequestId, tuple[Deadline, ProgressCallback]]
 
 
 class Requests:
-    """Sends requests. ``lost`` is called if one finds the connection gone; ``note`` takes a sentence for the log."""
+    """Sends requests.
+
+    ``lost`` is called if one finds the connection gone; ``note`` and ``remark`` take a sentence for the log.
+    """
 
     def __init__(
         self,
@@ -106,9 +109,10 @@ class Requests:
         pending: PendingProgress,
         lost: Callable[[Exception], None],
         note: Callable[[str], None],
+        remark: Callable[[str], None],
     ) -> None:
         self._transport, self._deadlines, self._pending = transport, deadlines, pending
-        self._lost, self._note = lost, note
+        self._lost, self._note, self._remark = lost, note, remark
         self.ended: Exception | None = None
         """What ended the connection first: a stream may find it gone before the requests do."""
         self._background: set[asyncio.Task[None]] = set()
@@ -138,6 +142,8 @@ class Requests:
             raise
         finally:
             self._pending.pop(request.id, None)
+        if response.remark:
+            self._remark(response.remark)
         return result_of(response, request.method)
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> None:

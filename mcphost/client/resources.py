@@ -52,7 +52,9 @@ class Resources:
             if not self._is_missing(error):
                 raise
             raise ResourceMissing(_named(error) or uri, error) from None
-        return ReadResourceResult.read(read.result, read.freshness)
+        found = ReadResourceResult.read(read.result, read.freshness)
+        self._client.remark(*(f"resources/read: {remark}" for remark in (*found.remarks, found.unread) if remark))
+        return found
 
     async def subscribe(self, uri: str) -> None:
         """Subscribe to changes (`NotificationObserver.resource_updated`)."""

@@ -105,7 +105,7 @@ class OnlyDeclared:
     def _check_declared(self, request: InputRequest) -> None:
         if ASKS_FOR.get(request.method) not in self.capabilities:
             NothingOffered().check(request)
-        mode = request.params.get("mode", FORM)
+        mode = FORM if (given := request.params.get("mode")) is None else given
         known = isinstance(mode, str) and mode in modes_of(self.capabilities)
         if request.method == "elicitation/create" and not known:
             raise InputRefused(ErrorCode.INVALID_PARAMS, "mcphost did not offer to elicit in this mode")

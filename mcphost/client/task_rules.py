@@ -102,7 +102,7 @@ class CoreTasks:
     async def begin(self, call: TaskCall) -> Task | CallToolResult:
         params = call.params | {"task": {"ttl": call.ttl}, "_meta": {"progressToken": call.token}}
         result = await self._client.request("tools/call", params, timeouts=call.timeouts)
-        return CreateTaskResult.read(result).task if "task" in result else CallToolResult.read(result)
+        return CreateTaskResult.read(result).task if "task" in result else self._client.tool_result(result)
 
     def read(self, status: object) -> Task:
         return Task.read(status)
@@ -120,7 +120,7 @@ class CoreTasks:
         # A task that needs input sends its requests on the stream of this request.
         waiting = RequestTimeouts(timeouts.hard, timeouts.hard) if task.wants_input else timeouts
         result = await self._client.request("tasks/result", {"taskId": task.task_id}, timeouts=waiting)
-        return CallToolResult.read(result)
+        return self._client.tool_result(result)
 
     async def cancelled(self, task_id: str, answer: Mapping[str, Any]) -> Task:
         return Task.read(answer)
@@ -151,7 +151,7 @@ class ExtensionTasks:
             on_round=call.on_round,
             budget=call.budget,
         )
-        return self.read(read.task) if isinstance(read, TaskStarted) else CallToolResult.read(read.result)
+        return self.read(read.task) if isinstance(read, TaskStarted) else self._client.tool_result(read.result)
 
     def read(self, status: object) -> ExtensionTask:
         return ExtensionTask.read(status)
@@ -176,7 +176,7 @@ class ExtensionTasks:
         if task.status == "failed":
             code, message, data = task.failure
             raise ServerError(code, message, data, method="tools/call")
-        return CallToolResult.read(task.outcome)
+        return self._client.tool_result(task.outcome)
 
     async def cancelled(self, task_id: str, answer: Mapping[str, Any]) -> Task:
         # The answer only says that the server got the request, and it may forget the task at once.

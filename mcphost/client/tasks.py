@@ -44,7 +44,8 @@ POLL_SECONDS: Final = 1.0
 LEAST_POLL_SECONDS: Final = 0.1
 """Between two polls at least, even if the server says 0."""
 
-MOST_POLL_SECONDS: Final = 86_400.0
+MOST_POLL_SECONDS: Final = 60.0
+"""Between two polls at most: a longer interval that a server asks for would leave the end of a task unnoticed."""
 
 TaskCallback = Callable[[Task], None]
 
@@ -231,6 +232,8 @@ class Tasks:
         try:
             pending.update(task)
             while not rules.is_due(pending.task):
+                if pending.task.oddity:
+                    self._client.remark(f"tasks/get: {pending.task.oddity}; mcphost goes on asking")
                 inputs.answer(rules.inputs(pending.task))
                 await self._poll(pending, rules.seconds_left(pending.task, wait.since))
             if pending.task.status == "cancelled":

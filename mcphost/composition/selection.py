@@ -40,7 +40,7 @@ def _at_address(url: str) -> ServerConfig:
     try:
         return GivenServer.model_validate({"url": url})
     except ValidationError as error:
-        raise ConfigError(f"the address: {first_problem(error).removeprefix('url: Value error, ')}") from None
+        raise ConfigError(f"the address: {first_problem(error).removeprefix('url: ')}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 import unicodedata
 from bisect import bisect_right
 
@@ -59,10 +60,19 @@ def show(text: str, *, limit: int | None = None, joiners: bool = False) -> str:
 
 
 def show_line(text: str, limit: int = 200) -> str:
-    """``show`` on one line: newlines as ``⏎``, tabs as ``→``, four or more blanks in a row as ``␣×5000``."""
+    """``show`` on one line: newlines as ``⏎``, tabs as ``→``, four or more blanks in a row as ``␣×5000``.
+
+    A digit that follows such a count is set apart by a blank.
+    """
     beyond = _utf8_size(text[_LINE_BUDGET:])
     line = _BLANK_RUN.sub(_count_blanks, text[:_LINE_BUDGET].replace("\r\n", "\n"))
     return _cut(line.replace("\n", "⏎").replace("\t", "→"), limit, False, beyond)
+
+
+def unindented(description: str) -> str:
+    """A description without the indentation that its lines have from the source code of its server."""
+    first, newline, rest = description.partition("\n")
+    return f"{first.lstrip()}{newline}{textwrap.dedent(rest)}"
 
 
 def show_name(name: object, limit: int = 200) -> str:
@@ -183,7 +193,8 @@ def _count_marks(kept: list[str], run: int) -> None:
 
 
 def _count_blanks(match: re.Match[str]) -> str:
-    return f"{_LINE_MARKS.get(match[0][0], '␣')}×{len(match[0])}"
+    apart = " " if match.string[match.end() : match.end() + 1].isdigit() else ""
+    return f"{_LINE_MARKS.get(match[0][0], '␣')}×{len(match[0])}{apart}"
 
 
 def _cut(text: str, limit: int, joiners: bool, beyond: int) -> str:

@@ -128,7 +128,7 @@ def text_for(content: Content) -> str:
             return f"(resource {content.resource.uri}, {content.resource.mime_type or 'binary'})"
         case ResourceLink():
             return f"(link to resource {content.label}: {content.uri})"
-    return f"({content.type}: {content.reason})"
+    return f"({content.type}: {content.words})"
 
 
 def result_text(result: ToolResult, blocks: Iterable[Content] | None = None) -> str:

@@ -77,6 +77,8 @@ class ScriptedTransport:
             answer = await answer
         if isinstance(answer, Exception):
             raise answer
+        if isinstance(answer, Response):
+            return answer
         if isinstance(answer, ErrorObject):
             return Response(request.id, error=answer)
         return Response(request.id, result=answer)
@@ -140,6 +142,9 @@ class Notes:
 
     def noted(self, text: str) -> None:
         self.heard.append(("noted", text))
+
+    def remarked(self, text: str) -> None:
+        self.heard.append(("remarked", text))
 
     def lost(self, reason: Exception) -> None:
         self.heard.append(("lost", reason))

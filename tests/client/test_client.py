@@ -32,6 +32,41 @@ from tests.conftest import PythonServer, Until
 CALLED = {"content": [{"type": "text", "text": "done"}]}
 
 
+# Deviations
+
+
+async def test_deviations_are_remarked_on_once(connect: Connect) -> None:
+    nulls = {"tools": [{"name": "a", "title": None}, {"name": "b", "title": None}]}
+    odd = {"content": "fine", "isError": "no"}
+    line = await connect({"tools/list": nulls, "tools/call": odd})
+    for _ in range(2):
+        await line.client.list_tools()
+        await line.client.call_tool("a")
+        line.client.message(Notification("notifications/x", None, "messages with null as params"))
+    assert line.notes.all("remarked") == [
+        "tools/list: a and 1 more: title is null, and counts as absent",
+        "tools/call: content is a text, not a list",
+        "tools/call: isError is a text, not true or false, and counts as an error",
+        "tools/call: a content block is a text, not an object",
+        "messages with null as params",
+    ]
+
+
+async def test_a_server_that_deviates_in_ever_new_ways_does_not_fill_the_log(connect: Connect) -> None:
+    line = await connect()
+    for number in range(1000):
+        line.client.remark(f"{number} " + "x" * 1000)
+    remarks = line.notes.all("remarked")
+    assert len(remarks) == 100
+    assert max(map(len, remarks)) < NOTE_LENGTH + 10
+
+
+async def test_an_answer_with_a_null_error_is_remarked_on(connect: Connect) -> None:
+    line = await connect({"tools/call": lambda request: Response(request.id, CALLED, remark="null as error")})
+    await line.client.call_tool("t")
+    assert "null as error" in line.notes.all("remarked")
+
+
 # Requests
 
 

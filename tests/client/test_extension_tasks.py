@@ -191,6 +191,34 @@ async def test_a_task_that_brings_nothing_says_why(draw: Draw, status: Any, erro
         await line.client.tasks.call_tool("t", timeouts=PATIENCE)
 
 
+QUOTA = "monthly quota used up"
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"error": QUOTA},
+        {"error": {"code": "E_QUOTA", "message": QUOTA}},
+        {"error": {"detail": QUOTA}},
+        {"result": {"content": [{"type": "text", "text": QUOTA}], "isError": True}},
+        {"statusMessage": QUOTA},
+    ],
+)
+async def test_a_task_that_failed_without_an_error_object_keeps_its_words(draw: Draw, status: dict[str, Any]) -> None:
+    line = await modern(draw, {"tasks/get": told("failed", **status)})
+    with pytest.raises(InvalidResult, match=f"without an error: {QUOTA}"):
+        await line.client.tasks.call_tool("t", timeouts=PATIENCE)
+
+
+@pytest.mark.parametrize("status", ["done", "COMPLETED"])
+async def test_an_unknown_status_is_remarked_on_once(draw: Draw, status: str) -> None:
+    line = await modern(draw, {"tasks/get": [told(status), told(status), COMPLETED]})
+    await line.client.tasks.call_tool("t", timeouts=PATIENCE)
+    remarks = line.notes.all("remarked")
+    assert len(remarks) == 1
+    assert f'the task is "{status}", which is not a status' in remarks[0]
+
+
 @pytest.mark.requirement("XTASK-09")
 async def test_an_unknown_status_is_told_and_polling_goes_on(draw: Draw) -> None:
     states = [told("paused", statusMessage="for lunch"), told("input_required"), COMPLETED]

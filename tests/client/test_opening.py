@@ -62,7 +62,7 @@ BAD_HANDSHAKES: list[tuple[dict[str, Answer], type[Exception]]] = [
     ({"initialize": {"protocolVersion": 3}}, InvalidResult),
     ({"initialize": {}}, InvalidResult),
     ({"initialize": {"protocolVersion": NEWEST_HANDSHAKE.version, "capabilities": ["tools"]}}, InvalidResult),
-    ({"initialize": {"protocolVersion": NEWEST_HANDSHAKE.version, "serverInfo": "me"}}, InvalidResult),
+    ({"initialize": {"protocolVersion": NEWEST_HANDSHAKE.version, "capabilities": "tools"}}, InvalidResult),
     ({"initialize": ConnectionLost("gone")}, ConnectionLost),
     ({"initialize": NEVER}, RequestTimeout),
 ]

@@ -64,6 +64,42 @@ async def test_every_page_is_read_and_cursors_go_back_as_they_came(
     assert listing.notice is None
 
 
+async def test_a_list_that_is_null_is_empty_with_a_remark() -> None:
+    listing, _ = await read({"tools": None})
+    assert (listing.items, listing.notice) == ([], None)
+    assert list(listing.remarks) == ["tools is null, and counts as absent"]
+
+
+@pytest.mark.parametrize(
+    ("pages", "names"),
+    [
+        ([page("a", nextCursor=""), page("a", nextCursor="")], "a"),
+        ([page("a", nextCursor=""), REFUSED], "a"),
+        ([page("a", nextCursor="2"), page("b", nextCursor=""), page("a", nextCursor="2")], "ab"),
+    ],
+)
+async def test_an_empty_cursor_that_leads_nowhere_ends_the_list_with_a_remark(pages: list[Page], names: str) -> None:
+    listing, _ = await read(*pages)
+    assert "".join(tool.name for tool in listing.items) == names
+    assert (listing.notice, list(listing.remarks)) == (
+        None,
+        ["nextCursor is an empty text where there are no more pages"],
+    )
+
+
+async def test_an_empty_cursor_does_not_hide_a_lost_connection() -> None:
+    listing, _ = await read(page("a", nextCursor=""), ConnectionLost("gone"))
+    assert (listing.notice or "").startswith("page 2 failed: ")
+
+
+async def test_items_that_break_the_specification_are_remarked_on_by_name() -> None:
+    listing, _ = await read({"tools": [{"name": "a", "title": None}, {"name": "b", "title": None, "annotations": []}]})
+    assert listing.remarks == {
+        "title is null, and counts as absent": ["a", "b"],
+        "annotations is a list, and counts as absent": ["b"],
+    }
+
+
 @pytest.mark.hostile("L01", "L02")
 @pytest.mark.requirement("PAGE-06")
 @pytest.mark.parametrize(
@@ -104,7 +140,7 @@ async def test_a_slow_list_is_cut_off() -> None:
 @pytest.mark.hostile("L03")
 @pytest.mark.requirement("TOOLS-28")
 async def test_a_bad_item_is_named_beside_its_good_neighbours() -> None:
-    bad = [{"name": "bad", "inputSchema": None}, {"name": 7}, "text", None]
+    bad = [{"name": "bad", "inputSchema": []}, {"name": 7}, "text", None]
     listing, _ = await read({"tools": [{"name": "a"}, *bad, {"name": "b"}]})
     assert [tool.name for tool in listing.items] == ["a", "b"]
     assert [rejected.name for rejected in listing.rejected] == ["bad", "unnamed", "unnamed", "unnamed"]
@@ -121,7 +157,7 @@ async def test_a_later_page_that_fails_leaves_what_was_read(failure: Page) -> No
     assert (listing.notice or "").startswith("page 3 failed: ")
 
 
-@pytest.mark.parametrize("failure", [ConnectionLost("gone"), REFUSED, {"tools": {}}, {"tools": None}])
+@pytest.mark.parametrize("failure", [ConnectionLost("gone"), REFUSED, {"tools": {}}])
 async def test_a_first_page_that_fails_is_the_callers(failure: Page) -> None:
     expected = InvalidResult if isinstance(failure, Mapping) else type(failure)
     with pytest.raises(expected):

@@ -100,6 +100,9 @@ class Heard:
     def noted(self, text: str) -> None:
         say(f"note: {text}")
 
+    def remarked(self, text: str) -> None:
+        say(f"remark: {text}")
+
     def lost(self, reason: Exception) -> None:
         say(f"lost: {reason}")
 

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcphost.protocol.display import age_text, duration_text, hidden_count, hidden_in, show, show_line, size_text
+from mcphost.protocol.display import (
+    age_text,
+    duration_text,
+    hidden_count,
+    hidden_in,
+    show,
+    show_line,
+    size_text,
+    unindented,
+)
 
 VISIBLE_FORMAT_CONTROLS = {0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD, *range(0x600, 0x606)}
 LETTERLIKE_BLANKS = {0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x3164, 0xFFA0}
@@ -95,6 +104,25 @@ def test_hostile_text_is_shown_as_marks(text: str, shown: str) -> None:
     assert show(text) == shown
 
 
+def test_joiners_do_not_begin_the_count_of_combining_marks_again() -> None:
+    shown = show("a" + ("\u0300" * 4 + "\u200d") * 10, joiners=True)
+    assert shown == "a" + "\u0300" * 4 + "\u200d⟨36 more marks⟩"
+
+
+@pytest.mark.parametrize(
+    ("description", "plain"),
+    [
+        ("one line", "one line"),
+        ("", ""),
+        ("\n    Reads.\n\n      - deep\n    ", "\nReads.\n\n  - deep\n"),
+        ("  Reads.\n\t\tMore.\n\t\tAnd.", "Reads.\nMore.\nAnd."),
+        ("Reads.\nNot indented.\n    code", "Reads.\nNot indented.\n    code"),
+    ],
+)
+def test_a_description_loses_the_indentation_that_all_its_lines_have(description: str, plain: str) -> None:
+    assert unindented(description) == plain
+
+
 @pytest.mark.parametrize("emoji", ["👨‍👩‍👧", "❤️‍🔥", "1️⃣", "🏳️‍🌈"])
 def test_emoji_stay_whole_in_results_and_are_marked_elsewhere(emoji: str) -> None:
     assert show(emoji, joiners=True) == emoji
@@ -144,6 +172,8 @@ def test_what_was_cut_off_is_said_in_bytes(text: str, limit: int, shown: str) ->
         ("a\nb\tc  d\r\ne", "a⏎b→c  d⏎e"),
         ("\n" * 60 + "[y/N]" + "\t" * 4, "⏎×60[y/N]→×4"),  # T12
         ("a" + "\u00a0\u2003" * 9 + "b", "a␣×18b"),
+        ("475712" + " " * 4 + "7164 memcache.go", "475712␣×4 7164 memcache.go"),
+        ("1\n\n\n\n2\t\t\t\t3" + " " * 5 + "٣", "1⏎×4 2→×4 3␣×5 ٣"),
         ("x" * 201, "x" * 201),
         ("x" * 240, "x" * 200 + " … 40 B more"),
         ("x" * 500_000, "x" * 200 + " … 500 kB more"),

@@ -98,6 +98,7 @@ ODD_RESULTS: dict[str, Message] = {
     "items": {"content": ODD_CONTENT},
     "object": {"content": {"type": "text", "text": "not a list"}},
     "null": {"content": None},
+    "number": {"content": 5},
     "missing": {},
     "empty": {"content": []},
     "is-error-string": text("is it an error?", isError="yes"),

@@ -20,6 +20,7 @@ from mcphost.errors import (
     ConfigError,
     ConnectionLost,
     InvalidArguments,
+    InvalidResult,
     McphostError,
     PeerError,
     RequestError,
@@ -32,7 +33,7 @@ from mcphost.host.events import CallChanged
 from mcphost.host.failure_advice import next_step, older_version_advice
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.display import duration_text, show_line, size_text
+from mcphost.protocol.display import duration_text, show_line, show_name, size_text
 from mcphost.protocol.models.content import (
     Content,
     EmbeddedResource,
@@ -180,7 +181,7 @@ class CallRequested:
     timeout: float | None = None
     as_json: bool = False
     output: str | None = None
-    """The file for content that is not text."""
+    """The file for pictures, sounds and embedded resources."""
 
 
 async def call(host: Host, request: CallRequested, broken: BrokenServers) -> Outcome:
@@ -209,7 +210,8 @@ async def outcome_of(
 ) -> Outcome:
     """Wait for a call to end, showing its progress on the status line. Raises what kept mcphost from sending it."""
     server, status = running.request.server, StatusLine()
-    stop = host.bus.observe(lambda event: _show_progress(event, running, status), CallChanged)
+    told = set[str]()
+    stop = host.bus.observe(lambda event: _show_progress(event, running, status, told), CallChanged)
     try:
         result = await running.result()
     except ServerNotReady as error:
@@ -225,13 +227,29 @@ async def outcome_of(
         stop()
         status.clear()
     text = json_text(result.raw) if as_json else result_text(result)
-    code, doubts = Exit.NEGATIVE if result.is_error else Exit.DONE, _validation_remarks(running)
+    doubts = (*_flag_remarks(result), *_validation_remarks(running))
     if result.is_error and (advice := older_version_advice(result_text(result), server, host.servers[server].config)):
         doubts = (*doubts, f"{server}: {advice}")
+    errors = () if not result.unread or as_json else (unread_report(server, result.unread),)
+    code = Exit.NEGATIVE if result.is_error else Exit.NOT_CONNECTED if errors else Exit.DONE
     try:
-        return Outcome(text, code, (*doubts, *await _saved(result, output, as_json=as_json)))
+        return Outcome(text, code, (*doubts, *await _saved(result, output, as_json=as_json)), errors)
     except ConfigError as error:  # the tool has run, so its answer is printed although the file cannot be written
-        return Outcome(text, exit_for(error), tuple(doubts), (ErrorReport.of(error),))
+        return Outcome(text, exit_for(error), doubts, (*errors, ErrorReport.of(error)))
+
+
+def unread_report(server: str, unread: str) -> ErrorReport:
+    """The report on a result that holds something, but nothing that can be printed."""
+    return ErrorReport.of(InvalidResult(f"{server}: {unread}; --json shows it"))
+
+
+def _flag_remarks(result: CallToolResult) -> Sequence[str]:
+    """A remark where it is mcphost's reading that a tool failed, or that it did not."""
+    said = result.raw.get("isError", False)
+    if said is None or isinstance(said, bool):
+        return ()
+    read = "a failure" if result.is_error else "no failure"
+    return (f"isError is {show_name(said, 40)}, neither true nor false; mcphost reads it as {read}",)
 
 
 async def _saved(result: CallToolResult, output: str | None, *, as_json: bool) -> list[str]:
@@ -239,7 +257,8 @@ async def _saved(result: CallToolResult, output: str | None, *, as_json: bool) -
     files = files_in(result.content)
     if output is not None:
         return await asyncio.to_thread(write, output, files) or [f"nothing is in {output}: the result holds no file"]
-    return ["content that is not text is only named here; --output FILE saves it"] if files and not as_json else []
+    unprinted = not as_json and any(isinstance(each, MediaContent) or each.text is None for each in files)
+    return ["content that is not text is only named here; --output FILE saves it"] if unprinted else []
 
 
 def result_text(result: CallToolResult) -> str:
@@ -303,17 +322,17 @@ def block_text(block: Content) -> str:
             return foreign(block.text)
         case MediaContent():
             return f"[{block.type} {_named(block.mime_type)} {size_text(len(block.content()))}]"
-        case EmbeddedResource():
-            return f"[resource {_contents(block.resource)}]"
+        case EmbeddedResource(resource=contents):
+            named = f"[resource {_contents(contents)}]"
+            return named if contents.text is None else f"{named}\n{foreign(contents.text)}"
         case ResourceLink():
             return f"[resource link {_named(block.uri, block.mime_type, block.title or block.name)}]"
         case UnreadableContent():
-            return f"[{_named(block.type)}: {_named(block.reason)}]"
+            return f"[{_named(block.type)}: {show_line(block.words, 400)}]"
 
 
 def _contents(resource: ResourceContents) -> str:
-    size = len((resource.text or "").encode("utf-8", "replace")) or len(resource.blob or "") * 3 // 4
-    return f"{_named(resource.uri, resource.mime_type)} {size_text(size)}"
+    return _named(resource.uri, resource.mime_type, size_text(len(resource.content())))
 
 
 def _named(*parts: str | None) -> str:
@@ -335,7 +354,10 @@ def _validation_remarks(running: ToolCall) -> Sequence[str]:
     return (*notes, *(f"does not match the output schema: {text}" for text in mismatches))
 
 
-def _show_progress(event: CallChanged, running: ToolCall, status: StatusLine) -> None:
+def _show_progress(event: CallChanged, running: ToolCall, status: StatusLine, told: set[str]) -> None:
+    if event.call == running.number and running.task is not None and (odd := running.task.oddity) and odd not in told:
+        told.add(odd)
+        remark(f"{running.request.server}: {odd}; mcphost goes on asking")
     if event.call == running.number and running.progress is not None:
         status.show(f"{running.request.tool}  {_progress_text(running.progress)}  {duration_text(running.elapsed)}")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from mcphost.cli.commands.call import block_text, read_arguments, when_ready, with_newline
+from mcphost.cli.commands.call import block_text, read_arguments, unread_report, when_ready, with_newline
 from mcphost.cli.failures import BrokenServers, failure, left_out, listing_failure, unselected, why_unknown, worst_exit
 from mcphost.cli.output import ErrorReport, Exit, Outcome, foreign, json_text, remark, reports_on, table
 from mcphost.cli.preparation import run_with_answers, run_without_calls, select_server, select_servers
@@ -171,18 +171,20 @@ async def read(
         result = await host.resources.read(server, uri)
         spoilt = [each for each in result.contents if isinstance(each, UnreadableContent)]
         errors = tuple(_unreadable(server, each) for each in spoilt)
-        remarks = [] if result.contents else ["no content: the server sent an empty answer"]
+        if result.unread and not as_json:
+            errors = (unread_report(server, result.unread),)
+        remarks = [] if result.contents or result.unread else ["no content: the server sent an empty answer"]
         if output is not None:
             readable = [each for each in result.contents if isinstance(each, ResourceContents)]
             remarks += await asyncio.to_thread(write, output, readable)
         text = json_text(result.raw) if as_json else "" if output is not None else _contents_text(result)
-        return Outcome(text, Exit.NOT_CONNECTED if spoilt else Exit.DONE, tuple(remarks), errors)
+        return Outcome(text, Exit.NOT_CONNECTED if errors else Exit.DONE, tuple(remarks), errors)
 
     return await when_ready(host, server, broken, work)
 
 
 def _unreadable(server: str, contents: UnreadableContent) -> ErrorReport:
-    return ErrorReport.of(InvalidResult(f"{server}: contents that cannot be read: {contents.reason}"))
+    return ErrorReport.of(InvalidResult(f"{server}: contents that cannot be read: {show_line(contents.words, 400)}"))
 
 
 async def _warn_if_large(host: Host, server: str, uri: str) -> None:
@@ -203,7 +205,10 @@ async def prompt(
     async def work() -> Outcome:
         result = await host.resources.get_prompt(server, name, arguments)
         text = json_text(result.raw) if as_json else prompt_text(result)
-        return Outcome(text, remarks=tuple(_unlisted(host, server, name, arguments)))
+        unread = bool(result.unread) and not as_json
+        errors = (unread_report(server, result.unread),) if unread else ()
+        code = Exit.NOT_CONNECTED if unread else Exit.DONE
+        return Outcome(text, code, tuple(_unlisted(host, server, name, arguments)), errors)
 
     try:
         return await when_ready(host, server, broken, work)
@@ -233,9 +238,13 @@ async def complete(
 
     async def work() -> Outcome:
         found = await host.completion.complete(server, ref, argument, value, context)
-        left = (found.total or 0) - len(found.values)
+        left = (found.total or 0) - len(found.values) - found.unreadable
         more = f"{left} more" if left > 0 else "there are more" if found.has_more else ""
-        return Outcome("".join(f"{each}\n" for each in found.usable), remarks=(f"{server}: {more}",) if more else ())
+        odd = f"left out {found.unreadable} suggestions that are not texts" if found.unreadable else ""
+        remarks = tuple(f"{server}: {words}" for words in (more, odd) if words)
+        # With nothing to print, an exit of 0 would say that the server has nothing to suggest.
+        code = Exit.NOT_CONNECTED if odd and not found.values else Exit.DONE
+        return Outcome("".join(f"{each}\n" for each in found.usable), code, remarks)
 
     return await when_ready(host, server, broken, work)
 

@@ -73,6 +73,8 @@ def told(use_id: str, call: ToolCall, able: ModelCapabilities, limit: int) -> Mo
             pictures.append(block.definition())
         else:
             words.append(_words(block))
+    if call.outcome.unread:
+        words.append(f"({call.outcome.unread}: {json.dumps(dict(call.outcome.raw), ensure_ascii=False)})")
     words.extend(_structured(call.outcome))
     words.extend(_doubts(call))
     texts, left = _bounded([text for text in words if text] or ([] if pictures else [NOTHING]), limit)
@@ -141,7 +143,7 @@ def _words(block: Content) -> str:
             return f"(resource {block.resource.uri}, {block.resource.mime_type or 'binary'}, {size}; not shown to you)"
         case ResourceLink():
             return f"(link to the resource {block.label}: {block.uri})"
-    return f"({block.type}: {block.reason})"
+    return f"({block.type}: {block.words})"
 
 
 def _structured(outcome: CallToolResult) -> Iterator[str]:

@@ -13,9 +13,7 @@ from mcphost.host.consent.definition_diff import Difference, differences
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, size_text
 from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION, find_revision
-
-ENVELOPE: Final = frozenset({"_meta", "resultType", "ttlMs", "cacheScope"})
-"""Members of a result that say how it is sent, which differs by revision."""
+from mcphost.protocol.models.base import ENVELOPE
 
 ERA_BOUND: Final = frozenset({"listChanged", "tasks", TASKS_EXTENSION})
 """Capabilities that each era has in a form of its own, or that say how it announces changes."""

@@ -93,11 +93,11 @@ class ConnectionObserver:
         quoted = self._mask(_text(problem.data, LINE_CHARACTERS))[:QUOTED]
         if problem.is_json:
             found.malformed += 1
-            found.last_malformed = problem.reason
-            self.note(LogLevel.WARNING, f"dropped a message ({problem.reason}): {quoted}")
+            found.last_malformed = self._mask(problem.reason)  # it may quote what the server says
+            self.note(LogLevel.WARNING, f"dropped a message ({found.last_malformed}): {quoted}")
         else:
             found.stray += 1
-            found.first_stray = found.first_stray or quoted
+            found.first_stray = found.first_stray or ("" if _is_binary(problem.data) else quoted)
             self._log(LogSource.STDOUT, LogLevel.WARNING, _text(problem.data, LINE_CHARACTERS))
         self._connection.publish_change()
 
@@ -109,6 +109,10 @@ class ConnectionObserver:
         """Keep what the client decided."""
         self.note(LogLevel.DEBUG, text)
 
+    def remarked(self, text: str) -> None:
+        """Keep how the server breaks the specification."""
+        self.note(LogLevel.NOTICE, text)
+
     def lost(self, reason: Exception) -> None:
         """Pass on that the connection was lost."""
         self._connection.disconnected(reason)
@@ -119,6 +123,17 @@ class ConnectionObserver:
 
     def _log(self, source: LogSource, level: LogLevel, text: str, logger: str = "") -> None:
         self._logs.add(self._server, source, level, text, logger=logger)
+
+
+def _is_binary(data: bytes) -> bool:
+    """Is it no text, such as a compressed body, so that a quote would be nothing but marks?"""
+    try:
+        text = data[:QUOTED].decode()
+    except UnicodeDecodeError as error:
+        if error.start < len(data[:QUOTED]) - 3:  # not a character that was cut in two
+            return True
+        text = data[: error.start].decode()
+    return "\0" in text
 
 
 def _text(data: bytes, most: int) -> str:

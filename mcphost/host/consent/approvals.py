@@ -86,6 +86,12 @@ class ApprovedTool:
     def fingerprint(self) -> str:
         return fingerprint(self.identity, self.definition)
 
+    def was_given_to(self, identity: str, definition: Mapping[str, Any]) -> bool:
+        """Was it this tool that was allowed?"""
+        return self.fingerprint == fingerprint(identity, definition) or self.fingerprint == fingerprint(
+            identity, as_kept_before(definition)
+        )
+
     @property
     def grants(self) -> Iterator[Approval]:
         """What runs without asking."""
@@ -186,6 +192,41 @@ def fingerprint(identity: str, definition: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical([identity, definition]).encode()).hexdigest()
 
 
+_RENAMED: Final = {"input_schema": "inputSchema", "output_schema": "outputSchema"}
+_RENAMED_HINTS: Final = {
+    "read_only_hint": "readOnlyHint",
+    "destructive_hint": "destructiveHint",
+    "idempotent_hint": "idempotentHint",
+    "open_world_hint": "openWorldHint",
+}
+_FLAGS: Final = dict.fromkeys(("1", "on", "t", "true", "y", "yes"), True) | dict.fromkeys(
+    ("0", "off", "f", "false", "n", "no"), False
+)
+
+
+def as_kept_before(definition: Mapping[str, Any]) -> dict[str, Any]:
+    """The definition as version 0.1.0 kept it, so that what was allowed then still holds.
+
+    Hints written as texts or numbers are true or false in it, and a few members have other names.
+    """
+    kept = _renamed(definition, _RENAMED)
+    if isinstance(hints := kept.get("annotations"), dict):
+        known = _RENAMED_HINTS.values()
+        renamed = _renamed(hints, _RENAMED_HINTS).items()
+        kept["annotations"] = {name: _flag(value) if name in known else value for name, value in renamed}
+    return kept
+
+
+def _renamed(members: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    return {name if (new := names.get(name, name)) in members else new: value for name, value in members.items()}
+
+
+def _flag(value: Any) -> Any:
+    if isinstance(value, str):
+        return _FLAGS.get(value.lower(), value)
+    return bool(value) if isinstance(value, int | float) and value in (0, 1) else value
+
+
 class Approvals:
     """What the user allowed so far, by configured server and tool name."""
 
@@ -202,11 +243,12 @@ class Approvals:
         before = self._unchanged.get((server, tool.name))
         if before is not None and before[0] is known and before[1] == identity and before[2] is tool:
             return before[3]
-        if fingerprint(identity, tool.definition()) == known.fingerprint:
+        definition = tool.definition()
+        if known.was_given_to(identity, definition):
             same = ToolApproval(ApprovalStatus.UNCHANGED, known.since, lifetime=known.lifetime, rules=known.rules)
             self._unchanged[server, tool.name] = known, identity, tool, same
             return same
-        changes = (*_changed_command(known.identity, identity), *differences(known.definition, tool.definition()))
+        changes = (*_changed_command(known.identity, identity), *differences(known.definition, definition))
         return ToolApproval(
             ApprovalStatus.CHANGED, known.since, changes, known.lifetime, moved=identity != known.identity
         )
@@ -226,7 +268,7 @@ class Approvals:
         """
         fresh = ApprovedTool(server, tool.name, identity, tool.definition(), now)
         known = self._approved.get((server, tool.name))
-        same = known is not None and known.fingerprint == fresh.fingerprint
+        same = known is not None and known.was_given_to(identity, fresh.definition)
         after = (known if known is not None and same else fresh).allowed(lifetime, now, when)
         self._approved[server, tool.name] = after
         return after is not known

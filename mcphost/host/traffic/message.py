@@ -12,6 +12,7 @@ from typing import Any, Final
 from mcphost.host.traffic.request_state import StateSummary, hide_state, state_summary
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.revisions import ASKS_FOR
+from mcphost.protocol.models.tools import says_failure
 from mcphost.protocol.wire.jsonrpc import Malformed, Message, Notification, Request, RequestId, Response, decode
 
 GLIMPSE: Final = 256 << 10
@@ -281,7 +282,7 @@ def _request_facts(method: str, request_id: RequestId, params: Mapping[str, Any]
 
 
 def _result_facts(request_id: RequestId | None, result: Mapping[str, Any]) -> MessageFacts:
-    failed = result.get("isError") is True
+    failed = says_failure(result.get("isError"))
     if result.get("resultType") != INPUT_REQUIRED:
         return MessageFacts(MessageKind.RESPONSE, id=request_id, failed=failed)
     asked = result.get("inputRequests")

@@ -19,7 +19,7 @@ from mcphost.protocol.display import show_line
 from mcphost.protocol.forms.secrets import looks_secret
 from mcphost.protocol.forms.shape import shape_of, skeleton
 from mcphost.protocol.schema.messages import FORMAT_NAMES, count_text
-from mcphost.protocol.schema.traversal import Unresolvable, follow
+from mcphost.protocol.schema.traversal import Unresolvable, depth, follow, nodes, plain_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +259,9 @@ def _has_properties(schema: dict[str, Any]) -> bool:
     return isinstance(properties, dict) and bool(properties)
 
 
+MAX_PARTS, MAX_LEVELS = 20_000, 100
+"""Parts and levels of a schema from which null keywords are removed: none that can be validated has more."""
+
 MAX_FIELDS = 200
 """More is no form a person fills in; the raw editor is the better tool then."""
 
@@ -406,6 +409,8 @@ def leaves(fields: tuple[FormField, ...]) -> Iterator[FormField]:
 
 def read_form(schema: Any) -> Form:
     """Return the form for an object schema (a tool's inputSchema, an elicitation's requestedSchema); never raises."""
+    if nodes(schema, MAX_PARTS) <= MAX_PARTS and depth(schema, MAX_LEVELS) <= MAX_LEVELS:
+        schema = plain_schema(schema)
     try:
         root = follow(schema, schema)
         if reason := _no_form(root):

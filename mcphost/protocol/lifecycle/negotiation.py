@@ -149,6 +149,11 @@ def _discover(
             if another is not None and len(asked) < PROBES:
                 revision = another
                 continue
+            if not listed:
+                raise NoSharedRevision(
+                    f"the server refuses {revision.version}, and names no protocol version that it speaks; it says: "
+                    f"{outcome.message or 'nothing'}"
+                )
             return _older(listed, f"{_asked_in(revision)}, which it does not speak", era, minimum)
         return _read_probe(outcome, revision, era, minimum)
 
@@ -177,7 +182,7 @@ def _read_discovery(
     agreed = _newest(MODERN_REVISIONS, listed)
     if agreed is None:
         return _older(listed, f"{_asked_in(revision)}, listed only older versions", era, minimum)
-    if not isinstance(result.get("capabilities", {}), dict):
+    if not isinstance(result.get("capabilities") or {}, dict):
         raise InvalidResult("the capabilities in the server/discover result are not an object")
     return Agreed(agreed, result, f"{_asked_in(revision)}, answered")
 
@@ -289,7 +294,7 @@ def _accepted(result: Mapping[str, Any], offered: Revision, minimum: Revision) -
         raise VersionRefused(offered.version, version, "which has no initialize")
     if revision.version < minimum.version:
         raise VersionRefused(offered.version, version, f"below this server's minimum_version {minimum.version}")
-    if not isinstance(result.get("capabilities", {}), dict):
+    if not isinstance(result.get("capabilities") or {}, dict):
         raise InvalidResult("the capabilities in the initialize result are not an object")
     return revision
 

@@ -1,13 +1,20 @@
-"""The base of models that are read from JSON."""
+"""The base of models that are read from JSON, and the one rule by which their members are read.
+
+A member that may be absent is absent if it is null. One that is only shown (`Hint`) is absent if it has a wrong type.
+Everything else must be as the specification says.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Annotated, Any, Self, TypeVar
+from collections.abc import Callable, Collection, Mapping
+from functools import cache, cached_property
+from itertools import islice
+from typing import Annotated, Any, ClassVar, Final, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, WrapValidator
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, WrapValidator, model_validator
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticUseDefault
 
 from mcphost.errors import InvalidResult
 
@@ -26,22 +33,57 @@ class Wire(BaseModel):
         allow_inf_nan=False,  # a text may stand for a number, and "nan" for one that no comparison stops
     )
 
+    NULLABLE: ClassVar[frozenset[str]] = frozenset()
+    """Members for which the specification allows null, with a meaning of its own."""
+
     @classmethod
     def read(cls, value: object) -> Self:
         """Parse ``value``. Raises InvalidResult with the first problem."""
+        remarks: list[str] = []
         try:
-            return cls.model_validate(value)
+            model = cls.model_validate(value, context=remarks)
         except ValidationError as error:
             raise InvalidResult(first_problem(error)) from None
+        model.__dict__["received"] = value
+        if remarks:
+            model.__dict__["remarks"] = tuple(remarks)
+        return model
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, value: Any, info: ValidationInfo) -> Any:
+        if type(value) is not dict or None not in value.values():
+            return value
+        nulls = [name for name, member in value.items() if member is None and name in _optional_members(cls)]
+        for name in nulls:
+            if name not in cls.NULLABLE:
+                add_remark(info, name, None)
+        return {name: member for name, member in value.items() if name not in nulls} if nulls else value
+
+    @cached_property
+    def received(self) -> dict[str, Any]:
+        """The object as received; of one that was made here, as it is sent."""
+        return self.model_dump(by_alias=True, exclude_unset=True)
+
+    @cached_property
+    def remarks(self) -> tuple[str, ...]:
+        """How the object breaks the specification, although it could be read. Names in it are the server's."""
+        return ()
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        copy = super().model_copy(update=update, deep=deep)
+        if update:
+            copy.__dict__.pop("received", None)  # a copy may hide what came
+        return copy
 
     def definition(self) -> dict[str, Any]:
         """The definition as received, for fingerprints, differences and the raw view."""
-        return self.model_dump(by_alias=True, exclude_unset=True)
+        return dict(self.received)
 
     @property
     def canonical(self) -> str:
         """The definition as text: equal exactly if the definitions are."""
-        return canonical(self.definition())
+        return canonical(self.received)
 
 
 def canonical(value: Any) -> str:
@@ -51,17 +93,88 @@ def canonical(value: Any) -> str:
 
 def first_problem(error: ValidationError) -> str:
     """The first problem of a validation, in a few words."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    place = ".".join(map(str, first["loc"]))
-    return f"{place}: {first['msg']}" if place else first["msg"]
+    first = error.errors(include_url=False)[0]
+    place, value = ".".join(map(str, first["loc"])), first["input"]
+    if first["type"] == "value_error":
+        words = str(first["ctx"]["error"])
+    elif first["type"] == "missing":
+        words = "is missing"
+    elif value is None:
+        words = "is null"
+    else:
+        words = _WORDS.get(first["type"], f"cannot be {kind_of(value)} like this")
+    return f"{place}: {words}" if place else words
 
 
-def _or_none(value: Any, read: Callable[[Any], Any]) -> Any:
+def kind_of(value: object) -> str:
+    """The JSON type of a value, in words."""
+    if isinstance(value, bool):
+        return "true or false"
+    return next((words for kind, words in _KINDS if isinstance(value, kind)), "null")
+
+
+def unread_words(result: Mapping[str, Any], known: Collection[str], lacks: str) -> str:
+    """Words for a result that holds something, though not in the members that mcphost knows; else empty."""
+    unknown = (name for name, value in result.items() if value is not None and name not in (*known, *ENVELOPE))
+    named = ", ".join(islice(unknown, _NAMED))
+    return f"the result {lacks}, but {named}" if named else ""
+
+
+def add_remark(info: ValidationInfo, member: str, value: object) -> None:
+    """Note, for the log, that a member counts as absent although it is there."""
+    if info.context is not None:
+        info.context.append(f"{member} is {kind_of(value)}, and counts as absent")
+
+
+_KINDS: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
+    (dict, "an object"),
+    (list, "a list"),
+    (str, "a text"),
+    ((int, float), "a number"),
+)
+
+ENVELOPE: Final = frozenset({"_meta", "resultType", "ttlMs", "cacheScope"})
+"""Members of a result that say how it is sent, which differs by revision."""
+
+_NAMED: Final = 5
+"""Unknown members that are named."""
+
+_WORDS: Final = {
+    "string_type": "is not a text",
+    "string_too_short": "is empty",
+    "dict_type": "is not an object",
+    "model_type": "is not an object",
+    "model_attributes_type": "is not an object",
+    "list_type": "is not a list",
+    "bool_type": "is neither true nor false",
+    "bool_parsing": "is neither true nor false",
+    "int_type": "is not a whole number",
+    "int_parsing": "is not a whole number",
+    "int_from_float": "is not a whole number",
+    "int_parsing_size": "is too large",
+    "float_type": "is not a number",
+    "float_parsing": "is not a number",
+    "finite_number": "is not a finite number",
+}
+"""Problems by pydantic's names for them."""
+
+
+@cache
+def _optional_members(model: type[Wire]) -> frozenset[str]:
+    """The names on the wire of the members that may be absent."""
+    return frozenset(field.alias or name for name, field in model.model_fields.items() if not field.is_required())
+
+
+def _or_default(value: Any, read: Callable[[Any], Any], info: ValidationInfo) -> Any:
     try:
         return read(value)
     except ValidationError:
-        return None
+        add_remark(info, to_camel(info.field_name or ""), value)
+        raise PydanticUseDefault from None
 
 
-Hint = Annotated[Value | None, WrapValidator(_or_none)]
-"""An optional member that is None if it is invalid, so that its owner stays usable."""
+Shown = Annotated[Value, WrapValidator(_or_default)]
+"""A member that is only shown, and has its default if it is invalid, so that its owner stays usable."""
+
+Hint = Annotated[Value | None, WrapValidator(_or_default)]
+"""A `Shown` member that is None if it is absent or invalid."""

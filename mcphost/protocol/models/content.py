@@ -1,6 +1,7 @@
 """Content blocks: what tools return, prompts contain and resources hold.
 
-A block that cannot be read is kept among the others, with the reason.
+A block that deviates from the specification is read as what it must mean, with a remark. One that cannot be read is
+kept among the others, with the reason.
 
 Specification: schema of every revision; server/tools, server/resources (annotations), server/prompts.
 """
@@ -9,13 +10,20 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, BeforeValidator, ValidationInfo
+from pydantic.alias_generators import to_camel
 
 from mcphost.errors import InvalidResult
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.models.base import Hint, Wire
+from mcphost.protocol.models.base import Hint, Shown, Wire, kind_of
+
+EXCERPT_CHARACTERS: Final = 200
+"""Characters that the reason of an unreadable block quotes of it: enough to recognise it."""
 
 
 class Annotations(Wire):
@@ -37,11 +45,35 @@ class Annotations(Wire):
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
+def _as_text(value: Any, info: ValidationInfo) -> Any:
+    """A text as it is, another value as JSON."""
+    if value is None or isinstance(value, str):
+        return value
+    if info.context is not None:
+        info.context.append(f"{to_camel(info.field_name or '')} is {kind_of(value)}, and is shown as JSON")
+    return json.dumps(value, ensure_ascii=False)
+
+
+def plain_base64(data: str) -> str:
+    """Base64 without what mail, web pages and URLs make of it: white space, ``data:…;base64,``, no padding, ``-_``."""
+    head, comma, _ = data[:EXCERPT_CHARACTERS].partition(",")
+    if comma and head.startswith("data:") and head.endswith(";base64"):
+        data = data[len(head) + 1 :]
+    data = "".join(data.split())
+    if "-" in data or "_" in data:
+        data = data.replace("-", "+").replace("_", "/")
+    return data + "=" * (-len(data) % 4)
+
+
+_Text = Annotated[str, BeforeValidator(_as_text)]
+_Base64 = Annotated[str, AfterValidator(plain_base64)]
+
+
 class TextContent(Wire):
     """A text block of a result."""
 
     type: str
-    text: str
+    text: _Text
     annotations: Hint[Annotations] = None
 
 
@@ -49,8 +81,8 @@ class MediaContent(Wire):
     """An image or audio block; ``data`` is base64, unchecked."""
 
     type: str
-    data: str
-    mime_type: str = "application/octet-stream"
+    data: _Base64
+    mime_type: Shown[str] = "application/octet-stream"
     annotations: Hint[Annotations] = None
 
     def content(self) -> bytes:
@@ -61,10 +93,11 @@ class MediaContent(Wire):
 class ResourceContents(Wire):
     """A resource's contents: ``text``, or ``blob`` as base64."""
 
-    uri: str
-    mime_type: str | None = None
-    text: str | None = None
-    blob: str | None = None
+    uri: Shown[str] = ""
+    """Empty where the server does not say it."""
+    mime_type: Hint[str] = None
+    text: Hint[_Text] = None
+    blob: Hint[_Base64] = None
 
     def content(self) -> bytes:
         """The bytes, of a text in UTF-8. Raises InvalidResult if the blob is not base64."""
@@ -86,11 +119,11 @@ class ResourceLink(Wire):
 
     type: str
     uri: str
-    name: str = ""
-    title: str | None = None
-    description: str | None = None
-    mime_type: str | None = None
-    size: int | None = None
+    name: Shown[str] = ""
+    title: Hint[str] = None
+    description: Hint[str] = None
+    mime_type: Hint[str] = None
+    size: Hint[int] = None
     annotations: Hint[Annotations] = None
 
     @property
@@ -107,6 +140,18 @@ class UnreadableContent:
     reason: str
     raw: Any
 
+    @property
+    def words(self) -> str:
+        """The reason, with the beginning of what the block holds; not safe to show."""
+        held = self.raw
+        if isinstance(held, dict):
+            held = held.get("text") or {name: value for name, value in held.items() if name != "type"}
+        if held in (None, {}, [], ""):
+            return self.reason
+        text = held if isinstance(held, str) else json.dumps(held, ensure_ascii=False)
+        rest = "…" if len(text) > EXCERPT_CHARACTERS else ""
+        return f"{self.reason}: {text[:EXCERPT_CHARACTERS]}{rest}"
+
 
 Content = TextContent | MediaContent | EmbeddedResource | ResourceLink | UnreadableContent
 
@@ -120,8 +165,10 @@ def _decoded(data: str, what: str) -> bytes:
 
 def _embedded(item: Mapping[str, Any]) -> Content:
     if "resource" not in item and "uri" in item:  # some early servers send this shape
-        return EmbeddedResource.read({**item, "resource": item})
-    return EmbeddedResource.read(item)
+        item = {**item, "resource": item}
+    embedded = EmbeddedResource.read(item)
+    embedded.resource.content()
+    return embedded
 
 
 def _media(item: Mapping[str, Any]) -> Content:
@@ -141,9 +188,16 @@ _READERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Content]]] = {
 
 def read_content(item: object) -> Content:
     """Parse one content block. Never raises."""
-    if not isinstance(item, dict) or not isinstance(item.get("type"), str):
+    if isinstance(item, str):
+        return _remarked(TextContent(type="text", text=item), "a content block is a text, not an object")
+    if not isinstance(item, dict):
         return UnreadableContent("?", "not a content block", item)
-    kind = item["type"]
+    kind = item.get("type")
+    if not isinstance(kind, str):
+        if isinstance(item.get("text"), str):
+            named = TextContent.read({**item, "type": "text"})
+            return _remarked(named, "a content block has no type, and is read as text", *named.remarks)
+        return UnreadableContent("?", "not a content block", item)
     reader = _READERS.get(kind)
     if reader is None:
         return UnreadableContent(kind, "a type of content that mcphost does not know", item)
@@ -151,3 +205,29 @@ def read_content(item: object) -> Content:
         return reader(item)
     except InvalidResult as error:
         return UnreadableContent(kind, str(error), item)
+
+
+def items_of(result: Mapping[str, Any], key: str, owner: str, *members: str) -> list[Any]:
+    """The list under ``key``; empty for null. An object with one of these members is the only item of one.
+
+    Raises InvalidResult for anything else; ``owner`` is what holds the list, in words.
+    """
+    value = result.get(key)
+    if value is None:
+        return []
+    if isinstance(value, dict) and any(name in value for name in members):
+        return [value]
+    if type(value) is not list:
+        raise InvalidResult(f"the {key} of the {owner} {'is' if key == 'content' else 'are'} not an array")
+    return value
+
+
+def remarks_on(blocks: Iterable[Content | ResourceContents]) -> list[str]:
+    """How blocks break the specification although they could be read, each once."""
+    readable = (block for block in blocks if not isinstance(block, UnreadableContent))
+    return list(dict.fromkeys(remark for block in readable for remark in block.remarks))
+
+
+def _remarked(block: TextContent, *remarks: str) -> TextContent:
+    block.__dict__["remarks"] = remarks
+    return block

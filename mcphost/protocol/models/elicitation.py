@@ -13,6 +13,7 @@ from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line, size_text
 from mcphost.protocol.forms.fields import read_form
 from mcphost.protocol.forms.form import collect, fill, outside_elicitation
+from mcphost.protocol.schema.traversal import plain_schema
 from mcphost.protocol.schema.validation import SchemaRefused, check_schema
 from mcphost.protocol.urls import PageAddress, read_address
 
@@ -62,7 +63,7 @@ def read_elicitation(params: Mapping[str, Any], *, has_id: bool = True) -> FormE
 
     ``has_id``: does its revision identify pages to visit?
     """
-    if params.get("mode", "form") == "url":
+    if params.get("mode") == "url":
         return _read_url(params, has_id=has_id)
     return FormElicitation(_message(params), _schema(params.get("requestedSchema")))
 
@@ -100,10 +101,13 @@ def _message(params: Mapping[str, Any]) -> str:
 
 def _schema(schema: Any) -> Mapping[str, Any]:
     # It must be small, of the flat subset, and satisfiable.
+    if isinstance(schema, dict) and schema.get("properties") == []:  # PHP's empty object
+        schema = {**schema, "properties": {}}
     try:
         check_schema(schema)
     except SchemaRefused as refused:
         raise InvalidResult(f"requestedSchema is not usable: {refused}") from None
+    schema = plain_schema(schema)
     if reason := outside_elicitation(schema):
         raise InvalidResult(f"requestedSchema is outside the subset for elicitation: {reason}")
     for name in schema.get("required", ()):

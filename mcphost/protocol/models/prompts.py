@@ -6,14 +6,15 @@ Specification: server/prompts; server/utilities/completion.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import field
 from typing import Any, Final
 
 from pydantic import Field
 
 from mcphost.errors import InvalidResult
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.models.base import Hint, Wire
-from mcphost.protocol.models.content import Content, UnreadableContent, read_content
+from mcphost.protocol.models.base import Hint, Shown, Wire, unread_words
+from mcphost.protocol.models.content import Content, UnreadableContent, items_of, read_content, remarks_on
 
 COMPLETION_VALUES: Final = 100
 """The most values of one result, by the specification; further ones are ignored."""
@@ -26,9 +27,9 @@ class PromptArgument(Wire):
     """An argument of a prompt. Its value is always a string on the wire."""
 
     name: str = Field(min_length=1)
-    title: str | None = None
-    description: str | None = None
-    required: bool = False
+    title: Hint[str] = None
+    description: Hint[str] = None
+    required: Shown[bool] = False
 
     @property
     def label(self) -> str:
@@ -40,8 +41,8 @@ class Prompt(Wire):
     """A prompt as listed."""
 
     name: str = Field(min_length=1)
-    title: str | None = None
-    description: str | None = None
+    title: Hint[str] = None
+    description: Hint[str] = None
     arguments: list[PromptArgument] | None = None
     icons: Any = None
 
@@ -75,11 +76,20 @@ class GetPromptResult:
     @classmethod
     def read(cls, result: Mapping[str, Any]) -> GetPromptResult:
         """Parse a prompts/get result. Raises InvalidResult."""
-        messages, description = result.get("messages", []), result.get("description")
-        if type(messages) is not list:
-            raise InvalidResult("the messages of the prompt are not an array")
-        parsed = tuple(message for item in messages for message in _messages(item))
+        description = result.get("description")
+        items = items_of(result, "messages", "prompt", "role")
+        parsed = tuple(message for item in items for message in _messages(item))
         return cls(description if isinstance(description, str) else None, parsed, result)
+
+    @property
+    def unread(self) -> str:
+        """Why nothing of the result is shown although it holds something; empty if that is not so."""
+        return "" if self.messages else unread_words(self.raw, ("messages", "description"), "has no messages")
+
+    @property
+    def remarks(self) -> list[str]:
+        """How the result breaks the specification although it could be read."""
+        return remarks_on(message.content for message in self.messages)
 
 
 def _messages(item: object) -> Iterator[PromptMessage]:
@@ -131,6 +141,8 @@ class Completion:
     total: int | None = None
     """The total number of suggestions, if the server states it."""
     has_more: bool = False
+    unreadable: int = field(default=0, compare=False)
+    """How many values are not texts."""
 
     @property
     def usable(self) -> tuple[str, ...]:
@@ -145,6 +157,8 @@ class Completion:
             found = _Suggestions.read(result.get("completion"))
         except InvalidResult:
             return cls()
-        values = [value for value in found.values or () if isinstance(value, str)]
-        cut = len(values) > COMPLETION_VALUES
-        return cls(tuple(values[:COMPLETION_VALUES]), found.total, found.has_more is True or cut)
+        given = found.values or []
+        values = [value for value in given if isinstance(value, str)]
+        cut, unreadable = len(values) > COMPLETION_VALUES, len(given) - len(values)
+        more = found.has_more is True or cut
+        return cls(tuple(values[:COMPLETION_VALUES]), found.total, more, unreadable=unreadable)

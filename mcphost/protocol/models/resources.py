@@ -14,8 +14,8 @@ from pydantic import Field
 
 from mcphost.errors import InvalidResult
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.models.base import Hint, Wire
-from mcphost.protocol.models.content import Annotations, ResourceContents, UnreadableContent
+from mcphost.protocol.models.base import Hint, Shown, Wire, unread_words
+from mcphost.protocol.models.content import Annotations, ResourceContents, UnreadableContent, items_of, remarks_on
 from mcphost.protocol.models.freshness import Freshness
 
 
@@ -23,10 +23,10 @@ class Resource(Wire):
     """A resource as listed."""
 
     uri: str = Field(min_length=1)
-    name: str = ""
-    title: str | None = None
-    description: str | None = None
-    mime_type: str | None = None
+    name: Shown[str] = ""
+    title: Hint[str] = None
+    description: Hint[str] = None
+    mime_type: Hint[str] = None
     size: Hint[int] = None
     """Bytes, as the server claims."""
     annotations: Hint[Annotations] = None
@@ -47,10 +47,10 @@ class ResourceTemplate(Wire):
     """A resource template (RFC 6570) as listed; `mcphost.protocol.uri_templates` expands it."""
 
     uri_template: str = Field(min_length=1)
-    name: str = ""
-    title: str | None = None
-    description: str | None = None
-    mime_type: str | None = None
+    name: Shown[str] = ""
+    title: Hint[str] = None
+    description: Hint[str] = None
+    mime_type: Hint[str] = None
     annotations: Hint[Annotations] = None
     icons: Any = None
 
@@ -73,10 +73,18 @@ class ReadResourceResult:
     @classmethod
     def read(cls, result: Mapping[str, Any], freshness: Freshness | None = None) -> ReadResourceResult:
         """Parse a resources/read result. Raises InvalidResult."""
-        contents = result.get("contents", [])
-        if type(contents) is not list:
-            raise InvalidResult("the contents of the resource are not an array")
+        contents = items_of(result, "contents", "resource", "uri", "text", "blob")
         return cls(tuple(map(_read_contents, contents)), result, freshness)
+
+    @property
+    def unread(self) -> str:
+        """Why nothing of the result is shown although it holds something; empty if that is not so."""
+        return "" if self.contents else unread_words(self.raw, ("contents",), "has no contents")
+
+    @property
+    def remarks(self) -> list[str]:
+        """How the result breaks the specification although it could be read."""
+        return remarks_on(self.contents)
 
 
 def _read_contents(item: object) -> ResourceContents | UnreadableContent:
@@ -84,8 +92,7 @@ def _read_contents(item: object) -> ResourceContents | UnreadableContent:
         contents = ResourceContents.read(item)
         if contents.text is None and contents.blob is None:
             raise InvalidResult("neither text nor blob")
-        if contents.blob is not None:
-            contents.content()
+        contents.content()
     except InvalidResult as error:
         return UnreadableContent("resource", str(error), item)
     return contents

@@ -199,7 +199,7 @@ class ToolChoice:
         """Parse ``toolChoice``; None if it is no object. An invalid mode is kept for `problems`."""
         if not isinstance(value, dict):
             return None
-        mode = value.get("mode", "auto")
+        mode = "auto" if (given := value.get("mode")) is None else given
         return cls(mode if isinstance(mode, str) else "?")
 
 

@@ -12,9 +12,10 @@ from typing import Any, Final
 from pydantic import Field
 
 from mcphost.errors import InvalidResult
-from mcphost.protocol.display import duration_text
+from mcphost.protocol.display import duration_text, show_name
 from mcphost.protocol.lifecycle.results import ServerInput, read_inputs
 from mcphost.protocol.models.base import Hint, Wire
+from mcphost.protocol.wire.jsonrpc import ErrorObject, words_in
 
 RELATED_TASK: Final = "io.modelcontextprotocol/related-task"
 """The member of ``_meta`` that names the task of a message."""
@@ -26,10 +27,16 @@ _YEARS: Final = 1970, 9000
 """Years within which a time can be converted to any zone."""
 
 _ENDED: Final = frozenset({"completed", "failed", "cancelled"})
+_STATUSES: Final = ("working", "input_required", "completed", "failed", "cancelled")
+
+FAILURE_CHARACTERS: Final = 300
+"""Characters of the words by which a task failed, where they come in no error object."""
 
 
 class Task(Wire):
     """The latest known status of a task."""
+
+    NULLABLE = frozenset({"ttl", "ttlMs"})
 
     task_id: str = Field(min_length=1, max_length=TASK_ID_LENGTH)
     status: str
@@ -41,6 +48,14 @@ class Task(Wire):
     """The requested polling interval in milliseconds."""
     created_at: Hint[str] = None
     last_updated_at: Hint[str] = None
+
+    @property
+    def oddity(self) -> str:
+        """The fault of a status that the specification does not have, after which nobody knows how long to wait."""
+        if self.status in _STATUSES:
+            return ""
+        known = ", ".join(_STATUSES)
+        return f"the server says that the task is {show_name(self.status, 40)}, which is not a status ({known})"
 
     @property
     def ended(self) -> bool:
@@ -98,10 +113,12 @@ class ExtensionTask(Task):
     @property
     def failure(self) -> tuple[int, str, Any]:
         """The code, message and data of the JSON-RPC error by which a task failed. Raises InvalidResult."""
-        match self.error:
-            case {"code": int(code), "message": str(message), **more}:
-                return code, message, more.get("data")
-        raise InvalidResult(f"the task failed without an error{f': {said}' if (said := self.status_message) else ''}")
+        error = ErrorObject.read(self.error)
+        if error is not None:
+            return error.code, error.message, error.data
+        # The reason may stand where the result belongs, or only in the message of the status.
+        said = " · ".join(filter(None, [*map(words_in, (self.error, self.result)), self.status_message]))
+        raise InvalidResult(f"the task failed without an error{f': {said[:FAILURE_CHARACTERS]}' if said else ''}")
 
 
 class CreateTaskResult(Wire):

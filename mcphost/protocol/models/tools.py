@@ -13,15 +13,11 @@ from enum import Enum
 from functools import cached_property
 from typing import Any
 
-from pydantic import Field
+from pydantic import Field, StrictBool
 
-from mcphost.errors import InvalidResult
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.models.base import Wire
-from mcphost.protocol.models.content import (
-    Content,
-    read_content,
-)
+from mcphost.protocol.models.base import Hint, Wire, kind_of, unread_words
+from mcphost.protocol.models.content import Content, items_of, read_content, remarks_on
 from mcphost.protocol.schema.validation import refers_outside
 
 
@@ -42,22 +38,23 @@ class TaskSupport(Enum):
 class ToolAnnotations(Wire):
     """A server's claims about a tool. None: no claim; the cautious default applies."""
 
-    title: str | None = None
-    read_only_hint: bool | None = None
-    destructive_hint: bool | None = None
-    idempotent_hint: bool | None = None
-    open_world_hint: bool | None = None
+    # Strict, since a hint may spare the user a question: a text or a number claims nothing.
+    title: Hint[str] = None
+    read_only_hint: Hint[StrictBool] = None
+    destructive_hint: Hint[StrictBool] = None
+    idempotent_hint: Hint[StrictBool] = None
+    open_world_hint: Hint[StrictBool] = None
 
 
 class Tool(Wire):
     """A tool as listed."""
 
     name: str = Field(min_length=1)
-    title: str | None = None
-    description: str | None = None
+    title: Hint[str] = None
+    description: Hint[str] = None
     input_schema: dict[str, Any] = Field(default_factory=lambda: {"type": "object"})
-    output_schema: dict[str, Any] | None = None
-    annotations: ToolAnnotations | None = None
+    output_schema: Hint[dict[str, Any]] = None
+    annotations: Hint[ToolAnnotations] = None
 
     @property
     def label(self) -> str:
@@ -122,6 +119,15 @@ class Tool(Wire):
         return TaskSupport.read((self.model_extra or {}).get("execution"))
 
 
+def says_failure(said: object) -> bool:
+    """True if a value of ``isError`` says that the tool failed.
+
+    One that is neither true nor false counts as true unless it says no: to take a failure for a success would mislead
+    a user, a script or a model more than the reverse.
+    """
+    return said.strip().lower() not in ("", "0", "false") if isinstance(said, str) else bool(said)
+
+
 @dataclass(frozen=True)
 class CallToolResult:
     """The result of a tool call."""
@@ -132,14 +138,16 @@ class CallToolResult:
     @classmethod
     def read(cls, result: Mapping[str, Any]) -> CallToolResult:
         """Parse a tools/call result. Raises InvalidResult."""
-        if type(result.get("content", [])) is not list:
-            raise InvalidResult("the content of the tool result is not an array")
+        if type(result.get("content", [])) not in (list, str):
+            items_of(result, "content", "tool result", "type", "text")
         return cls(result)
 
     @cached_property
     def content(self) -> tuple[Content, ...]:
         """The blocks, parsed at first use."""
-        return tuple(map(read_content, self.raw.get("content", [])))
+        content = self.raw.get("content")
+        blocks = [content] if isinstance(content, str) else items_of(self.raw, "content", "tool result", "type", "text")
+        return tuple(map(read_content, blocks))
 
     @property
     def structured(self) -> Any:
@@ -153,4 +161,24 @@ class CallToolResult:
     @property
     def is_error(self) -> bool:
         """Did the tool report a failure? Its content says why."""
-        return self.raw.get("isError") is True
+        return says_failure(self.raw.get("isError"))
+
+    @property
+    def unread(self) -> str:
+        """Why nothing of the result is shown although it holds something; empty if that is not so."""
+        if self.content or self.has_structured:
+            return ""
+        known = ("content", "structuredContent", "isError")
+        return unread_words(self.raw, known, "has neither content nor structuredContent")
+
+    @property
+    def remarks(self) -> list[str]:
+        """How the result breaks the specification although it could be read."""
+        content, failed = self.raw.get("content", []), self.raw.get("isError", False)
+        remarks = [] if isinstance(content, list) else [f"content is {kind_of(content)}, not a list"]
+        if not isinstance(failed, bool):
+            counts = "an error" if self.is_error else "no error"
+            remarks.append(f"isError is {kind_of(failed)}, not true or false, and counts as {counts}")
+        if self.unread:
+            remarks.append(self.unread)
+        return remarks + remarks_on(self.content)

@@ -23,6 +23,12 @@ IN_LIST = frozenset({"allOf", "anyOf", "oneOf", "prefixItems", "items"})
 IN_MAP = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
 """Keywords whose value maps names to schemas."""
 
+DATA = frozenset({"default", "const", "example"})
+"""Keywords whose value may be null: it is data."""
+
+SHOWN = frozenset({"title", "description", "$comment"})
+"""Keywords that are only shown."""
+
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 BACKTRACKING = 1_000_000_000
@@ -59,6 +65,37 @@ def walk(schema: Any) -> Iterator[Any]:
         current = waiting.pop()
         yield current
         waiting.extend(subschemas(current))
+
+
+def plain_schema(schema: Any) -> Any:
+    """The schema without keywords that are null, or that are only shown and are not texts; data keeps its nulls.
+
+    Serializers that know no absence write null for it. The same object if there is nothing to change. Recursive, so
+    only for schemas whose depth is bounded.
+    """
+    return _plain(schema) if any(map(_deviates, walk(schema))) else schema
+
+
+def _deviates(schema: Any) -> bool:
+    return isinstance(schema, dict) and any(_is_absent(keyword, value) for keyword, value in schema.items())
+
+
+def _is_absent(keyword: str, value: Any) -> bool:
+    return keyword not in DATA if value is None else keyword in SHOWN and not isinstance(value, str)
+
+
+def _plain(schema: Any) -> Any:
+    if not isinstance(schema, dict):
+        return schema
+    plain: dict[str, Any] = {}
+    for keyword, value in schema.items():
+        if keyword in IN_MAP and isinstance(value, dict):
+            plain[keyword] = {name: _plain(sub) for name, sub in value.items()}
+        elif keyword in IN_LIST and isinstance(value, list):
+            plain[keyword] = [_plain(sub) for sub in value]
+        elif not _is_absent(keyword, value):
+            plain[keyword] = _plain(value) if keyword in IN_ONE else value
+    return plain
 
 
 def reachable(root: Any) -> Iterator[Any]:

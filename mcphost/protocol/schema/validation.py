@@ -31,6 +31,7 @@ from mcphost.protocol.schema.traversal import (
     nodes,
     pattern_weight,
     patterns,
+    plain_schema,
     reachable,
     resolve,
     walk,
@@ -80,9 +81,9 @@ _KNOWN = "mcphost knows draft 4, 6, 7, 2019-09 and 2020-12"
 
 KNOWN_SCHEMAS = 64
 
-_known_schemas: dict[int, tuple[Any, str, bool, bool]] = {}
-"""By ``id()``: the schema, kept so that the id is not reused; its canonical text; does it compile cheaply and is it
-plain."""
+_known_schemas: dict[int, tuple[Any, Any, str, bool, bool]] = {}
+"""By ``id()``: the schema, kept so that the id is not reused; the same without null keywords; its canonical text; does
+it compile cheaply and is it plain."""
 
 _sorting = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
@@ -188,6 +189,7 @@ def is_cheap(schema: Any, instance: Any) -> bool:
         _canonical(schema)
     except SchemaRefused:
         return False
+    schema = plain_schema(schema)
     return compiles_cheaply(schema) and within(CHEAP_UNITS, schema, instance)
 
 
@@ -200,15 +202,19 @@ def problems_if_cheap(schema: Any, instance: Any) -> list[SchemaProblem] | None:
     if known is None:
         if len(_known_schemas) >= KNOWN_SCHEMAS:
             _known_schemas.clear()
-        known = schema, _canonical(schema), compiles_cheaply(schema), is_plain(schema)
+        canonical, used = _canonical(schema), plain_schema(schema)
+        known = schema, used, canonical, compiles_cheaply(used), is_plain(used)
         _known_schemas[id(schema)] = known
-    _, canonical, cheap, plain = known
+    _, used, canonical, cheap, plain = known
     _admit(canonical)
-    return _problems(canonical, instance) if cheap and within(CHEAP_UNITS, schema, instance, plain=plain) else None
+    return _problems(canonical, instance) if cheap and within(CHEAP_UNITS, used, instance, plain=plain) else None
 
 
 def _canonical(schema: Any) -> str:
-    """Return the schema as JSON with sorted keys, once it is known to be small and shallow enough to write."""
+    """Return the schema as JSON with sorted keys, once it is known to be small and shallow enough to write.
+
+    Null keywords are absent.
+    """
     if not isinstance(schema, dict | bool):
         raise SchemaRefused("the schema is not a JSON object")
     if nodes(schema, MAX_BYTES) > MAX_BYTES:
@@ -216,7 +222,7 @@ def _canonical(schema: Any) -> str:
     if depth(schema, MAX_DEPTH) > MAX_DEPTH:
         raise SchemaRefused(f"the schema is nested deeper than {MAX_DEPTH} levels")
     try:
-        text = _sorting.encode(schema)
+        text = _sorting.encode(plain_schema(schema))
         size = len(text.encode())
     except ValueError as error:
         reason = _HALF if isinstance(error, UnicodeEncodeError) else show_line(str(error))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from enum import IntEnum
 from itertools import islice
 from typing import Any, Final
@@ -47,6 +48,8 @@ class Request:
     id: RequestId
     method: str
     params: Mapping[str, Any] | None = None
+    remark: str = field(default="", compare=False)
+    """How the message that came breaks the specification, although it could be read."""
 
     def as_object(self) -> dict[str, Any]:
         return _with_params({"jsonrpc": VERSION, "id": self.id, "method": self.method}, self.params)
@@ -58,6 +61,7 @@ class Notification:
 
     method: str
     params: Mapping[str, Any] | None = None
+    remark: str = field(default="", compare=False)
 
     def as_object(self) -> dict[str, Any]:
         return _with_params({"jsonrpc": VERSION, "method": self.method}, self.params)
@@ -71,6 +75,13 @@ class ErrorObject:
     message: str
     data: Any = None
 
+    @classmethod
+    def read(cls, value: object) -> ErrorObject | None:
+        """Parse an error object; None if it breaks the specification."""
+        if type(value) is not dict or type(value.get("code")) is not int or type(value.get("message")) is not str:
+            return None
+        return cls(value["code"], value["message"], value.get("data"))
+
     def as_object(self) -> dict[str, Any]:
         error: dict[str, Any] = {"code": self.code, "message": self.message}
         return error if self.data is None else {**error, "data": self.data}
@@ -83,6 +94,7 @@ class Response:
     id: RequestId | None
     result: Mapping[str, Any] | None = None
     error: ErrorObject | None = None
+    remark: str = field(default="", compare=False)
 
     def as_object(self) -> dict[str, Any]:
         if self.error is not None:
@@ -118,6 +130,8 @@ def shown_id(request_id: RequestId | None) -> str:
 ID_LENGTH: Final = 40
 """Characters of an id that a sentence quotes."""
 
+QUOTED_WORDS: Final = 300
+"""Characters that a reason quotes of an answer that breaks the specification: what the server says may be there."""
 
 REFUSED_ANSWERS: Final = 100
 """Requests that fail when a batch with their responses is refused; the default size of a batch."""
@@ -270,6 +284,36 @@ def _refused_batch(reason: str, items: list[Any], data: bytes) -> Iterator[Malfo
 def _message(value: Any, data: bytes) -> Message | Malformed:
     if type(value) is not dict:
         return Malformed(f"a JSON {_kind(value)}, not a message", data)
+    if None in value.values():
+        value, remark = _without_nulls(value)
+        message = _message_of(value, data)
+        return message if not remark or isinstance(message, Malformed) else replace(message, remark=remark)
+    return _message_of(value, data)
+
+
+def _without_nulls(value: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """A message without its null members that may be absent, and a remark if it had any.
+
+    Some programs write all members of all messages. An answer has a result or an error: one that is null is absent
+    beside the other, not alone.
+    """
+    method, absent = value.get("method"), {"method", "params"}
+    if method is not None:
+        absent |= {"result", "error"}
+        if isinstance(method, str) and method.startswith("notifications/"):
+            absent.add("id")  # elsewhere the id decides what the message is
+    elif "result" in value and "error" in value:
+        absent.add("result" if value["error"] is not None else "error")
+    nulls = [name for name, member in value.items() if member is None and name in absent]
+    if not nulls:
+        return value, ""
+    return (
+        {name: member for name, member in value.items() if name not in nulls},
+        f"messages with null as {', '.join(sorted(nulls))}, which must be absent instead",
+    )
+
+
+def _message_of(value: dict[str, Any], data: bytes) -> Message | Malformed:
     is_answer = "result" in value or "error" in value
     if "method" in value and is_answer:
         return Malformed("a method and an answer in one", data, answers=_id_of(value))
@@ -292,7 +336,7 @@ def _call(value: dict[str, Any], data: bytes) -> Message | Malformed:
         return Malformed('"jsonrpc" is not "2.0"', data, asks=request_id)
     if type(method) is not str:
         return Malformed("the method is not a string", data, asks=request_id)
-    if "params" in value and type(params) is not dict:
+    if params is not None and type(params) is not dict:
         return Malformed("params is not an object", data, asks=request_id, code=ErrorCode.INVALID_PARAMS)
     if "id" not in value:
         return Notification(method, params)
@@ -308,15 +352,14 @@ def _response(value: dict[str, Any], data: bytes) -> Message | Malformed:
         return Malformed(problem, data, answers=request_id)
     if "result" in value:
         return Response(request_id, result=value["result"])
-    error = value["error"]
-    return Response(request_id, error=ErrorObject(error["code"], error["message"], error.get("data")))
+    return Response(request_id, error=ErrorObject.read(value["error"]))
 
 
 def _response_problem(value: dict[str, Any], request_id: RequestId | None) -> str | None:
     if value.get("jsonrpc") != VERSION:
         return '"jsonrpc" is not "2.0"'
     if "result" in value and "error" in value:
-        return "both a result and an error"
+        return f"both a result and an error{_says(value['error'])}"
     if "result" in value:
         return _result_problem(value, request_id)
     return _error_problem(value, request_id)
@@ -325,7 +368,8 @@ def _response_problem(value: dict[str, Any], request_id: RequestId | None) -> st
 def _result_problem(value: dict[str, Any], request_id: RequestId | None) -> str | None:
     if request_id is None:
         return "a result whose id is neither a string nor an integer"
-    return None if type(value["result"]) is dict else f"the result is a JSON {_kind(value['result'])}, not an object"
+    result = value["result"]
+    return None if type(result) is dict else f"the result is a JSON {_kind(result)}, not an object{_says(result)}"
 
 
 def _error_problem(value: dict[str, Any], request_id: RequestId | None) -> str | None:
@@ -333,10 +377,43 @@ def _error_problem(value: dict[str, Any], request_id: RequestId | None) -> str |
     if request_id is None and value.get("id") is not None:
         return "an error whose id is neither a string nor an integer"
     if type(error) is not dict:
-        return f"the error is a JSON {_kind(error)}, not an object"
+        return f"the error is a JSON {_kind(error)}, not an object{_says(error)}"
     if type(error.get("code")) is not int:
-        return "the error's code is not an integer"
-    return None if type(error.get("message")) is str else "the error's message is not a string"
+        return f"the error's code is not an integer{_says(error)}"
+    return None if type(error.get("message")) is str else f"the error's message is not a string{_says(error)}"
+
+
+def _says(value: object) -> str:
+    """What the server says in a value of the wrong shape, to follow a reason."""
+    words = words_in(value)
+    rest = "…" if len(words) > QUOTED_WORDS else ""
+    return f"; it says: {words[:QUOTED_WORDS]}{rest}" if words else ""
+
+
+_SAID_IN: Final = ("message", "error", "detail", "description", "reason", "text", "content", "data")
+"""Members that hold what a server says, the likeliest first."""
+
+
+def words_in(value: object) -> str:
+    """The text in a JSON value of any shape, or else the value as JSON; empty for null and what is empty.
+
+    A ``requestState`` is left out: it may hold what only the server may know.
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return " ".join(filter(None, map(words_in, value)))
+    found = next((value[name] for name in _SAID_IN if value.get(name)), None) if isinstance(value, dict) else None
+    if isinstance(found, str | list | dict):
+        return words_in(found)
+    shown = _without_state(value)
+    return json.dumps(shown, ensure_ascii=False) if shown not in (None, {}) else ""
+
+
+def _without_state(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_state(member) for name, member in value.items() if name != "requestState"}
+    return [_without_state(item) for item in value] if isinstance(value, list) else value
 
 
 def _kind(value: Any) -> str:

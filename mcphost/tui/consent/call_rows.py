@@ -24,7 +24,16 @@ from mcphost.host.consent.argument_rules import in_words
 from mcphost.host.consent.provenance import NOTHING, Provenance, UntrustedSpan
 from mcphost.host.consent.questions import ToolCallQuestion
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.display import age_text, hidden_count, hidden_in, show, show_line, show_name, size_text
+from mcphost.protocol.display import (
+    age_text,
+    hidden_count,
+    hidden_in,
+    show,
+    show_line,
+    show_name,
+    size_text,
+    unindented,
+)
 from mcphost.protocol.models.tools import Tool
 from mcphost.tui.consent.difference import difference_facts, is_shown_whole
 from mcphost.tui.kit.facts_table import Fact, fact
@@ -238,7 +247,7 @@ def tool_facts(question: ToolCallQuestion) -> Iterator[Fact]:
         yield fact("allowed", f"where {in_words(rule.when)}, {rule.lifetime.words}")
     shown = any(each.field == "description" and is_shown_whole(each) for each in question.approval.differences)
     if (description := question.tool.description) and not shown:
-        in_full = question.approval.kind is not ApprovalStatus.UNCHANGED
+        description, in_full = unindented(description), question.approval.kind is not ApprovalStatus.UNCHANGED
         text = show(description, limit=4000) if in_full else show_line(description, 120)
         yield Fact("description", Content.styled(text, "italic $foreground-muted"))
 

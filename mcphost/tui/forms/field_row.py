@@ -17,7 +17,7 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.display import show, show_line
+from mcphost.protocol.display import show, show_line, unindented
 from mcphost.protocol.forms.form import GROWING, FieldKind, FormField
 from mcphost.tui.forms.pickers import OneOf, Picked, RowsBox, SeveralOf, YesNo
 from mcphost.tui.forms.suggestions import SuggestingBox
@@ -314,7 +314,8 @@ class FieldRow(Widget):
         note = note_of(field) if self._note_is_below else ""
         named = isinstance((*field.path, 0)[-2:][0], str) and field.title not in ("", field.name)
         name = show_line(field.name, 80) if focused and named else ""
-        description = show(field.description, limit=4000) if focused else show_line(field.description, 200)
+        about = unindented(field.description)
+        description = show(about, limit=4000) if focused else show_line(about, 200)
         text = " · ".join(filter(None, [name, note, description.strip()]))
         if not text:
             return []
@@ -351,6 +352,6 @@ class GroupTitle(Widget):
         rule = Content.styled("─" * max(0, width - title.cell_length), "$foreground-muted")
         lines = [Content.assemble(title.stylize("bold"), rule)]
         if self.field.description:
-            content = Content.styled(show_line(self.field.description, 400), "$foreground-muted")
+            content = Content.styled(show_line(unindented(self.field.description), 400), "$foreground-muted")
             lines.append(Content.assemble(indent, content).truncate(width, ellipsis=True))
         return Content("\n").join(lines)

@@ -10,7 +10,7 @@ from textual.content import Content
 from mcphost.errors import ServerError
 from mcphost.host.catalog import CatalogPrompt
 from mcphost.host.host import Host
-from mcphost.protocol.display import hidden_count, show, show_line
+from mcphost.protocol.display import hidden_count, show, show_line, unindented
 from mcphost.protocol.models.prompts import CompletionRef, Prompt, PromptRef
 from mcphost.tui.kit.ranking import SearchText
 from mcphost.tui.kit.rows import Cell, columns
@@ -115,5 +115,5 @@ def _about(prompt: Prompt) -> Content:
     if hidden:
         lines.append(Content.styled(f"{hidden} invisible characters, marked ⟨U+…⟩", "bold $text-error"))
     if prompt.description:
-        lines.append(Content.styled(show(prompt.description, limit=2_000), "$foreground-muted"))
+        lines.append(Content.styled(show(unindented(prompt.description), limit=2_000), "$foreground-muted"))
     return Content("\n").join(lines)

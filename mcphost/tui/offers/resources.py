@@ -17,7 +17,7 @@ from mcphost.errors import Declined, McphostError
 from mcphost.host.catalog import CatalogResource, CatalogTemplate
 from mcphost.host.connections.subscriptions import Subscription
 from mcphost.host.host import Host
-from mcphost.protocol.display import show, show_line, size_text
+from mcphost.protocol.display import show, show_line, size_text, unindented
 from mcphost.protocol.models.prompts import CompletionRef, TemplateRef
 from mcphost.protocol.models.resources import ReadResourceResult, Resource, ResourceTemplate
 from mcphost.tui.kit.export import copy_text
@@ -339,7 +339,7 @@ class ResourcesPane(OfferPane[AnyResource]):
         from mcphost.tui.offers.arguments import TextArgument
 
         template = offered.template
-        about = Content.assemble((show(template.description or "", limit=2_000), "$foreground-muted"))
+        about = Content.assemble((show(unindented(template.description or ""), limit=2_000), "$foreground-muted"))
         title = f"{offered.server} › {show_line(template.label, 60)}"
         arguments = [
             TextArgument(each.name, description=_hint(each.many), required=not each.optional)

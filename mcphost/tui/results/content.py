@@ -261,7 +261,7 @@ def _link(link: ResourceLink) -> Block:
 
 
 def _unreadable(content: UnreadableContent) -> Block:
-    facts = (("type", show_line(content.type, 80)), ("why", show_line(content.reason, 300)))
+    facts = (("type", show_line(content.type, 80)), ("why", show_line(content.words, 400)))
     return Block("unreadable", _title("✖ unreadable", show_line(content.type, 40)), None, facts, "application/json")
 
 

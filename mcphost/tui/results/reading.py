@@ -49,6 +49,8 @@ class PaneReading:
     size: int = 0
     remark: str = ""
     """The server's description of the prompt."""
+    unread: str = ""
+    """Why nothing is shown although the answer holds something."""
     kept: Freshness | None = None
     """How fresh a resource is that came from the cache; None if it came from the server."""
 
@@ -60,12 +62,12 @@ class PaneReading:
         blocks = tuple(_contents(each, self.name, len(result.contents)) for each in result.contents)
         size, fresh = json_size([dict(result.raw)]), result.freshness
         kept = fresh if fresh is not None and fresh.cached else None
-        return replace(self, blocks=blocks, error=None, seconds=seconds, size=size, kept=kept)
+        return replace(self, blocks=blocks, error=None, seconds=seconds, size=size, kept=kept, unread=result.unread)
 
     def with_prompt(self, result: GetPromptResult, seconds: float) -> PaneReading:
         blocks = tuple(map(_message, result.messages))
         size, remark = json_size([dict(result.raw)]), result.description or ""
-        return replace(self, blocks=blocks, error=None, seconds=seconds, size=size, remark=remark)
+        return replace(self, blocks=blocks, error=None, seconds=seconds, size=size, remark=remark, unread=result.unread)
 
     def with_error(self, error: McphostError, seconds: float) -> PaneReading:
         return replace(self, error=error, seconds=seconds)
@@ -222,6 +224,9 @@ def _widgets(reading: PaneReading) -> Iterator[Widget]:
     if len(blocks) > BLOCKS:
         yield Static(f"… {len(blocks) - BLOCKS} more are not shown", markup=False)
     if reading.blocks == ():
+        if reading.unread:
+            yield Notice("▲", show_line(f"Nothing to show: {reading.unread}", 300), "f4 shows the traffic.", "warning")
+            return
         yield Static("No content. The server sent an empty answer.", markup=False)
 
 
@@ -245,8 +250,8 @@ def _contents(contents: ResourceContents | UnreadableContent, uri: str, count: i
     if isinstance(contents, UnreadableContent):
         return describe(contents)
     block = describe(EmbeddedResource(type="resource", resource=contents))
-    own = [show_line(contents.uri, 80)] if count > 1 or contents.uri != uri else []
-    parts = [part for part in block.title.split(" · ")[2:] if part]
+    own = [show_line(contents.uri, 80)] if contents.uri and (count > 1 or contents.uri != uri) else []
+    parts = [part for part in block.title.split(" · ")[2 if contents.uri else 1 :] if part]
     return replace(block, title=" · ".join([*own, *parts]))
 
 

@@ -24,7 +24,7 @@ from mcphost.errors import InvalidArguments
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.host.tool_calls.validation import ValidationResult
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.display import duration_text, show_line, size_text
+from mcphost.protocol.display import duration_text, show_line, show_name, size_text
 from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.models.tasks import Task
@@ -313,7 +313,7 @@ def _call_facts(call: ToolCall) -> Iterator[tuple[str, str]]:
     yield "duration", duration_text(call.elapsed)
     if call.task is not None:
         yield "task", show_line(call.task.task_id)
-        yield "task state", show_line(call.task.words)
+        yield "task state", show_line(call.task.oddity or call.task.words)
         yield "task kept for", call.task.kept
     for number, words in enumerate(call.needs(), start=1):
         yield f"round {number}", words
@@ -596,6 +596,9 @@ def _content(call: ToolCall) -> Iterator[Widget]:
         yield from _failure(failure, call)
     if call.outcome is None:
         return
+    said = call.outcome.raw.get("isError")
+    if call.outcome.is_error and said is not True:
+        yield Notice("▲", f"isError is {show_name(said, 40)}, neither true nor false", "Read as a failure.", "warning")
     if call.validity is not None and not call.validity.valid:
         yield Notice.of_validation(call.validity)
     yield from map(BlockView, with_room(map(describe, call.outcome.content[:BLOCKS])))
@@ -616,6 +619,9 @@ def _after(call: ToolCall) -> Iterator[Widget]:
     if count > BLOCKS:
         yield Static(f"… {count - BLOCKS} more blocks: 3 shows all of them as JSON", markup=False)
     if count == 0:
+        if unread := call.outcome.unread:
+            yield Notice("▲", show_line(f"Nothing to show: {unread}", 300), "Tab 3 has it as JSON.", "warning")
+            return
         where = "the structured content is in tab 2" if call.outcome.has_structured else "the tool sent nothing back"
         yield Static(f"No content: {where}.", markup=False)
 

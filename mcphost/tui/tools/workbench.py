@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from mcphost.host.catalog import CatalogTool
-from mcphost.protocol.display import hidden_count, show, show_line
+from mcphost.protocol.display import hidden_count, show, show_line, unindented
 from mcphost.tui.consent.call_rows import claims_text
 from mcphost.tui.forms.schema_form import FormState, SchemaForm
 from mcphost.tui.kit.form_frame import FormFrame
@@ -164,5 +164,5 @@ def _about(offered: CatalogTool) -> Content:
     if hidden:
         lines.append(Content.styled(f"{hidden} invisible characters, marked ⟨U+…⟩", "bold $text-error"))
     if tool.description:
-        lines.append(Content.styled(show(tool.description, limit=8000), "$foreground-muted"))
+        lines.append(Content.styled(show(unindented(tool.description), limit=8000), "$foreground-muted"))
     return Content("\n").join(lines)

@@ -634,8 +634,9 @@ def test_metadata_of_another_issuer_is_not_used(named: Any, says: str) -> None:
 def test_metadata_about_another_resource_stops_the_sign_in(resource: Any, says: str) -> None:
     world = World.usual()
     world.places[f"{PRM}/v1/mcp"] = resource_document(resource=resource)
-    with pytest.raises(SignInFailed, match=says):
+    with pytest.raises(SignInFailed, match=says) as failed:
         world.sign_in()
+    assert "None" not in str(failed.value)
     assert not world.plans
 
 

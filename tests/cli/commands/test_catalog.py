@@ -26,7 +26,7 @@ TWICE = "mcphost: stdio: left out the resource memo:///readme.md: the server lis
 
 ANSWERS = [  # words before SERVER, words after it, exit code, stdout, words of stderr
     (["read"], [README], 0, "# Read me", ""),
-    (["read"], ["memo:///pixel.png"], 0, "[resource memo:///pixel.png image/png 18 B]; --output FILE saves it\n", ""),
+    (["read"], ["memo:///pixel.png"], 0, "[resource memo:///pixel.png image/png 16 B]; --output FILE saves it\n", ""),
     (["read"], ["memo:///nope"], 1, "", "no such resource (-32002)\nmcphost: It may be gone: the list of resources"),
     (["prompt"], ["hello"], 0, "user:\nhello []\n\nassistant:\n[resource link memo:///readme.md readme]\n", ""),
     (["prompt"], ["review"], 2, "", "language: is required"),

@@ -53,6 +53,20 @@ async def test_tools_of_two_servers_are_called_and_their_results_told() -> None:
     assert [(each.server, each.tool, each.state) for each in turn.uses] == [(name, "echo", "done") for name in "ab"]
 
 
+async def test_a_model_is_told_what_a_result_of_an_unknown_shape_holds() -> None:
+    tools = (
+        {"name": "t", "answer": {"output": "sunny"}},
+        {"name": "u", "answer": {"content": "fine", "isError": "true"}},
+    )
+    script = uses(use("a__t", "1"), use("a__u", "2")), text("done")
+    async with chat_host(*script, servers={"a": given(*tools)}, policy=ALLOW) as host:
+        await host.servers.ready()
+        await host.say("what is the weather?")
+        (odd, _), failed = host.model.results()
+    assert odd == '(the result has neither content nor structuredContent, but output: {"output": "sunny"})'
+    assert failed == ("fine", True)
+
+
 @pytest.mark.hostile("M04", "P12")
 @pytest.mark.requirement("HOST-02")
 async def test_a_server_gets_its_own_calls_and_nothing_of_the_conversation(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tomllib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,105 @@ def allowed(lifetime: Lifetime) -> Approvals:
     approvals = Approvals()
     assert approvals.allow("s", RUN, tool(), lifetime, NOW)
     return approvals
+
+
+OBJECT = {"type": "object"}
+
+AS_SENT: list[dict[str, Any]] = [
+    {"name": "plain", "inputSchema": OBJECT, "description": "d"},
+    {
+        "name": "nulls",
+        "inputSchema": {
+            "type": "object",
+            "properties": {"a": {"type": ["string", "null"], "default": None, "enum": ["x", None]}},
+            "required": [],
+        },
+        **dict.fromkeys(("title", "description", "outputSchema", "annotations", "icons", "_meta")),
+    },
+    {
+        "name": "null_hints",
+        "inputSchema": OBJECT,
+        "annotations": {"title": None, "readOnlyHint": None, "destructiveHint": False, "x": None},
+    },
+    {"name": "no_schema", "description": "none"},
+    {
+        "name": "odd",
+        "inputSchema": OBJECT,
+        "icons": "none",
+        "_meta": {"a": None, "ui": []},
+        "execution": {"taskSupport": 7},
+        "x-vendor": {"b": [None, 1.0]},
+        "annotations": {"readOnlyHint": True, "x-safe": "yes"},
+    },
+    {
+        "name": "texts_as_hints",
+        "inputSchema": OBJECT,
+        "annotations": {"readOnlyHint": "true", "destructiveHint": 0, "openWorldHint": "no", "idempotentHint": 1.0},
+    },
+    {
+        "name": "snake",
+        "input_schema": {"type": "object", "properties": {"b": {"const": None}}},
+        "annotations": {"read_only_hint": False},
+    },
+    {"name": "both", "inputSchema": OBJECT, "input_schema": {"type": "array"}, "annotations": {}},
+]
+"""The tools that tests/host/consent/approvals_of_0_1_0.toml allows, as their server sent them."""
+
+
+def approvals_of_0_1_0() -> Approvals:
+    """What version 0.1.0 wrote, when it read each definition into its models and wrote what they held."""
+    text = Path(__file__).with_name("approvals_of_0_1_0.toml").read_text("utf-8")
+    return Approvals(from_toml(tomllib.loads(text)))
+
+
+@pytest.mark.parametrize("sent", AS_SENT, ids=lambda sent: sent["name"])
+def test_what_an_earlier_version_allowed_still_holds(sent: dict[str, Any]) -> None:
+    approvals = approvals_of_0_1_0()
+    known = approvals.of("shop", "python -m shop", Tool.read(sent))
+    assert (known.kind, known.lifetime, known.differences) == (ApprovalStatus.UNCHANGED, Lifetime.ALWAYS, ())
+    assert not approvals.allow("shop", "python -m shop", Tool.read(sent), Lifetime.ONCE, NOW)
+
+
+@pytest.mark.parametrize("sent", AS_SENT, ids=lambda sent: sent["name"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"description": "other"},
+        {"title": "other"},
+        {"icons": []},
+        {"annotations": {"readOnlyHint": True, "destructiveHint": True}},
+        {"inputSchema": {"type": "object", "properties": {"a": {"default": 0}}}},
+        {"_meta": {"b": None}},
+    ],
+)
+def test_what_an_earlier_version_allowed_does_not_hold_for_another_definition(
+    sent: dict[str, Any], change: dict[str, Any]
+) -> None:
+    known = approvals_of_0_1_0().of("shop", "python -m shop", Tool.read({**sent, **change}))
+    assert known.kind is ApprovalStatus.CHANGED
+    assert known.differences
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"title": None}),
+        ({"title": None}, {}),
+        ({"title": ["a"]}, {"title": ["b"]}),
+        ({"annotations": []}, {"annotations": None}),
+        ({"annotations": {"readOnlyHint": "maybe"}}, {"annotations": {}}),
+        ({"outputSchema": []}, {"outputSchema": "x"}),
+        ({"inputSchema": None}, {"inputSchema": {"type": "object"}}),
+        ({"inputSchema": {"default": None}}, {"inputSchema": {}}),
+        ({"icons": [None]}, {"icons": []}),
+    ],
+)
+def test_members_that_count_as_absent_are_part_of_what_was_allowed(before: Any, after: Any) -> None:
+    approvals = Approvals()
+    approvals.allow("s", RUN, tool(**before), Lifetime.ALWAYS, NOW)
+    again = Approvals(from_toml(to_toml(approvals.lasting())))
+    assert again.of("s", RUN, tool(**before)).kind is ApprovalStatus.UNCHANGED
+    assert again.of("s", RUN, tool(**after)).kind is ApprovalStatus.CHANGED
 
 
 @pytest.mark.hostile("P03")

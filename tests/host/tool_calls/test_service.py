@@ -128,8 +128,7 @@ async def test_structured_content_is_checked_and_the_result_kept(
     ("mode", "words"),
     [
         ("result-list", "result"),
-        ("odd-content --kind object", "content of the tool result is not an array"),
-        ("odd-content --kind null", "content of the tool result is not an array"),
+        ("odd-content --kind number", "content of the tool result is not an array"),
     ],
 )
 @pytest.mark.requirement("TOOLS-15")
@@ -148,18 +147,25 @@ async def test_each_bad_item_of_a_result_is_replaced_by_the_reason(host: HostOf)
     assert call.outcome is not None
     blocks = call.outcome.content
     bad = {number: block.reason for number, block in enumerate(blocks) if isinstance(block, UnreadableContent)}
-    assert [*bad] == [1, 2, 6, 8, 11, 13, 14, 16, 17, 19, 20, 21, 22]
+    assert [*bad] == [1, 2, 6, 8, 13, 14, 16, 19, 22]
     assert all(bad.values())
     assert [block.text for block in (blocks[0], blocks[18], blocks[23]) if isinstance(block, TextContent)] == [
         "first", "annotated", "last",
     ]  # fmt: skip
 
 
+async def test_a_tool_whose_schema_is_null_takes_anything_with_a_remark(host: HostOf) -> None:
+    async with host(a=hostile("one-bad-tool", "--kind", "null-schema")) as running:
+        await running.servers.ready()
+        assert (await running.run("a", "bad")).state is CallState.DONE
+        assert "tools/list: bad: inputSchema is null, and counts as absent" in running.said("a")
+    assert [question.note for question in running.approver.questions if question.tool.name == "bad"] == [None]
+
+
 @pytest.mark.hostile("L03")
 @pytest.mark.parametrize(
     ("kind", "left_out", "note", "state"),
     [
-        ("null-schema", "inputSchema", None, CallState.ERROR),
         ("list-schema", "inputSchema", None, CallState.ERROR),
         ("string-schema", None, None, CallState.ERROR),
         ("invalid-schema", None, "the schema is malformed: properties.a.type", CallState.DONE),

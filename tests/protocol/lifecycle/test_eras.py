@@ -38,8 +38,8 @@ GREETING = {"protocolVersion": "2025-11-25", "capabilities": {}}
 SILENCE = RequestTimeout("server/discover", 1.0)
 
 
-def refused(code: int, data: Any = None) -> ServerError:
-    return ServerError(code, "no", data)
+def refused(code: int, data: Any = None, message: str = "no") -> ServerError:
+    return ServerError(code, message, data)
 
 
 def unsupported(*versions: str) -> ServerError:
@@ -123,6 +123,14 @@ def test_where_only_the_modern_era_is_wanted_no_handshake_follows(outcome: Outco
         made, end = steps([outcome], era, minimum)  # type: ignore[arg-type]
         assert made == [DISCOVER]
         assert isinstance(end, NoSharedRevision)
+
+
+@pytest.mark.parametrize("data", [None, {}, "2025-11-25", {"supported": 5}, {"supported": [5]}])
+def test_a_refusal_that_names_no_version_is_told_in_its_own_words(data: Any) -> None:
+    made, ended = steps([refused(-32022, data, "use the gateway")])
+    assert made == [DISCOVER]
+    assert isinstance(ended, NoSharedRevision)
+    assert "names no protocol version that it speaks; it says: use the gateway" in str(ended)
 
 
 UNPROVEN: list[McphostError] = [

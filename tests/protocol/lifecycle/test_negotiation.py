@@ -124,7 +124,7 @@ def test_a_version_below_the_configured_minimum_is_refused() -> None:
 
 @pytest.mark.hostile("J12")
 @pytest.mark.parametrize(
-    "result", [{}, said(None), said(20251125), said(["2025-11-25"]), said(NEWEST, capabilities=[])]
+    "result", [{}, said(None), said(20251125), said(["2025-11-25"]), said(NEWEST, capabilities=["tools"])]
 )
 def test_a_result_of_the_wrong_shape_is_invalid(result: dict[str, Any]) -> None:
     with pytest.raises(InvalidResult, match="initialize result"):

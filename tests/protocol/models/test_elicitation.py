@@ -7,6 +7,8 @@ import pytest
 from mcphost.errors import InvalidResult
 from mcphost.protocol.models.elicitation import FormElicitation, UrlElicitationRequest, read_elicitation
 
+FIELD: dict[str, Any] = {"type": "string", "description": None, "enum": None, "minLength": None, "default": None}
+
 
 @pytest.mark.requirement("ELIC-26")
 def test_a_form_may_name_its_schema_and_have_a_pattern_although_the_revision_knows_none() -> None:
@@ -16,6 +18,28 @@ def test_a_form_may_name_its_schema_and_have_a_pattern_although_the_revision_kno
         "properties": {"a": {"type": "string", "pattern": "^x"}},
     }
     read = read_elicitation({"message": "m", "requestedSchema": schema}, has_id=False)
+    assert isinstance(read, FormElicitation)
+    assert read.schema == schema
+
+
+@pytest.mark.parametrize(
+    ("asked", "schema"),
+    [
+        (
+            {"$schema": None, "type": "object", "required": None, "title": None, "properties": {"a": FIELD}},
+            {"type": "object", "properties": {"a": {"type": "string", "default": None}}},
+        ),
+        ({"type": "object", "properties": []}, {"type": "object", "properties": {}}),
+        (
+            {"type": "object", "description": ["no"], "properties": {"a": {"type": "string", "title": 5}}},
+            {"type": "object", "properties": {"a": {"type": "string"}}},
+        ),
+    ],
+)
+def test_a_form_with_null_and_odd_keywords_is_the_form_without_them(
+    asked: dict[str, Any], schema: dict[str, Any]
+) -> None:
+    read = read_elicitation({"message": "m", "mode": None, "requestedSchema": asked})
     assert isinstance(read, FormElicitation)
     assert read.schema == schema
 

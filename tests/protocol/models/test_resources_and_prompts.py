@@ -112,7 +112,7 @@ def test_every_part_of_a_resource_is_kept_text_or_bytes_and_what_is_neither_besi
     assert [each.reason for each in rest if isinstance(each, UnreadableContent)] == [
         "the blob is not base64",
         "neither text nor blob",
-        "Input should be a valid dictionary or instance of ResourceContents",
+        "is not an object",
     ]
     assert ReadResourceResult.read({"contents": []}).contents == ReadResourceResult.read({}).contents == ()
     with pytest.raises(InvalidResult, match="not an array"):
@@ -138,6 +138,48 @@ def test_the_messages_of_a_prompt_keep_order_role_and_content() -> None:
     assert prompt.description is None
     with pytest.raises(InvalidResult, match="not an array"):
         GetPromptResult.read({"messages": "hello"})
+
+
+@pytest.mark.parametrize(
+    ("contents", "texts"),
+    [
+        ({"uri": "x:1", "text": "fine"}, ["fine"]),
+        ([{"uri": "x:1", "text": {"a": None}}, {"text": "b"}], ['{"a": null}', "b"]),
+        ([{"uri": None, "mimeType": 5, "text": "fine", "blob": None}], ["fine"]),
+        ([{"uri": "x:1", "blob": "Zmlu\r\nZQ=="}], ["fine"]),
+        (None, []),
+    ],
+)
+def test_contents_of_an_odd_shape_are_read(contents: object, texts: list[str]) -> None:
+    result = ReadResourceResult.read({"contents": contents})
+    found = [each.content().decode() for each in result.contents if isinstance(each, ResourceContents)]
+    assert found == texts
+    assert len(result.contents) == len(texts)
+
+
+def test_a_message_whose_content_is_a_text_is_that_text() -> None:
+    prompt = GetPromptResult.read({"messages": {"role": "user", "content": "hello"}})
+    assert [getattr(message.content, "text", "") for message in prompt.messages] == ["hello"]
+    assert prompt.remarks == ["a content block is a text, not an object"]
+
+
+def test_an_answer_of_which_nothing_is_shown_says_what_it_has() -> None:
+    assert ReadResourceResult.read({"data": 1, "ttlMs": 5}).unread == "the result has no contents, but data"
+    assert GetPromptResult.read({"text": 1}).unread == "the result has no messages, but text"
+    assert ReadResourceResult.read({}).unread == GetPromptResult.read({"messages": [], "description": "d"}).unread == ""
+
+
+def test_suggestions_that_are_not_texts_are_counted() -> None:
+    assert Completion.read({"completion": {"values": [1, "a", None]}}).unreadable == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "odd"), [("done", True), ("COMPLETED", True), ("", True), ("working", False), ("cancelled", False)]
+)
+def test_a_status_that_the_specification_does_not_have_is_named(status: str, odd: bool) -> None:
+    named = Task.read({"taskId": "1", "status": status}).oddity
+    assert bool(named) is odd
+    assert not odd or f'"{status}", which is not a status (working, ' in named
 
 
 @pytest.mark.requirement("PROMPT-03")

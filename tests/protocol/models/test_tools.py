@@ -50,11 +50,10 @@ def test_a_tool_is_kept_as_it_was_defined(given: dict[str, Any]) -> None:
         ({}, "name"),
         ({"name": ""}, "name"),
         ({"name": 7}, "name"),
-        (BARE | {"inputSchema": None}, "inputSchema"),
-        (BARE | {"inputSchema": []}, "inputSchema"),
-        (BARE | {"description": 1}, "description"),
-        ("t", "valid dictionary"),
-        (None, "valid dictionary"),
+        (BARE | {"inputSchema": []}, "inputSchema: is not an object"),
+        (BARE | {"inputSchema": "{}"}, "inputSchema: is not an object"),
+        ("t", "is not an object"),
+        (None, "is null"),
     ],
 )
 def test_what_is_no_tool_is_refused_with_the_place(given: object, problem: str) -> None:
@@ -172,7 +171,13 @@ def test_unreadable_content_stays_in_its_place_with_the_reason(item: object, kin
         ({}, False, False, None),
         ({"content": [], "isError": False}, False, False, None),
         ({"isError": True, "content": []}, True, False, None),
-        ({"isError": "true"}, False, False, None),
+        ({"isError": "true"}, True, False, None),
+        ({"isError": 1}, True, False, None),
+        ({"isError": "no idea"}, True, False, None),
+        ({"isError": "False"}, False, False, None),
+        ({"isError": ""}, False, False, None),
+        ({"isError": 0}, False, False, None),
+        ({"isError": None}, False, False, None),
         ({"structuredContent": {"a": 1}}, False, True, {"a": 1}),
         ({"structuredContent": None}, False, True, None),
         ({"structuredContent": [1]}, False, True, [1]),
@@ -187,10 +192,146 @@ def test_a_tool_fails_only_where_it_says_so(
     assert read.raw is result
 
 
-@pytest.mark.parametrize("content", [{}, "text", None, 3])
+@pytest.mark.parametrize("content", [{}, {"other": 1}, 3, True])
 def test_content_that_is_no_array_is_an_invalid_result(content: object) -> None:
     with pytest.raises(InvalidResult, match="not an array"):
         CallToolResult.read({"content": content})
+
+
+@pytest.mark.parametrize(
+    ("item", "text", "remark"),
+    [
+        ("fine", "fine", "a content block is a text, not an object"),
+        ({"text": "fine"}, "fine", "a content block has no type, and is read as text"),
+        ({"type": None, "text": "fine"}, "fine", "a content block has no type, and is read as text"),
+        ({"type": "text", "text": 5}, "5", "text is a number, and is shown as JSON"),
+        ({"type": "text", "text": {"a": None}}, '{"a": null}', "text is an object, and is shown as JSON"),
+        ({"type": "text", "text": "fine", "annotations": []}, "fine", "annotations is a list, and counts as absent"),
+    ],
+)
+def test_a_text_of_an_odd_shape_is_read_with_a_remark(item: object, text: str, remark: str) -> None:
+    result = CallToolResult.read({"content": [item]})
+    (block,) = result.content
+    assert isinstance(block, TextContent)
+    assert (block.text, result.remarks) == (text, [remark])
+
+
+@pytest.mark.parametrize("content", ["fine", {"type": "text", "text": "fine"}, {"text": "fine"}])
+def test_content_that_is_one_block_is_read_with_a_remark(content: object) -> None:
+    result = CallToolResult.read({"content": content})
+    (block,) = result.content
+    assert isinstance(block, TextContent)
+    assert block.text == "fine"
+    assert any("not a list" in remark for remark in result.remarks)
+
+
+PIXEL = "iVBORw0KGgo="
+
+
+@pytest.mark.parametrize("data", [PIXEL, "iVBO\r\nRw0K\nGgo=\n", f"data:image/png;base64,{PIXEL}", "iVBORw0KGgo"])
+def test_pictures_and_blobs_are_decoded_in_the_forms_in_which_they_are_sent(data: str) -> None:
+    image = read_content({"type": "image", "data": data, "mimeType": "image/png"})
+    embedded = read_content({"type": "resource", "resource": {"uri": "x:1", "blob": data}})
+    assert isinstance(image, MediaContent)
+    assert isinstance(embedded, EmbeddedResource)
+    assert image.content() == embedded.resource.content() == b"\x89PNG\r\n\x1a\n"
+    assert (image.data, image.definition()["data"]) == (PIXEL, data)
+
+
+@pytest.mark.parametrize("data", ["?!", "data:image/png,abc", "A", "data:;base64,?"])
+def test_a_blob_that_is_not_base64_is_unreadable_before_anybody_saves_it(data: str) -> None:
+    block = read_content({"type": "resource", "resource": {"uri": "x:1", "blob": data}})
+    assert isinstance(block, UnreadableContent)
+    assert block.reason == "the blob is not base64"
+    assert "x:1" in block.words
+
+
+@pytest.mark.parametrize("size", [12.5, "large", [], True, None])
+def test_a_link_with_an_odd_size_is_a_link(size: object) -> None:
+    link = read_content({"type": "resource_link", "uri": "x:1", "size": size, "mimeType": ["text/plain"]})
+    assert isinstance(link, ResourceLink)
+    assert link.mime_type is None
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        ({"type": "thinking", "text": "hm"}, "no: hm"),
+        ({"type": "thinking", "why": [1]}, 'no: {"why": [1]}'),
+        ({"type": "thinking"}, "no"),
+        (5, "no: 5"),
+        (None, "no"),
+        ("x" * 300, f"no: {'x' * 200}…"),
+    ],
+)
+def test_what_is_unreadable_is_quoted_as_far_as_it_is_short(raw: object, words: str) -> None:
+    assert UnreadableContent("?", "no", raw).words == words
+
+
+@pytest.mark.parametrize(
+    ("result", "unread"),
+    [
+        ({"output": "x"}, "the result has neither content nor structuredContent, but output"),
+        ({"content": [], "a": 1, "b": 2}, "the result has neither content nor structuredContent, but a, b"),
+        ({"toolResult": None, "_meta": {}, "resultType": "complete"}, ""),
+        ({"content": [], "isError": True}, ""),
+        ({"structuredContent": None, "output": "x"}, ""),
+        ({"content": ["x"], "output": "x"}, ""),
+    ],
+)
+def test_a_result_of_which_nothing_is_shown_says_what_it_has(result: dict[str, Any], unread: str) -> None:
+    read = CallToolResult.read(result)
+    assert read.unread == unread
+    assert (unread in read.remarks) is bool(unread)
+
+
+@pytest.mark.parametrize("hint", ["true", 1, 1.0, "yes", [], {}, None])
+def test_a_hint_of_another_type_claims_nothing(hint: object) -> None:
+    names = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+    tool = Tool.read(BARE | {"annotations": dict.fromkeys(names, hint)})
+    assert (tool.claims, tool.open_world, tool.reaches_out) == ((), True, True)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"annotations": []},
+        {"annotations": "read-only"},
+        {"annotations": {"readOnlyHint": "maybe"}},
+        {"outputSchema": []},
+        {"title": 5, "description": ["a"], "icons": {}, "execution": []},
+        {"inputSchema": None},
+    ],
+)
+def test_a_tool_with_an_odd_member_is_a_tool_and_kept_as_it_came(odd: dict[str, Any]) -> None:
+    tool = Tool.read(BARE | odd)
+    assert (tool.label, tool.input_schema, tool.output_schema) == ("t", {"type": "object"}, None)
+    assert tool.definition() == BARE | odd
+
+
+@pytest.mark.parametrize(
+    ("declared", "read"),
+    [
+        (None, {}),
+        ([], {}),
+        ({"tools": True, "prompts": [], "resources": {"subscribe": True}},
+         {"tools": {}, "prompts": {}, "resources": {"subscribe": True}}),
+        ({"tools": None, "logging": False, "x": None}, {}),
+        ({"tools": "yes", "experimental": [], "extensions": {"a/b": []}}, {"tools": {}, "extensions": {"a/b": {}}}),
+        ({"tasks": {"list": [], "cancel": True, "requests": {"tools": {"call": []}}}},
+         {"tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}}),
+    ],
+)  # fmt: skip
+def test_capabilities_are_there_whatever_stands_for_them(declared: object, read: dict[str, Any]) -> None:
+    server = InitializeResult.read({"protocolVersion": "2025-11-25", "capabilities": declared})
+    assert server.capabilities == read
+    assert server.remarks
+
+
+@pytest.mark.parametrize("declared", ["tools", 5, True, ["tools"]])
+def test_capabilities_that_say_nothing_are_refused(declared: object) -> None:
+    with pytest.raises(InvalidResult, match="capabilities: is not an object"):
+        InitializeResult.read({"protocolVersion": "2025-11-25", "capabilities": declared})
 
 
 def test_the_least_a_server_can_say_of_itself_is_enough() -> None:

@@ -66,6 +66,76 @@ def test_a_message_is_read_whatever_else_stands_in_it(data: str, message: Messag
     assert one(data) == message
 
 
+@pytest.mark.parametrize(
+    ("data", "message", "null"),
+    [
+        (answer('"result":{},"error":null'), Response(7, result={}), "error"),
+        (answer('"result":null,"error":{"code":1,"message":"m"}'), Response(7, error=ErrorObject(1, "m")), "result"),
+        (answer('"method":null,"params":null,"result":{"a":null},"error":null'), Response(7, result={"a": None}),
+         "error, method, params"),
+        (answer('"method":"a","params":null'), Request(7, "a"), "params"),
+        (answer('"method":"a","params":{"x":null},"result":null,"error":null'), Request(7, "a", {"x": None}),
+         "error, result"),
+        ('{"jsonrpc":"2.0","method":"notifications/a","params":null}', Notification("notifications/a"), "params"),
+        ('{"jsonrpc":"2.0","id":null,"method":"notifications/a"}', Notification("notifications/a"), "id"),
+    ],
+)  # fmt: skip
+def test_a_null_member_that_may_be_absent_is_absent_with_a_remark(data: str, message: Message, null: str) -> None:
+    read = one(data)
+    assert not isinstance(read, Malformed)
+    assert read == message
+    assert read.remark == f"messages with null as {null}, which must be absent instead"
+
+
+@pytest.mark.parametrize(("data", "reason"), [
+    (answer('"result":null'), "the result is a JSON null"),
+    (answer('"result":null,"error":null'), "the result is a JSON null"),
+    (answer('"error":null'), "the error is a JSON null"),
+    (answer('"method":null'), "neither a method nor"),
+    ('{"jsonrpc":"2.0","id":null,"method":"ping"}', "the id is neither"),
+    ('{"jsonrpc":"2.0","id":null,"result":{}}', "whose id is neither"),
+    ('{"jsonrpc":null,"id":7,"result":{}}', '"jsonrpc" is not'),
+])  # fmt: skip
+def test_a_null_that_decides_is_not_absent(data: str, reason: str) -> None:
+    assert reason in refused(data).reason
+
+
+QUOTA = "monthly quota used up"
+
+
+@pytest.mark.parametrize(
+    ("members", "fault"),
+    [
+        (f'"error":"{QUOTA}"', "the error is a JSON string"),
+        (f'"error":["{QUOTA}"]', "the error is a JSON array"),
+        (f'"error":{{"code":"E_QUOTA","message":"{QUOTA}"}}', "code is not an integer"),
+        (f'"error":{{"message":"{QUOTA}"}}', "code is not an integer"),
+        (f'"error":{{"error":"{QUOTA}"}}', "code is not an integer"),
+        (f'"error":{{"error":{{"detail":"{QUOTA}"}}}}', "code is not an integer"),
+        (f'"error":{{"code":-32000,"data":"{QUOTA}"}}', "message is not a string"),
+        (f'"error":{{"code":-32000,"message":{{"text":"{QUOTA}"}}}}', "message is not a string"),
+        (f'"error":{{"code":-32000,"why":"{QUOTA}"}}', "message is not a string"),
+        (f'"result":{{}},"error":{{"code":1,"message":"{QUOTA}"}}', "both"),
+        (f'"result":"{QUOTA}"', "the result is a JSON string"),
+        (f'"result":[{{"type":"text","text":"{QUOTA}"}}]', "the result is a JSON array"),
+    ],
+)
+def test_an_answer_of_the_wrong_shape_keeps_what_the_server_says(members: str, fault: str) -> None:
+    problem = refused(answer(members))
+    assert fault in problem.reason
+    assert QUOTA in problem.reason
+    assert problem.answers == 7
+
+
+def test_what_an_odd_error_says_leaves_out_a_request_state() -> None:
+    problem = refused(answer('"error":{"data":[{"requestState":"secret","why":"no"}],"requestState":"secret"}'))
+    assert 'it says: {"why": "no"}' in problem.reason
+
+
+def test_what_an_odd_error_says_is_bounded() -> None:
+    assert len(refused(answer(f'"error":"{"x" * 100_000}"')).reason) < 400
+
+
 @pytest.mark.hostile("J07")
 def test_what_held_half_a_character_can_be_written_again() -> None:
     message = one('{"jsonrpc":"2.0","method":"\\ud800","params":{"\\udc00":["\\udfff"]}}')
@@ -173,7 +243,6 @@ def test_how_deep_a_message_may_be_can_be_set() -> None:
 
 INVALID_REQUESTS: list[tuple[str, int | str | None, ErrorCode]] = [
     ('{"jsonrpc":"2.0","id":7,"method":"a","params":[]}', 7, ErrorCode.INVALID_PARAMS),
-    ('{"jsonrpc":"2.0","id":7,"method":"a","params":null}', 7, ErrorCode.INVALID_PARAMS),
     ('{"jsonrpc":"2.0","id":"x","method":1}', "x", ErrorCode.INVALID_REQUEST),
     ('{"jsonrpc":"1.0","id":7,"method":"a"}', 7, ErrorCode.INVALID_REQUEST),
     ('{"jsonrpc":"2.0","id":1.5,"method":"a"}', None, ErrorCode.INVALID_REQUEST),

@@ -178,7 +178,8 @@ async def test_a_link_in_a_result_is_read_from_the_server_that_named_it_though_i
         ({"type": "resource", "resource": {"uri": "f:///x.py", "text": "x = 1"}}, ["user · resource", "x = 1"]),
         ([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}], ["user · text", "one", "two"]),
         ({"type": "novel"}, ["user · ✖ unreadable"]),
-        ("a string", ["user · ✖ unreadable"]),
+        ("a string", ["user · text", "a string"]),
+        (5, ["user · ✖ unreadable", "not a content block: 5"]),
     ],
 )
 async def test_messages_hold_any_content(content: Any, words: list[str]) -> None:

@@ -323,6 +323,8 @@ async def test_several_contents_come_in_order_none_is_said_and_a_failure_has_its
         await shows(pilot, "▸ f:///1", "one", "f:///2", "two")
         view.show_reading(reading.with_resource(ReadResourceResult.read({"contents": []}), 0.1))
         await shows(pilot, "No content. The server sent an empty answer.")
+        view.show_reading(reading.with_resource(ReadResourceResult.read({"data": "x"}), 0.1))
+        await shows(pilot, "Nothing to show: the result has no contents, but data")
         view.show_reading(reading.with_error(RequestTimeout("resources/read", 60), 60.0))
         await shows(pilot, "✖ failed · 1 min", "timed out after 60 s")
 

@@ -502,6 +502,20 @@ async def test_a_result_without_content_says_so(app: Stage) -> None:
         assert "No content: the tool sent nothing back." in app.text
 
 
+async def test_a_result_of_an_unknown_shape_is_not_called_empty(app: Stage) -> None:
+    call = app.call()
+    call.answered(CallToolResult.read({"output": "the weather is fine", "isError": "yes"}), None)
+    async with showing(call, app):
+        assert "Nothing to show: the result has neither content nor structuredContent" in app.text
+        assert 'isError is "yes", neither true nor false' in app.text
+        assert "No content" not in app.text
+
+
+async def test_an_unreadable_block_quotes_what_it_holds(app: Stage) -> None:
+    async with showing(app.done({"type": "thinking", "text": "let me see"}), app):
+        assert "a type of content that mcphost does not know: let me see" in app.text
+
+
 async def test_the_focus_stays_in_a_result_that_changes_while_it_gets_the_focus(app: Stage) -> None:
     call = app.call()
     async with showing(call, app) as pilot:
