@@ -208,7 +208,7 @@ async def _page(question: UrlQuestion) -> Answer:
         say(*labelled("host", show_line(question.address.host), width))
         if question.address.readable_host != question.address.host:
             say(*labelled("which reads", show_line(question.address.readable_host), width))
-        say(*(line for doubt in question.address.doubts for line in labelled("▲ beware", doubt, width)))
+        say(*(line for warning in question.warnings for line in labelled("▲ beware", warning, width)))
     if question.until is not None:
         say(f"  can be answered until {wall_clock(question.until)}")
     return await _yes_or_no("Open it? [y/N] ")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from mcphost.host.consent.approvals import ApprovalStatus, Lifetime, ToolApproval
 from mcphost.host.consent.provenance import NOTHING, Provenance
@@ -19,6 +19,10 @@ if TYPE_CHECKING:  # what few questions are about, and most calls can do without
     from mcphost.auth.ports import SignInPlan
     from mcphost.protocol.models.elicitation import PageAddress
     from mcphost.protocol.models.tools import Tool
+
+
+LONG_URL: Final = 300
+"""Characters from which an address gets a warning: what matters may be far from its start."""
 
 
 class Question(Protocol):
@@ -141,6 +145,17 @@ class UrlQuestion(ServerQuestion):
     """What is to be seen of the URL: its host in both spellings, and what is suspicious about it."""
     until: float | None = None
     """When it expires, in seconds of the monotonic clock; None: never."""
+
+    @property
+    def warnings(self) -> Sequence[str]:
+        """What a person should know before they agree, in sentences."""
+        doubts: Sequence[str] = () if self.address is None else self.address.doubts
+        if self.address is not None and self.address.opens.startswith("http://"):
+            # Only on this machine, where an IP address is not suspicious.
+            doubts = ("This page is served by a program on this machine.",)
+        if len(self.url) > LONG_URL:
+            doubts = (*doubts, f"The address is very long: {len(self.url):,} characters.")
+        return doubts
 
     @property
     def about(self) -> str:
