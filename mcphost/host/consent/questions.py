@@ -71,8 +71,22 @@ class ToolCallQuestion:
 
     @property
     def careful(self) -> bool:
-        """Should refusing be the easy answer? The definition changed, or the tool claims to be destructive."""
-        return self.approval.kind is ApprovalStatus.CHANGED or "destructive" in self.tool.claims
+        """Should refusing be the easy answer? The definition changed, or the tool may destroy something."""
+        return self.approval.kind is ApprovalStatus.CHANGED or self.tool.may_destroy
+
+    @property
+    def why_not_always(self) -> str:
+        """Why the call cannot be allowed for good, as a clause; empty where it can."""
+        if "destructive" in self.tool.claims:
+            return "the tool says that it is destructive"
+        if self.tool.may_destroy and self.approval.kind is not ApprovalStatus.UNCHANGED:
+            return "allow it once first, since it may be destructive"
+        return ""
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Does the tool claim to be read-only, by a definition that is not new to the user in parts?"""
+        return "read-only" in self.tool.claims and self.approval.kind is not ApprovalStatus.CHANGED
 
 
 @dataclass(frozen=True, slots=True)

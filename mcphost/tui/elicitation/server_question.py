@@ -24,7 +24,7 @@ from mcphost.tui.kit.modal import (
     AnswerOptions,
     QuestionDialog,
     ReadToEnd,
-    in_one_line,
+    ShortAnswers,
     naming,
 )
 from mcphost.tui.kit.rows import RowList
@@ -74,7 +74,7 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
         self.origin = origin
         self.answers = AnswerOptions()
         self.what = ReadToEnd()
-        self._hint, self._short = Static(classes="hint", markup=False), Static(classes="short", markup=False)
+        self._hint, self._short = Static(classes="hint", markup=False), ShortAnswers(classes="short")
 
     # For subclasses.
 
@@ -154,7 +154,7 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
         """List the answers again."""
         options = list(self.options())
         self.answers.offer(options, at)
-        self._short.update(Content(self.BEFORE) + in_one_line(options))
+        self._short.offer(options, before=self.BEFORE)
 
     # Keys.
 

@@ -141,7 +141,7 @@ class UrlElicitationScreen(ServerQuestionScreen):
     def action_agree(self) -> None:
         """Open the page, once all of the address was on screen."""
         if not self.what.reached:
-            self.app.bell()
+            self.refuse_locked()
             return
         self.answer(Answer(allow=True))
         self._show(at=None)
