@@ -116,6 +116,14 @@ _DECLARED_BY: Final = {
 """The line of ``[servers.NAME.capabilities]`` by which each capability is declared."""
 
 
+_TAKES: Final = {
+    "sampling": "a model in [models], or on the command line an answer with text in the file of --answers",
+    "elicitation": "somebody who can answer",
+    "roots": "somebody who can answer",
+}
+"""What else than a line of the configuration a capability takes."""
+
+
 def _client_capability_missing(error: ClientCapabilityMissing, place: _Place) -> Advice:
     headline = "The server needs a capability that mcphost did not declare"
     known = [name for name in _DECLARED_BY if name in error.required]
@@ -123,8 +131,8 @@ def _client_capability_missing(error: ClientCapabilityMissing, place: _Place) ->
     if off:
         return Advice(headline, f"Nothing was done. {_how_to_declare(off, place)}")
     if known:
-        why = "sampling takes a configured model, and elicitation somebody who can answer"
-        return Advice(headline, f"Nothing was done. This run cannot provide it: {why}.")
+        why = "".join(f"; {name} takes {_TAKES[name]}" for name in known if name in _TAKES)
+        return Advice(headline, f"Nothing was done. This run cannot provide it{why}.")
     return Advice(headline, "Nothing was done. mcphost has no such capability, so that this cannot be used from here.")
 
 

@@ -47,6 +47,7 @@ from mcphost.protocol.models.tools import CallToolResult, Tool
 
 if TYPE_CHECKING:
     from mcphost.host.host import Host
+    from mcphost.protocol.models.tasks import Task
 
 STDIN_BYTES: Final = 16_000_000
 """Limit of what ``--args -`` reads from stdin."""
@@ -209,7 +210,18 @@ async def outcome_of(
 ) -> Outcome:
     """Wait for a call to end, showing its progress on the status line. Raises what kept mcphost from sending it."""
     server, status = running.request.server, StatusLine()
-    stop = host.bus.observe(lambda event: _show_progress(event, running, status), CallChanged)
+    waits_for: Task | None = None
+
+    def changed(event: CallChanged) -> None:
+        nonlocal waits_for
+        if event.call != running.number:
+            return
+        if waits_for is None and running.task is not None and not running.task.ended:
+            waits_for = running.task
+            remark(f"{server} answers {_task_name(running)} later: waiting for its task ({show_line(waits_for.words)})")
+        _show_progress(running, status)
+
+    stop = host.bus.observe(changed, CallChanged)
     try:
         result = await running.result()
     except ServerNotReady as error:
@@ -333,9 +345,19 @@ def _validation_remarks(running: ToolCall) -> Sequence[str]:
     return (*notes, *(f"does not match the output schema: {text}" for text in mismatches))
 
 
-def _show_progress(event: CallChanged, running: ToolCall, status: StatusLine) -> None:
-    if event.call == running.number and running.progress is not None:
-        status.show(f"{running.request.tool}  {_progress_text(running.progress)}  {duration_text(running.elapsed)}")
+def _task_name(running: ToolCall) -> str:
+    """What the call is called; one that collects a task may not know the tool."""
+    return show_line(running.request.tool or "the call", 64)
+
+
+def _show_progress(running: ToolCall, status: StatusLine) -> None:
+    if running.progress is not None:
+        doing = _progress_text(running.progress)
+    elif running.task is not None and not running.state.ended:
+        doing = running.doing
+    else:
+        return
+    status.show(f"{_task_name(running)}  {doing}  {duration_text(running.elapsed)}")
 
 
 def _progress_text(progress: Progress) -> str:

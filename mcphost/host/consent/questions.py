@@ -194,7 +194,7 @@ class RootsQuestion(ServerQuestion):
     @property
     def about(self) -> str:
         """What is asked, in a few words."""
-        return "share its roots (folders)"
+        return "share your roots (folders)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,10 @@ LETTERS: Final = frozenset(("decline", "cancel", "mute", "park"))
 """Actions whose keys are letters; they do nothing while a field has the focus."""
 
 
+ESCAPE_FIRST: Final = "esc, then a letter"
+"""Above the answers while a field takes the letters."""
+
+
 class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
     """Subclasses define what is asked and how it is agreed to."""
 
@@ -172,6 +176,8 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Fold the answers while a field has the focus; other keys work there."""
         self.set_class(self.focused is not self.answers, "-folded")
+        self.answers.shows_cursor = not self.typing  # one cursor at a time: letters go into the field
+        self.answers.border_title = ESCAPE_FIRST if self.typing else ""
         self.refresh_bindings()
 
     @on(RowList.Selected)
