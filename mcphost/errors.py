@@ -361,7 +361,8 @@ class TaskExpired(RequestError):
 
     def __init__(self, task_id: str, seconds: float) -> None:
         self.task_id, self.seconds = task_id, seconds
-        super().__init__(f"the task did not end in the {seconds:g} s for which the server keeps it")
+        kept = f"in the {seconds:g} s for which the server keeps it" if seconds > 0 else "before the server dropped it"
+        super().__init__(f"the task did not end {kept}")
 
 
 class RequestTimeout(RequestError):

@@ -155,9 +155,9 @@ class Terminal:
         self._fed = end
 
     def press(self, *keys: str) -> None:
-        """Type keys by name, or text as it is."""
+        """Type keys by name, or text as it is; bytes that are no text as surrogates."""
         for key in keys:
-            os.write(self._master, KEYS.get(key, key).encode())
+            os.write(self._master, KEYS.get(key, key).encode("utf-8", "surrogateescape"))
             if key == "escape":
                 self.rest(AFTER_ESCAPE)
 

@@ -18,7 +18,7 @@ from mcphost.cli.approver import confirmed, typed_line
 from mcphost.cli.importer import open_importer
 from mcphost.cli.margin import LABEL, labelled
 from mcphost.cli.output import ErrorReport, Exit, answer, json_text, remark, report, reports_on
-from mcphost.cli.terminal import has_terminal, say, terminal_size
+from mcphost.cli.terminal import has_terminal, say, secret_problem, terminal_size
 from mcphost.config.servers_file import servers_toml
 from mcphost.errors import ConfigError, UsageError
 from mcphost.imports.found import FoundServer, Input
@@ -291,15 +291,24 @@ async def _asked(wanted: Input) -> str:
         if not (problem := _problem_with(answer, wanted)):
             break
         say(f"  {problem}")
+    else:
+        if answer:
+            raise UsageError(f"{shown(wanted.id)}: {problem}; nothing was added")
     answers = [answer]
     while wanted.several and answers[-1]:
-        answers.append(await typed_line(f"{shown(wanted.id)}, one more (enter: no more): ", hidden=wanted.secret))
+        more = await typed_line(f"{shown(wanted.id)}, one more (enter: no more): ", hidden=wanted.secret)
+        if more and (problem := _problem_with(more, wanted)):
+            say(f"  {problem}")
+        else:
+            answers.append(more)
     return "\n".join(filter(None, answers))
 
 
 def _problem_with(answer: str, wanted: Input) -> str:
     if not answer:
         return "it needs a value" if wanted.required and not wanted.default else ""
+    if wanted.secret and (problem := secret_problem(answer)):
+        return f"{problem}; give it again"
     return "it must be one of these" if wanted.choices and answer not in wanted.choices else ""
 
 

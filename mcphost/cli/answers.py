@@ -47,6 +47,9 @@ ACTIONS: Final = ("accept", "decline", "cancel")
 FILE_BYTES: Final = 4_000_000
 """Size limit of a file of answers, which a person writes."""
 
+MESSAGE: Final = 500
+"""Characters of a server's words in a remark."""
+
 _TEXTS: Final = frozenset({"kind", "server", "tool", "action", "reason", "text", "model"})
 _KEYS: Final = _TEXTS | {"content", "paths", "remember"}
 
@@ -61,7 +64,7 @@ class AnswerRule:
     server: str = "*"
     tool: str = "*"
     content: Mapping[str, Any] | None = None
-    """The values of a form; None: its defaults."""
+    """The values of forms, of which each gets those that it asks for; None: its defaults."""
     paths: tuple[Path, ...] = ()
     """The folders to share; empty: the first suggestion."""
     remember: bool = False
@@ -79,7 +82,9 @@ class AnswerRule:
     def answer(self, question: Question) -> Answer:
         """The answer that the rule gives."""
         content: Any = self.content
-        if isinstance(question, RootsQuestion):
+        if isinstance(question, FormQuestion) and self.content is not None:
+            content = _asked_for(self.content, question.schema)
+        elif isinstance(question, RootsQuestion):
             content = self.paths or question.suggestions[:1]
         elif isinstance(question, UrlQuestion):
             content = None
@@ -109,7 +114,8 @@ class RuleApprover:
 
     def __init__(self, rules: Sequence[AnswerRule], calls: Approver, person: TerminalPerson | None) -> None:
         self._rules, self._calls, self._person = rules, calls, person
-        self._asking = asyncio.Lock()
+        self.asking = asyncio.Lock()
+        """Held while a person at the terminal is asked."""
 
     @property
     def answers(self) -> frozenset[str]:
@@ -129,7 +135,7 @@ class RuleApprover:
         """See `mcphost.host.consent.questions.Approver`. A person gets one question at a time."""
         kind = KINDS.get(type(question))
         if kind is None:
-            async with self._asking:
+            async with self.asking:
                 return await self._calls.ask(question)
         tool = getattr(question, "tool", "")
         rule = next((rule for rule in self._rules if rule.fits(kind, question.server, tool)), None)
@@ -137,7 +143,7 @@ class RuleApprover:
             return _report_rule(question, rule.answer(question))
         if self._person is None:
             return self._nobody(kind, question)
-        async with self._asking:
+        async with self.asking:
             return await self._person.ask(question)
 
     @staticmethod
@@ -166,12 +172,23 @@ def read_roots(paths: Sequence[str]) -> tuple[Path, ...]:
     return tuple(seen.path for seen in looks)
 
 
+def _asked_for(content: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The values that a form has a field for: the others are meant for other forms."""
+    fields = schema.get("properties")
+    return {name: value for name, value in content.items() if isinstance(fields, Mapping) and name in fields}
+
+
 def _report_rule(question: Question, answer: Answer) -> Answer:
-    """Report an answer by rule that opens a page or shares a folder."""
+    """Report an answer by rule that agrees to a page, with all that a person would be shown, or shares a folder."""
     if answer.allow and isinstance(question, UrlQuestion) and question.address is not None:
-        remark(
-            f"{question.server} asks you to visit this page ({answer.by}): {show_line(question.address.opens, 8192)}"
-        )
+        address = question.address
+        remark(f"{question.server} asks you to visit this page ({answer.by}): {show_line(address.opens, 8192)}")
+        if question.message:
+            remark(f"{question.server} says: {show_line(question.message, MESSAGE)}")
+        if address.readable_host != address.host:
+            remark(f"▲ beware: the host reads {show_line(address.readable_host, MESSAGE)}")
+        for warning in question.warnings:
+            remark(f"▲ beware: {warning}")
     if answer.allow and isinstance(question, RootsQuestion):
         folders = ", ".join(show_line(str(path), 4096) for path in answer.content) or "no folder"
         remark(f"{question.server} gets these roots: {folders} ({answer.by})")

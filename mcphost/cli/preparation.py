@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mcphost.cli.answers import approver_with, read_roots, read_rules
 from mcphost.cli.output import Outcome, remark
 from mcphost.cli.run import in_host, traffic_path
-from mcphost.cli.server_request_reports import SamplingReporter, UrlElicitationReporter
+from mcphost.cli.server_request_reports import FormReporter, SamplingReporter, UrlElicitationReporter
 from mcphost.cli.settings import find, read_settings, users_settings
 from mcphost.composition import Selection, dependencies, is_ad_hoc, select, values_for
 from mcphost.config import LoadedConfig, state_folder
@@ -70,7 +70,8 @@ def run_with_answers(
 
     def with_reports(host: Host) -> Awaitable[Outcome]:
         approver.attach(host)
-        UrlElicitationReporter(host, getattr(options, "timeout", None))
+        UrlElicitationReporter(host, approver.asking, getattr(options, "timeout", None))
+        FormReporter(host)
         SamplingReporter(host)
         return work(host)
 

@@ -24,7 +24,17 @@ from mcphost.host.consent.questions import (
 )
 from mcphost.host.sampling.request import Sampling, SamplingEdit, SamplingReply
 from mcphost.protocol.display import show, show_line, show_name
-from mcphost.protocol.forms.form import ABSENT, FieldError, Form, FormField, collect, fill, parse, read_form
+from mcphost.protocol.forms.form import (
+    ABSENT,
+    FieldError,
+    FieldKind,
+    Form,
+    FormField,
+    collect,
+    fill,
+    parse,
+    read_form,
+)
 from mcphost.protocol.models.content import MediaContent, TextContent
 from mcphost.protocol.models.sampling import Block, ToolResult, ToolUse
 
@@ -191,7 +201,8 @@ def _field_lines(field: FormField) -> Iterator[str]:
         text = value if isinstance(value, str) else json.dumps(value)
         words.append(f"{show_line(text)}{f'  ({show_line(label)})' if label != text else ''}")
     yield from _indented("\n".join(words), f"  {MARK}")
-    rules = ", ".join(filter(None, [field.constraints, "required" if field.required else ""]))
+    takes = field.constraints or ("yes or no" if field.kind is FieldKind.BOOLEAN else "")
+    rules = ", ".join(filter(None, [takes, "required" if field.required else ""]))
     if rules:
         yield from _indented(rules, "    ")
 
@@ -208,14 +219,14 @@ async def _page(question: UrlQuestion) -> Answer:
         say(*labelled("host", show_line(question.address.host), width))
         if question.address.readable_host != question.address.host:
             say(*labelled("which reads", show_line(question.address.readable_host), width))
-        say(*(line for doubt in question.address.doubts for line in labelled("▲ beware", doubt, width)))
+        say(*(line for warning in question.warnings for line in labelled("▲ beware", warning, width)))
     if question.until is not None:
         say(f"  can be answered until {wall_clock(question.until)}")
     return await _yes_or_no("Open it? [y/N] ")
 
 
 async def _roots(question: RootsQuestion) -> Answer:
-    say(f"{question.server} asks for its roots (folders it may use).")
+    say(f"{question.server} asks for your roots (folders it may use).")
     if question.problem:
         say(*_indented(f"Nothing was shared: {show_line(question.problem, 1000)}"))
     offered = question.suggestions[:1]

@@ -50,15 +50,18 @@ else:
     @contextmanager
     def without_echo(descriptor: int) -> Iterator[None]:
         """Turn off echo and line mode; in line mode a terminal drops everything after 4,095 bytes."""
-        before = termios.tcgetattr(descriptor)
+        own = os.dup(descriptor)  # a signal may point the descriptor elsewhere meanwhile
+        before = termios.tcgetattr(own)
         silent = [*before[:6], [*before[6]]]
         silent[3] &= ~(termios.ECHO | termios.ICANON)
         silent[6][termios.VMIN], silent[6][termios.VTIME] = 1, 0
-        termios.tcsetattr(descriptor, termios.TCSADRAIN, silent)
+        termios.tcsetattr(own, termios.TCSADRAIN, silent)
         try:
             yield
         finally:
-            termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+            with suppress(termios.error):  # the terminal hung up
+                termios.tcsetattr(own, termios.TCSADRAIN, before)
+            os.close(own)
 
     @contextmanager
     def answering(descriptor: int) -> Iterator[bool]:

@@ -13,20 +13,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.cache import READ, CachedResult, ResultCache
-from mcphost.client.deadlines import Deadline, Deadlines
+from mcphost.client.deadlines import Deadline, Deadlines, TimeBudget
 from mcphost.client.notifications import NotificationObserver, Notifications
 from mcphost.client.opening import Declare, Identity, SessionOpening
 from mcphost.client.paging import ListedItems, ListLimits, read_list
 from mcphost.client.refused_requests import with_what_was_sent
-from mcphost.client.requests import (
-    Item,
-    ProgressCallback,
-    RequestIds,
-    Requests,
-    RequestTimeouts,
-    Session,
-    TimeBudget,
-)
+from mcphost.client.requests import Item, ProgressCallback, RequestIds, Requests, RequestTimeouts, Session
 from mcphost.client.rounds import (
     InputRound,
     RoundCallback,
@@ -255,7 +247,7 @@ class Client:
         if rules is None:
             raise ServerNotReady("the session is not open")
         clock = asyncio.get_running_loop().time
-        budget = budget or TimeBudget(limits.hard)
+        budget = budget or TimeBudget(method, limits.hard)
 
         async def send(given: Mapping[str, Any] | None) -> Complete | InputRequired | TaskStarted:
             request = rules.request(next(self._ids), method, given, progress=on_progress is not None)
@@ -276,7 +268,9 @@ class Client:
         read = await send(params)
         if isinstance(read, InputRequired):
             report = on_round or _ignore
-            return await answer_rounds(send, self._declared, method, params or {}, read, self._round_limits, report)
+            return await answer_rounds(
+                send, self._declared, method, params or {}, read, self._round_limits, report, budget
+            )
         return read
 
     async def fetch(
@@ -302,7 +296,7 @@ class Client:
             return kept
         fetch = cache.begin(method, params)
 
-        def needs_input(_: InputRound) -> None:
+        async def needs_input(_: InputRound) -> None:
             fetch.outdated = True  # the answer is one to this attempt alone
 
         try:
@@ -372,7 +366,7 @@ class Client:
         params: dict[str, Any] = {"name": name}
         if arguments is not None:
             params["arguments"] = arguments
-        report = on_progress or _ignore
+        report = on_progress or _ignore_progress
         result = await self.request("tools/call", params, timeouts=timeouts, on_progress=report, on_round=on_round)
         return self.tool_result(result)
 
@@ -641,5 +635,9 @@ def _server_fails(error: McphostError) -> bool:
     return broken or isinstance(error, RequestTimeout | ConnectionLost)
 
 
-def _ignore(_: Progress | InputRound) -> None:
+def _ignore_progress(_: Progress) -> None:
+    return
+
+
+async def _ignore(_: InputRound) -> None:
     return

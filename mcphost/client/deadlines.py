@@ -7,10 +7,12 @@ response.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from types import TracebackType
 from typing import Self
+
+from mcphost.errors import RequestTimeout
 
 
 class Deadlines:
@@ -68,7 +70,6 @@ class Deadlines:
         for deadline in self.running:
             if deadline.pausable and not deadline.passed:
                 deadline.shift(now - max(self._paused_at, deadline.began))
-                self.wake(deadline.at)
 
 
 class Deadline:
@@ -99,6 +100,7 @@ class Deadline:
         """Move the deadline back by ``seconds``."""
         self._hard_at += seconds
         self.at = min(self.at + seconds, self._hard_at)
+        self._all.wake(self.at)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -108,9 +110,13 @@ class Deadline:
         try:
             yield
         finally:
-            self.shift(self._now() - began)
             self._all.running.add(self)
-            self._all.wake(self.at)
+            self.shift(self._now() - began)
+
+    @property
+    def left(self) -> float:
+        """Seconds until the hard limit."""
+        return self._hard_at - self._now()
 
     @property
     def hard(self) -> bool:
@@ -133,3 +139,25 @@ class Deadline:
         self._all.running.discard(self)
         if self.passed and self._task.uncancel() <= self._cancelling and kind is asyncio.CancelledError:
             raise TimeoutError from error
+
+
+class TimeBudget:
+    """The ``seconds`` that the requests of one ``method`` call may take together; ``left`` is what remains of them."""
+
+    def __init__(self, method: str, seconds: float) -> None:
+        self.method, self.seconds, self.left = method, seconds, seconds
+
+    @asynccontextmanager
+    async def spend(self) -> AsyncIterator[None]:
+        """Count the time inside the block. Raises RequestTimeout once nothing is left."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
+        try:
+            async with asyncio.timeout(max(self.left, 0)) as limit:
+                yield
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            raise RequestTimeout(self.method, self.seconds, hard=True) from None
+        finally:
+            self.left -= clock() - began

@@ -33,13 +33,6 @@ class RequestTimeouts:
     hard: float = REQUEST_SECONDS_IN_ALL
 
 
-@dataclass(slots=True)
-class TimeBudget:
-    """What is left of `RequestTimeouts.hard` for the requests of one call, in seconds."""
-
-    left: float
-
-
 @dataclass(frozen=True, slots=True)
 class Session:
     """What opening the session showed."""

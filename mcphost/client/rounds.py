@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final
 
+from mcphost.client.deadlines import TimeBudget
 from mcphost.client.server_requests import InputHandler, InputPurpose, InputRefused, InputRequest
 from mcphost.errors import InputNotGiven, InvalidResult
 from mcphost.lazy_dataclass import dataclass
@@ -37,8 +38,8 @@ class InputRound:
     answered: bool = False
 
 
-RoundCallback = Callable[[InputRound], None]
-"""Called when a round begins, and with ``answered`` before its answers are sent; may raise to abandon the request."""
+RoundCallback = Callable[[InputRound], Awaitable[None]]
+"""Awaited when a round begins, and with ``answered`` before its answers are sent; may raise to abandon the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ async def answer_rounds(
     first: InputRequired,
     limits: RoundLimits,
     report: RoundCallback,
+    budget: TimeBudget,
 ) -> Complete | TaskStarted:
     """Give what the server needs until it answers the request of this ``method`` and ``params``.
 
@@ -68,15 +70,16 @@ async def answer_rounds(
     raise.
     """
     needed, number, idle = first, 0, 0
+    declined: list[object] = []
     name = params.get("uri" if method == "resources/read" else "name", "")
     while True:
         number += 1
         idle = 0 if needed.inputs else idle + 1
         check_round(needed, number, limits, idle)
-        report(InputRound(number, needed))
-        purpose = InputPurpose(method, str(name), number)
+        await report(InputRound(number, needed))
+        purpose = InputPurpose(method, str(name), number, budget, declined)
         answers = {key: answer async for key, answer in answer_inputs(needed.inputs, handler, purpose)}
-        report(InputRound(number, needed, answered=True))
+        await report(InputRound(number, needed, answered=True))
         if not answers:
             await asyncio.sleep(min(FIRST_PAUSE * 2 ** (idle - 1), LONGEST_PAUSE))
         result = await send(retry_params(params, answers, needed.state))

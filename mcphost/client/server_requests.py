@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import field
 from typing import Any, Final, Protocol
 
+from mcphost.client.deadlines import TimeBudget
 from mcphost.errors import McphostError
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.capabilities import FORM, modes_of
@@ -35,6 +37,10 @@ class InputPurpose:
     name: str
     """Of the tool or prompt, or the URI of the resource."""
     round: int
+    budget: TimeBudget = field(compare=False)
+    """What the request may still take: no person's or model's time, but all that mcphost waits by itself."""
+    declined: list[object] = field(compare=False)
+    """The questions of this request that were declined without asking a person."""
 
 
 @dataclass(frozen=True, slots=True)

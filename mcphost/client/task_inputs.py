@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
-from mcphost.client.deadlines import Deadline
+from mcphost.client.deadlines import Deadline, TimeBudget
 from mcphost.client.rounds import InputRound, RoundCallback
 from mcphost.client.server_requests import InputPurpose
 from mcphost.errors import ServerError
@@ -37,8 +37,8 @@ class GivenInputs:
 class TaskInputs:
     """The inputs of task ``task_id``, which tool ``name`` began.
 
-    ``given`` is continued. While an input is asked for, the clock of ``limit`` stands still. ``wake`` is called if that
-    fails; `answer` then raises why.
+    ``given`` is continued. While a person or a model is asked, the clock of ``limit`` stands still. ``wake`` is called
+    if that fails; `answer` then raises why.
     """
 
     def __init__(
@@ -48,13 +48,15 @@ class TaskInputs:
         name: str,
         given: GivenInputs,
         limit: Deadline,
+        budget: TimeBudget,
         report: RoundCallback,
         wake: Callable[[], None],
     ) -> None:
         self._client, self._task_id, self._name = client, task_id, name
         self._given, self._asked = given, set(given.keys)
-        self._limit, self._report, self._wake = limit, report, wake
+        self._limit, self._budget, self._report, self._wake = limit, budget, report, wake
         self._due: list[InputRound] = []
+        self._declined: list[object] = []
         self._work: asyncio.Task[None] | None = None
 
     def answer(self, inputs: Mapping[str, ServerInput]) -> None:
@@ -83,13 +85,18 @@ class TaskInputs:
             await asyncio.gather(self._work, return_exceptions=True)
 
     async def _answer_due(self) -> None:
-        with self._limit.paused():
-            while self._due:
-                await self._answer_round(self._due.pop(0))
+        before = self._budget.left = self._limit.left
+        try:
+            with self._limit.paused():
+                while self._due:
+                    await self._answer_round(self._due.pop(0))
+        finally:
+            self._limit.shift(self._budget.left - before)  # what mcphost itself waited for counts
 
     async def _answer_round(self, current: InputRound) -> None:
-        self._report(current)
-        inputs, purpose = current.needed.inputs, InputPurpose("tools/call", self._name, current.number)
+        await self._report(current)
+        inputs = current.needed.inputs
+        purpose = InputPurpose("tools/call", self._name, current.number, self._budget, self._declined)
         async for key, answer in self._client.answer_inputs(inputs, purpose):
             with suppress(ServerError):  # the task no longer needs it; its next status tells how it goes on
                 await self._client.request(METHOD, {"taskId": self._task_id, "inputResponses": {key: answer}})

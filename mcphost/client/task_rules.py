@@ -13,7 +13,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mcphost.client.requests import ProgressCallback, RequestTimeouts, TimeBudget
+from mcphost.client.deadlines import TimeBudget
+from mcphost.client.requests import ProgressCallback, RequestTimeouts
 from mcphost.client.rounds import RoundCallback
 from mcphost.errors import ServerError
 from mcphost.lazy_dataclass import dataclass

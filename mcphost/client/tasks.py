@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from mcphost.client.deadlines import Deadline
+from mcphost.client.deadlines import Deadline, TimeBudget
 from mcphost.client.paging import ListedItems
-from mcphost.client.requests import ProgressCallback, RequestTimeouts, TimeBudget
+from mcphost.client.requests import ProgressCallback, RequestTimeouts
 from mcphost.client.rounds import InputRound, RoundCallback
 from mcphost.client.task_inputs import GivenInputs, TaskInputs
 from mcphost.client.task_rules import CoreTasks, ExtensionTasks, TaskCall, TaskRules
@@ -121,12 +121,12 @@ class Tasks:
         """
         timeouts, token, rules = timeouts or RequestTimeouts(), token or new_token(), self._rules
         kept = round(timeouts.hard * 1000) if ttl is None else ttl
-        on_progress, on_round = on_progress or _ignore, on_round or _ignore
-        given, budget = given or GivenInputs(), TimeBudget(timeouts.hard)
+        on_progress, on_round = on_progress or _ignore, on_round or _ignore_round
+        given, budget = given or GivenInputs(), TimeBudget("tools/call", timeouts.hard)
 
-        def count(current: InputRound) -> None:
+        async def count(current: InputRound) -> None:
             given.rounds = current.number
-            on_round(current)
+            await on_round(current)
 
         call = TaskCall(name, arguments, kept, token, timeouts, budget, on_progress, count)
         # A task of its own: after an early cancellation its result still tells which task to stop.
@@ -158,8 +158,8 @@ class Tasks:
         """
         begun: asyncio.Future[Task | CallToolResult] = asyncio.ensure_future(self.get(task_id))
         timeouts, given = timeouts or RequestTimeouts(), given or GivenInputs()
-        budget = TimeBudget(timeouts.hard)
-        wait = _Wait(name, timeouts, budget, since, given, on_task or _ignore, on_round or _ignore)
+        budget = TimeBudget("tools/call", timeouts.hard)
+        wait = _Wait(name, timeouts, budget, since, given, on_task or _ignore, on_round or _ignore_round)
         progress = self._client.progress_observed(token or new_token(), on_progress or _ignore)
         with progress, self._cancelling(begun, cancels):
             return await self._wait_for_end(begun, wait)
@@ -227,7 +227,9 @@ class Tasks:
     async def _follow(self, task: Task, wait: _Wait, limit: Deadline) -> CallToolResult:
         rules, task_id = self._rules, task.task_id
         pending = self._pending[task_id] = _PendingTask(wait.report)
-        inputs = TaskInputs(self._client, task_id, wait.name, wait.given, limit, wait.on_round, pending.news.set)
+        inputs = TaskInputs(
+            self._client, task_id, wait.name, wait.given, limit, wait.budget, wait.on_round, pending.news.set
+        )
         self._listen_for(task_id)
         try:
             pending.update(task)
@@ -301,5 +303,9 @@ def _always() -> bool:
     return True
 
 
-def _ignore(_: Progress | Task | InputRound) -> None:
+def _ignore(_: Progress | Task) -> None:
+    return
+
+
+async def _ignore_round(_: InputRound) -> None:
     return

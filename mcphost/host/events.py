@@ -10,7 +10,7 @@ publishes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from mcphost.lazy_dataclass import dataclass
@@ -129,6 +129,15 @@ class ElicitationChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class FormAnswered:
+    """A form was sent with ``content`` by the rule ``by``, without asking a person."""
+
+    server: str
+    by: str
+    content: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class SamplingChanged:
     """A server's request for a language model's answer went on or ended."""
 
@@ -171,6 +180,7 @@ Event = (
     | SignInChanged
     | RootsChanged
     | ElicitationChanged
+    | FormAnswered
     | SamplingChanged
     | ChatChanged
     | GrantsChanged

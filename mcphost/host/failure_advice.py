@@ -210,12 +210,12 @@ _DECLARED_BY: Final = {
 """The line of ``[servers.NAME.capabilities]`` by which each capability is declared."""
 
 
-_PROVIDED_BY: Final = {
-    "roots": "roots takes a folder to share",
-    "sampling": "sampling takes a configured model, or a text of --answers",
-    "elicitation": "elicitation takes somebody who can answer, or --answers",
+_TAKES: Final = {
+    "sampling": "a model in [models], or on the command line an answer with text in the file of --answers",
+    "elicitation": "somebody who can answer, or --answers",
+    "roots": "a folder to share, and somebody who can answer",
 }
-"""What a run must have besides the setting."""
+"""What else than a line of the configuration a capability takes."""
 
 
 def _client_capability_missing(error: ClientCapabilityMissing, place: _Place) -> Advice:
@@ -225,8 +225,8 @@ def _client_capability_missing(error: ClientCapabilityMissing, place: _Place) ->
     if off:
         return Advice(headline, f"Nothing was done. {_how_to_declare(off, place)}")
     if known:
-        why = ", and ".join(_PROVIDED_BY.get(name, name) for name in known)
-        return Advice(headline, f"Nothing was done. This run cannot provide it: {why}.")
+        why = "".join(f"; {name} takes {_TAKES[name]}" for name in known if name in _TAKES)
+        return Advice(headline, f"Nothing was done. This run cannot provide it{why}.")
     return Advice(headline, "Nothing was done. mcphost has no such capability, so that this cannot be used from here.")
 
 

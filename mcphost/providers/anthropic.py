@@ -21,8 +21,8 @@ from mcphost.providers.base import (
 )
 from mcphost.providers.endpoint import ModelEndpoint
 from mcphost.providers.errors import Refusal, error_of
-from mcphost.providers.http import HostedProvider, number, object_of, text_of
-from mcphost.providers.tool_calls import ToolUseParts, pictures, result_text, text_for
+from mcphost.providers.http import HostedProvider, arguments_text, number, object_of, text_of
+from mcphost.providers.tool_calls import CUT, ToolUseParts, pictures, result_text, text_for
 from mcphost.providers.tool_names import NameMapping, use_ids
 
 VERSION: Final = "2023-06-01"
@@ -149,8 +149,14 @@ class AnthropicStream:
     def __init__(self, endpoint: ModelEndpoint, request: ModelRequest, names: NameMapping, model: str) -> None:
         self._endpoint, self._model = endpoint, model
         self._pieces = ToolUseParts(request, names)
+        self._inputs: dict[int, str] = {}
+        """Arguments that came with the beginning of a tool use, as some compatible servers send them."""
         self._stop = ""
         self.ended = False
+
+    @property
+    def complete(self) -> bool:
+        return bool(self._stop)
 
     def feed(self, document: Any) -> Iterator[ProviderEvent]:
         event = object_of(document)
@@ -162,7 +168,10 @@ class AnthropicStream:
             case "content_block_delta":
                 yield from self._delta(number(event.get("index")), object_of(event.get("delta")))
             case "content_block_stop":
-                yield from self._pieces.end(number(event.get("index")))
+                index = number(event.get("index"))
+                if self._pieces.is_empty(index):
+                    self._pieces.add(index, self._inputs.get(index, ""))
+                yield from self._pieces.end(index)
             case "message_delta":
                 self._stop = text_of(object_of(event.get("delta")).get("stop_reason")) or self._stop
                 yield _usage(event)
@@ -172,10 +181,11 @@ class AnthropicStream:
                 raise error_of(self._endpoint, Refusal.of(event))
 
     def finish(self) -> Iterator[ProviderEvent]:
-        if not self.ended:
+        if not self._stop and not self.ended:
             raise ModelAnswerCut(self._endpoint.entry, f"{self._endpoint.origin} broke off its answer; try again")
-        yield from self._pieces.end_all()
-        yield AnswerFinished(_STOPS.get(self._stop, self._stop or "endTurn"), self._model)
+        stop = _STOPS.get(self._stop, self._stop or "endTurn")
+        yield from self._pieces.end_all(cut=stop in CUT)
+        yield AnswerFinished(stop, self._model)
 
     def _begin(self, message: Mapping[str, Any]) -> Iterator[ProviderEvent]:
         self._model = text_of(message.get("model"))[:200] or self._model
@@ -185,6 +195,7 @@ class AnthropicStream:
         if block.get("type") == "tool_use":
             yield from self._pieces.end(index)
             yield self._pieces.begin(index, text_of(block.get("id")), text_of(block.get("name")))
+            self._inputs[index] = arguments_text(block.get("input") or None)
         elif text := text_of(block.get("text")):
             yield TextDelta(text)
 

@@ -187,6 +187,40 @@ class Provider(Protocol):
 # What can be said of requests and answers.
 
 
+def paired(text: str) -> str:
+    """``text`` with each pair of surrogates as one character, and lone ones replaced."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+class SurrogatePairs:
+    """Joins characters that a stream splits over two deltas of one kind."""
+
+    def __init__(self) -> None:
+        self._held: TextDelta | ThoughtDelta | None = None
+
+    def feed(self, event: ProviderEvent) -> Iterator[ProviderEvent]:
+        """The event, and what was held before it; the first half of a character is held."""
+        if type(event) is not type(self._held):
+            yield from self.end()
+        if not isinstance(event, TextDelta | ThoughtDelta):
+            yield event
+            return
+        text = event.text if self._held is None else self._held.text + event.text
+        self._held = type(event)(text[-1]) if "\ud800" <= text[-1:] <= "\udbff" else None
+        if whole := paired(text if self._held is None else text[:-1]):
+            yield type(event)(whole)
+
+    def end(self) -> Iterator[ProviderEvent]:
+        """What was held."""
+        if self._held is not None:
+            yield type(self._held)(paired(self._held.text))
+            self._held = None
+
+
 def check(entry: str, request: ModelRequest, able: ModelCapabilities) -> None:
     """Raise ModelRefused where the model cannot take what ``request`` holds."""
     if kind := lacking(request, able):

@@ -24,12 +24,23 @@ from mcphost.errors import ModelAnswerCut, ModelAnswerMalformed, ModelError, Mod
 from mcphost.net.proxy_and_tls import proxy_for, trusted_authorities
 from mcphost.protocol.display import size_text
 from mcphost.protocol.wire.framing import LineFramer, Overlong
-from mcphost.providers.base import ModelCapabilities, ModelRequest, ProviderEvent, RetryScheduled, TokenUsage, check
+from mcphost.providers.base import (
+    ModelCapabilities,
+    ModelRequest,
+    ProviderEvent,
+    RetryScheduled,
+    SurrogatePairs,
+    TokenUsage,
+    check,
+)
 from mcphost.providers.context_window import fitted
 from mcphost.providers.endpoint import ModelEndpoint, checked, joined
 from mcphost.providers.errors import Refusal, error_of
 from mcphost.providers.retry import RetryLimits, requested_wait
 from mcphost.providers.tool_names import NameMapping, tool_names
+
+DONE: Final = "[DONE]"
+"""What some endpoints send in place of a document at the end of a stream."""
 
 
 class StreamFraming(Protocol):
@@ -55,13 +66,16 @@ class Oversized(Exception):
 
 
 async def events(chunks: AsyncGenerator[bytes, None], limit: int) -> AsyncGenerator[str | bytes, None]:
-    """The data of server-sent events; see `StreamFraming`. Ignores an event without a blank line at its end."""
+    """The data of server-sent events; see `StreamFraming`.
+
+    Some endpoints leave out the blank line after the last event: it counts if its data is whole.
+    """
     lines = _WholeLines(chunks, limit)
     source = EventSource(httpx.Response(200, headers=_AS_EVENTS, stream=lines))
     async with aclosing(source.aiter_sse()) as found:
         async for event in found:
             lines.event_ended()
-            if event.data:
+            if event.data and (not lines.closed or event.data == DONE or _is_whole(event.data)):
                 yield event.data
 
 
@@ -71,6 +85,8 @@ class _WholeLines(httpx.AsyncByteStream):
     def __init__(self, chunks: AsyncGenerator[bytes, None], limit: int) -> None:
         self._chunks, self._limit = chunks, limit
         self._size = 0
+        self.closed = False
+        """Has the stream ended? What comes then is an event without the blank line at its end."""
 
     def event_ended(self) -> None:
         """Count what follows towards the next event."""
@@ -87,6 +103,8 @@ class _WholeLines(httpx.AsyncByteStream):
             if end:
                 yield _BLANK_LINES.sub(b"\n\n", line)
                 line = bytearray(chunk[end:])
+        self.closed = True
+        yield bytes(line) + b"\n\n"
 
 
 async def lines(chunks: AsyncGenerator[bytes, None], limit: int) -> AsyncGenerator[str | bytes, None]:
@@ -107,7 +125,7 @@ def _checked(line: bytes | Overlong) -> bytes:
     return line
 
 
-def _is_whole(line: bytes) -> bool:
+def _is_whole(line: str | bytes) -> bool:
     try:
         json.loads(line)
     except (ValueError, RecursionError):
@@ -129,6 +147,10 @@ REFUSAL_SECONDS: Final = 5.0
 
 ENDING: Final = 0.5
 """Seconds that an endpoint has to close the stream of a complete answer."""
+
+COUNTS_SECONDS: Final = 1.0
+"""Seconds that an endpoint has to send the token counts, once the model gave its reason to stop. Comments and pings do
+not extend them: some endpoints keep the stream of a complete answer open."""
 
 AT_A_TIME: Final = 8
 """Documents between yields to the event loop: hundreds may arrive in one chunk."""
@@ -172,7 +194,7 @@ class ModelConnections:
             async with aclosing(self._pieces(response)) as pieces:
                 count = 0
                 async for data in pieces:
-                    yield None if data in ("[DONE]", b"[DONE]") else self._document(data)
+                    yield None if data in (DONE, DONE.encode()) else self._document(data)
                     count += 1
                     if count % AT_A_TIME == 0:
                         await asyncio.sleep(0)
@@ -316,8 +338,12 @@ class StreamReader(Protocol):
     """Parses the documents of one answer into events."""
 
     @property
+    def complete(self) -> bool:
+        """Has the model ended its answer? Token counts may follow."""
+
+    @property
     def ended(self) -> bool:
-        """Is the answer complete?"""
+        """Was the end of the stream announced?"""
 
     def feed(self, document: Any) -> Iterator[ProviderEvent]:
         """The events of a document (None for ``[DONE]``). Raises ModelError for an error inside the stream."""
@@ -330,15 +356,35 @@ async def events_of(
     exchanges: ModelConnections, body: Mapping[str, Any], reading: StreamReader
 ) -> AsyncGenerator[ProviderEvent, None]:
     """The events of one exchange. Raises ModelError; `RefusedAnswer` for a refusal."""
+    pairs = SurrogatePairs()
     async with aclosing(exchanges.documents(body)) as documents:
-        async for document in documents:
+        async for document in _until_complete(documents, reading):
             for event in reading.feed(document):
-                yield event
-            if reading.ended:
-                await _read_rest(documents)
-                break
-    for event in reading.finish():
+                for whole in pairs.feed(event):
+                    yield whole
+        if reading.ended:
+            await _read_rest(documents)
+    for event in (*pairs.end(), *reading.finish()):
         yield event
+
+
+async def _until_complete(documents: AsyncGenerator[Any, None], reading: StreamReader) -> AsyncGenerator[Any, None]:
+    """The documents up to the end of the stream; of a complete answer, what comes within `COUNTS_SECONDS`."""
+    clock = asyncio.get_running_loop().time
+    until: float | None = None
+    while not reading.ended:
+        if reading.complete and until is None:
+            until = clock() + COUNTS_SECONDS
+        try:
+            async with asyncio.timeout_at(until):
+                document = await anext(documents)
+        except StopAsyncIteration:
+            return
+        except (TimeoutError, ModelError):
+            if until is None:
+                raise
+            return  # all of the answer came before
+        yield document
 
 
 async def _read_rest(documents: AsyncGenerator[Any, None]) -> None:
@@ -389,6 +435,23 @@ def list_of(value: Any) -> Sequence[Any]:
 def text_of(value: Any) -> str:
     """``value`` if it is a string, else an empty one."""
     return value if isinstance(value, str) else ""
+
+
+def parts_text(value: Any) -> str:
+    """The text of a message's content: a string, or the text parts of a list."""
+    if isinstance(value, list):
+        return "".join(text_of(part) or parts_text(object_of(part).get("text")) for part in value)
+    return text_of(value)
+
+
+def thoughts_of(value: Any) -> str:
+    """The reasoning among the parts of a message's content."""
+    return "".join(parts_text(object_of(part).get("thinking")) for part in list_of(value))
+
+
+def arguments_text(value: Any) -> str:
+    """The arguments of a tool use, which some endpoints send as JSON in a string and others as a value."""
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value)
 
 
 def number(value: Any, default: int = 0) -> int:

@@ -5,7 +5,6 @@ The API has no tool choice, no flag for a failed tool, and one text per message.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -25,8 +24,18 @@ from mcphost.providers.base import (
 )
 from mcphost.providers.endpoint import ModelEndpoint
 from mcphost.providers.errors import Refusal, error_of
-from mcphost.providers.http import HostedProvider, RefusedAnswer, lines, list_of, object_of, text_of
-from mcphost.providers.tool_calls import PICTURES, ToolUseParts, pictures, result_with_status
+from mcphost.providers.http import (
+    HostedProvider,
+    RefusedAnswer,
+    arguments_text,
+    lines,
+    list_of,
+    object_of,
+    parts_text,
+    text_of,
+    thoughts_of,
+)
+from mcphost.providers.tool_calls import CUT, PICTURES, ToolUseParts, pictures, result_with_status
 from mcphost.providers.tool_names import NameMapping, use_ids
 
 _STOPS: Final[Mapping[str, str]] = {"stop": "endTurn", "length": "maxTokens"}
@@ -148,6 +157,10 @@ class OllamaStream:
         self._reason = ""
         self.ended = False
 
+    @property
+    def complete(self) -> bool:
+        return self.ended
+
     def feed(self, document: Any) -> Iterator[ProviderEvent]:
         line = object_of(document)
         if line.get("error"):
@@ -162,13 +175,15 @@ class OllamaStream:
     def finish(self) -> Iterator[ProviderEvent]:
         if not self.ended:
             raise ModelAnswerCut(self._endpoint.entry, f"{self._endpoint.origin} broke off its answer; try again")
+        reason = _STOPS.get(self._reason, self._reason or "endTurn")
+        yield from self._pieces.end_all(cut=reason in CUT)
         used = self._pieces.count and self._reason in ("", "stop")
-        yield AnswerFinished("toolUse" if used else _STOPS.get(self._reason, self._reason or "endTurn"), self._model)
+        yield AnswerFinished("toolUse" if used else reason, self._model)
 
     def _message(self, message: Mapping[str, Any]) -> Iterator[ProviderEvent]:
-        if thought := text_of(message.get("thinking")):
+        if thought := parts_text(message.get("thinking")) or thoughts_of(message.get("content")):
             yield ThoughtDelta(thought)
-        if text := text_of(message.get("content")):
+        if text := parts_text(message.get("content")):
             yield TextDelta(text)
         for call in list_of(message.get("tool_calls")):
             yield from self._use(object_of(call))
@@ -177,6 +192,5 @@ class OllamaStream:
         # A tool call arrives complete; older versions give it no id.
         key, function = self._pieces.count, object_of(call.get("function"))
         yield self._pieces.begin(key, text_of(call.get("id")), text_of(function.get("name")))
-        arguments = function.get("arguments", {})
-        self._pieces.add(key, arguments if isinstance(arguments, str) else json.dumps(arguments))
+        self._pieces.add(key, arguments_text(function.get("arguments")))
         yield from self._pieces.end(key)

@@ -24,8 +24,17 @@ from mcphost.providers.base import (
 )
 from mcphost.providers.endpoint import ModelEndpoint
 from mcphost.providers.errors import Refusal, error_of
-from mcphost.providers.http import HostedProvider, list_of, number, object_of, text_of
-from mcphost.providers.tool_calls import PICTURES, ToolUseParts, pictures, result_with_status
+from mcphost.providers.http import (
+    HostedProvider,
+    arguments_text,
+    list_of,
+    number,
+    object_of,
+    parts_text,
+    text_of,
+    thoughts_of,
+)
+from mcphost.providers.tool_calls import CUT, PICTURES, ToolUseParts, pictures, result_with_status
 from mcphost.providers.tool_names import NameMapping, use_ids
 
 AUDIO: Final[Mapping[str, str]] = {
@@ -191,8 +200,14 @@ class OpenAIStream:
     def __init__(self, endpoint: ModelEndpoint, request: ModelRequest, names: NameMapping, model: str) -> None:
         self._endpoint, self._request, self._model = endpoint, request, model
         self._pieces = ToolUseParts(request, names)
+        self._last_call = 0
+        """The key of the tool use that began last."""
         self._reason = ""
         self.ended = False
+
+    @property
+    def complete(self) -> bool:
+        return bool(self._reason)
 
     def feed(self, document: Any) -> Iterator[ProviderEvent]:
         if document is None:
@@ -212,33 +227,47 @@ class OpenAIStream:
     def finish(self) -> Iterator[ProviderEvent]:
         if not self._reason and not self.ended:
             raise ModelAnswerCut(self._endpoint.entry, f"{self._endpoint.origin} broke off its answer; try again")
-        yield from self._pieces.end_all()
+        reason = _STOPS.get(self._reason, self._reason or "endTurn")
+        yield from self._pieces.end_all(cut=reason in CUT)
         used = self._pieces.count and self._reason in ("", "stop")  # some servers send "stop" with tool calls
-        yield AnswerFinished("toolUse" if used else _STOPS.get(self._reason, self._reason or "endTurn"), self._model)
+        yield AnswerFinished("toolUse" if used else reason, self._model)
 
     def _choice(self, choice: Mapping[str, Any]) -> Iterator[ProviderEvent]:
         message = object_of(choice.get("delta")) or object_of(choice.get("message"))
-        if thought := text_of(message.get("reasoning_content")) or text_of(message.get("reasoning")):
+        content = message.get("content")
+        thoughts = (parts_text(message.get("reasoning_content")), parts_text(message.get("reasoning")))
+        if thought := next(filter(None, thoughts), "") or thoughts_of(content):
             yield ThoughtDelta(thought)
-        if text := text_of(message.get("content")) or text_of(message.get("refusal")):
+        if text := parts_text(content) or parts_text(message.get("refusal")):
             yield TextDelta(text)
-        for place, call in enumerate(list_of(message.get("tool_calls"))):
-            yield from self._call(place, object_of(call))
+        calls = list_of(message.get("tool_calls"))
+        for place, call in enumerate(calls):
+            yield from self._call(place if len(calls) > 1 else None, object_of(call))
         self._reason = text_of(choice.get("finish_reason")) or self._reason
         ended_by = text_of(choice.get("stop_reason"))  # vLLM names the stop sequence
         if ended_by and ended_by in self._request.stop:
             self._reason = "stopSequence"
 
-    def _call(self, place: int, call: Mapping[str, Any]) -> Iterator[ProviderEvent]:
-        # The index may be missing, or the same for all calls: then the id distinguishes them.
-        key, use_id, function = (
-            number(call.get("index"), place),
-            text_of(call.get("id")),
-            object_of(call.get("function")),
-        )
-        present = self._pieces.id_of(key)
-        if present is None or (use_id and use_id != present):
-            yield from self._pieces.end(key)
-            yield self._pieces.begin(key, use_id, text_of(function.get("name")))
-        arguments = function.get("arguments")
-        self._pieces.add(key, json.dumps(arguments) if isinstance(arguments, dict) else text_of(arguments))
+    def _call(self, place: int | None, call: Mapping[str, Any]) -> Iterator[ProviderEvent]:
+        """A piece of a tool use, at ``place`` of several in one chunk; a tool use begins with a name.
+
+        Index and id only tell to which tool use a piece belongs: some servers leave them out, repeat or change them.
+        """
+        index, use_id, function = call.get("index"), text_of(call.get("id")), object_of(call.get("function"))
+        name, pieces = text_of(function.get("name")), self._pieces
+        key = self._key(index, place, use_id, name)
+        if name and not pieces.continues(key, use_id, name):
+            yield from pieces.end(key, replaced=index is not None)
+            yield pieces.begin(key, use_id, name)
+            self._last_call = key
+        else:
+            pieces.hold(key, use_id)
+        pieces.add(key, arguments_text(function.get("arguments")))
+
+    def _key(self, index: Any, place: int | None, use_id: str, name: str) -> int:
+        if type(index) is int:
+            return index
+        known = self._pieces.key_of(use_id) if use_id else None
+        if known is not None:
+            return known
+        return (0 if name else self._last_call) if place is None else place

@@ -15,11 +15,14 @@ from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import size_text
 from mcphost.protocol.models.content import Content, EmbeddedResource, MediaContent, ResourceLink, TextContent
 from mcphost.protocol.models.sampling import ToolResult
-from mcphost.providers.base import ModelRequest, ToolUseBegun, ToolUseReady
+from mcphost.providers.base import ModelRequest, ToolUseBegun, ToolUseReady, paired
 from mcphost.providers.tool_names import NameMapping
 
 MOST_ARGUMENTS: Final = 1_000_000
 """Characters of the arguments of one tool use."""
+
+CUT: Final = frozenset({"maxTokens", "contentFilter", "refusal"})
+"""Stop reasons after which the last tool use may lack its arguments."""
 
 RAW_KEPT: Final = 20_000
 """Characters kept of arguments that could not be parsed."""
@@ -36,6 +39,17 @@ class _Pieces:
     """The position among the tool uses of the answer, from 1."""
     parts: list[str] = field(default_factory=list)
     size: int = 0
+    replaced: bool = False
+    """Did another tool use take its place before it was complete?"""
+
+    @property
+    def whole(self) -> bool:
+        """Are its arguments a whole JSON object?"""
+        return bool(self.parts) and self.parts[-1].rstrip().endswith("}") and not _arguments(self.written, self.size)[1]
+
+    @property
+    def written(self) -> str:
+        return paired("".join(self.parts))
 
 
 class ToolUseParts:
@@ -44,45 +58,86 @@ class ToolUseParts:
     def __init__(self, request: ModelRequest, names: NameMapping) -> None:
         self._request, self._names = request, names
         self._open: dict[int, _Pieces] = {}
+        self._unnamed: dict[int, _Pieces] = {}
+        """Pieces that came before a name did."""
+        self._ended: list[_Pieces] = []
+        """Those that wait until it is known that the answer was not cut off before their arguments, and those after."""
         self._ids = {use.id for message in request.messages for use in message.uses}
         self.count = 0
         """The number of tool uses begun."""
 
-    def id_of(self, key: int) -> str | None:
-        """The id of the unfinished tool use under ``key``."""
-        return self._open[key].id if key in self._open else None
+    def key_of(self, use_id: str) -> int | None:
+        """The key of the unfinished tool use with this id."""
+        return next((key for key, use in self._open.items() if use.id == use_id), None)
+
+    def continues(self, key: int, use_id: str, vendor_name: str) -> bool:
+        """Does a piece with this id and name belong to the unfinished tool use under ``key``, rather than begin one?
+
+        Some servers repeat the name in each piece, and some of those give each piece another id, or none.
+        """
+        use = self._open.get(key)
+        if use is None or use.name != self._names.original(vendor_name):
+            return False
+        return use_id == use.id or (not use.whole and (use.size > 0 or not use_id))
 
     def begin(self, key: int, use_id: str, vendor_name: str) -> ToolUseBegun:
         """Begin a tool use; without an id, it gets one that is new in the conversation."""
         self.count += 1
-        use = self._open[key] = _Pieces(use_id or self._free_id(), self._names.original(vendor_name), self.count)
+        early = self._unnamed.pop(key, None) or _Pieces("", "", 0)
+        use = early
+        use.id, use.name = use_id or early.id or self._free_id(), self._names.original(vendor_name)
+        use.number, self._open[key] = self.count, use
         self._ids.add(use.id)
         return ToolUseBegun(use.id, use.name, self._request.offers(use.name))
 
+    def hold(self, key: int, use_id: str) -> None:
+        """Gather under ``key`` what comes before the name of a tool use, unless one is unfinished there."""
+        if key not in self._open:
+            held = self._unnamed.setdefault(key, _Pieces("", "", 0))
+            held.id = held.id or use_id
+
     def add(self, key: int, part: str) -> None:
         """Append to its arguments, which are JSON."""
-        use = self._open.get(key)
-        if use is not None:
+        use = self._open.get(key) or self._unnamed.get(key)
+        if use is not None and part:
             if use.size <= MOST_ARGUMENTS:
                 use.parts.append(part)
             use.size += len(part)
 
-    def end(self, key: int) -> Iterator[ToolUseReady]:
-        """Complete the tool use under ``key``, if there is one."""
-        if key in self._open:
-            yield self._validated(self._open.pop(key))
+    def is_empty(self, key: int) -> bool:
+        """Did none of the arguments come yet?"""
+        return key in self._open and not self._open[key].size
 
-    def end_all(self) -> Iterator[ToolUseReady]:
-        """Complete all tool uses."""
-        for key in tuple(self._open):
-            yield from self.end(key)
+    def end(self, key: int, *, replaced: bool = False) -> Iterator[ToolUseReady]:
+        """Complete the tool use under ``key``, if there is one; ``replaced``: another begins under its key.
+
+        One without arguments, and those after it, are complete with `end_all`.
+        """
+        if key in self._open:
+            use = self._open.pop(key)
+            use.replaced = replaced
+            self._ended.append(use)
+        while self._ended and self._ended[0].size:
+            yield self._validated(self._ended.pop(0))
+
+    def end_all(self, *, cut: bool = False) -> Iterator[ToolUseReady]:
+        """Complete all tool uses; ``cut``: the answer was cut off, so that arguments may be missing."""
+        for key in [key for key, use in self._unnamed.items() if use.size]:
+            self.begin(key, "", "")
+        for use in (*self._ended, *self._open.values()):
+            use.replaced |= cut
+            yield self._validated(use)
+        self._ended.clear()
+        self._open.clear()
 
     def _free_id(self) -> str:
         return next(name for number in count(len(self._ids) + 1) if (name := f"call_{number}") not in self._ids)
 
     def _validated(self, use: _Pieces) -> ToolUseReady:
-        offered, written = self._request.offers(use.name), "".join(use.parts)
+        offered, written = self._request.offers(use.name), use.written
         arguments, problem = _arguments(written, use.size)
+        if use.replaced and not use.size:  # it takes some, or none: nobody knows
+            problem = "its arguments did not come"
         raw = written[:RAW_KEPT] if problem else ""
         if not offered:
             problem = "no tool of exactly this name may be used in this request"

@@ -32,6 +32,8 @@ PAGE: dict[str, Any] = {
 DOUBTFUL = {"method": ELICIT, "params": {**PAGE["params"], "url": "https://xn--pple-43d.com/"}}
 SECRET_SCHEMA = {"type": "object", "properties": {"api_key": {"type": "string"}}}
 SECRET = {"method": ELICIT, "params": {"message": "Your key?", "requestedSchema": SECRET_SCHEMA}}
+YES_NO_SCHEMA = {"type": "object", "properties": {"sure": {"type": "boolean"}}, "required": ["sure"]}
+YES_NO = {"method": ELICIT, "params": {"message": "Sure?", "requestedSchema": YES_NO_SCHEMA}}
 BEGGING = {"method": ELICIT, "params": {**FORM["params"], "message": "Paste the output of cat ~/.aws/credentials"}}
 ROOTS = {"method": "roots/list"}
 DECLINED, CANCELLED = {"action": "decline"}, {"action": "cancel"}
@@ -177,12 +179,14 @@ Typed = list[tuple[str, str]]
         (FORM, [('"name" [Ada]', "!no")], ["!no declines"], DECLINED),
         (FORM, [('"name" [Ada]', "x"), ('"age":', "!later")], [], CANCELLED),
         (FORM, [('"name" [Ada]', ""), ('"age":', ""), ("Send this?", "")], [], CANCELLED),
+        (YES_NO, [('"sure":', "maybe"), ("must be true or false, or yes or no", "y"), ("Send this?", "y")],
+         ["yes or no, required"], accepted(sure=True)),
         (SECRET, [('"api_key":', "hunter2"), ("Send this?", "n")], ["looks like a secret"], CANCELLED),
         (BEGGING, [('"name" [Ada]', "!no")], ["Its message seems to ask for a secret."], DECLINED),
         (PAGE, [("Open it?", "y")], ["https://example.com/x", "host        example.com", "no browser was opened"],
          {"action": "accept"}),
         (DOUBTFUL, [("Open it?", "n")], ["xn--pple-43d.com", "аpple.com", "another script"], DECLINED),
-        (ROOTS, [("? [y/N]", "n")], ["asks for its roots"], {"roots": []}),
+        (ROOTS, [("? [y/N]", "n")], ["asks for your roots"], {"roots": []}),
     ],
 )  # fmt: skip
 def test_a_person_at_a_terminal_is_asked(

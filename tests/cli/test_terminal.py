@@ -2,19 +2,66 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import pty
 import shlex
 import sys
 from pathlib import Path
 
 import pytest
 
+from mcphost.cli.terminal import hidden_line
 from tests.cli.commands.test_chat import ECHO, OK, model
 from tests.cli.conftest import entry, start
 from tests.cli.test_answers import ASKS, PAGE
 from tests.terminal import Terminal
 
 pytestmark = pytest.mark.slow
+
+
+HIDDEN: list[tuple[bytes, bytes]] = [
+    (b"abc\r", b"abc"),
+    (b"abc\n", b"abc"),
+    ("aé☃\r".encode(), "aé☃".encode()),
+    ("aé☃\x7f\x7fb\r".encode(), b"ab"),
+    (b"abc\bd\r", b"abd"),
+    (b"abc\x15d\r", b"d"),
+    (b"one two\x17three\r", b"one three"),
+    (b"one two  \x17\x17\x17x\r", b"x"),
+    (b"a\x1b[Db\x1b[1;5Cc\x1bOHd\x1b[3~e\r", b"abcde"),
+    (b"a\x1bbc\x1b\x7fd\r", b"acd"),
+    (b"a\x1b\x1b[Db\r", b"ab"),
+    (b"a\x1b\r", b"a"),
+    (b"a\x1b[\r", b"a"),
+    (b"a\x1b]11;rgb:aa/bb/cc\x07b\x1b]4;1\x1b\\c\x1bP>|term\rx\x1b\\d\r", b"abcd"),
+    (b"a\x1b[?62;22cb\x1b[106;1:3uc\r", b"abc"),
+    (b"\x1b[200~pasted\x1b[201~\r", b"pasted"),
+    (b"a\x1b[200~two\nlines\x1b[201~b\r", b"atwo\nlinesb"),
+    (b"\x1b[200~col\x1b[31mour\x17\x15\x1b[201~\r", b"colour\x17\x15"),
+    (b"a\x00b\x01\r", b"a\x00b\x01"),
+    (b"\x04", b""),
+    (b"a\x04\r", b"a\x04"),
+]
+"""What is typed, and the line that it is."""
+
+
+@pytest.mark.parametrize(("typed", "line"), HIDDEN)
+@pytest.mark.parametrize("size", [1, 1000], ids=["byte by byte", "at once"])
+async def test_a_hidden_line_is_what_was_meant(typed: bytes, line: bytes, size: int) -> None:
+    ours, terminal = pty.openpty()
+    try:
+        reading = asyncio.create_task(hidden_line(terminal))
+        await asyncio.sleep(0)  # the echo is off
+        for at in range(0, len(typed), size):
+            os.write(ours, typed[at : at + size])
+            await asyncio.sleep(0)
+        async with asyncio.timeout(20):
+            assert (await reading).removesuffix(b"\n") == line
+    finally:
+        os.close(ours)
+        os.close(terminal)
 
 
 def shell(words: list[str], before: str = "", after: str = "") -> list[str]:

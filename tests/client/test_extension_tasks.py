@@ -12,7 +12,7 @@ import pytest
 
 from mcphost.client import tasks
 from mcphost.client.client import RequestTimeouts
-from mcphost.client.rounds import InputRound, RoundLimits
+from mcphost.client.rounds import InputRound, RoundCallback, RoundLimits
 from mcphost.client.server_requests import InputRequest
 from mcphost.client.task_inputs import GivenInputs
 from mcphost.errors import InputNotGiven, InvalidResult, RequestTimeout, ServerError, TaskExpired, TaskStopped
@@ -32,6 +32,15 @@ EXTENSIONS: dict[str, Any] = {"extensions": {TASKS_EXTENSION: {}}}
 DECLARED: dict[str, Any] = {"roots": {}, "sampling": {}, "elicitation": {}, **EXTENSIONS}
 PATIENCE = RequestTimeouts(idle=1, hard=5)
 FOR_EVER = 3_600_000
+
+
+def kept(rounds: list[InputRound]) -> RoundCallback:
+    """Keeps each round in ``rounds``."""
+
+    async def keep(current: InputRound) -> None:
+        rounds.append(current)
+
+    return keep
 
 
 def discovered(*extensions: str) -> dict[str, Any]:
@@ -246,7 +255,7 @@ async def test_each_input_is_asked_for_once_and_sent_as_it_comes(draw: Draw, unt
 
     line = await modern(draw, {"tools/call": asks("a", "b", resultType="task")}, handler=handler)
     line.server.script["tasks/get"] = look
-    call = asyncio.create_task(line.client.tasks.call_tool("deploy", timeouts=PATIENCE, on_round=rounds.append))
+    call = asyncio.create_task(line.client.tasks.call_tool("deploy", timeouts=PATIENCE, on_round=kept(rounds)))
     await until(lambda: len(polls) > 5)
     assert updates(line) == [{"a": {"got": "a"}}]
     slow.set_result(None)
@@ -262,7 +271,7 @@ async def test_what_was_answered_in_another_session_is_not_asked_for_again(draw:
     handler, given = Answers(), GivenInputs({"a"}, rounds=3)
     rounds = list[InputRound]()
     line = await modern(draw, {"tasks/get": [asks("a", "b"), asks("a", "b"), COMPLETED]}, handler=handler)
-    await line.client.tasks.resume("t1", cancels=lambda: False, given=given, timeouts=PATIENCE, on_round=rounds.append)
+    await line.client.tasks.resume("t1", cancels=lambda: False, given=given, timeouts=PATIENCE, on_round=kept(rounds))
     assert [request.params["for"] for request in handler.asked] == ["b"]
     assert given == GivenInputs({"a", "b"}, rounds=4)
     assert [each.number for each in rounds] == [4]
@@ -508,7 +517,7 @@ async def test_the_rounds_of_a_task_are_counted_on_from_those_before_it(draw: Dr
     first, second = needs("s", a="elicitation/create"), needs("s", b="elicitation/create")
     script: dict[str, Answer] = {"tools/call": [first, second, BEGUN], "tasks/get": [asks("c"), asks("d"), COMPLETED]}
     line = await modern(draw, script, handler=handler, round_limits=RoundLimits(rounds=4))
-    await line.client.tasks.call_tool("t", timeouts=PATIENCE, given=given, on_round=rounds.append)
+    await line.client.tasks.call_tool("t", timeouts=PATIENCE, given=given, on_round=kept(rounds))
     assert [each.number for each in rounds if not each.answered] == [1, 2, 3, 4]
     assert [each.purpose and each.purpose.round for each in handler.asked] == [1, 2, 3, 4]
     assert given == GivenInputs({"c", "d"}, rounds=4)
@@ -550,7 +559,7 @@ async def test_rounds_come_before_the_task_and_progress_with_them(draw: Draw) ->
         return BEGUN
 
     line = await modern(draw, {"tools/call": [needs("s", form="elicitation/create"), begins]})
-    await line.client.tasks.call_tool("t", on_progress=heard.append, on_round=rounds.append)
+    await line.client.tasks.call_tool("t", on_progress=heard.append, on_round=kept(rounds))
     assert heard == [Progress(1)]
     assert [each.answered for each in rounds] == [False, True]
 

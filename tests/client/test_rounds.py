@@ -217,7 +217,7 @@ async def test_who_called_may_stop_before_a_retry(draw: Draw) -> None:
 
     told: list[InputRound] = []
 
-    def report(current: InputRound) -> None:
+    async def report(current: InputRound) -> None:
         told.append(current)
         if current.answered:
             raise Stopped

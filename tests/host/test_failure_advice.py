@@ -186,7 +186,10 @@ def test_what_says_it_all_by_itself_gets_nothing_added() -> None:
 def test_what_the_configuration_declares_is_missing_for_another_reason() -> None:
     error = ClientCapabilityMissing(REFUSED, "nothing", ["sampling", TASKS_EXTENSION])
     config = ServerConfig(command="x")
-    assert "This run cannot provide it: sampling takes a configured model" in next_step(error, "web", config)
+    advice = next_step(error, "web", config)
+    assert "This run cannot provide it; sampling takes a model in [models], or" in advice
+    assert "--answers" in advice
+    assert "elicitation" not in advice
     off = config.model_copy(update={"capabilities": CapabilitiesConfig(extensions=())})
     assert f'put extensions = ["{TASKS_EXTENSION}"] into' in next_step(error, "web", off)
     assert "sampling" not in next_step(error, "web", off)

@@ -238,7 +238,8 @@ def gathered(events: list[ProviderEvent]) -> AnswerCollector:
 Answer = Callable[[Talk], None]
 
 
-def _begin(talk: Talk, events: Sequence[bytes]) -> None:
+def streams_begin(talk: Talk, *events: bytes) -> None:
+    """Sends the head of a stream, and these events."""
     lines = events and events[0].startswith(b"{")
     talk.head(200, content_type="application/x-ndjson" if lines else "text/event-stream", transfer_encoding="chunked")
     talk.events(*events)
@@ -248,7 +249,7 @@ def streams(*events: bytes) -> Answer:
     """Answers with these events, and ends well."""
 
     def answer(talk: Talk) -> None:
-        _begin(talk, events)
+        streams_begin(talk, *events)
         talk.end_events()
 
     return answer
@@ -258,7 +259,7 @@ def breaks_off(*events: bytes) -> Answer:
     """Answers with these events, and hangs up without an end."""
 
     def answer(talk: Talk) -> None:
-        _begin(talk, events)
+        streams_begin(talk, *events)
         talk.close_connection = True
 
     return answer
@@ -268,8 +269,22 @@ def stays(*events: bytes) -> Answer:
     """Answers with these events, and then with nothing, until the client hangs up."""
 
     def answer(talk: Talk) -> None:
-        _begin(talk, events)
+        streams_begin(talk, *events)
         talk.linger()
+        talk.close_connection = True
+
+    return answer
+
+
+def keeps_alive(comment: bytes, *events: bytes) -> Answer:
+    """Answers with these events, and then with a comment every few hundredths of a second until the client hangs up."""
+
+    def answer(talk: Talk) -> None:
+        streams_begin(talk, *events)
+        while not talk.linger(0.04):
+            if talk.web.stopped.is_set():
+                break
+            talk.events(comment)
         talk.close_connection = True
 
     return answer

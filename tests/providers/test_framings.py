@@ -43,9 +43,14 @@ def test_what_ends_a_line_elsewhere_ends_none_in_a_stream(letter: str) -> None:
     assert framed(lines, f"{document}\n".encode()) == [document.encode()]
 
 
-def test_an_event_that_no_blank_line_ends_is_none() -> None:
-    assert framed(events, b"data: 1\n\ndata: 2\n") == ["1"]
-    assert framed(events, b"data: 1\n\ndata: 2") == ["1"]
+@pytest.mark.parametrize(
+    ("last", "documents"),
+    [(b'data: {"a": 1}', ['{"a": 1}']), (b'data: {"a":\ndata: 1}', ['{"a":\n1}']), (b"data: [DONE]", ["[DONE]"]),
+     (b'data: {"a": 1', []), (b"data: [DON", []), (b"data:", []), (b"event: x", [])],
+)  # fmt: skip
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
+def test_the_last_event_needs_no_blank_line_if_it_is_whole(last: bytes, end: bytes, documents: list[str]) -> None:
+    assert framed(events, b"data: 1\n\n" + last + end) == ["1", *documents]
 
 
 def test_runs_of_blank_lines_end_an_event_once() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from mcphost.errors import ModelAnswerCut, ModelAnswerMalformed, ModelError, ModelOverloaded, ModelRefused
+from mcphost.providers import http
 from mcphost.providers.base import (
     AnswerCollector,
     AnswerFinished,
@@ -32,11 +34,14 @@ from tests.providers.endpoints import (
     each_vendor,
     gather,
     gathered,
+    keeps_alive,
     meeting,
     read,
     stays,
     streams,
+    streams_begin,
 )
+from tests.transports.http.http_connection import Talk
 
 
 def so_far(vendor: str) -> list[bytes]:
@@ -69,10 +74,10 @@ def test_a_stream_cut_anywhere_says_the_same(vendor: str, steps: Steps) -> None:
 def test_a_stream_that_ends_anywhere_before_its_end_is_cut(vendor: str) -> None:
     """Half an answer is never taken for a whole one."""
     data = b"".join(VENDORS[vendor].stream(USES))
-    # What follows the reason to stop is how many tokens there were, and some servers send no [DONE]; a line's end is
-    # only its newline.
-    ends = {"openai": data.find(b"\n\n", data.find(b'finish_reason": "')) + 2, "ollama": len(data) - 1}
-    end = ends.get(vendor, len(data))
+    # What follows the reason to stop is how many tokens there were, and some servers send no end; the end of the last
+    # line, or event, is only its newlines.
+    reason = {"openai": b'finish_reason": "', "anthropic": b'stop_reason": "', "ollama": b'done_reason": "'}[vendor]
+    end = data.find(b"\n", data.find(reason))
     for cut in range(end):
         with pytest.raises(ModelAnswerCut):
             read(vendor, data[:cut])
@@ -113,6 +118,88 @@ async def test_what_came_before_an_answer_broke_off_is_kept(vendor: str, end: An
 )
 def test_what_else_a_model_tells(vendor: str, document: Any, said: ProviderEvent) -> None:
     assert said in read(vendor, VENDORS[vendor].frame(document), *VENDORS[vendor].stream(HELLO))
+
+
+def complete(vendor: str) -> list[bytes]:
+    """An answer up to the model's reason to stop, without the end of the stream."""
+    events = VENDORS[vendor].stream(USES)
+    return [each for each in events if b"[DONE]" not in each and b"message_stop" not in each]
+
+
+COMMENTS = {"openai": b": keepalive\n\n", "anthropic": b'event: ping\ndata: {"type": "ping"}\n\n'}
+
+
+@pytest.mark.hostile("M05")
+@pytest.mark.parametrize("vendor", COMMENTS)
+@pytest.mark.parametrize("end", ["says nothing", "keeps alive", "breaks off"])
+async def test_a_complete_answer_needs_no_end_of_its_stream(
+    vendor: str, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "COUNTS_SECONDS", 0.1)
+    first = complete(vendor)
+    answer = {
+        "says nothing": stays(*first),
+        "keeps alive": keeps_alive(COMMENTS[vendor], *first),
+        "breaks off": breaks_off(*first),
+    }[end]
+    async with meeting(vendor, answer, limits=RetryLimits(first=20.0, idle=20.0)) as met:
+        async with asyncio.timeout(10):
+            whole = await gather(met.provider, ASKED)
+    assert (whole.result.stop_reason, whole.flawed) == ("toolUse", ())
+    assert whole.usage == TokenUsage(10, 5)
+
+
+async def test_token_counts_that_follow_the_reason_to_stop_are_waited_for() -> None:
+    *events, counts, _ = VENDORS["openai"].stream(HELLO)
+
+    def answer(talk: Talk) -> None:
+        streams_begin(talk, *events)
+        talk.linger(0.1)
+        talk.events(counts)
+        talk.linger()
+
+    async with meeting("openai", answer) as met:
+        assert (await gather(met.provider, ASKED)).usage == TokenUsage(10, 5)
+
+
+PARTS = [{"type": "text", "text": "He"}, "l", {"text": "lo"}, {"type": "image_url", "image_url": {}}, None]
+THINKING = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]
+
+
+@pytest.mark.parametrize(
+    ("vendor", "document", "said"),
+    [
+        ("openai", chunk(content=PARTS), TextDelta("Hello")),
+        ("openai", {"choices": [{"message": {"content": PARTS}}]}, TextDelta("Hello")),
+        ("openai", chunk(content=THINKING), ThoughtDelta("hm")),
+        ("openai", chunk(reasoning_content=PARTS), ThoughtDelta("Hello")),
+        ("ollama", {"message": {"content": PARTS}}, TextDelta("Hello")),
+        ("ollama", {"message": {"content": THINKING}}, ThoughtDelta("hm")),
+    ],
+)
+def test_content_in_parts_is_its_text(vendor: str, document: Any, said: ProviderEvent) -> None:
+    told = read(vendor, VENDORS[vendor].frame(document), *VENDORS[vendor].stream((("stop", "end"),)))
+    assert [each for each in told if isinstance(each, TextDelta | ThoughtDelta)] == [said]
+
+
+@each_vendor
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        (("a\ud83d", "\ude00b"), "a\U0001f600b"),
+        (("\ud83d", "", "\ude00"), "\U0001f600"),
+        (("a\ud83d", "b"), "a\ufffdb"),
+        (("a\ud83d",), "a\ufffd"),
+        (("\ude00a",), "\ufffda"),
+    ],
+)
+async def test_a_character_split_over_two_pieces_is_one(vendor: str, parts: tuple[str, ...], text: str) -> None:
+    marked = [f"<{index}>" for index in range(len(parts))]
+    data = b"".join(VENDORS[vendor].stream((("text", *marked), ("stop", "end"))))
+    for mark, part in zip(marked, parts, strict=True):  # as an escape: a lone half has no UTF-8
+        data = data.replace(mark.encode(), json.dumps(part)[1:-1].encode())
+    async with meeting(vendor, streams(data)) as met:
+        assert (await gather(met.provider, ASKED)).result.message.text == text
 
 
 FINISHED = {"stop": "endTurn", "length": "maxTokens", "tool_calls": "toolUse", "content_filter": "contentFilter"}

@@ -124,6 +124,106 @@ def test_the_ways_in_which_compatible_servers_tell_tool_calls(documents: list[An
     assert events[-1] == AnswerFinished("toolUse", "asked-for")
 
 
+NAMED = {"name": "add", "arguments": ""}
+ONE, TWO = {"arguments": '{"a"'}, {"arguments": ":1}"}
+NOW = {"index": 0, "id": "a", "function": {"name": "add", "arguments": ""}}
+
+
+@pytest.mark.hostile("M02")
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [{"index": 0, "id": "a", "function": NAMED}, {"index": 0, "id": "b", "function": ONE},
+         {"index": 0, "id": "c", "function": TWO}],
+        [{"index": 0, "id": "a", "function": NAMED}, {"index": 0, "id": "null", "function": ONE},
+         {"index": 0, "id": None, "function": TWO}],
+        [{"id": "a", "function": NAMED}, {"id": "b", "function": ONE}, {"function": TWO}],
+        [{"index": 0, "id": "a", "function": NAMED}, {"index": 0, "id": "a", "function": {"name": "add", **ONE}},
+         {"index": 0, "id": "a", "function": {"name": "add", **TWO}}],
+        [{"index": 0, "id": "a", "function": {"name": "add", **ONE}},
+         {"index": 0, "id": "b", "function": {"name": "add", **TWO}}],
+        [{"index": 0, "id": "a", "function": {"name": "add", **ONE}},
+         {"index": 0, "function": {"name": "add", **TWO}}],
+        [{"index": 0, "id": "a"}, {"index": 0, "function": {"name": "add"}}, {"index": 0, "function": ONE},
+         {"index": 0, "function": TWO}],
+        [{"index": 3, "id": "a", "function": ONE}, {"index": 3, "function": {"name": "add", **TWO}}],
+    ],
+    ids=["new ids", "placeholder ids", "no index", "name again", "name again, new id", "name again, no id",
+         "name later", "name last"],
+)  # fmt: skip
+def test_a_tool_use_begins_with_its_name_whatever_the_ids_of_its_pieces(pieces: list[Any]) -> None:
+    told = [json.dumps(document).encode() for document in [*map(calls, pieces), FINISH]]
+    events = read("openai", *(b"data: " + each + b"\n\n" for each in told))
+    uses = [each for each in events if isinstance(each, ToolUseBegun | ToolUseReady)]
+    assert uses == [ToolUseBegun("a", "add", True), ToolUseReady("a", "add", {"a": 1}, True)]
+
+
+FINISH = {"choices": [{"finish_reason": "tool_calls"}]}
+
+
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [
+        ([{"function": FUNCTION}, {"function": FUNCTION}], [{"a": 1}, {"a": 1}]),
+        ([{"index": 0, "id": "", "function": FUNCTION}, {"index": 0, "id": "", "function": FUNCTION}],
+         [{"a": 1}, {"a": 1}]),
+        ([{"id": "", "function": NAMED}, {"function": ONE}, {"function": TWO},
+          {"function": {"name": "files_read_all_1"}}, {"function": {"arguments": "{}"}}], [{"a": 1}, {}]),
+        ([{"index": 0, "function": NAMED}, {"index": 0, "function": ONE}, {"index": 0, "function": TWO},
+          {"index": 0, "function": {"name": "add"}}, {"index": 0, "function": ONE}, {"index": 0, "function": TWO}],
+         [{"a": 1}, {"a": 1}]),
+    ],
+)  # fmt: skip
+def test_a_second_name_begins_a_second_tool_use(pieces: list[Any], expected: list[Any]) -> None:
+    told = [json.dumps(document).encode() for document in [*map(calls, pieces), FINISH]]
+    events = read("openai", *(b"data: " + each + b"\n\n" for each in told))
+    uses = [each for each in events if isinstance(each, ToolUseReady)]
+    assert [(use.input, use.problem) for use in uses] == [(each, "") for each in expected]
+    assert len({use.id for use in uses}) == len(uses)
+
+
+@pytest.mark.hostile("M02")
+@pytest.mark.parametrize(
+    ("documents", "problems"),
+    [
+        ([calls(NOW), calls({**NOW, "id": "b"}), FINISH], ["its arguments did not come", ""]),
+        ([calls(NOW), {"choices": [{"finish_reason": "length"}]}], ["its arguments did not come"]),
+        ([calls(NOW), {"choices": [{"finish_reason": "content_filter"}]}], ["its arguments did not come"]),
+        ([calls({"index": 0, "function": ONE}), FINISH], ["no tool of exactly this name"]),
+        ([calls({"function": {"name": "add", "arguments": [1]}}), FINISH], ["not a JSON object"]),
+        ([calls({"function": {"name": "add", "arguments": 7}}), FINISH], ["not a JSON object"]),
+        ([calls({"function": {"name": "add", "arguments": None}}), FINISH], [""]),
+    ],
+)
+def test_a_tool_use_that_is_half_known_has_a_problem(documents: list[Any], problems: list[str]) -> None:
+    events = read("openai", *(b"data: " + json.dumps(each).encode() + b"\n\n" for each in documents))
+    uses = [each for each in events if isinstance(each, ToolUseReady)]
+    for use, problem in zip(uses, problems, strict=True):
+        assert problem in use.problem
+        assert bool(problem) == bool(use.problem)
+
+
+@each_vendor
+def test_a_tool_use_without_arguments_is_not_run_if_the_answer_was_cut_off(vendor: str) -> None:
+    (ready,) = (
+        each
+        for each in read(vendor, *VENDORS[vendor].stream((("use", "u1", "add"), ("stop", "length"))))
+        if isinstance(each, ToolUseReady)
+    )
+    # Ollama sends a whole tool use in one piece.
+    assert ready.problem == ("" if vendor == "ollama" else "its arguments did not come")
+
+
+def test_arguments_at_the_beginning_of_a_tool_use_are_taken_where_no_pieces_follow() -> None:
+    stream = b"".join(VENDORS["anthropic"].stream((("use", "u1", "add"), ("stop", "tools"))))
+    (ready,) = (
+        each
+        for each in read("anthropic", stream.replace(b'"input": {}', b'"input": {"a": 1}'))
+        if isinstance(each, ToolUseReady)
+    )
+    assert ready == ToolUseReady("u1", "add", {"a": 1}, True)
+
+
 def test_tool_uses_without_ids_get_some_that_the_conversation_does_not_have() -> None:
     past = SamplingMessage.of("assistant", *(ToolUse.of(name, "add", {}) for name in ("call_2", "call_4")))
     request = replace(ASKED, messages=(*ASKED.messages, past))

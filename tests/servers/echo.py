@@ -138,6 +138,8 @@ class Echo:
         self.level = 0
         generated = [define(f"tool-{n:04}", f"Generated tool {n}.", {}) for n in range(1, options.tools + 1)]
         self.tools = generated or TOOLS
+        if options.harmless:
+            self.tools = [{**tool, "annotations": {"destructiveHint": False}} for tool in self.tools]
         self.running: dict[Any, threading.Event] = {}
         self.quick = QUICK | {"log": self.log}
         self.slow = {"sleep": self.sleep, "progress": self.progress}
@@ -281,6 +283,7 @@ def echo_parser(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--page", type=int, default=0, metavar="M", help="tools a page (all of them)")
     parser.add_argument("--name", default="echo", help="serverInfo.name")
     parser.add_argument("--instructions", default="", help="instructions for the model")
+    parser.add_argument("--harmless", action="store_true", help="claim that no tool is destructive")
     parser.add_argument("--no-tools", action="store_true", help="neither offer nor know tools")
     parser.add_argument("--no-logging", action="store_true", help="neither offer nor know logging/setLevel")
     parser.add_argument("--kill-client", action="store_true", help="kill who started it as soon as a tool is called")

@@ -48,6 +48,7 @@ from mcphost.protocol.models.tools import CallToolResult, Tool
 
 if TYPE_CHECKING:
     from mcphost.host.host import Host
+    from mcphost.protocol.models.tasks import Task
 
 STDIN_BYTES: Final = 16_000_000
 """Limit of what ``--args -`` reads from stdin."""
@@ -210,8 +211,7 @@ async def outcome_of(
 ) -> Outcome:
     """Wait for a call to end, showing its progress on the status line. Raises what kept mcphost from sending it."""
     server, status = running.request.server, StatusLine()
-    told = set[str]()
-    stop = host.bus.observe(lambda event: _show_progress(event, running, status, told), CallChanged)
+    stop = host.bus.observe(_CallReport(running, status).changed, CallChanged)
     try:
         result = await running.result()
     except ServerNotReady as error:
@@ -354,12 +354,45 @@ def _validation_remarks(running: ToolCall) -> Sequence[str]:
     return (*notes, *(f"does not match the output schema: {text}" for text in mismatches))
 
 
-def _show_progress(event: CallChanged, running: ToolCall, status: StatusLine, told: set[str]) -> None:
-    if event.call == running.number and running.task is not None and (odd := running.task.oddity) and odd not in told:
-        told.add(odd)
-        remark(f"{running.request.server}: {odd}; mcphost goes on asking")
-    if event.call == running.number and running.progress is not None:
-        status.show(f"{running.request.tool}  {_progress_text(running.progress)}  {duration_text(running.elapsed)}")
+def _task_name(running: ToolCall) -> str:
+    """What the call is called; one that collects a task may not know the tool."""
+    return show_line(running.request.tool or "the call", 64)
+
+
+class _CallReport:
+    """Shows a call's progress on the status line, and names in remarks what it waits for, each thing once."""
+
+    def __init__(self, running: ToolCall, status: StatusLine) -> None:
+        self._running, self._status = running, status
+        self._named = set[str]()
+
+    def changed(self, event: CallChanged) -> None:
+        if event.call != self._running.number:
+            return
+        if self._running.task is not None and not self._running.task.ended:
+            self._name_task(self._running.task)
+        self._show_progress()
+
+    def _name_task(self, task: Task) -> None:
+        server = self._running.request.server
+        if not self._named:
+            self._named.add("")
+            remark(
+                f"{server} answers {_task_name(self._running)} later: waiting for its task ({show_line(task.words)})"
+            )
+        if task.oddity and task.oddity not in self._named:
+            self._named.add(task.oddity)
+            remark(f"{server}: {task.oddity}; mcphost goes on asking")
+
+    def _show_progress(self) -> None:
+        running = self._running
+        if running.progress is not None:
+            doing = _progress_text(running.progress)
+        elif running.task is not None and not running.state.ended:
+            doing = running.doing
+        else:
+            return
+        self._status.show(f"{_task_name(running)}  {doing}  {duration_text(running.elapsed)}")
 
 
 def _progress_text(progress: Progress) -> str:

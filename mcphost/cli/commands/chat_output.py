@@ -65,6 +65,8 @@ class TurnPrinter:
         ended = f"{turn.state.value}: {turn.reason}" if turn.reason else ""
         if ended and code is Exit.DONE:
             remarks.append(ended)
+        if turn.silence and not any(remarks):
+            remarks.append(turn.silence)
         kind = "model" if turn.state is TurnState.FAILED else "stopped"
         errors = (ErrorReport(kind, ended, code),) if ended and code is not Exit.DONE else ()
         return Outcome("", Exit.DECLINED if declined and code is Exit.DONE else code, tuple(remarks), errors)
@@ -111,7 +113,7 @@ class _Words(TurnPrinter):
     def ends(self, use: ModelToolUse) -> None:
         self._end_line()
         self._status.clear()
-        name = f"{use.server}:{use.tool}" if use.server else use.name
+        name = f"{use.server}:{use.tool}" if use.server else use.name or "a tool call without a name"
         told = [f"{show_line(name)} {use.state}"]
         told += [duration_text(use.seconds)] if use.seconds else []
         told += ["edited by you"] if use.edited else []

@@ -20,11 +20,11 @@ from mcphost.cli.approver import NO_CUT, confirmed, typed_line
 from mcphost.cli.failures import BrokenServers, failure
 from mcphost.cli.output import Outcome, is_terminal, json_text, remark
 from mcphost.cli.preparation import run_audited, select_for_sign_in
-from mcphost.cli.terminal import hidden_line
+from mcphost.cli.terminal import hidden_line, secret_problem
 from mcphost.cli.terminal_modes import is_in_foreground, without_echo
 from mcphost.composition import Selection
 from mcphost.config import Config
-from mcphost.errors import ConfigError
+from mcphost.errors import ConfigError, UsageError
 from mcphost.host.connections.state import ServerState
 from mcphost.host.consent.questions import Answer, Question, SignInQuestion
 from mcphost.host.desktop import no_browser, open_page
@@ -136,7 +136,10 @@ async def _choice(plan: SignInPlan) -> SignInConsent:
     if plan.client is not ClientOrigin.ASKED:
         return SignInConsent(plan.scopes)
     client_id = await typed_line("Client id: ")
-    return SignInConsent(plan.scopes, client_id, await typed_line("Client secret (empty: none): ", hidden=True))
+    secret = await typed_line("Client secret (empty: none): ", hidden=True)
+    if problem := secret_problem(secret):
+        raise UsageError(f"the client secret: {problem}; sign in again, and give it again")
+    return SignInConsent(plan.scopes, client_id, secret)
 
 
 async def login(host: Host, request: LoginRequested, broken: BrokenServers) -> Outcome:

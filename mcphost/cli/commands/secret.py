@@ -13,6 +13,7 @@ from mcphost.cli.approver import typed_line
 from mcphost.cli.output import Exit, Outcome, is_terminal, json_text, remark, table
 from mcphost.cli.run import finish, run
 from mcphost.cli.settings import find, read_settings
+from mcphost.cli.terminal import secret_problem
 from mcphost.composition import SecretItems, secret_items
 from mcphost.config import Config, references_within, state_folder
 from mcphost.errors import ConfigError, UsageError
@@ -59,6 +60,8 @@ async def _set(store: _Store, name: str) -> Outcome:
     secret = await typed_line(f"Secret {name} (not shown): ", hidden=True) if is_terminal(sys.stdin) else _piped()
     if not secret:
         raise ConfigError(f"{name}: nothing was given, and nothing was stored")
+    if problem := secret_problem(secret, lines=not is_terminal(sys.stdin)):
+        raise ConfigError(f"{name}: {problem}; nothing was stored, give it again")
     there = await store.keychain.read(name) is not None
     await store.keychain.write(name, secret)
     store.records.add_item(name)
@@ -120,6 +123,6 @@ def _piped() -> str:
     if len(content) > MAX_SECRET:
         raise ConfigError(f"a secret has at most {MAX_SECRET:,} bytes")
     try:
-        return content.decode().removesuffix("\n").removesuffix("\r")
+        return content.decode("utf-8-sig").removesuffix("\n").removesuffix("\r")
     except UnicodeDecodeError:
         raise ConfigError("a secret is UTF-8 text") from None

@@ -16,12 +16,12 @@ from mcphost.cli.output import Exit, Outcome, json_text, table
 from mcphost.cli.preparation import run_audited, run_with_answers, select_server
 from mcphost.errors import UsageError
 from mcphost.protocol.display import show_line
-from mcphost.protocol.models.tasks import Task
 
 if TYPE_CHECKING:
     from mcphost.host.host import Host
+    from mcphost.host.tool_calls.tasks import KeptTask
 
-HEADING: Final = ("STATE", "TASK", "CREATED", "LAST CHANGE", "KEPT FOR", "MESSAGE")
+HEADING: Final = ("STATE", "TASK", "TOOL", "CREATED", "LAST CHANGE", "KEPT FOR", "MESSAGE")
 ID_CHARACTERS: Final = 200
 """Characters of a task's id in the table; --json has all of it."""
 
@@ -52,7 +52,7 @@ async def show(host: Host, server: str, broken: BrokenServers, *, as_json: bool)
         if as_json:
             text = json_text({"server": server, "tasks": [task.definition() for task in listing.items]})
         else:
-            text = table([HEADING, *map(_row, listing.items)]) if listing.items else ""
+            text = table([HEADING, *map(_row, host.tasks.known(server, listing.items))]) if listing.items else ""
             remarks += [] if listing.items else [f"{server} has no tasks"]
         return Outcome(text, remarks=tuple(remarks))
 
@@ -84,7 +84,8 @@ async def collect(
     return await when_ready(host, server, broken, work)
 
 
-def _row(task: Task) -> tuple[str, ...]:
+def _row(kept: KeptTask) -> tuple[str, ...]:
+    task, tool = kept.task, show_line(kept.tool or "-")
     times = (f"{each.astimezone():%Y-%m-%d %H:%M:%S}" if each else "-" for each in (task.created, task.updated))
     name = show_line(task.task_id, ID_CHARACTERS)
-    return task.status.replace("_", " "), name, *times, task.kept, task.status_message or ""
+    return task.status.replace("_", " "), name, tool, *times, task.kept, task.status_message or ""

@@ -223,6 +223,14 @@ class Turn:
         return self.rounds[-1].text if self.rounds else ""
 
     @property
+    def silence(self) -> str:
+        """A sentence where the model ended its answer without a word; else empty."""
+        last = self.rounds[-1] if self.rounds else None
+        if self.state is not TurnState.DONE or last is None or last.uses or last.text.strip():
+            return ""
+        return "the model sent its reasoning, and no answer" if last.thought else "the model sent an empty answer"
+
+    @property
     def uses(self) -> list[ModelToolUse]:
         """All tool uses, in order."""
         return [use for each in self.rounds for use in each.uses]

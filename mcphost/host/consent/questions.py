@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from mcphost.host.consent.approvals import ApprovalStatus, Lifetime, ToolApproval
 from mcphost.host.consent.provenance import NOTHING, Provenance
@@ -19,6 +19,10 @@ if TYPE_CHECKING:  # what few questions are about, and most calls can do without
     from mcphost.auth.ports import SignInPlan
     from mcphost.protocol.models.elicitation import PageAddress
     from mcphost.protocol.models.tools import Tool
+
+
+LONG_URL: Final = 300
+"""Characters from which an address gets a warning: what matters may be far from its start."""
 
 
 class Question(Protocol):
@@ -67,8 +71,22 @@ class ToolCallQuestion:
 
     @property
     def careful(self) -> bool:
-        """Should refusing be the easy answer? The definition changed, or the tool claims to be destructive."""
-        return self.approval.kind is ApprovalStatus.CHANGED or "destructive" in self.tool.claims
+        """Should refusing be the easy answer? The definition changed, or the tool may destroy something."""
+        return self.approval.kind is ApprovalStatus.CHANGED or self.tool.may_destroy
+
+    @property
+    def why_not_always(self) -> str:
+        """Why the call cannot be allowed for good, as a clause; empty where it can."""
+        if "destructive" in self.tool.claims:
+            return "the tool says that it is destructive"
+        if self.tool.may_destroy and self.approval.kind is not ApprovalStatus.UNCHANGED:
+            return "allow it once first, since it may be destructive"
+        return ""
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Does the tool claim to be read-only, by a definition that is not new to the user in parts?"""
+        return "read-only" in self.tool.claims and self.approval.kind is not ApprovalStatus.CHANGED
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +161,17 @@ class UrlQuestion(ServerQuestion):
     """When it expires, in seconds of the monotonic clock; None: never."""
 
     @property
+    def warnings(self) -> Sequence[str]:
+        """What a person should know before they agree, in sentences."""
+        doubts: Sequence[str] = () if self.address is None else self.address.doubts
+        if self.address is not None and self.address.opens.startswith("http://"):
+            # Only on this machine, where an IP address is not suspicious.
+            doubts = ("This page is served by a program on this machine.",)
+        if len(self.url) > LONG_URL:
+            doubts = (*doubts, f"The address is very long: {len(self.url):,} characters.")
+        return doubts
+
+    @property
     def about(self) -> str:
         """What is asked, in a few words."""
         return "open a page"
@@ -165,7 +194,7 @@ class RootsQuestion(ServerQuestion):
     @property
     def about(self) -> str:
         """What is asked, in a few words."""
-        return "share its roots (folders)"
+        return "share your roots (folders)"
 
 
 @dataclass(frozen=True, slots=True)

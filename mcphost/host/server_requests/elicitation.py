@@ -6,15 +6,16 @@ Specification: client/elicitation (2025-06-18 and later).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.server_requests import InputRefused
 from mcphost.config import Config
-from mcphost.errors import InvalidResult
+from mcphost.errors import InvalidResult, RequestTimeout
 from mcphost.host.consent.questions import Answer, FormQuestion, UrlQuestion
 from mcphost.host.desktop import Open
-from mcphost.host.events import ElicitationChanged, EventBus
+from mcphost.host.events import CallChanged, ElicitationChanged, EventBus, FormAnswered
 from mcphost.host.logs import LogBook
 from mcphost.host.server_requests.kinds import URL
 from mcphost.host.server_requests.pending import PendingRequests, ServerRequest
@@ -29,6 +30,7 @@ if TYPE_CHECKING:  # imported when something is asked: reading forms takes a goo
 TRIES: Final = 20
 """How often a person is asked again about a form whose values do not fit."""
 
+ACCEPT: Final[Mapping[str, Any]] = {"action": "accept"}
 DECLINE: Final[Mapping[str, Any]] = {"action": "decline"}
 CANCEL: Final[Mapping[str, Any]] = {"action": "cancel"}
 
@@ -79,21 +81,16 @@ class ElicitationService:
         wanted = self._read(request)
         if isinstance(wanted, FormElicitation):
             return await self._form(request, wanted)
-        page = await self.visit(request, wanted)
-        if not isinstance(page, UrlElicitation):
-            return page
-        if request.purpose is not None and not await self._visited(page):
-            raise InputRefused(ErrorCode.INTERNAL_ERROR, "you gave up the page that it asked you to visit", quiet=True)
-        return {"action": "accept"}
+        if request.purpose is not None:
+            try:
+                return await self._visit_all(request, (wanted,))
+            except TimeoutError:
+                seconds = self._visit_seconds(request.server)
+                raise RequestTimeout(request.purpose.method, seconds, hard=True) from None
+        page = await self._visit(request, wanted)  # its server waits by itself until it is done with the page
+        return ACCEPT if isinstance(page, UrlElicitation) else page
 
-    async def _visited(self, page: UrlElicitation) -> bool:
-        """Wait until the user goes on or gives up: a modern server does not say when it is done with a page."""
-        try:
-            return await page.ended()
-        finally:
-            page.give_up()
-
-    async def visit(
+    async def _visit(
         self, request: ServerRequest, wanted: UrlElicitationRequest, until: float | None = None
     ) -> UrlElicitation | Mapping[str, Any]:
         """The page once it was opened; the result that says no otherwise. Raises InputRefused.
@@ -110,43 +107,62 @@ class ElicitationService:
             address=wanted.address,
             until=until,
         )
-        answer = await self._pending.ask("url", question, certain=request.certain)
+        answer = await self._pending.ask("url", question, certain=request.certain, purpose=request.purpose)
         if not answer.allow:
             return _no(answer)
-        return await self._open(request, wanted, until)
+        return await self._open(request, wanted, until, attended=answer.by == "user")
 
-    async def visit_required(self, call: ToolCall, data: object, seconds: float) -> bool:
-        """Have the pages of error -32042 visited, one after the other, and wait ``seconds`` for their ends.
-
-        True where each is done with, by the word of the server or of the user.
-        """
+    async def visit_required(self, call: ToolCall, data: object) -> bool:
+        """Have the pages of error -32042 visited; True where each is done with."""
         request = ServerRequest(call.request.server, {}, call, certain=True)
         if URL not in self.modes(request.server):
             return False
-        pages: list[UrlElicitation] = []
+        from mcphost.protocol.models.elicitation import read_required
+
         try:
-            async with asyncio.timeout(seconds) as limit:
-                return await self._all_visited(request, data, pages, limit.when())
+            return await self._visit_all(request, read_required(data)) is ACCEPT
         except (InvalidResult, InputRefused) as error:
             self._logs.warn(request.server, f"refused the pages it wants you to visit: {error}")
             return False
         except TimeoutError:
             return False
+
+    async def _visit_all(self, request: ServerRequest, required: Sequence[UrlElicitationRequest]) -> Mapping[str, Any]:
+        """Have pages visited, wait until the server or the user says that each is done with; return the result.
+
+        Raises InputRefused where the user gives one up, TimeoutError after the server's ``tool_timeout_max_sec``, and
+        RequestTimeout where nobody is there to visit a page and the request may take no longer.
+        """
+        pages: list[UrlElicitation] = []
+        try:
+            async with asyncio.timeout(self._visit_seconds(request.server)) as limit:
+                with self._visiting(request.call):
+                    for wanted in required:
+                        page = await self._visit(request, wanted, limit.when())
+                        if not isinstance(page, UrlElicitation):
+                            return page
+                        pages.append(page)
+                    async with _counted(request, pages):
+                        done = [await page.ended() for page in pages]
         finally:
             for page in pages:
                 page.give_up()
+        if not all(done):
+            raise InputRefused(ErrorCode.INTERNAL_ERROR, "you gave up the page that it asked you to visit", quiet=True)
+        return ACCEPT
 
-    async def _all_visited(
-        self, request: ServerRequest, data: object, pages: list[UrlElicitation], until: float | None
-    ) -> bool:
-        from mcphost.protocol.models.elicitation import read_required
+    @contextmanager
+    def _visiting(self, call: ToolCall | None) -> Iterator[None]:
+        if call is None:
+            yield
+            return
+        with call.visiting():
+            self._bus.publish(CallChanged(call.number))
+            yield
+        self._bus.publish(CallChanged(call.number))
 
-        for wanted in read_required(data):
-            page = await self.visit(request, wanted, until)
-            if not isinstance(page, UrlElicitation):
-                return False
-            pages.append(page)
-        return all([await page.ended() for page in pages])
+    def _visit_seconds(self, server: str) -> float:
+        return self._config().servers[server].tool_timeout_max_sec
 
     def completed(self, server: str, elicitation: object) -> None:
         """The server says that a page is done with; one that nobody knows is nobody's."""
@@ -166,31 +182,55 @@ class ElicitationService:
             question = FormQuestion(
                 request.server, wanted.message, wanted.schema, request.number, request.tool, problem
             )
-            answer = await self._pending.ask("form", question, certain=request.certain)
+            answer = await self._pending.ask("form", question, certain=request.certain, purpose=request.purpose)
             if not answer.allow:
                 return _no(answer)
             content = wanted.defaults() if answer.content is None else answer.content
             problem = await _problem(wanted.schema, content)
             if not problem:
-                return {"action": "accept", "content": dict(content)}
+                if answer.by != "user":
+                    self._bus.publish(FormAnswered(request.server, answer.by, dict(content)))
+                return {**ACCEPT, "content": dict(content)}
             self._logs.warn(request.server, f"the answer to its form was not sent because it is invalid: {problem}")
             if answer.by != "user":  # whoever answers by rule would answer the same again
                 cancelled = f"the form of {request.server} was cancelled: what {answer.by} would send is invalid"
-                self._bus.alarm(f"{cancelled} ({problem})")
+                values = "; --answers FILE gives values" if answer.content is None else ""
+                self._bus.alarm(f"{cancelled} ({problem}){values}")
                 return CANCEL
         return CANCEL
 
-    async def _open(self, request: ServerRequest, wanted: UrlElicitationRequest, until: float | None) -> UrlElicitation:
+    async def _open(
+        self, request: ServerRequest, wanted: UrlElicitationRequest, until: float | None, *, attended: bool
+    ) -> UrlElicitation:
         self._last += 1
-        page = UrlElicitation(self._last, request.server, wanted, request.number, self._open_url, self._changed, until)
+        page = UrlElicitation(
+            self._last,
+            request.server,
+            wanted,
+            request.number,
+            self._open_url,
+            self._changed,
+            until,
+            attended=attended,
+        )
         self.all[page.number] = page
         for number in list(self.all)[: max(0, len(self.all) - KEPT_PAGES)]:
             del self.all[number]
-        await page.open()
+        await page.begin()
         return page
 
     def _changed(self, page: UrlElicitation) -> None:
         self._bus.publish(ElicitationChanged(page.server, page.number))
+
+
+@asynccontextmanager
+async def _counted(request: ServerRequest, pages: Sequence[UrlElicitation]) -> AsyncIterator[None]:
+    """Count the wait for pages against the request's time if no person was asked about them."""
+    if request.purpose is None or all(page.attended for page in pages):
+        yield
+    else:
+        async with request.purpose.budget.spend():
+            yield
 
 
 def _no(answer: Answer) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
+from mcphost.client.deadlines import TimeBudget
 from mcphost.client.server_requests import InputPurpose, InputRefused
 from mcphost.errors import Declined
 from mcphost.host.audit import AuditWriter
@@ -134,13 +135,28 @@ class PendingRequests:
         bus.observe(lambda event: self.call_ended(event.call), CallFinished)
 
     async def ask(
-        self, kind: str, question: PendingQuestion, *, certain: bool = False, admitted: bool = False
+        self,
+        kind: str,
+        question: PendingQuestion,
+        *,
+        certain: bool = False,
+        admitted: bool = False,
+        purpose: InputPurpose | None = None,
     ) -> Answer:
         """One answer. ``kind`` is form, url, roots or sampling; ``certain``: its call is known for sure, and ends it.
 
         ``admitted``: `admit` let it through, or it follows one that was. Raises InputRefused where the server asks too
-        much. What could not be written down although it must be, and what a muted server asks, is a no.
+        much, or asks again for the same ``purpose`` what was declined without asking a person. What could not be
+        written down although it must be, and what a muted server asks, is a no.
         """
+        if purpose is not None and question in purpose.declined:  # nobody would answer otherwise, however often it asks
+            raise InputRefused(ErrorCode.INTERNAL_ERROR, "it asks again what was declined before", quiet=True)
+        answer = await self._asked(kind, question, certain, admitted)
+        if purpose is not None and not answer.allow and answer.by != "user":
+            purpose.declined.append(question)
+        return answer
+
+    async def _asked(self, kind: str, question: PendingQuestion, certain: bool, admitted: bool) -> Answer:
         server = question.server
         if self.muted(server):
             return await self._settled(kind, question, NOW_MUTED.answer)
@@ -175,10 +191,18 @@ class PendingRequests:
         if more := self._refused.pop(server, 0):
             self._logs.warn(server, f"{more} of its questions were refused; it is listened to again")
 
-    async def pace(self, server: str) -> None:
-        """Wait until the server may ask: a modern one, whose questions belong to a request of ours, is not refused."""
-        while (wait := self._wait(server)) > 0:  # noqa: ASYNC110 - the time is what it waits for
-            await asyncio.sleep(wait)
+    async def pace(self, server: str, budget: TimeBudget) -> None:
+        """Wait until the server may ask, and say so: a modern server's question, part of a request, is not refused.
+
+        The wait counts against ``budget``. Raises RequestTimeout.
+        """
+        wait = self._wait(server)
+        if wait <= 0:
+            return
+        self._bus.alarm(f"{server} asked {PER_MINUTE} questions in a minute; the next one waits {wait:.0f} s")
+        async with budget.spend():
+            while (wait := self._wait(server)) > 0:  # noqa: ASYNC110 - the time is what it waits for
+                await asyncio.sleep(wait)
 
     def mute(self, server: str) -> None:
         """Decline everything this server asks until mcphost exits, what is open too. Raises UnknownName."""

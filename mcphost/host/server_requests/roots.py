@@ -366,7 +366,7 @@ class RootsService:
         problem = ""
         for _ in range(TRIES):
             question = RootsQuestion(request.server, offered, request.number, request.tool, problem)
-            answer = await self._pending.ask("roots", question)
+            answer = await self._pending.ask("roots", question, purpose=request.purpose)
             if not answer.allow:
                 if not answer.cancelled and not self._pending.muted(request.server):
                     await self._decline(request.server, remember=answer.by == "user")

@@ -90,7 +90,7 @@ class ServerRequestHandler:
         service = self._service.answering(request.method)
         if request.purpose is not None:
             call, certain = (call if certain else None), True
-            await self._service.pending.pace(self._server)
+            await self._service.pending.pace(self._server, request.purpose.budget)
         return await service.answer(ServerRequest(self._server, request.params, call, certain, request.purpose))
 
     def leave(self) -> None:

@@ -43,6 +43,8 @@ class UrlElicitation:
         open_url: Open,
         changed: Callable[[UrlElicitation], None],
         until: float | None = None,
+        *,
+        attended: bool = True,
     ) -> None:
         self.number, self.server, self.call = number, server, call
         self.message = wanted.message
@@ -52,11 +54,20 @@ class UrlElicitation:
         """The server's id for it; opaque."""
         self.until = until
         """When a call that needs it gives up, by a monotonic clock in seconds; None: nothing of ours waits for it."""
+        self.attended = attended
+        """Did a person agree to it? A rule that agrees opens no browser."""
         self.state = UrlElicitationState.WAITING
         self.not_opened = ""
         """Why no browser opened; the user then copies the address."""
         self._open_url, self._changed = open_url, changed
         self._ended = asyncio.Event()
+
+    async def begin(self) -> None:
+        """Announce it, opened in a browser if a person agreed."""
+        if self.attended:
+            await self.open()
+        else:
+            self._changed(self)
 
     async def open(self) -> None:
         """Have a browser open it, the first time or again."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -182,10 +183,17 @@ class ToolCall:
         """The server refused it before doing anything; it waits for a sign-in."""
         self.sign_in, self.state = number, CallState.SIGNING_IN
 
-    def waits_for_pages(self) -> None:
-        """The server refused it, having done nothing, until the user has been on a page."""
-        if self.state is not CallState.CANCELLING:
+    @contextmanager
+    def visiting(self) -> Iterator[None]:
+        """Its server needs the user on a page before it goes on."""
+        before = self.state
+        if before is not CallState.CANCELLING:
             self.state = CallState.VISITING
+        try:
+            yield
+        finally:
+            if self.state is CallState.VISITING:
+                self.state = before
 
     def begins_anew(self) -> None:
         """Another attempt begins, with consent asked for again."""

@@ -98,9 +98,12 @@ class CallSending:
     async def _send(self, client: Client, tool: Tool) -> CallToolResult:
         call = self._call
 
-        def report(current: InputRound) -> None:
-            self._round_came(current)
-            if current.answered and not self._is_as_shown(tool):
+        async def report(current: InputRound) -> None:
+            await self._round_came(current)
+            if not current.answered:
+                return
+            await self._connection.current(CatalogKind.TOOLS)  # a change may have been announced before the questions
+            if not self._is_as_shown(tool):
                 needed = next((each.method for each in current.needed.inputs.values()), "tools/call")
                 raise InputNotGiven(needed, CHANGED)
 
@@ -189,7 +192,7 @@ class CallSending:
         self._call.progress = replace(progress, message=self._masked(progress.message))
         self._bus.publish(CallChanged(self._call.number))
 
-    def _round_came(self, current: InputRound) -> None:
+    async def _round_came(self, current: InputRound) -> None:
         if not current.answered:
             self._call.rounds.append(current)
             self._bus.publish(CallChanged(self._call.number))

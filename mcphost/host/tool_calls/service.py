@@ -208,9 +208,7 @@ class ToolCallService:
         if error.code != ErrorCode.URL_ELICITATION_REQUIRED or time > VISITS:
             raise error
         self._registry.unmark_sent(call)
-        call.waits_for_pages()
-        self._bus.publish(CallChanged(call.number))
-        if not await self._elicitation.visit_required(call, error.data, connection.config.tool_timeout_max_sec):
+        if not await self._elicitation.visit_required(call, error.data):
             raise error
         call.begins_anew()
         self._bus.publish(CallChanged(call.number))

@@ -22,7 +22,10 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s<>\"{}|\\^`]+")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _DATE_TIME = re.compile(r"[0-9-]{10}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})")
-_YES_NO = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+_YES_NO = {
+    **dict.fromkeys(("true", "yes", "y", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "n", "off", "0"), False),
+}
 
 
 class FieldError(McphostError):
@@ -147,7 +150,7 @@ def _parse_boolean(field: FormField, raw: Any) -> Any:
     if text == "":
         return ABSENT
     if text not in _YES_NO:
-        raise FieldError("must be true or false")
+        raise FieldError("must be true or false, or yes or no")
     return _YES_NO[text]
 
 

@@ -80,7 +80,7 @@ class Task(Wire):
     @property
     def kept(self) -> str:
         """How long the server keeps it after its creation, in words."""
-        return "no limit told" if self.ttl is None else duration_text(self.ttl / 1000)
+        return "no limit told" if self.ttl is None else duration_text(max(0.0, self.ttl / 1000))
 
     @property
     def words(self) -> str:

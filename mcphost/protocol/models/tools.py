@@ -84,6 +84,12 @@ class Tool(Wire):
         return (self.annotations or ToolAnnotations()).read_only_hint is not True or self.open_world
 
     @property
+    def may_destroy(self) -> bool:
+        """Not claimed to be read-only or not destructive: without a claim, the specification's defaults hold."""
+        hints = self.annotations or ToolAnnotations()
+        return hints.read_only_hint is not True and hints.destructive_hint is not False
+
+    @property
     def claims(self) -> tuple[str, ...]:
         """The server's claims in words."""
         if (hints := self.annotations) is None:

@@ -227,13 +227,9 @@ def note_of(turn: Turn) -> tuple[str, str]:
             return "muted", "◌ You stopped the model; its text so far is kept. r asks again · or write on"
     if cut := turn.rounds[-1].cut if turn.rounds else "":
         return "warn", f"▲ {cut[0].upper()}{cut[1:]}.\n  write on to continue"
-    return (
-        ("muted", "◌ The model sent an empty answer. E edits and resends your message") if _silent(turn) else ("", "")
-    )
-
-
-def _silent(turn: Turn) -> bool:
-    return bool(turn.rounds) and not any(each.size or each.uses for each in turn.rounds)
+    if silence := turn.silence:
+        return "muted", f"◌ {silence[0].upper()}{silence[1:]}. E edits and resends your message"
+    return "", ""
 
 
 def _doing(turn: Turn) -> tuple[str, str]:

@@ -142,7 +142,7 @@ class ArgumentRule:
 
 
 class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
-    """Dismissed with the rule, or with None. ``always`` says whether the rule may outlive this run.
+    """Dismissed with the rule, or with None.
 
     ``arguments`` are those that would be sent; ``past`` returns the calls on which the rule is tried.
     """
@@ -183,11 +183,9 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         question: ToolCallQuestion,
         arguments: Mapping[str, Any],
         past: Callable[[], Awaitable[CallHistory]],
-        *,
-        always: bool,
     ) -> None:
         super().__init__(classes="-careful" if question.careful else None)
-        self._question, self._find, self._always = question, past, always
+        self._question, self._find = question, past
         self._past: CallHistory | None = None
         texts = {name: text for name, text in arguments.items() if isinstance(text, str)}
         label = min(max((cell_len(show_line(name, 80)) for name in texts), default=0) + 4, LABEL)
@@ -265,7 +263,7 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
             self._open_arguments(event.item)
 
     def action_allow(self, lifetime: str) -> None:
-        if self.missing or (lifetime == "always" and not self._always):
+        if self.missing or (lifetime == "always" and self._question.why_not_always):
             self.app.bell()
         else:
             self.dismiss(ArgumentRule(self.when, Lifetime(lifetime)))
@@ -316,9 +314,9 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         yield AnswerOption("u", "allow calls like this until mcphost exits", "allow('session')")
         yield AnswerOption(
             "a",
-            always if self._always else "not offered: the tool says that it is destructive",
+            f"not offered: {self._question.why_not_always}" if self._question.why_not_always else always,
             "allow('always')",
-            locked=not self._always,
+            locked=bool(self._question.why_not_always),
         )
         yield AnswerOption("esc", "back to the question", "back")
 

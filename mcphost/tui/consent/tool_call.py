@@ -28,7 +28,7 @@ from mcphost.tui.kit.modal import (
     AnswerOptions,
     QuestionDialog,
     ReadToEnd,
-    in_one_line,
+    ShortAnswers,
 )
 from mcphost.tui.kit.rows import RowList
 
@@ -95,8 +95,9 @@ class ToolCallScreen(QuestionDialog):
         self.question = question
         self.arguments: Mapping[str, Any] = question.arguments
         self.what, self.block, self.answers = ReadToEnd(), self._block(), AnswerOptions()
-        self._facts = FactsTable(self._all_facts())
-        self._hint, self._short = Static(classes="hint", markup=False), Static(classes="short", markup=False)
+        self._facts, self._more = FactsTable(self._facts_to_read()), FactsTable(self._other_facts())
+        self.what.needed = self._facts
+        self._hint, self._short = Static(classes="hint", markup=False), ShortAnswers(classes="short")
         self._past = past
         self._read_in_full = False
         self._fits = False
@@ -114,6 +115,7 @@ class ToolCallScreen(QuestionDialog):
         with self.framed(title, Content(f"asked by {show_line(self.question.origin, 30)}")):
             with self.what:
                 yield self._facts
+                yield self._more
             yield self.block
             yield self._hint
             yield self._short
@@ -148,7 +150,9 @@ class ToolCallScreen(QuestionDialog):
 
     def action_allow(self, lifetime: str) -> None:
         """Allow, once everything was on screen that has to be read for it."""
-        if self._locked(lifetime) or not self._offered(lifetime):
+        if self._locked(lifetime):
+            self.refuse_locked()
+        elif lifetime == "always" and self.question.why_not_always:
             self.app.bell()
         else:
             self._allow(Lifetime(lifetime))
@@ -162,10 +166,9 @@ class ToolCallScreen(QuestionDialog):
                 self._allow(rule.lifetime, rule.when)
 
         if not self._all_seen:
-            self.app.bell()
+            self.refuse_locked()
         else:
-            always = self._offered("always")
-            self.app.push_screen(ArgumentRuleScreen(self.question, self.arguments, self._past, always=always), take)
+            self.app.push_screen(ArgumentRuleScreen(self.question, self.arguments, self._past), take)
 
     async def action_choose_default(self) -> None:
         """Choose the default, if all answers share one line."""
@@ -216,7 +219,7 @@ class ToolCallScreen(QuestionDialog):
         self._fit_height()  # before the first layout: what is cut off then does not count as seen
         await before.remove()
         await self.frame.mount(self.block, before=self._hint)
-        self._facts.show_facts(self._all_facts())
+        self._facts.show_facts(self._facts_to_read())
         self.what.rewind()
         self._offer()
         self._update_hint()
@@ -236,14 +239,11 @@ class ToolCallScreen(QuestionDialog):
     def _offer(self) -> None:
         """List the answers, the default selected."""
         self.answers.offer(self._options(), at=self._default_key)
-        self._short.update(self._in_one_line())
+        self._short.offer(self._options(), self._default_key)
 
     @property
     def _default_key(self) -> str:
         return "n" if self.question.careful else "y"
-
-    def _in_one_line(self) -> Content:
-        return in_one_line(self._options(), self._default_key)
 
     def _fit_height(self) -> None:
         """Divide the rows so that the answers stay on screen.
@@ -255,17 +255,25 @@ class ToolCallScreen(QuestionDialog):
         self.set_class(not tall and not docked and height > TINY, "-low")
         self.set_class(not tall and (docked or height < SHORT), "-short")
         share = int(height * self.share) if tall or docked else height - (height > TINY)
+        most = max(share, height - self.rows_above) if docked else share
         inner = (width if docked else min(width, MOST_COLUMNS)) - 4  # the frame and its padding
         options_height = (
-            len(self._in_one_line().wrap(inner)) if self.has_class("-short") else len(list(self._options()))
+            self._short.rows_of(self._options(), self._default_key, inner)
+            if self.has_class("-short")
+            else len(list(self._options()))
         )
-        room = share - options_height - 3  # the line above the answers and the frame
-        everything, block = self._all_facts(), self.block.height_at(inner)
-        self._fits = self._rows_of(everything, inner) + block <= room
-        if not self._fits:
-            room -= 1  # for the hint
+        around = options_height + 3  # the line above the answers and the frame
+        to_read, others, block = self._facts_to_read(), self._other_facts(), self.block.height_at(inner)
+        needed = self._rows_of(to_read, inner) + block
+        room = min(max(share, needed + around), most) - around
+        self._fits = needed <= room
+        if needed + self._rows_of(others, inner) > room:
             inner -= 1  # for the scrollbar
-        room, facts = max(4, room), self._rows_of(everything, inner)
+            needed = self._rows_of(to_read, inner) + block
+            room = min(max(share, needed + around), most) - around
+            self._fits = needed <= room
+            room -= not self._fits  # for the hint
+        room, facts = max(4, room), self._rows_of([*to_read, *others], inner)
         least = max(min(LEAST, room - 1), room - min(self._rows_of(self._own_facts(), inner), room // 2) - 1)
         arguments_height = max(room - facts, min(least, block))
         self.what.styles.max_height = max(1, room - arguments_height)
@@ -274,8 +282,13 @@ class ToolCallScreen(QuestionDialog):
     def _rows_of(self, facts: Iterable[Fact], width: int) -> int:
         return FactsTable(facts).get_content_height(self.size, self.size, width)
 
-    def _all_facts(self) -> list[Fact]:
-        return [*self._own_facts(), *tool_facts(self.question)]
+    def _facts_to_read(self) -> list[Fact]:
+        """What must be read before the call can be allowed."""
+        return [*self._own_facts(), *(() if self.question.changes_nothing else tool_facts(self.question))]
+
+    def _other_facts(self) -> list[Fact]:
+        """The server's words on a call that changes nothing: they are long, and need not be read each time."""
+        return [*tool_facts(self.question)] if self.question.changes_nothing else []
 
     @property
     def _all_seen(self) -> bool:
@@ -301,7 +314,7 @@ class ToolCallScreen(QuestionDialog):
         self._hint.update(hint)
         self._hint.display = bool(hint)
         self.answers.offer(self._options())
-        self._short.update(self._in_one_line())
+        self._short.offer(self._options(), self._default_key)
         self.call_after_refresh(self.post_placed)
 
     def _allow(self, lifetime: Lifetime, when: Mapping[str, str] = ANY) -> None:
@@ -315,20 +328,17 @@ class ToolCallScreen(QuestionDialog):
             return SCROLL_FIRST
         return "▼ too long to show here: read it to the end (v) to enable y"
 
-    def _offered(self, lifetime: str) -> bool:
-        return lifetime == "once" or "destructive" not in self.question.tool.claims or lifetime == "session"
-
     def _options(self) -> Iterator[AnswerOption]:
-        locked, offered = self._more_to_read, self._offered("always")
+        locked, not_always = self._more_to_read, self.question.why_not_always
         always = "always allow (until the tool's definition changes)"
         yield AnswerOption("y", "allow once", "allow('once')", "once", locked and not self._written)
         yield AnswerOption("u", "allow until mcphost exits", "allow('session')", "until exit", locked)
         yield AnswerOption(
             "a",
-            always if offered else "not offered: the tool says that it is destructive",
+            f"not offered: {not_always}" if not_always else always,
             "allow('always')",
-            "always" if offered else "not offered",
-            locked or not offered,
+            "not offered" if not_always else "always",
+            locked or bool(not_always),
         )
         if self.check_action("rule", ()):
             yield AnswerOption("w", "allow calls like this… (rule by arguments)", "rule", "by arguments", locked)

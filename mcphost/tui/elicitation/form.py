@@ -187,7 +187,7 @@ class FormElicitationScreen(ServerQuestionScreen):
     def _send(self, content: dict[str, Any]) -> None:
         """Send what was reviewed; ask again if it looks like a secret."""
         if not self._all_seen:
-            self.app.bell()
+            self.refuse_locked()
         elif (secrets := self._secrets()) or (content and self._message_asks_secret):
             self._ask_again(content, secrets)
         else:

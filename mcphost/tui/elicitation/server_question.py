@@ -24,7 +24,7 @@ from mcphost.tui.kit.modal import (
     AnswerOptions,
     QuestionDialog,
     ReadToEnd,
-    in_one_line,
+    ShortAnswers,
     naming,
 )
 from mcphost.tui.kit.rows import RowList
@@ -34,6 +34,10 @@ TALL: Final = 34
 
 LETTERS: Final = frozenset(("decline", "cancel", "mute", "park"))
 """Actions whose keys are letters; they do nothing while a field has the focus."""
+
+
+ESCAPE_FIRST: Final = "esc, then a letter"
+"""Above the answers while a field takes the letters."""
 
 
 class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
@@ -74,7 +78,7 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
         self.origin = origin
         self.answers = AnswerOptions()
         self.what = ReadToEnd()
-        self._hint, self._short = Static(classes="hint", markup=False), Static(classes="short", markup=False)
+        self._hint, self._short = Static(classes="hint", markup=False), ShortAnswers(classes="short")
 
     # For subclasses.
 
@@ -154,7 +158,7 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
         """List the answers again."""
         options = list(self.options())
         self.answers.offer(options, at)
-        self._short.update(Content(self.BEFORE) + in_one_line(options))
+        self._short.offer(options, before=self.BEFORE)
 
     # Keys.
 
@@ -172,6 +176,8 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Fold the answers while a field has the focus; other keys work there."""
         self.set_class(self.focused is not self.answers, "-folded")
+        self.answers.shows_cursor = not self.typing  # one cursor at a time: letters go into the field
+        self.answers.border_title = ESCAPE_FIRST if self.typing else ""
         self.refresh_bindings()
 
     @on(RowList.Selected)

@@ -24,9 +24,6 @@ from mcphost.tui.elicitation.server_question import LETTERS, ServerQuestionScree
 from mcphost.tui.kit.facts_table import Fact, fact
 from mcphost.tui.kit.modal import SCROLL_FIRST, AnswerOption, naming
 
-LONG: Final = 300
-"""Characters from which an address gets a warning: what matters may be far from its start."""
-
 STATE_MARKS: Final[Mapping[UrlElicitationState, tuple[str, str]]] = {
     UrlElicitationState.WAITING: ("◐", "$text-warning"),
     UrlElicitationState.COMPLETED: ("●", "$text-success"),
@@ -69,7 +66,7 @@ class UrlElicitationScreen(ServerQuestionScreen):
         super().__init__(waiting, origin)
         self.question, self.message, self.elicitation = question, question.message, elicitation
         self._state = Static(classes="state", markup=False)
-        self._careful = bool(self._warnings()) or len(question.url) > LONG
+        self._careful = bool(question.warnings)
 
     def heading(self) -> Content:
         return naming("", self.origin.server, " asks you to visit a page")
@@ -82,7 +79,7 @@ class UrlElicitationScreen(ServerQuestionScreen):
 
     def about(self) -> Iterator[Fact]:
         yield Fact("host", Content.assemble(*self._host_parts()))
-        for warning in self._warnings():
+        for warning in self.question.warnings:
             yield fact("▲ beware", warning, "bold $text-error")
         yield from self.origin_facts()
         yield Fact("whole address:", _address(self.question.url, self._plain_host()), wide=True, mark="  ")
@@ -144,7 +141,7 @@ class UrlElicitationScreen(ServerQuestionScreen):
     def action_agree(self) -> None:
         """Open the page, once all of the address was on screen."""
         if not self.what.reached:
-            self.app.bell()
+            self.refuse_locked()
             return
         self.answer(Answer(allow=True))
         self._show(at=None)
@@ -202,14 +199,6 @@ class UrlElicitationScreen(ServerQuestionScreen):
                 f"not opened: {show(self.elicitation.not_opened, limit=300)}. c copies the address.",
             )
         return mark, style, words
-
-    def _warnings(self) -> Iterator[str]:
-        address = self.question.address
-        if address is not None:
-            here = address.opens.startswith("http://")  # only on this machine, where an IP address is not suspicious
-            yield from ("This page is served by a program on this machine.",) if here else address.doubts
-        if len(self.question.url) > LONG:
-            yield f"The address is very long: {len(self.question.url):,} characters."
 
     def _host_parts(self) -> Iterator[Any]:
         address = self.question.address

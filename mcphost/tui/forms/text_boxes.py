@@ -105,7 +105,7 @@ def hint(field: FormField, focused: bool = False) -> str:
     if field.null_when_empty:
         return "empty: null"
     may_be_empty = field.kind in _TEXTS and not field.rules.shortest
-    quotes = ' (type "" for an empty string)' if focused and may_be_empty else ""
+    quotes = ' ("" for empty)' if focused and may_be_empty else ""  # narrow fields would cut more words
     return ("required" if field.required else "optional") + quotes
 
 

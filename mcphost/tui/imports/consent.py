@@ -22,7 +22,7 @@ from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.imports.facts import consent_facts, cut, unset_in
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
-from mcphost.tui.kit.modal import KEYS, SCROLL_FIRST, AnswerOption, AnswerOptions, Dialog, ReadToEnd, in_one_line
+from mcphost.tui.kit.modal import KEYS, SCROLL_FIRST, AnswerOption, AnswerOptions, Dialog, ReadToEnd, ShortAnswers
 from mcphost.tui.kit.rows import RowList
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
         self._all_facts = list(self._made_facts())
         self._read_in_full = False
         self._facts = FactsTable(self._rows())
-        self._hint, self._short = Static(classes="hint", markup=False), Static(classes="short", markup=False)
+        self._hint, self._short = Static(classes="hint", markup=False), ShortAnswers(classes="short")
 
     def compose(self) -> ComposeResult:
         self._fit_height()  # before the first layout: what is cut off then does not count as seen
@@ -202,13 +202,13 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
         short = height < SHORT
         self.set_class(short, "-short")
         options = list(self._options())
-        below = len(in_one_line(options).wrap(max(20, width - 4))) if short else len(options)
+        below = self._short.rows_of(options, self._default_key, max(20, width - 4)) if short else len(options)
         self.what.styles.max_height = max(3, height - below - 5)  # the line above them, the frame, the hint, a gap
 
     def _offer(self, at: str | None = None) -> None:
         options = list(self._options())
         self.answers.offer(options, at)
-        self._short.update(in_one_line(options, self._default_key))
+        self._short.offer(options, self._default_key)
 
     def _options(self) -> Iterator[AnswerOption]:
         if self._unanswered:
@@ -287,7 +287,7 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
         elif self._can_add:
             self._decide(Verdict.ADD)
         else:
-            self.app.bell()
+            self.refuse_locked()
 
     def action_skip(self) -> None:
         self._decide(Verdict.SKIP)

@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.events import Event, Key, ScreenResume
+from textual.geometry import Size
 from textual.message import Message
 from textual.widget import Widget
 
@@ -35,7 +36,13 @@ SCROLL_FIRST: Final = "▼ scroll to the end (space) to enable y"
 TOO_EARLY: Final = "that key came too early: press it again"
 """What a dialog says when a key came in the moment after it appeared."""
 
+SPACE_FIRST: Final = "space first: there is more to read"
+"""What a dialog says when a key of an answer came that is still locked."""
+
 SIGN_SECONDS: Final = 3.0
+
+BETWEEN: Final = " · "
+"""Between two answers in one line."""
 
 FRAME: Final = 2
 """Rows of a frame."""
@@ -52,6 +59,8 @@ class Dialog(ErrorBoundary, Modal[Result]):
     HELP: ClassVar[str] = ""
     _shown_at = inf
     _subtitle: Content | None = None
+    rows_above = 0
+    """Rows above a conversation, its tab line the last, that a docked dialog leaves free."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,p", "park", "decide later", id="dialog.park", tooltip="Decide later; f2 lists it"),
@@ -124,6 +133,8 @@ class Dialog(ErrorBoundary, Modal[Result]):
         """Dock the dialog below the conversation, if one is in view."""
         below = self.app.screen_stack[-2] if len(self.app.screen_stack) > 1 else None
         self.set_class(dock and bool(getattr(below, "conversing", False)), "-docked")
+        if self.has_class("-docked"):
+            self.rows_above = getattr(below, "rows_to_tabs", 0)
 
     def post_placed(self) -> None:
         """Post `Placed`, if the dialog is docked."""
@@ -155,13 +166,26 @@ class Dialog(ErrorBoundary, Modal[Result]):
 
     def show_too_early(self, key: Key) -> None:
         """Say for a moment that this key was ignored."""
-        if key.is_printable and self.frame.border_subtitle != TOO_EARLY:
-            # The public attribute gives markup, in which a server's name would be parsed again.
-            self._subtitle, self.frame.border_subtitle = self.frame._border_subtitle, TOO_EARLY
-            self.set_timer(SIGN_SECONDS, self._restore_subtitle)
+        if key.is_printable:
+            self._show_sign(TOO_EARLY)
 
-    def _restore_subtitle(self) -> None:
-        if self.frame.border_subtitle == TOO_EARLY:
+    def refuse_locked(self) -> None:
+        """Say for a moment why the key of a locked answer does nothing."""
+        self.app.bell()
+        self._show_sign(SPACE_FIRST)
+
+    def _show_sign(self, sign: str) -> None:
+        shown = self.frame.border_subtitle
+        if shown == sign:
+            return
+        if shown not in (TOO_EARLY, SPACE_FIRST):
+            # The public attribute gives markup, in which a server's name would be parsed again.
+            self._subtitle = self.frame._border_subtitle
+        self.frame.border_subtitle = sign
+        self.set_timer(SIGN_SECONDS, lambda: self._restore_subtitle(sign))
+
+    def _restore_subtitle(self, sign: str) -> None:
+        if self.frame.border_subtitle == sign:
             self.frame.border_subtitle = self._subtitle
 
     def _shown(self) -> None:
@@ -229,6 +253,8 @@ class ReadToEnd(ScrolledColumn, can_focus=False):
     class Measured(Message):
         """It is known now whether the end is on screen, or it is there for the first time."""
 
+    needed: Widget | None = None
+    """The child whose end counts; None: the last."""
     reached = False
     """Was the end on screen?"""
     cut_off = False
@@ -257,7 +283,8 @@ class ReadToEnd(ScrolledColumn, can_focus=False):
         self.scroll_relative(y=direction * max(1, self.size.height - 1), animate=False)
 
     def _check(self) -> None:
-        last = self.children[-1].virtual_region if self.children else None
+        child = self.needed or next(iter(self.children[-1:]), None)
+        last = None if child is None else child.virtual_region
         if self.reached or not last or not last.height:
             return
         self.reached = last.bottom <= self.scroll_offset.y + self.size.height
@@ -307,14 +334,53 @@ def naming(before: str, name: str, after: str = "") -> Content:
     return Content.assemble(before, (name, "bold"), after)
 
 
-def in_one_line(options: Iterable[AnswerOption], default: str = "") -> Content:
-    """All answers in one line, the one with the key ``default`` marked."""
-    return Content(" · ").join(_in_short(option, default) for option in options)
+class ShortAnswers(Widget):
+    """All answers in as few lines as they need. No line ends between a key and its words."""
+
+    DEFAULT_CSS = """
+    ShortAnswers { width: 1fr; height: auto; }
+    """
+
+    def __init__(self, *, classes: str | None = None) -> None:
+        super().__init__(classes=classes)
+        self._answers: tuple[Content, ...] = ()
+
+    def offer(self, options: Iterable[AnswerOption], default: str = "", *, before: str = "") -> None:
+        """Show these answers, the one with the key ``default`` marked, after the words ``before``."""
+        self._answers = _in_short(options, default, before)
+        self.refresh(layout=True)
+
+    def rows_of(self, options: Iterable[AnswerOption], default: str, width: int) -> int:
+        """The rows that these answers would need."""
+        return len(_packed(_in_short(options, default), width))
+
+    def render(self) -> Content:
+        return Content("\n").join(_packed(self._answers, self.size.width))
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(_packed(self._answers, width))
 
 
-def _in_short(option: AnswerOption, default: str) -> Content:
-    mark = "▸" if option.key == default else ""
-    return Content.assemble((mark + option.key, _key_style(option)), (f" {option.short}", _style(option)))
+def _in_short(options: Iterable[AnswerOption], default: str, before: str = "") -> tuple[Content, ...]:
+    marks = {default: "▸"}
+    listed = [
+        Content.assemble(
+            (marks.get(option.key, "") + option.key, _key_style(option)), (f" {option.short}", _style(option))
+        )
+        for option in options
+    ]
+    return (Content(before) + listed[0], *listed[1:]) if before and listed else tuple(listed)
+
+
+def _packed(answers: Sequence[Content], width: int) -> list[Content]:
+    """The answers in lines of at most ``width`` cells, if each of them fits."""
+    lines: list[Content] = []
+    for answer in answers:
+        if lines and lines[-1].cell_length + len(BETWEEN) + answer.cell_length <= width:
+            lines[-1] = lines[-1] + BETWEEN + answer
+        else:
+            lines.append(answer)
+    return lines
 
 
 class AnswerOptions(RowList[AnswerOption]):

@@ -73,6 +73,8 @@ class RowList(ScrollView, PlacedScrollbars, Generic[Item], can_focus=True):
     """
 
     following: reactive[bool] = reactive(False, repaint=False, init=False)
+    shows_cursor: reactive[bool] = reactive(True)
+    """Is the row under the cursor marked?"""
     """Does the cursor stay on the last row when rows are added? Only with ``tails``."""
 
     class _ListMessage(Message):
@@ -276,7 +278,7 @@ class RowList(ScrollView, PlacedScrollbars, Generic[Item], can_focus=True):
             return self._empty_line(y, width)
         if index >= len(self._items):
             return Strip.blank(width, self.get_visual_style().rich_style)
-        under_cursor = index == self._cursor
+        under_cursor = index == self._cursor and self.shows_cursor
         style = self._cursor_style() if under_cursor else self.get_visual_style()
         line = self._render_row(self._items[index], max(1, width - len(MARK)))
         content = line if isinstance(line, Content) else Content.from_rich_text(line)

@@ -18,7 +18,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Tab, TabbedContent, TabPane
+from textual.widgets import Tab, TabbedContent, TabPane, Tabs
 
 from mcphost.host.host import Host
 from mcphost.lazy_dataclass import dataclass
@@ -477,6 +477,11 @@ class MainScreen(ErrorBoundary, Screen[None]):
     def conversing(self) -> bool:
         """Is the chat's tab open?"""
         return self.chat is not None and self.query_one(TabbedContent).active == "chat"
+
+    @property
+    def rows_to_tabs(self) -> int:
+        """The rows from the top to the tab line, which is the last of them."""
+        return self._tabs.query_one(Tabs).region.bottom
 
     async def _go_to_chat(self) -> None:
         (await self.chat_pane()).focus_input()

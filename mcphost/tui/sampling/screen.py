@@ -30,7 +30,7 @@ from mcphost.tui.consent.origin import origin_of
 from mcphost.tui.kit.export import file_name, save_as
 from mcphost.tui.kit.facts_table import FactsTable
 from mcphost.tui.kit.messages import BudgetRequested, MuteToggled
-from mcphost.tui.kit.modal import AnswerOption, AnswerOptions, QuestionDialog, in_one_line, naming
+from mcphost.tui.kit.modal import AnswerOption, AnswerOptions, QuestionDialog, ShortAnswers, naming
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.sampling.board import PartList, SamplingBoard
 from mcphost.tui.sampling.facts import RequestContext, answer_facts, has_budget, request_facts
@@ -149,7 +149,7 @@ class SamplingScreen(QuestionDialog):
         self._board, self._clock = SamplingBoard(sampling), SamplingClock(sampling)
         self._both, self._known = Horizontal(classes="both"), ScrolledColumn(classes="known")
         self._where, self._facts = Static(classes="where", markup=False), FactsTable(labels=13)
-        self.answers, self._others = AnswerOptions(), Static(classes="others", markup=False)
+        self.answers, self._others = AnswerOptions(), ShortAnswers(classes="others")
         self._entered: object = None
         self._shown_state: SamplingScreenState | None = None
         self._shown_line = ""
@@ -328,7 +328,7 @@ class SamplingScreen(QuestionDialog):
         if moved or listed != list(self.answers.items):
             self.answers.offer(listed, at=default if moved else None)
         in_line = listed if self.has_class("-short") and not screen_state.editing else []
-        self._others.update(in_one_line([*in_line, *other_keys(screen_state)], default))
+        self._others.offer([*in_line, *other_keys(screen_state)], default)
 
     def _fold(self) -> None:
         """List the answers below what is to be read, unless there is no room, or something is edited."""

@@ -24,6 +24,8 @@ from tests.providers.endpoints import (  # type: ignore[attr-defined]
     VENDORS,
     Steps,
     Web,
+    chunk,
+    event,
     openai_stream,
     stays,
     streams,
@@ -88,6 +90,39 @@ def test_an_answer_that_the_model_cut_is_said_to_be(
     end = json.loads(as_json.out.splitlines()[-1])
     assert (end["type"], end["state"], end["cut"], json.loads(as_json.err)) == ("end", "done", cut, {"remark": cut})
     assert f"half\n\n*({cut})*" in exported.out
+
+
+@pytest.mark.parametrize(
+    ("documents", "words"),
+    [
+        ([], "the model sent an empty answer"),
+        ([chunk(content="")], "the model sent an empty answer"),
+        ([chunk(content=" \n")], "the model sent an empty answer"),
+        ([chunk(reasoning_content="hm")], "the model sent its reasoning, and no answer"),
+        ([chunk(content=[{"type": "text", "text": "so"}])], ""),
+    ],
+)
+def test_an_answer_without_a_word_is_said_to_be(
+    mcphost: Mcphost, tmp_path: Path, documents: list[Any], words: str
+) -> None:
+    with Web(streams(*map(event, documents), *openai_stream((("stop", "end"),)))) as web:
+        config = tmp_path / "chat.toml"
+        config.write_text(
+            f'[models.big]\nprovider = "openai"\nmodel = "big"\nbase_url = "http://127.0.0.1:{web.port}"\n'
+        )
+        said = mcphost("--config", str(config), "chat", "go on")
+        as_json = mcphost("--config", str(config), "chat", "--json", "go on")
+    assert (said.code, said.err) == (0, f"mcphost: {words}\n" if words else "")
+    assert said.out.strip() == ("" if words else "so")
+    assert as_json.err == (f"{json.dumps({'remark': words})}\n" if words else "")
+
+
+def test_a_tool_call_without_a_name_is_named_so(tmp_path: Path) -> None:
+    with model(tmp_path, (("use", "u1", "", "{}"), ("stop", "tools")), OK) as (words, _):
+        process = start([*words, "--allow", "*:*", "go"])
+        out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (0, b"so be it\n")
+    assert b"mcphost: a tool call without a name not run" in err
 
 
 def test_what_was_said_is_kept_listed_and_exported(tmp_path: Path) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -46,8 +49,26 @@ def test_a_secret_comes_from_stdin_and_is_never_printed(
     assert items(shelf) == {"github.TOKEN": "other"}
 
 
+def test_a_byte_order_mark_is_no_part_of_a_secret(
+    mcphost: Mcphost, shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe(monkeypatch, b"\xef\xbb\xbf-----BEGIN KEY-----\r\n\tabc\r\n-----END KEY-----\r\n")
+    assert mcphost("secret", "set", "a").code == 0
+    assert items(shelf) == {"a": "-----BEGIN KEY-----\r\n\tabc\r\n-----END KEY-----"}
+
+
 @pytest.mark.parametrize(
-    ("content", "words"), [(b"", "nothing was given"), (b"x" * 65_537, "at most"), (b"\xff", "UTF-8")]
+    ("content", "words"),
+    [
+        (b"", "nothing was given"),
+        (b"x" * 65_537, "at most"),
+        (b"\xff", "UTF-8"),
+        (b"sk-\x00", "a control character, U+0000"),
+        (b"sk-\x1b[D6", "a control character, U+001B"),
+        ("sk-\u200b6".encode(), "an invisible character, U+200B"),
+        ("sk-\u00a06".encode(), "an invisible character, U+00A0"),
+        ("sk-\ufffd".encode(), "bytes that are not UTF-8"),
+    ],
 )
 def test_what_can_be_no_secret_is_refused(
     mcphost: Mcphost, shelf: Shelf, monkeypatch: pytest.MonkeyPatch, content: bytes, words: str
@@ -122,6 +143,42 @@ def test_where_no_keychain_may_be_used_that_is_said(mcphost: Mcphost) -> None:
     done = mcphost("secret", "list")
     assert done.code == 2
     assert "MCPHOST_KEYCHAIN=off" in done.err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("typed", "stored", "words"),
+    [
+        (b"sk-45\x1b[D6", "sk-456", ""),
+        (b"\x1b[200~sk-456\x1b[201~", "sk-456", ""),
+        (b"wrong\x17right", "right", ""),
+        (b"sk-\x00456", "", "it has a control character, U+0000; nothing was stored"),
+        ("sk-\u200b456".encode(), "", "it has an invisible character, U+200B; nothing was stored"),
+        (b"sk-\xe9456", "", "it has bytes that are not UTF-8 text; nothing was stored"),
+    ],
+    ids=["arrow key", "paste", "word erased", "NUL", "zero-width", "latin-1"],
+)
+def test_a_hidden_secret_is_what_was_meant_or_refused(tmp_path: Path, typed: bytes, stored: str, words: str) -> None:
+    shelf = KeychainFile(tmp_path / "items.shelf")
+    command = [sys.executable, "-m", KeychainFile.PROGRAM, "secret", "set", "a"]
+    with Terminal(command, env={**shelf.env, "MCPHOST_KEYCHAIN": ""}, cwd=tmp_path) as terminal:
+        terminal.wait_for("Secret a (not shown):")
+        terminal.press(typed.decode("utf-8", "surrogateescape"), "enter")
+        terminal.wait_for(words or "a is in the keychain")
+        assert terminal.wait_exit() == (2 if words else 0)
+    assert FileShelf(tmp_path / "items.shelf").get_password("mcphost", "a") == (stored or None)
+    (tmp_path / "items.shelf").unlink(missing_ok=True)
+
+
+@pytest.mark.slow
+def test_a_hang_up_while_a_secret_is_asked_for_ends_the_command_as_one(tmp_path: Path) -> None:
+    shelf = KeychainFile(tmp_path / "items.shelf")
+    program = shlex.join([sys.executable, "-m", KeychainFile.PROGRAM, "secret", "set", "a"])
+    command = ["sh", "-c", f"sh -c 'echo $$ >pid; exec {program}'; echo ended with $?; stty -a"]
+    with Terminal(command, env={**shelf.env, "MCPHOST_KEYCHAIN": ""}, cwd=tmp_path) as terminal:
+        terminal.wait_for("Secret a (not shown):")
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGHUP)
+        terminal.wait_for("ended with 129", " echo ", " icanon ")
 
 
 @pytest.mark.slow

@@ -100,3 +100,25 @@ def test_an_id_is_printed_marked_and_sent_as_it_is(mcphost: Mcphost, tmp_path: P
 @pytest.mark.parametrize("time", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "9" * 10_000, "soon", ""])
 def test_a_time_that_no_clock_shows_is_none(time: str) -> None:
     assert Task.read({"taskId": "t", "status": "working", "createdAt": time}).created is None
+
+
+def modern(tmp_path: Path, *options: str) -> str:
+    """A server without a handshake whose calls become tasks."""
+    script, keep = str(ECHO.with_name("modern_errands.py")), str(tmp_path / "kept")
+    return f"stdio:{shlex.join([sys.executable, '-S', '-E', script, '--keep', keep, *options])}"
+
+
+def test_a_call_says_that_it_waits_for_a_task_and_the_list_names_its_tool(mcphost: Mcphost, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('[{"kind": "form", "content": {"city": "Bergen"}}]')
+    said = mcphost("call", modern(tmp_path), "travel", "--yes", "--answers", str(tmp_path / "a.json"))
+    assert (said.code, said.out) == (0, "to Bergen\n")
+    assert "mcphost: stdio answers travel later: waiting for its task (" in said.err
+    heading, row = mcphost("tasks", modern(tmp_path)).out.splitlines()
+    assert heading.split()[:3] == ["STATE", "TASK", "TOOL"]
+    assert row.split()[:3] == ["completed", "task-1", "travel"]
+
+
+def test_a_task_that_its_server_keeps_for_no_time_is_said_so(mcphost: Mcphost, tmp_path: Path) -> None:
+    said = mcphost("call", modern(tmp_path, "--ttl", "-1"), "research", "--yes")
+    assert "the task did not end before the server dropped it" in said.err
+    assert "-0.001" not in said.err

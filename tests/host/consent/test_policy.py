@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -41,6 +42,35 @@ def test_the_strongest_rule_decides_and_is_named(
     decision = decide(config, "s", "t", **{"remembered": None, "claims_read_only": False, **known})
     assert decision.verdict is verdict
     assert rule in decision.rule
+
+
+STRENGTH: list[tuple[str, PolicyVerdict, dict[str, Any], dict[str, Any], dict[str, Any]]] = [
+    ("servers.s.tools.t.approval = 'deny'", DENY, {}, {"approval": "deny"}, {}),
+    ("policy.deny", DENY, {"deny": ["s:t"]}, {}, {}),
+    ("servers.s.tools.t.allow_when", ALLOW, {}, {"allow_when": {"a": "^x$"}}, {}),
+    ("servers.s.tools.t.approval = 'allow'", ALLOW, {}, {"approval": "allow"}, {}),
+    ("servers.s.tools.t.approval = 'ask'", ASK, {}, {"approval": "ask"}, {}),
+    ("policy.ask", ASK, {"ask": ["s:t"]}, {}, {}),
+    ("policy.allow", ALLOW, {"allow": ["s:t"]}, {}, {}),
+    ("allowed by you", ALLOW, {}, {}, {"remembered": "allowed by you"}),
+    ("trust_hints", ALLOW, {}, {}, {"claims_read_only": True}),
+    ("policy.default", DENY, {"default": "deny"}, {}, {}),
+]
+"""Each rule, the strongest first: its name, what it says, and where it is written."""
+
+
+@pytest.mark.hostile("P07")
+@pytest.mark.requirement("TOOLS-19")
+@pytest.mark.parametrize(("strong", "weak"), [*itertools.combinations(STRENGTH, 2)], ids=lambda rule: rule[0])
+def test_the_stronger_of_every_two_rules_decides(strong: Any, weak: Any) -> None:
+    rule, verdict, *places = strong
+    policy, tool, known = ({**before, **after} for before, after in zip(weak[2:], places, strict=True))
+    trusted = {"trust_hints": True} if known.get("claims_read_only") else {}
+    config = settings(policy=policy, s=echo(tools={"t": tool}, **trusted))
+    decision = decide(
+        config, "s", "t", **{"remembered": None, "claims_read_only": False, "arguments": {"a": "x"}, **known}
+    )
+    assert (decision.verdict, rule in decision.rule) == (verdict, True), decision.rule
 
 
 def test_a_server_nobody_configured_falls_under_the_default() -> None:

@@ -13,7 +13,8 @@ from textual.widgets import Input
 
 from mcphost.errors import ModelUnreachable
 from mcphost.host.chat.turns import ModelRound, Turn, TurnState, UserMessage
-from mcphost.providers.base import RetryScheduled, TextDelta, ThoughtDelta
+from mcphost.host.tool_calls.call import CallState
+from mcphost.providers.base import RetryScheduled, TextDelta, ThoughtDelta, ToolUseReady
 from mcphost.tui.chat.choose import ChatsScreen, CodeScreen
 from mcphost.tui.chat.preview import PreviewScreen
 from mcphost.tui.chat.tools import ChatToolsScreen
@@ -45,6 +46,35 @@ async def test_an_answer_grows_on_screen_as_it_comes_and_esc_keeps_what_came() -
         assert wait.closed
         await stage.press("escape", "r")
         await stage.shows("broke off and was asked again", "│ again")
+
+
+@pytest.mark.requirement("TOOLS-11", "TOOLS-14")
+@pytest.mark.parametrize(
+    ("wanted", "rows", "runs"),
+    [
+        (use("demo__ships_in_sight", "1"), 16, True),
+        (use("demo__keep_logbook", "1", keeper="Ana", entry="Fog."), 24, True),
+        (use("demo__keep_logbook", "1", keeper="Ana", entry="\n".join(f"line {row}" for row in range(40))), 24, False),
+    ],
+    ids=["read-only", "short", "long"],
+)
+async def test_the_sheet_of_a_call_grows_to_the_tabs_before_it_locks_the_call(
+    wanted: ToolUseReady, rows: int, runs: bool
+) -> None:
+    async with chatting(uses(wanted), text("so be it"), size=(80, rows)) as stage:
+        await stage.say("go")
+        dialog = await stage.call_dialog()
+        await stage.pilot.pause()
+        assert dialog.frame.region.y >= stage.app.main.rows_to_tabs > 0
+        assert "don't run" in stage.text
+        call = stage.host.tool_calls.calls[1]
+        await stage.press("y")
+        if runs:
+            assert (await stage.ended(call)).state is CallState.DONE
+        else:
+            assert call.state is CallState.ASKING
+            await stage.shows("space first")
+            await stage.press("n")
 
 
 @pytest.mark.requirement("TOOLS-11", "TOOLS-13", "TOOLS-14", "TOOLS-26")

@@ -43,7 +43,7 @@ def patterns(stage: Stage) -> list[str]:
 @pytest.mark.hostile("P10")
 @pytest.mark.requirement("SEC-01", "TOOLS-29", "HOST-04")
 async def test_a_rule_is_tried_on_past_calls_then_holds_is_listed_and_is_taken_back() -> None:
-    async with on_stage(echo(), size=NARROW) as stage:
+    async with on_stage(echo("--harmless"), size=NARROW) as stage:
         await stage.ready()
         for text, key in (("SELECT 1", "y"), ("SELECT secrets", "n"), ("DROP t", "n")):
             call = stage.call("echo", {"text": text})
@@ -74,13 +74,13 @@ async def test_a_rule_is_tried_on_past_calls_then_holds_is_listed_and_is_taken_b
 @pytest.mark.hostile("P10")
 async def test_always_is_a_rule_in_later_runs_and_lapses_when_the_tool_changes(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    async with on_stage(echo(), state) as stage:
+    async with on_stage(echo("--harmless"), state) as stage:
         await stage.ready()
         call = await make(stage, {"text": "main"})
         assert patterns(stage) == ["^main$"]
         await stage.press("enter", "a")
         await stage.ended(call)
-    async with on_stage(echo(), state) as stage:
+    async with on_stage(echo("--harmless"), state) as stage:
         await stage.ready()
         assert not await stage.needs_consent({"text": "main"})
         call = await make(stage, {"text": "other"})
@@ -108,7 +108,7 @@ NO_RULE = [
 
 @pytest.mark.hostile("P10")
 async def test_what_is_no_rule_that_fits_the_call_is_said_and_allows_nothing() -> None:
-    async with on_stage(echo()) as stage:
+    async with on_stage(echo("--harmless")) as stage:
         await stage.ready()
         call = await make(stage, {"text": "hi"})
         await stage.press("escape")

@@ -27,7 +27,7 @@ async def allow(stage: Stage, key: str, tool: str = "echo") -> None:
 @pytest.mark.hostile("P10")
 @pytest.mark.requirement("SEC-01", "TOOLS-29")
 async def test_a_grant_is_listed_and_once_taken_back_the_tool_is_asked_about_again() -> None:
-    async with on_stage(echo(), size=NARROW) as stage:
+    async with on_stage(echo("--harmless"), size=NARROW) as stage:
         await stage.ready()
         await stage.press("g")
         await stage.at(GrantsScreen)
@@ -47,11 +47,11 @@ async def test_a_grant_is_listed_and_once_taken_back_the_tool_is_asked_about_aga
 @pytest.mark.hostile("P10")
 async def test_always_outlives_a_restart_until_exit_does_not_and_another_command_lapses_both(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    async with on_stage(echo(), state) as stage:
+    async with on_stage(echo("--harmless"), state) as stage:
         await stage.ready()
         await allow(stage, "a")
         await allow(stage, "u", "fail")
-    async with on_stage(echo(), state) as stage:
+    async with on_stage(echo("--harmless"), state) as stage:
         await stage.ready()
         assert not await stage.needs_consent(HI)
         call = stage.call("fail")
@@ -59,7 +59,7 @@ async def test_always_outlives_a_restart_until_exit_does_not_and_another_command
         await stage.shows("definition unchanged since you allowed it")
         await stage.press("n")
         await stage.ended(call)
-    async with on_stage(echo("--name", "other"), state) as stage:
+    async with on_stage(echo("--harmless", "--name", "other"), state) as stage:
         await stage.ready()
         call = stage.call("echo", HI)
         await stage.call_dialog()

@@ -59,6 +59,18 @@ async def test_the_limits_of_a_field_are_readable_before_it_has_the_focus() -> N
         await stage.shows("a date and time with a zone, such as 2026-07-28T09:30:00Z", "whole number, 18 to 99")
 
 
+async def test_one_cursor_shows_where_letters_go() -> None:
+    async with question_stage(size=WIDE) as stage:
+        ask(stage, form(NAME))
+        screen = await at(stage, FormElicitationScreen)
+        await stage.shows("esc, then a letter", "  y   review")
+        assert "▸ y " not in stage.text
+        await stage.press("escape")
+        await stage.until(lambda _: "▸ y " in stage.text)
+        assert "esc, then a letter" not in stage.text
+        assert screen.answers.has_focus
+
+
 ANSWERS: list[tuple[list[str], Any]] = [
     (["A", "d", "a", "ctrl+r", "y"], {"action": "accept", "content": {"name": "Ada"}}),
     (["A", "d", "a", "enter", "enter"], {"action": "accept", "content": {"name": "Ada"}}),

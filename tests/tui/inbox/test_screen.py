@@ -83,7 +83,7 @@ async def test_a_filter_lists_some_questions_and_declining_all_takes_those_that_
 
 @pytest.mark.parametrize(
     ("request_", "about"),
-    [(ROOTS, "share its roots (folders)"), (form(NAME), "fill in a form"), (page(), "open a page")],
+    [(ROOTS, "share your roots (folders)"), (form(NAME), "fill in a form"), (page(), "open a page")],
     ids=["roots", "form", "page"],
 )
 async def test_what_its_server_gave_up_is_listed_with_what_became_of_it_until_it_is_removed(

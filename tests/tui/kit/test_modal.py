@@ -6,7 +6,7 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.widgets import Input
 
-from mcphost.tui.kit.modal import AnswerOption, AnswerOptions, _row, naming
+from mcphost.tui.kit.modal import AnswerOption, AnswerOptions, _in_short, _packed, _row, naming
 
 
 @pytest.mark.parametrize("locked", [False, True])
@@ -14,6 +14,18 @@ def test_a_name_in_an_answer_is_set_off_from_the_sentence(locked: bool) -> None:
     row = _row(AnswerOption("M", naming("mute ", "[b]srv", " until mcphost exits"), "mute", locked=locked), 60)
     assert row.plain.rstrip() == "M   mute [b]srv until mcphost exits"
     assert [row.plain[start:end] for start, end, style in row.spans if style == "bold"] == ["[b]srv"]
+
+
+SHORT = [("y", "once"), ("u", "until exit"), ("n", "don't run"), ("p", "later")]
+
+
+@pytest.mark.parametrize("width", range(14, 60))
+def test_no_line_ends_between_a_key_and_its_words(width: int) -> None:
+    answers = _in_short([AnswerOption(key, "", "", short) for key, short in SHORT], "y")
+    lines = [line.plain for line in _packed(answers, width)]
+    assert " · ".join(lines).split(" · ") == ["▸y once", "u until exit", "n don't run", "p later"]
+    assert all(len(line) <= width for line in lines)
+    assert len(lines) == 1 or width < len(" · ".join(lines))
 
 
 @pytest.mark.parametrize("had_focus", [True, False])
