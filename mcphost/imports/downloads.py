@@ -98,7 +98,8 @@ def container_start(words: Sequence[str]) -> ContainerStart | None:
         options += [(name, value) for name, value, _ in reading.options]
         image = reading.rest[0] if reading.rest else image
         rest = reading.rest[1:]
-        if not reading.unsure or not reading.rest:
+        # An input may be left empty, and then does not end the options.
+        if not reading.rest or not (reading.unsure or image.startswith("${input:")):
             downloads = not composed and verb != ("exec",) and ("--rootfs", "") not in options
             return ContainerStart(tuple(options), image, downloads)
 
