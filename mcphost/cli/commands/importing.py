@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
@@ -24,12 +23,15 @@ from mcphost.imports.found import FoundServer, Origin
 from mcphost.imports.hosts import BY_ID, NO_HOST
 from mcphost.imports.importer import ImportComparison, ImportStatus
 from mcphost.imports.links import MOST_BYTES, is_link, read_link
+from mcphost.imports.preview import preview_of
 from mcphost.imports.secrets import masked
 from mcphost.imports.survey import HostFile, files_of, read_any, read_file, read_host, survey
 from mcphost.protocol.display import show, show_line
 
 STDIN: Final = "-"
 HEADING: Final = ("HOST", "SERVER", "HERE", "RUNS", "FILE")
+
+RUNS_WARNED: Final = "▲ "
 
 _HERE: Final[Mapping[ImportStatus | None, str]] = {
     ImportStatus.NEW: "new",
@@ -89,8 +91,10 @@ def look(options: Namespace, env: Mapping[str, str], home: Path | None) -> Outco
         none = f"no known host has servers {where}; for a file or a paste: mcphost import FILE"
         return Outcome(remarks=(*remarks, none))
     narrowed = " --project" if home is None else ""
+    warned = any(RUNS_WARNED in row[3] for row in rows)
+    marked = ("▲ has signs of danger, which are named before it is added",) if warned else ()
     hint = f"nothing was changed; to add servers: mcphost import HOST{narrowed} [NAME ...]"
-    return Outcome(table([HEADING, *rows]), remarks=(*remarks, hint))
+    return Outcome(table([HEADING, *rows]), remarks=(*remarks, *marked, hint))
 
 
 def read_source(source: str, env: Mapping[str, str], home: Path | None) -> tuple[list[FoundServer], list[str]]:
@@ -168,9 +172,10 @@ def _runs(server: FoundServer) -> str:
     """What it runs, without secrets."""
     if server.refusal:
         return f"cannot be imported: {server.refusal}"
-    entry = masked(server.table)
-    words = entry.get("url") or shlex.join([entry["command"], *entry.get("args", ())])
-    return f"{words} (disabled there)" if server.disabled_there else str(words)
+    preview = preview_of(server, {})
+    words = preview.url or preview.command_line
+    warned = RUNS_WARNED if preview.dangers else ""
+    return f"{warned}{words} (disabled there)" if server.disabled_there else f"{warned}{words}"
 
 
 def _row(file: HostFile, server: FoundServer, status: ImportStatus | None) -> tuple[str, ...]:
@@ -193,5 +198,6 @@ def _as_object(file: HostFile, server: FoundServer, status: ImportStatus | None)
         "refusal": server.refusal or None,
         "entry": masked(server.table),
         "inputs": [each.id for each in server.inputs],
+        "dangers": [] if server.refusal else [sign.text for sign in preview_of(server, {}).dangers],
         "leftOut": [{"key": note.key, "reason": note.reason} for note in server.notes],
     }
