@@ -26,6 +26,7 @@ from mcphost.imports.links import MOST_BYTES, is_link, read_link
 from mcphost.imports.preview import preview_of
 from mcphost.imports.secrets import masked
 from mcphost.imports.survey import HostFile, files_of, read_any, read_file, read_host, survey
+from mcphost.places import home_folder, with_tilde, working_folder
 from mcphost.protocol.display import show, show_line
 
 STDIN: Final = "-"
@@ -45,7 +46,7 @@ _HERE: Final[Mapping[ImportStatus | None, str]] = {
 def run_import(options: Namespace) -> int:
     """Look around, or add what a host, a file or the standard input has."""
     _refuse_traffic(options)
-    home = None if options.project else Path.home()
+    home = None if options.project else home_folder()
     if options.source is None:
         return finish(look(options, os.environ, home))
     if options.project and options.source not in BY_ID:
@@ -61,7 +62,7 @@ def run_export(options: Namespace) -> int:
     if host is None:
         raise UnknownName(f"{show_line(options.host)!a} is no known host; hosts are {', '.join(BY_ID)}")
     config = load_config(options, ()).config
-    folder = Path.cwd() if config.path is None else config.path.absolute().parent
+    folder = working_folder() if config.path is None else config.path.absolute().parent
     resolve = _resolver(config) if options.inline_secrets else None
     exported = export_servers(host, _selected(config, options.names), folder, resolve)
     text = show(exported.text) if is_terminal(sys.stdout) else exported.text
@@ -70,7 +71,7 @@ def run_export(options: Namespace) -> int:
 
 def look(options: Namespace, env: Mapping[str, str], home: Path | None) -> Outcome:
     """What there is to import, file by file; with ``home`` None only what this folder has. Changes nothing."""
-    here = env, home, sys.platform, Path.cwd()
+    here = env, home, sys.platform, working_folder()
     files = survey(*here)
     remarks = [_problem(each) for each in files if each.problem]
     readable = [each for each in files if not each.problem]
@@ -109,7 +110,7 @@ def read_source(source: str, env: Mapping[str, str], home: Path | None) -> tuple
         text = content[:MOST_BYTES].decode("utf-8", "replace").strip()
         return read_link(text) if is_link(text) else read_any(content), []
     if source in BY_ID:
-        here = env, home, sys.platform, Path.cwd()
+        here = env, home, sys.platform, working_folder()
         found = read_host(source, *here)
         for each in survey(*here, [BY_ID[source]]):
             if each.problem:
@@ -179,11 +180,8 @@ def _runs(server: FoundServer) -> str:
 
 
 def _row(file: HostFile, server: FoundServer, status: ImportStatus | None) -> tuple[str, ...]:
-    home = f"{Path.home()}{os.sep}"
-    path = str(file.path)
-    shown = f"~{os.sep}{path.removeprefix(home)}" if path.startswith(home) else path
     scope = f" ({server.origin.scope})" if server.origin.scope else ""
-    return file.host.id, server.name, _HERE[status], _runs(server), f"{shown}{scope}"
+    return file.host.id, server.name, _HERE[status], _runs(server), f"{with_tilde(file.path)}{scope}"
 
 
 def _as_object(file: HostFile, server: FoundServer, status: ImportStatus | None) -> dict[str, Any]:

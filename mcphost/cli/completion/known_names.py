@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mcphost.places import PROJECT_FILE, SERVERS_FILE, state_path, users_path
+from mcphost.posix import NotRegularError, open_regular
 
 REMEMBERED: Final = "completion.json"
 """The state file with what servers offered: by server and kind, each item with the names of its arguments."""
@@ -122,7 +123,6 @@ def harmless_items(items: Iterable[tuple[str, Sequence[str]]]) -> dict[str, list
 
 def _start_of(path: Path) -> bytes:
     """The content of a regular file, up to a bound: a pipe would hold the shell."""
-    if not path.is_file():
-        return b""
-    with open(path, "rb") as file:
+    with suppress(NotRegularError), open(open_regular(path), "rb") as file:
         return file.read(_FILE_BYTES)
+    return b""

@@ -20,6 +20,7 @@ from mcphost.config.files import read_regular
 from mcphost.errors import ConfigError
 from mcphost.host.crash_files import CrashFiles
 from mcphost.host.logs import LogRecord
+from mcphost.posix import open_regular
 from mcphost.protocol.display import show, show_line
 from mcphost.redaction import redacted
 
@@ -86,7 +87,7 @@ def _log_lines(logs: Sequence[LogRecord]) -> list[str]:
 def _audit(path: Path) -> list[str]:
     """The last records, without what was sent or answered."""
     try:
-        with open(path, "rb") as file:
+        with open(open_regular(path, follow_links=False), "rb") as file:
             file.seek(max(os.fstat(file.fileno()).st_size - AUDIT_BYTES, 0))
             lines = file.read(AUDIT_BYTES).splitlines()
     except OSError:
