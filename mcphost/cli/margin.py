@@ -7,6 +7,7 @@ a pipe or a file needs no margin.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import unicodedata
 from collections.abc import Iterator
@@ -51,11 +52,14 @@ def size(stream: IO[str] | None) -> tuple[int, int]:
 class Margin:
     """Puts a mark before every line of a text that arrives in pieces and is already safe to show.
 
-    Empty lines are held back until more text follows, and counted where they are many.
+    Empty lines are held back until more text follows, and counted where they are many. With ``at_spaces``, lines break
+    between words, and the last word is held back until it is whole.
     """
 
-    def __init__(self, width: int, mark: str = MARK) -> None:
-        self._width, self._mark = width, mark
+    def __init__(self, width: int, mark: str = MARK, *, at_spaces: bool = False) -> None:
+        self._width, self._mark, self._at_spaces = width, mark, at_spaces
+        self._word = ""
+        """With ``at_spaces``, the beginning of a word whose end did not arrive yet."""
         self._column = 0
         """Columns of the current line; 0 before it begins."""
         self._blanks = ""
@@ -75,17 +79,37 @@ class Margin:
     def end(self) -> str:
         """End the current line; empty lines at the end of a text are left out."""
         self._blanks, self._empty = "", 0
-        return self._end_line() if self._column else ""
+        return self._end_line() if self._column or self._word else ""
 
     def _add(self, piece: str) -> Iterator[str]:
-        if not self._column:
+        if not self._column and not self._word:
             self._blanks += piece
             if not self._blanks.strip():
                 return
             yield from self._held_lines()
             piece, self._blanks = self._blanks, ""
+        yield from self._words(piece) if self._at_spaces else self._put(piece)
+
+    def _put(self, piece: str) -> Iterator[str]:
         plain = piece.isascii() and "\t" not in piece
         yield from self._chunks(piece) if plain else map(self._one, piece)
+
+    def _words(self, piece: str) -> Iterator[str]:
+        *whole, last = re.findall(r"\s+|\S+", self._word + piece) or [""]
+        self._word = "" if last.isspace() else last
+        for token in (*whole, last) if not self._word else whole:
+            yield from self._token(token)
+
+    def _token(self, token: str) -> Iterator[str]:
+        """A word, or the blanks between two, of which none begins a line that is broken here."""
+        if self._column + cells(token) <= self._width or self._column <= cells(self._mark):
+            yield from self._put(token)
+        elif token.isspace():
+            self._column = self._width
+        else:
+            self._column = 0
+            yield "\n"
+            yield from self._put(token)
 
     def _held_lines(self) -> Iterator[str]:
         count, self._empty = self._empty, 0
@@ -93,11 +117,13 @@ class Margin:
         yield f"{self._mark}⏎×{count + 1}\n" if count >= BLANK_LINES else bare * count
 
     def _end_line(self) -> str:
+        word, self._word = self._word, ""
+        last = "".join(self._token(word)) if word else ""
         if not self._column:
             self._empty, self._blanks = self._empty + 1, ""
             return ""
         self._column = 0
-        return "\n"
+        return f"{last}\n"
 
     def _chunks(self, piece: str) -> Iterator[str]:
         at = 0

@@ -36,6 +36,11 @@ def read_regular(path: Path, limit: int, *, ours: bool = False, trusted_owner: b
     return content
 
 
+def text_of(content: bytes) -> str:
+    """Decode UTF-8, without the byte order mark that some editors write. Raises UnicodeDecodeError."""
+    return content.decode("utf-8-sig")
+
+
 def _check(status: os.stat_result, path: Path, limit: int, ours: bool, trusted_owner: bool) -> None:
     if status.st_size > limit:
         raise _too_large(path, limit)

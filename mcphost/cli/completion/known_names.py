@@ -9,6 +9,7 @@ import json
 import os
 import re
 import tomllib
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -27,7 +28,9 @@ ITEMS: Final = 500
 SERVERS: Final = 100
 
 _FILE_BYTES: Final = 4_000_000
-_HARMLESS: Final = re.compile(r"[A-Za-z0-9_./@%+,][A-Za-z0-9_./@%+,:-]{0,199}")
+_HARMLESS: Final = re.compile(r"[\w./@%+,][\w./@%+,:-]{0,199}")
+"""Letters of all scripts, which no shell reads as anything else. A blank would have to be quoted, in each shell
+differently, and bash's script would see two words."""
 
 Offered = dict[str, dict[str, list[str]]]
 """The items of a server: kind, name, names of arguments."""
@@ -35,7 +38,10 @@ Offered = dict[str, dict[str, list[str]]]
 
 def is_harmless(name: str) -> bool:
     """May this name be put into a command line as it is?"""
-    return _HARMLESS.fullmatch(name) is not None
+    if _HARMLESS.fullmatch(name) is None:
+        return False
+    # Letters that are written from right to left would turn the rest of the line around.
+    return name.isascii() or not any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in name)
 
 
 class KnownNames:

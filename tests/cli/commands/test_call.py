@@ -92,7 +92,11 @@ def test_a_senseless_schema_leaves_texts_as_they_are(schema: dict[str, Any]) -> 
         (b'{"text": "n\xc3\xa4h", "count": 1}\n', {"text": "n\u00e4h", "count": 2}),
         (b"", "is not JSON"),
         (b"[]", "is not a JSON object"),
-        (b'"\xff"', "stdin cannot be read"),
+        (b'"\xff"', "stdin is not UTF-8"),
+        (b'\xef\xbb\xbf{"text": "a", "count": 1}', {"text": "a", "count": 2}),
+        (b'{"text": "a", "text": "b"}', "the key 'text' is there twice"),
+        (b'{"text": {"a": 1, "a": 1}}', "the key 'a' is there twice"),
+        (b'{"text": "a",}', "line 1, column 1"),
     ],
 )
 def test_all_arguments_may_come_through_stdin(monkeypatch: pytest.MonkeyPatch, piped: bytes, found: Any) -> None:
