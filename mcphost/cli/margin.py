@@ -53,13 +53,15 @@ class Margin:
     """Puts a mark before every line of a text that arrives in pieces and is already safe to show.
 
     Empty lines are held back until more text follows, and counted where they are many. With ``at_spaces``, lines break
-    between words, and the last word is held back until it is whole.
+    between words: the beginning of a word that does not fit is taken back, for which a terminal is needed.
     """
 
     def __init__(self, width: int, mark: str = MARK, *, at_spaces: bool = False) -> None:
         self._width, self._mark, self._at_spaces = width, mark, at_spaces
         self._word = ""
-        """With ``at_spaces``, the beginning of a word whose end did not arrive yet."""
+        """With ``at_spaces``, what was written of the current word."""
+        self._movable = False
+        """True if there is another word before it on its line."""
         self._column = 0
         """Columns of the current line; 0 before it begins."""
         self._blanks = ""
@@ -79,10 +81,10 @@ class Margin:
     def end(self) -> str:
         """End the current line; empty lines at the end of a text are left out."""
         self._blanks, self._empty = "", 0
-        return self._end_line() if self._column or self._word else ""
+        return self._end_line() if self._column else ""
 
     def _add(self, piece: str) -> Iterator[str]:
-        if not self._column and not self._word:
+        if not self._column:
             self._blanks += piece
             if not self._blanks.strip():
                 return
@@ -95,21 +97,21 @@ class Margin:
         yield from self._chunks(piece) if plain else map(self._one, piece)
 
     def _words(self, piece: str) -> Iterator[str]:
-        *whole, last = re.findall(r"\s+|\S+", self._word + piece) or [""]
-        self._word = "" if last.isspace() else last
-        for token in (*whole, last) if not self._word else whole:
-            yield from self._token(token)
-
-    def _token(self, token: str) -> Iterator[str]:
-        """A word, or the blanks between two, of which none begins a line that is broken here."""
-        if self._column + cells(token) <= self._width or self._column <= cells(self._mark):
+        for token in re.findall(r"\s+|\S+", piece):
+            fits = self._column + cells(token) <= self._width
+            if token.isspace():
+                self._word, self._movable = "", True
+                if fits:
+                    yield from self._put(token)
+                else:
+                    self._column = self._width  # no blank begins a line that is broken here
+                continue
+            if not fits and self._movable and self._column > cells(self._mark):
+                back = cells(self._word)
+                yield f"\x1b[{back}D\x1b[K\n" if back else "\n"
+                token, self._word, self._column, self._movable = self._word + token, "", 0, False
             yield from self._put(token)
-        elif token.isspace():
-            self._column = self._width
-        else:
-            self._column = 0
-            yield "\n"
-            yield from self._put(token)
+            self._word += token
 
     def _held_lines(self) -> Iterator[str]:
         count, self._empty = self._empty, 0
@@ -117,13 +119,12 @@ class Margin:
         yield f"{self._mark}⏎×{count + 1}\n" if count >= BLANK_LINES else bare * count
 
     def _end_line(self) -> str:
-        word, self._word = self._word, ""
-        last = "".join(self._token(word)) if word else ""
+        self._word, self._movable = "", False
         if not self._column:
             self._empty, self._blanks = self._empty + 1, ""
             return ""
         self._column = 0
-        return f"{last}\n"
+        return "\n"
 
     def _chunks(self, piece: str) -> Iterator[str]:
         at = 0

@@ -653,7 +653,7 @@ def parse(argv: Sequence[str]) -> Words:
     first = own[0] if own and own[0] in _COMMANDS else None
     parser = command_parser(first)
     if (word := _first_plain(own)) is not None and word not in _COMMANDS:
-        parser.error(f"'{show(word)}' is not a command{_near(word, _COMMANDS, _MEANT)}")
+        parser.error(f"'{_shown(word)}' is not a command{_near(word, _COMMANDS, _MEANT)}")
     options, rest = parser.parse_known_args(own)
     if program is not None:
         options.program = program
@@ -663,27 +663,28 @@ def parse(argv: Sequence[str]) -> Words:
     if unknown or (rest and several is None):
         known = options.command._option_string_actions
         near = _near(unknown[0].partition("=")[0], [each for each in known if each.startswith("--")]) if unknown else ""
-        options.command.error(f"unrecognized: {' '.join(map(show, unknown or rest))}{near}")
+        options.command.error(f"unrecognized: {' '.join(map(_shown, unknown or rest))}{near}")
     if several is not None:
         setattr(options, several, [*getattr(options, several), *rest])
     for name, value in vars(options).items():
-        for text in value if isinstance(value, list) else [value]:
-            if name not in _PATHS and isinstance(text, str) and not _is_utf8(text):
-                options.command.error(f"'{show(text)}' holds bytes that are not UTF-8, and only text can be sent")
+        if name not in _PATHS and isinstance(value, str):
+            setattr(options, name, _text(value, options.command))
+        elif name not in _PATHS and isinstance(value, list):
+            setattr(options, name, [_text(each, options.command) for each in value])
     return options
 
 
-def show(word: str) -> str:
+def _text(word: str, command: Parser) -> str:
+    """A word as text, which is UTF-8 whatever the locale says. Raises UsageError."""
+    try:
+        return word.encode("utf-8", "surrogateescape").decode()
+    except UnicodeError:
+        command.error(f"'{_shown(word)}' holds bytes that are not UTF-8, and only text can be sent")
+
+
+def _shown(word: str) -> str:
     """A word of the command line for a message, in which bytes that are not UTF-8 are escaped."""
     return word[:200].encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _first_plain(words: Sequence[str]) -> str | None:

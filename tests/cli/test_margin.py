@@ -137,6 +137,8 @@ def test_streamed_text_breaks_between_words(size: int) -> None:
     text = "you decide what\nhappens  next, and averyveryverylongwordindeed ends\n\n  in peace"
     margin = Margin(14, at_spaces=True)
     written = "".join(margin.feed(text[at : at + size]) for at in range(0, len(text), size)) + margin.end()
+    while back := re.search(r"\x1b\[(\d+)D\x1b\[K", written):  # as a terminal does
+        written = written[: back.start() - int(back[1])] + written[back.end() :]
     assert [line.rstrip() for line in written.splitlines()] == [
         "│ you decide", "│ what", "│ happens", "│ next, and", "│ averyveryver", "│ ylongwordind", "│ eed ends", "│",
         "│   in peace",
