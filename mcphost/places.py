@@ -60,7 +60,7 @@ def working_folder() -> Path:
 def with_tilde(path: Path) -> Path:
     """The path as one writes it: ``~`` stands for the user's home folder."""
     home = home_folder()
-    return Path("~") / path.relative_to(home) if home in path.parents else path
+    return Path("~") / path.relative_to(home) if home is not None and home in path.parents else path
 
 
 def _of_platform(folder: Callable[[], Path], instead: str) -> Path:

@@ -650,6 +650,8 @@ def parse(argv: Sequence[str]) -> Words:
     Raises UsageError; SystemExit after ``--help``.
     """
     own, program = _without_program(argv)
+    if (described := _described_call(own)) is not None:
+        return described
     first = own[0] if own and own[0] in _COMMANDS else None
     parser = command_parser(first)
     if (word := _first_plain(own)) is not None and word not in _COMMANDS:
@@ -671,6 +673,19 @@ def parse(argv: Sequence[str]) -> Words:
             setattr(options, name, _text(value, options.command))
         elif name not in _PATHS and isinstance(value, list):
             setattr(options, name, [_text(each, options.command) for each in value])
+    return options
+
+
+def _described_call(words: Sequence[str]) -> Words | None:
+    """``call SERVER TOOL --help`` is about the tool; None for every other command line."""
+    without = [word for word in words if word not in ("-h", "--help")]
+    if not words or words[0] != "call" or len(without) == len(words) or len(without) < 3:
+        return None
+    try:
+        options = parse(without)
+    except UsageError:  # the help of the command says what is missing
+        return None
+    options.run = "call.run_help"
     return options
 
 

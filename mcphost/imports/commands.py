@@ -354,7 +354,7 @@ def _shell_script(name: str, words: Sequence[str]) -> Iterator[Script]:
         if word in ("-", "--"):
             break
         if word.startswith("--"):
-            values = word in ("--rcfile", "--init-file", "--emulate")
+            values = int(word in ("--rcfile", "--init-file", "--emulate"))
         else:
             values = sum(letter in "oO" for letter in word)
             named = named or (word if "c" in word and word[0] == "-" else "")

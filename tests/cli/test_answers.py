@@ -238,3 +238,16 @@ def test_a_call_that_wants_a_page_visited_goes_on_when_the_person_says_so() -> N
         terminal.press("enter")
         assert terminal.wait_exit() == 0
         assert '"visited"' in terminal.text
+
+
+def test_a_file_of_answers_may_begin_with_a_byte_order_mark(mcphost: Mcphost, tmp_path: Path) -> None:
+    for name, text in (("a.toml", '[[answer]]\nkind = "form"\n'), ("a.json", '[{"kind": "form"}]')):
+        (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + text.encode())
+        (reply,) = json.loads(mcphost(*words(FORM), "--answers", str(tmp_path / name)).out)
+        assert reply["result"]["action"] == "accept"
+
+
+def test_a_key_that_is_twice_in_a_file_of_answers_is_refused(mcphost: Mcphost, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('[{"kind": "form", "kind": "url"}]')
+    said = mcphost(*words(FORM), "--answers", str(tmp_path / "a.json"))
+    assert (said.code, "the key 'kind' is there twice" in said.err) == (2, True)

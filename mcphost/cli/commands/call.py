@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -12,8 +14,19 @@ from typing import TYPE_CHECKING, Any, Final
 from mcphost.cli.approver import approver_for
 from mcphost.cli.failures import BrokenServers, failure, why_unknown, with_stderr
 from mcphost.cli.json_input import read_json
-from mcphost.cli.output import ErrorReport, Exit, Outcome, StatusLine, exit_for, foreign, is_terminal, json_text, remark
-from mcphost.cli.preparation import run_with_answers, select_server
+from mcphost.cli.output import (
+    ErrorReport,
+    Exit,
+    Outcome,
+    StatusLine,
+    exit_for,
+    foreign,
+    is_terminal,
+    json_text,
+    remark,
+    table,
+)
+from mcphost.cli.preparation import run_with_answers, run_without_calls, select_server
 from mcphost.cli.saving import claim, files_in, write
 from mcphost.composition import is_ad_hoc
 from mcphost.config.files import text_of
@@ -63,6 +76,13 @@ def run_call(options: Namespace) -> int:
     approver = approver_for(name, options.tool, yes=options.yes, configured=not is_ad_hoc(options.server))
     requested = CallRequested(name, options.tool, given, options.timeout, options.json, options.output)
     return run_with_answers(options, chosen, approver, lambda host: call(host, requested, chosen.broken))
+
+
+def run_help(options: Namespace) -> int:
+    """Print what a tool does and takes, and call nothing."""
+    chosen, name = select_server(options)
+    requested = CallRequested(name, options.tool, CommandLineArguments(), as_json=options.json)
+    return run_without_calls(options, chosen, lambda host: describe(host, requested, chosen.broken, options.server))
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +228,37 @@ async def call(host: Host, request: CallRequested, broken: BrokenServers) -> Out
         if not unknown and all(path for path, _ in named):
             raise
         raise InvalidArguments([*unknown, *named, (tool.name, _argument_names(tool))]) from None
+
+
+async def describe(host: Host, request: CallRequested, broken: BrokenServers, typed: str) -> Outcome:
+    """The tool's description and arguments; ``typed`` is the server as on the command line. Raises UnknownName and ServerNotReady."""
+    await host.servers.ready([request.server])
+    if not host.servers[request.server].ready:
+        raise failure(host, request.server, broken)
+    tool = _tool(host, request)
+    if request.as_json:
+        return Outcome(json_text(tool.definition()))
+    rows = [_argument_row(tool, name) for name in _properties(tool)]
+    about = with_newline(foreign(tool.description)) if tool.description else ""
+    usage = f"usage: mcphost call {shlex.quote(typed)} {shlex.quote(tool.name)} [KEY=VALUE ...]"
+    head = ("ARGUMENT", "TYPE", "DEFAULT", "ABOUT")
+    arguments = table([head, *rows], narrow=True) if rows else "It takes no arguments.\n"
+    needed = "*: needed\n" if any(row[0].endswith("*") for row in rows) else ""
+    return Outcome(f"{show_line(usage)}\n\n{about}\n{arguments}{needed}")
+
+
+def _argument_row(tool: Tool, name: str) -> tuple[str, ...]:
+    part = _property(tool.input_schema, name) or {}
+    needed = tool.input_schema.get("required")
+    kind, choices = part.get("type"), part.get("enum")
+    kinds = kind if isinstance(kind, list) else [kind]
+    words = " or ".join(each for each in kinds if isinstance(each, str))
+    if isinstance(choices, list):
+        words = " | ".join(map(str, choices[:20]))
+    default = json.dumps(part["default"], ensure_ascii=False) if "default" in part else "-"
+    about = part.get("description")
+    star = "*" if isinstance(needed, list) and name in needed else ""
+    return f"{name}{star}", words or "any", default, about if isinstance(about, str) else "-"
 
 
 async def outcome_of(

@@ -129,11 +129,10 @@ class PidFiles:
 
 
 def _pid_file(value: object) -> _PidFile | None:
-    match value:
-        case {"server": str(server), "born": str(born), "host": int(host), "host_born": str(host_born)}:
-            mark = value.get("mark", "")
-            return _PidFile(server, born, host, host_born, mark) if isinstance(mark, str) else None
-    return None
+    kinds = {"server": str, "born": str, "host": int, "host_born": str, "mark": str}
+    given = {"mark": "", **value} if isinstance(value, dict) else {}
+    right = given.keys() == kinds.keys() and all(isinstance(given[name], kind) for name, kind in kinds.items())
+    return _PidFile(**given) if right else None
 
 
 def _left_by(file: _PidFile, pid: int) -> Leftover | None:
