@@ -66,6 +66,9 @@ def downloads_of(words: Sequence[str], env: Mapping[str, str]) -> tuple[Download
     return tuple(found)
 
 
+_VERBS: Final = (("run",), ("create",), ("exec",))
+
+
 class ContainerStart(NamedTuple):
     """What ``docker run``, ``create`` or ``exec`` is given."""
 
@@ -82,14 +85,16 @@ def container_start(words: Sequence[str]) -> ContainerStart | None:
     name = program_name(words[0]) if words else ""
     if name.removesuffix("-compose") not in DOCKERS:
         return None
-    rest = read_options(words[1:], DOCKER_GLOBAL_VALUES).rest if name in DOCKERS else ("compose", *words[1:])
+    before = read_options(words[1:] if name in DOCKERS else ("compose", *words[1:]), DOCKER_GLOBAL_VALUES)
+    # An option that is not known may take the word behind it.
+    rest = before.rest[1:] if before.unsure and before.rest[1:2] in _VERBS else before.rest
     composed = rest[:1] == ("compose",)
     if composed:
         rest = read_options(rest[1:], COMPOSE_GLOBAL_VALUES).rest
     elif rest[:1] in (("container",), ("service",), ("pod",)):
         rest = rest[1:]
     verb, rest = rest[:1], rest[1:]
-    if verb not in (("run",), ("create",), ("exec",)):
+    if verb not in _VERBS:
         return None
     values = DOCKER_EXEC_VALUES if verb == ("exec",) else DOCKER_VALUES
     options, image = list[tuple[str, str]](), ""

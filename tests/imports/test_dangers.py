@@ -136,6 +136,7 @@ def test_each_way_to_run_a_download_is_seen(line: str) -> None:
             "docker -H tcp://x container run --privileged x", "sudo docker run --privileged x",
             "docker run --device /dev/sda x", "docker run --security-opt seccomp=unconfined x",
             "docker compose -f a.yml run --cap-add ALL x", "docker-compose run --cap-add=ALL x",
+            "docker --new-option value run --privileged x", "docker --debug run --privileged x",
             "nerdctl run --privileged x", "sudo --new-option x docker run --privileged x",
         )),
         *((line, FAR) for line in (

@@ -231,7 +231,10 @@ async def call(host: Host, request: CallRequested, broken: BrokenServers) -> Out
 
 
 async def describe(host: Host, request: CallRequested, broken: BrokenServers, typed: str) -> Outcome:
-    """The tool's description and arguments; ``typed`` is the server as on the command line. Raises UnknownName and ServerNotReady."""
+    """The tool's description and arguments; ``typed`` is the server as on the command line.
+
+    Raises UnknownName and ServerNotReady.
+    """
     await host.servers.ready([request.server])
     if not host.servers[request.server].ready:
         raise failure(host, request.server, broken)
