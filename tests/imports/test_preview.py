@@ -160,9 +160,9 @@ def test_an_entry_that_cannot_be_imported_says_why() -> None:
 @pytest.mark.requirement("SEC-12")
 @pytest.mark.hostile("C04")
 def test_an_input_hides_no_danger_of_the_options_behind_it() -> None:
-    args = ["run", "--name", "x", "--flag", "${input:flag}", "-v", "/:/host", "--network", "host", "ada/x:1"]
+    args = ["run", "--name", "x", "--privileged", "${input:flag}", "-v", "/:/host", "--network", "host", "ada/x:1"]
     shown = preview({"command": "docker", "args": args}, inputs=(Input("flag", ""),))
-    assert [sign.words for sign in shown.dangers] == ["-v /:/host", "--network host"]
+    assert [sign.words for sign in shown.dangers] == ["--privileged", "-v /:/host", "--network host"]
     assert [each.package for each in shown.downloads] == ["ada/x"]
 
 

@@ -83,3 +83,13 @@ def test_a_path_of_the_configuration_is_masked_as_a_whole_and_in_no_other_word(
     assert str(tmp_path) not in said
     assert "••• user" not in said
     assert "•••/own.toml" in said
+
+
+def test_the_words_of_a_path_are_masked_in_no_other_path(mcphost: Mcphost, tmp_path: Path) -> None:
+    folder = tmp_path / "first user"
+    folder.mkdir()
+    config = folder / "own.toml"
+    config.write_text(f'[servers.a]\ncommand = "no-such-program"\ncwd = "{folder}/peer"\nargs = ["{folder}/o"]\n')
+    said = mcphost("report", "-", "--no-start", "--config", str(config)).out
+    assert f"{config}: 1 servers" in said
+    assert f"{folder}/peer" not in said
