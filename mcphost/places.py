@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
+
+from mcphost.errors import ConfigError
 
 PROJECT_FILE: Final = "mcphost.toml"
 
@@ -14,12 +16,16 @@ SERVERS_FILE: Final = "servers.toml"
 
 
 def users_path(env: Mapping[str, str]) -> Path:
-    """The user's own file, there or not: ``$MCPHOST_CONFIG``, else ``config.toml`` in the platform's folder."""
+    """The user's own file, there or not: ``$MCPHOST_CONFIG``, else ``config.toml`` in the platform's folder.
+
+    Raises ConfigError where there is no home folder for it.
+    """
     if named := env.get("MCPHOST_CONFIG"):
         return Path(os.path.expanduser(named))
     from platformdirs import user_config_path  # late: slow to import
 
-    return user_config_path("mcphost", appauthor=False) / "config.toml"
+    folder = _of_platform(lambda: user_config_path("mcphost", appauthor=False), "MCPHOST_CONFIG to a file")
+    return folder / "config.toml"
 
 
 def servers_path(env: Mapping[str, str]) -> Path:
@@ -28,15 +34,41 @@ def servers_path(env: Mapping[str, str]) -> Path:
 
 
 def state_path(env: Mapping[str, str]) -> Path:
-    """The state folder, there or not: ``$MCPHOST_STATE_DIR``, else the platform's."""
+    """The state folder, there or not: ``$MCPHOST_STATE_DIR``, else the platform's. Raises as `users_path`."""
     if named := env.get("MCPHOST_STATE_DIR"):
-        return Path(os.path.expanduser(named)).absolute()
+        path = Path(os.path.expanduser(named))
+        return path if path.is_absolute() else working_folder() / path
     from platformdirs import user_state_path  # late: slow to import
 
-    return user_state_path("mcphost", appauthor=False)
+    return _of_platform(lambda: user_state_path("mcphost", appauthor=False), "MCPHOST_STATE_DIR to a folder")
+
+
+def home_folder() -> Path | None:
+    """The user's home folder; None for a user without one, as in some containers."""
+    home = os.path.expanduser("~")
+    return Path(home) if os.path.isabs(home) and os.environ.get("HOME") != "" else None
+
+
+def working_folder() -> Path:
+    """The folder that mcphost was started in. Raises ConfigError where it was deleted."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise ConfigError("the folder you are in is no longer there; go to another") from None
 
 
 def with_tilde(path: Path) -> Path:
     """The path as one writes it: ``~`` stands for the user's home folder."""
-    home = Path.home()
-    return Path("~") / path.relative_to(home) if home in path.parents else path
+    home = home_folder()
+    return Path("~") / path.relative_to(home) if home is not None and home in path.parents else path
+
+
+def _of_platform(folder: Callable[[], Path], instead: str) -> Path:
+    """The platform's folder. Raises ConfigError where it would be in a home folder that is not there."""
+    try:
+        path = folder()
+    except RuntimeError:
+        path = Path()
+    if path.is_absolute():
+        return path
+    raise ConfigError(f"mcphost does not know your home folder; set HOME to a folder of yours, or {instead}")

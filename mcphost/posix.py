@@ -6,10 +6,13 @@ not run there yet.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
+import stat
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 if sys.platform == "win32":
@@ -83,3 +86,16 @@ else:
     def system_figure(name: str) -> int:
         """A figure of the system, such as ``SC_PAGE_SIZE``."""
         return os.sysconf(name)
+
+
+class NotRegularError(OSError):
+    """The path leads to a folder, a pipe or a device."""
+
+
+def open_regular(path: Path, *, follow_links: bool = True) -> int:
+    """Open a regular file for reading, and return its descriptor. Never waits; raises OSError, and NotRegularError."""
+    handle = os.open(path, os.O_RDONLY | NO_WAIT | CLOSE_ON_EXEC | (0 if follow_links else NO_FOLLOW))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise NotRegularError(errno.EINVAL, "Not a regular file", str(path))
+    return handle

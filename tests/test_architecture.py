@@ -40,7 +40,7 @@ MAY_IMPORT: dict[str, list[str]] = {
     "errors": [],
     "lazy_dataclass": [],
     "redaction": [],
-    "places": [],
+    "places": ["mcphost.errors"],
     "posix": [],
     "time_slices": [],
     "cancellation": [],

@@ -31,7 +31,7 @@ from mcphost.imports.importer import (
     PlannedEntry,
     SecretPlace,
 )
-from mcphost.imports.preview import place_of, preview_of, shown
+from mcphost.imports.preview import place_of, shown
 from mcphost.imports.secrets import FoundSecret, lines_of
 from mcphost.protocol.display import show_name
 
@@ -67,7 +67,7 @@ async def add_found(found: Sequence[FoundServer], options: Namespace, *, places:
 
 def preview_lines(candidate: ImportCandidate, env: Mapping[str, str], width: int) -> Iterator[str]:
     """All that a person must know to agree to it, safe for a terminal and never shortened."""
-    preview = preview_of(replace(candidate.found, name=candidate.name, table=candidate.table), env)
+    preview = candidate.preview(env)
     yield f"{MARKS[candidate.status]} {candidate.name}"
     facts = [("found in", preview.found_in)]
     facts += [("also in", place_of(origin)) for origin in candidate.others]
@@ -330,6 +330,8 @@ async def _place(secret: FoundSecret) -> SecretPlace:
 
 
 def _renamed(comparison: ImportComparison, name: str) -> ImportComparison:
+    if not comparison.candidates:  # the reasons follow
+        return comparison
     if len(comparison.candidates) != 1:
         raise UsageError(f"--as: {len(comparison.candidates)} servers were found, and one name is for one of them")
     (candidate,) = comparison.candidates

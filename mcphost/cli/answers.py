@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -14,8 +13,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from mcphost.cli.json_input import read_json
 from mcphost.cli.output import remark
 from mcphost.cli.terminal import has_terminal
+from mcphost.config.files import text_of
 from mcphost.errors import ConfigError, UsageError
 from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import (
@@ -112,8 +113,10 @@ def read_rules(file: str | None, accept: Sequence[str], decline: Sequence[str]) 
 class RuleApprover:
     """Answers server requests by ``rules``, then by ``person`` (None: there is none); ``calls`` approves tool calls."""
 
-    def __init__(self, rules: Sequence[AnswerRule], calls: Approver, person: TerminalPerson | None) -> None:
-        self._rules, self._calls, self._person = rules, calls, person
+    def __init__(
+        self, rules: Sequence[AnswerRule], calls: Approver, person: TerminalPerson | None, *, verbose: bool = False
+    ) -> None:
+        self._rules, self._calls, self._person, self._verbose = rules, calls, person, verbose
         self.asking = asyncio.Lock()
         """Held while a person at the terminal is asked."""
 
@@ -142,25 +145,27 @@ class RuleApprover:
         if rule is not None:
             return _report_rule(question, rule.answer(question))
         if self._person is None:
-            return self._nobody(kind, question)
+            return self._nobody(kind, question, quietly=kind == "roots" and not self._verbose)
         async with self.asking:
             return await self._person.ask(question)
 
     @staticmethod
-    def _nobody(kind: str, question: Question) -> Answer:
+    def _nobody(kind: str, question: Question, *, quietly: bool) -> Answer:
         flag = f"--accept {kind}:{question.server}"
-        remark(f"{question.server} asked you to {question.about}: declined; add {flag} or --answers FILE to allow it")
+        how = f"add {flag} or --answers FILE to allow it"
+        if not quietly:  # many servers ask for roots at each start, and do without
+            remark(f"{question.server} asked you to {question.about}: declined; {how}")
         return Answer(False, reason=f"there is no terminal to ask on; add {flag} to allow it", by="policy")
 
 
-def approver_with(rules: Sequence[AnswerRule], calls: Approver) -> RuleApprover:
+def approver_with(rules: Sequence[AnswerRule], calls: Approver, *, verbose: bool = False) -> RuleApprover:
     """The approver of this run, with a person where there is a terminal."""
     person: TerminalPerson | None = None
     if has_terminal():
         from mcphost.cli.server_questions import TerminalPerson  # late: most runs have none
 
         person = TerminalPerson()
-    return RuleApprover(rules, calls, person)
+    return RuleApprover(rules, calls, person, verbose=verbose)
 
 
 def read_roots(paths: Sequence[str]) -> tuple[Path, ...]:
@@ -219,8 +224,8 @@ def _read(path: Path) -> dict[str, Any]:
             data = file.read(FILE_BYTES + 1)
         if len(data) > FILE_BYTES:
             raise ConfigError(f"is larger than {size_text(FILE_BYTES)}", path=path)
-        text = data.decode()
-        found = json.loads(text) if text.lstrip()[:1] in ("{", "[") and path.suffix != ".toml" else tomllib.loads(text)
+        text = text_of(data)
+        found = read_json(text) if text.lstrip()[:1] in ("{", "[") and path.suffix != ".toml" else tomllib.loads(text)
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", path=path) from None
     except (ValueError, RecursionError) as error:

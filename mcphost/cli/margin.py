@@ -7,6 +7,7 @@ a pipe or a file needs no margin.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import unicodedata
 from collections.abc import Iterator
@@ -51,11 +52,16 @@ def size(stream: IO[str] | None) -> tuple[int, int]:
 class Margin:
     """Puts a mark before every line of a text that arrives in pieces and is already safe to show.
 
-    Empty lines are held back until more text follows, and counted where they are many.
+    Empty lines are held back until more text follows, and counted where they are many. With ``at_spaces``, lines break
+    between words: the beginning of a word that does not fit is taken back, for which a terminal is needed.
     """
 
-    def __init__(self, width: int, mark: str = MARK) -> None:
-        self._width, self._mark = width, mark
+    def __init__(self, width: int, mark: str = MARK, *, at_spaces: bool = False) -> None:
+        self._width, self._mark, self._at_spaces = width, mark, at_spaces
+        self._word = ""
+        """With ``at_spaces``, what was written of the current word."""
+        self._movable = False
+        """True if there is another word before it on its line."""
         self._column = 0
         """Columns of the current line; 0 before it begins."""
         self._blanks = ""
@@ -84,8 +90,28 @@ class Margin:
                 return
             yield from self._held_lines()
             piece, self._blanks = self._blanks, ""
+        yield from self._words(piece) if self._at_spaces else self._put(piece)
+
+    def _put(self, piece: str) -> Iterator[str]:
         plain = piece.isascii() and "\t" not in piece
         yield from self._chunks(piece) if plain else map(self._one, piece)
+
+    def _words(self, piece: str) -> Iterator[str]:
+        for token in re.findall(r"\s+|\S+", piece):
+            fits = self._column + cells(token) <= self._width
+            if token.isspace():
+                self._word, self._movable = "", True
+                if fits:
+                    yield from self._put(token)
+                else:
+                    self._column = self._width  # no blank begins a line that is broken here
+                continue
+            if not fits and self._movable and self._column > cells(self._mark):
+                back = cells(self._word)
+                yield f"\x1b[{back}D\x1b[K\n" if back else "\n"
+                token, self._word, self._column, self._movable = self._word + token, "", 0, False
+            yield from self._put(token)
+            self._word += token
 
     def _held_lines(self) -> Iterator[str]:
         count, self._empty = self._empty, 0
@@ -93,6 +119,7 @@ class Margin:
         yield f"{self._mark}⏎×{count + 1}\n" if count >= BLANK_LINES else bare * count
 
     def _end_line(self) -> str:
+        self._word, self._movable = "", False
         if not self._column:
             self._empty, self._blanks = self._empty + 1, ""
             return ""

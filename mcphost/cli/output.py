@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import shutil
 import sys
@@ -16,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import field
 from enum import IntEnum
+from itertools import compress
 from typing import IO, Any, ClassVar, Final
 
 from mcphost.cli.margin import behind_margin, cell, cells, size
@@ -259,28 +261,60 @@ def foreign(text: str) -> str:
     return behind_margin(show(text, joiners=True), size(sys.stdout)[0]) if is_terminal(sys.stdout) else text
 
 
-def json_text(value: Any) -> str:
+def json_text(value: Any, *, colours: bool = True) -> str:
     """``value`` as JSON: on one line for programs, indented on a terminal, with unsafe characters as escapes."""
     if not is_terminal(sys.stdout):
         text = json.dumps(value, ensure_ascii=False)
         return f"{text if _encodable(text) else json.dumps(value)}\n"
     text = json.dumps(value, ensure_ascii=False, indent=2)
-    return f"{text if show(text) == text else json.dumps(value, indent=2)}\n"
+    text = text if show(text) == text else json.dumps(value, indent=2)
+    if colours and _shows_colours(sys.stdout):
+        text = _JSON_KEY.sub(lambda found: f"{found[1]}{_KEY}{found[2]}{_PLAIN}", text)
+    return f"{text}\n"
 
 
-def table(rows: Sequence[Sequence[str]]) -> str:
-    """Rows in aligned columns; the first row is the heading.
+_HEAD: Final = "\x1b[1m"
+_KEY: Final = "\x1b[36m"
+_PLAIN: Final = "\x1b[0m"
+_STATES: Final = {"●": "\x1b[32m", "▲": "\x1b[33m", "✖": "\x1b[31m"}
+"""Colours of cells that begin with these marks, of the terminal's own sixteen."""
+_JSON_KEY: Final = re.compile(r'^( *)("(?:[^"\\]|\\.)*")(?=: )', re.MULTILINE)
+
+
+def _shows_colours(stream: IO[str]) -> bool:
+    """True for a terminal whose user did not switch colours off."""
+    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in (None, "", "dumb")
+
+
+def table(rows: Sequence[Sequence[str]], *, narrow: bool = False) -> str:
+    """Rows in aligned columns; the first row is the heading. With ``narrow``, columns without any value are left out.
 
     On a terminal the widest columns, mostly the last, are cut until no line wraps; a pipe gets everything. Written by
     hand because importing Rich's tables takes a third of the time of ``mcphost list``.
     """
-    safe = [[show_line(cell) for cell in row] for row in rows]
+    safe: Sequence[Sequence[str]] = [[show_line(cell) for cell in row] for row in rows]
+    safe = _without_empty(safe) if narrow else safe
     widths = [max(map(cells, column)) for column in zip(*safe, strict=True)]
     gaps = GAP * (len(widths) - 1)
     width = size(sys.stdout)[0] - 1 if is_terminal(sys.stdout) else sum(widths) + gaps
     widths = _narrowed(widths, width - gaps)
-    lines = ((" " * GAP).join(map(_padded, map(_fitted, row, widths), widths)).rstrip() for row in safe)
-    return "".join(f"{_fitted(line, width)}\n" for line in lines)
+    lines = [_fitted((" " * GAP).join(map(_padded, map(_fitted, row, widths), widths)).rstrip(), width) for row in safe]
+    if _shows_colours(sys.stdout):
+        lines = [f"{_HEAD}{lines[0]}{_PLAIN}", *map(_coloured, lines[1:])]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _without_empty(rows: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
+    """The rows without the columns, but for names, in which no row has anything."""
+    columns = list(zip(*rows, strict=True))
+    kept = [n < NAMES or any(cell not in ("", "-") for cell in column[1:]) for n, column in enumerate(columns)]
+    return [list(compress(row, kept)) for row in rows] if len(rows) > 1 else rows
+
+
+def _coloured(line: str) -> str:
+    """A line of a table with its state, a mark and words up to the next column, in colour."""
+    state, gap, rest = line.partition(" " * GAP)
+    return f"{_STATES[line[0]]}{state}{_PLAIN}{gap}{rest}" if line[:1] in _STATES else line
 
 
 def _narrowed(widths: list[int], room: int) -> list[int]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
 from mcphost import __version__
 from mcphost.errors import UsageError
+
+CONFIG_HELP: Final = "use this configuration and no other"
 
 SERVER_HELP: Final = "a configured name, a URL, or 'stdio:COMMAND LINE'"
 
@@ -345,7 +347,7 @@ def add_json(parser: Parser, about: str) -> None:
 
 def add_traffic(parser: Parser, **more: Any) -> None:
     """``--traffic FILE``."""
-    about = "append all messages to FILE (JSON Lines, secrets masked)"
+    about = "append all messages to FILE (JSON Lines, masked)"
     parser.add_argument("--traffic", metavar="FILE", help=about, **more)
 
 
@@ -358,6 +360,8 @@ def add_answers(parser: Parser) -> None:
         group.add_argument(f"--{action}", action="append", default=[], metavar="KIND[:SERVER]", help=about)
     about = "share this folder with the server, in this run"
     group.add_argument("--root", action="append", default=[], metavar="PATH", help=about)
+    about = "name roots that were refused, too"
+    group.add_argument("-v", "--verbose", action="store_true", help=about)
 
 
 def add_output(parser: Parser, about: str) -> None:
@@ -625,24 +629,98 @@ _COMMANDS: Final = {
 }
 
 
+_MEANT: Final = {
+    "ls": "list tools", "tools": "list tools", "servers": "check", "status": "check", "run": "call", "exec": "call",
+    "version": "--version", "help": "--help", "resources": "list resources", "prompts": "list prompts", "get": "read",
+    "cat": "read", "install": "add", "rm": "remove", "delete": "remove", "uninstall": "remove", "signin": "login",
+    "auth": "login", "signout": "logout", "ask": "chat", "start": "mcphost without a command", "diff": "compare",
+    "init": "import", "secrets": "secret list",
+}  # fmt: skip
+"""Commands of other programs, and what they are called here."""
+
+_PATHS: Final = frozenset({
+    "config", "traffic", "output", "answers", "file", "source", "root", "program", "words", "host",
+})  # fmt: skip
+"""Words that may be names of files, in which any bytes can stand."""
+
+
 def parse(argv: Sequence[str]) -> Words:
     """Parse a command line. ``run`` in the result is MODULE.FUNCTION of the command in `mcphost.cli.commands`.
 
     Raises UsageError; SystemExit after ``--help``.
     """
     own, program = _without_program(argv)
+    if (described := _described_call(own)) is not None:
+        return described
     first = own[0] if own and own[0] in _COMMANDS else None
-    options, rest = command_parser(first).parse_known_args(own)
+    parser = command_parser(first)
+    if (word := _first_plain(own)) is not None and word not in _COMMANDS:
+        parser.error(f"'{_shown(word)}' is not a command{_near(word, _COMMANDS, _MEANT)}")
+    options, rest = parser.parse_known_args(own)
     if program is not None:
         options.program = program
     # argparse gives up on words that follow an option; to the commands that take several they belong.
     unknown = [word for word in rest if word.startswith("-")]
     several: str | None = getattr(options, "several", None)
     if unknown or (rest and several is None):
-        options.command.error(f"unrecognized: {' '.join(unknown or rest)}")
+        known = options.command._option_string_actions
+        near = _near(unknown[0].partition("=")[0], [each for each in known if each.startswith("--")]) if unknown else ""
+        options.command.error(f"unrecognized: {' '.join(map(_shown, unknown or rest))}{near}")
     if several is not None:
         setattr(options, several, [*getattr(options, several), *rest])
+    for name, value in vars(options).items():
+        if name not in _PATHS and isinstance(value, str):
+            setattr(options, name, _text(value, options.command))
+        elif name not in _PATHS and isinstance(value, list):
+            setattr(options, name, [_text(each, options.command) for each in value])
     return options
+
+
+def _described_call(words: Sequence[str]) -> Words | None:
+    """``call SERVER TOOL --help`` is about the tool; None for every other command line."""
+    without = [word for word in words if word not in ("-h", "--help")]
+    if not words or words[0] != "call" or len(without) == len(words) or len(without) < 3:
+        return None
+    try:
+        options = parse(without)
+    except UsageError:  # the help of the command says what is missing
+        return None
+    options.run = "call.run_help"
+    return options
+
+
+def _text(word: str, command: Parser) -> str:
+    """A word as text, which is UTF-8 whatever the locale says. Raises UsageError."""
+    try:
+        return word.encode("utf-8", "surrogateescape").decode()
+    except UnicodeError:
+        command.error(f"'{_shown(word)}' holds bytes that are not UTF-8, and only text can be sent")
+
+
+def _shown(word: str) -> str:
+    """A word of the command line for a message, in which bytes that are not UTF-8 are escaped."""
+    return word[:200].encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _first_plain(words: Sequence[str]) -> str | None:
+    """The word in the place of the command; None where an option asks for help or the version before it."""
+    waiting = iter(words)
+    for word in waiting:
+        if word in ("--config", "--traffic"):
+            next(waiting, None)
+        elif word in ("-h", "--help", "--version"):
+            return None
+        elif not word.startswith("-"):
+            return word
+    return None
+
+
+def _near(word: str, known: Iterable[str], meant: Mapping[str, str] | None = None) -> str:
+    """What was probably meant, as the end of a sentence."""
+    from difflib import get_close_matches  # late: only who mistypes pays for it
+
+    near = [meant[word]] if meant and word in meant else get_close_matches(word, list(known), 2, 0.6)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 def _without_program(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
@@ -660,14 +738,14 @@ def command_parser(only: str | None = None) -> Parser:
     about = "A terminal host for the Model Context Protocol.\nWithout a command it opens the screen."
     parser = Parser(prog="mcphost", description=about, epilog=_epilog(""))
     parser.add_argument("--version", action="version", version=f"mcphost {__version__}")
-    parser.add_argument("--config", metavar="FILE", help="use this configuration and no other")
+    parser.add_argument("--config", metavar="FILE", help=CONFIG_HELP)
     add_traffic(parser)
     parser.set_defaults(run="screen.run_screen", demo=False, command=parser)
     subparsers = parser.add_subparsers(metavar="COMMAND", title="commands (each has --help)")
     for name, command in _COMMANDS.items() if only is None else [(only, _COMMANDS[only])]:
         short = ABOUT[name].partition(".")[0]
         made: Parser = subparsers.add_parser(name, help=short, description=ABOUT[name], epilog=_epilog(name))
-        made.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+        made.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help=CONFIG_HELP)
         made.set_defaults(run=command.run, command=made, several=command.several, demo=command.demo)
         if command.connects:
             add_traffic(made, default=argparse.SUPPRESS)

@@ -22,7 +22,6 @@ from mcphost.cli.completion.remembering import remember_offers
 from mcphost.cli.output import Outcome, Signalled, answer, is_terminal, remark, report
 from mcphost.composition.early_start import started_early
 from mcphost.config import Config, state_folder
-from mcphost.errors import ConfigError
 from mcphost.host.crash_files import CrashFiles, CrashLogHandler
 from mcphost.host.events import Alarmed
 from mcphost.host.internal_error import log as internal_error_log
@@ -109,10 +108,9 @@ def _run(work: Coroutine[Any, Any, _T]) -> _T:
 
 def save_crash(error: BaseException) -> Path | None:
     """Save the traceback of an unexpected exception in the state folder; None where that is not possible."""
-    try:
+    with suppress(Exception):  # what failed may be needed here, too
         return CrashFiles(state_folder(os.environ)).save(error)
-    except ConfigError:
-        return None
+    return None
 
 
 @contextmanager

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from mcphost.errors import ConfigError
-from mcphost.protocol.display import size_text
+from mcphost.protocol.display import show_line, size_text
 from mcphost.protocol.models.content import Content, EmbeddedResource, MediaContent, ResourceContents
 
 Saved = MediaContent | ResourceContents
+
+
+def claim(output: str | None) -> None:
+    """Raise ConfigError where the file of ``--output`` cannot be written, before anything is done for it."""
+    if output is None:
+        return
+    path = Path(output)
+    reason = ""
+    if not path.parent.is_dir():
+        reason = f"the folder {path.parent} does not exist; create it, or name another"
+    elif path.is_dir():
+        reason = "it is a folder; name a file in it"
+    elif not os.access(path if path.exists() else path.parent, os.W_OK):
+        reason = "you may not write there; name another file"
+    if reason:
+        raise ConfigError(f"--output {show_line(output, 400)}: {reason}")
 
 
 def files_in(blocks: Sequence[Content]) -> list[Saved]:

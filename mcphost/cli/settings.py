@@ -19,6 +19,7 @@ from mcphost.config import (
 )
 from mcphost.errors import ConfigError
 from mcphost.lazy_dataclass import dataclass
+from mcphost.places import working_folder
 
 TRUST_COMMAND = "mcphost config trust"
 
@@ -47,7 +48,7 @@ class FoundSettings:
 
 def find(explicit: str | None, env: Mapping[str, str]) -> ConfigLocation:
     """Find the configuration file."""
-    return find_config(None if explicit is None else Path(explicit), Path.cwd(), env)
+    return find_config(None if explicit is None else Path(explicit), working_folder(), env)
 
 
 def read_settings(found: ConfigLocation, env: Mapping[str, str]) -> FoundSettings:

@@ -38,7 +38,7 @@ from mcphost.config.servers import (
 )
 from mcphost.config.state import TrustedFolders, file_version, read_toml, state_folder, update_toml, write_toml
 from mcphost.config.values import KEYRING_SERVICE, Values
-from mcphost.places import servers_path, users_path, with_tilde
+from mcphost.places import home_folder, servers_path, users_path, with_tilde, working_folder
 
 __all__ = [
     "KEYRING_SERVICE",
@@ -72,6 +72,7 @@ __all__ = [
     "compare",
     "file_version",
     "find_config",
+    "home_folder",
     "load",
     "load_found",
     "parse",
@@ -87,5 +88,6 @@ __all__ = [
     "update_toml",
     "users_path",
     "with_tilde",
+    "working_folder",
     "write_toml",
 ]

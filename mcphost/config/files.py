@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 
 from mcphost.errors import ConfigError
-from mcphost.posix import CLOSE_ON_EXEC, NO_FOLLOW, NO_WAIT, owned_by_us
+from mcphost.posix import NotRegularError, open_regular, owned_by_us
 
 
 def read_regular(path: Path, limit: int, *, ours: bool = False, trusted_owner: bool = False) -> bytes:
@@ -17,11 +16,8 @@ def read_regular(path: Path, limit: int, *, ours: bool = False, trusted_owner: b
     With ``trusted_owner`` the file must belong to this user or to root. Raises ConfigError, or FileNotFoundError if
     there is no file.
     """
-    flags = os.O_RDONLY | NO_WAIT | CLOSE_ON_EXEC
-    if ours:
-        flags |= NO_FOLLOW
     try:
-        handle = os.open(path, flags)
+        handle = open_regular(path, follow_links=not ours)
         try:
             _check(os.fstat(handle), path, limit, ours, trusted_owner)
             # One byte more than allowed: the file may have grown since it was measured.
@@ -31,6 +27,8 @@ def read_regular(path: Path, limit: int, *, ours: bool = False, trusted_owner: b
             os.close(handle)
     except FileNotFoundError:
         raise
+    except NotRegularError:
+        raise ConfigError("is not a regular file; name one that is", path=path) from None
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", path=path) from None
     if len(content) > limit:
@@ -38,9 +36,12 @@ def read_regular(path: Path, limit: int, *, ours: bool = False, trusted_owner: b
     return content
 
 
+def text_of(content: bytes) -> str:
+    """Decode UTF-8, without the byte order mark that some editors write. Raises UnicodeDecodeError."""
+    return content.decode("utf-8-sig")
+
+
 def _check(status: os.stat_result, path: Path, limit: int, ours: bool, trusted_owner: bool) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        raise ConfigError("is not a regular file; name one that is", path=path)
     if status.st_size > limit:
         raise _too_large(path, limit)
     if (ours or (trusted_owner and status.st_uid != 0)) and not owned_by_us(status):

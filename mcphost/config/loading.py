@@ -11,11 +11,12 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 from mcphost.config.fields import ConfigTable, server_name
-from mcphost.config.files import read_regular
+from mcphost.config.files import read_regular, text_of
 from mcphost.config.limits import Limits
 from mcphost.config.models import UI, ChatConfig, Config, ModelConfig, RegistryConfig
 from mcphost.config.policy import Policy
@@ -128,7 +129,7 @@ def _text_of(path: Path) -> tuple[str, str]:
     except FileNotFoundError:
         raise ConfigError("there is no such file; create it, or name another", path=path) from None
     try:
-        return content.decode("utf-8-sig"), hashlib.sha256(content).hexdigest()
+        return text_of(content), hashlib.sha256(content).hexdigest()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ConfigError("is not UTF-8 here; save the file as UTF-8", path=path, line=line) from None
@@ -200,15 +201,34 @@ def parse_toml(text: str, path: Path | None = None) -> dict[str, Any]:
         raise _broken(str(error), text, path) from None
 
 
+_YAML_KEY = r"\s*(?:- )?[\w\"'.-]+\s*:(?:\s|$)|---\s*$"
+
+
 def _broken(message: str, text: str, path: Path | None) -> ConfigError:
     place = re.search(_AT_LINE, message)
     if place is None:
         return ConfigError("holds a number too long to read", path=path)
     line = int(place[1]) if place[1] else text.rstrip().count("\n") + 1
+    if other := _other_format(text, line):
+        sentence = f"this is {other}, and mcphost's configuration is TOML; to take servers from it: mcphost import FILE"
+        return ConfigError(sentence, path=path, line=line)
     reason = message[: place.start()]
     if "Cannot" in reason:  # overwrite a value, declare twice, redefine, mutate
         reason += "; the same key or table is there already, remove one of them"
+    elif re.search("hex value|Unescaped|unicode", reason) and "\\" in _line_of(text, line):
+        reason += r"; in \"...\" a \ begins an escape, so write such a path in '...'"
     return ConfigError(f"this is not valid TOML: {reason}", path=path, line=line)
+
+
+def _line_of(text: str, line: int) -> str:
+    return next(islice(text.splitlines(), line - 1, None), "")
+
+
+def _other_format(text: str, line: int) -> str:
+    """The format that a text has, which is no TOML; empty where it is not known."""
+    if text.lstrip().startswith("{"):
+        return "JSON"
+    return "YAML" if re.match(_YAML_KEY, _line_of(text, line)) else ""
 
 
 def _overlaid(beneath: Mapping[str, Any], table: Mapping[str, Any]) -> dict[str, Any]:
@@ -381,7 +401,7 @@ def _line(path: Path, server: str, error: UnresolvedReference) -> tuple[int, boo
     from mcphost.config.key_lines import KeyLines  # late: only needed for a file with mistakes
 
     try:
-        lines = KeyLines(read_regular(path, MAX_FILE_BYTES).decode("utf-8-sig"))
+        lines = KeyLines(text_of(read_regular(path, MAX_FILE_BYTES)))
     except (OSError, ValueError, ConfigError):
         return None
     steps = _steps(error.field.removeprefix(f"servers.{server}."))

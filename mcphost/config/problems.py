@@ -178,8 +178,8 @@ def _sentence(error: ErrorDetails, model: type[BaseModel], location: KeyPath) ->
 def _choice(value: object, expected: str) -> str:
     allowed = re.findall(r"'([^']*)'", expected)
     near = _nearest(value, allowed) if isinstance(value, str) else None
-    hint = f'; did you mean "{near}"?' if near else ""
-    return "must be one of " + ", ".join(f'"{word}"' for word in allowed) + hint
+    choices = "must be one of " + ", ".join(f'"{word}"' for word in allowed)
+    return f'is not known; did you mean "{near}"? It {choices}' if near else choices
 
 
 def _unknown(key: str, known: Iterable[str]) -> str:

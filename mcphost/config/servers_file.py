@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from mcphost.config.files import read_regular
+from mcphost.config.files import read_regular, text_of
 from mcphost.config.loading import MAX_FILE_BYTES
 from mcphost.config.problems import TableValidator
 from mcphost.config.servers import ServerConfig
@@ -36,7 +36,7 @@ def read_servers(path: Path) -> Servers:
     except FileNotFoundError:
         return {}
     try:
-        data = tomllib.loads(content.decode("utf-8-sig"))
+        data = tomllib.loads(text_of(content))
     except (ValueError, RecursionError):
         advice = "is not valid TOML, so nothing can be added to it; mend it, or move it away; see: mcphost config check"
         raise ConfigError(advice, path=path) from None

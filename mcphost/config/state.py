@@ -6,6 +6,7 @@ Everything here blocks on the disk: call it in a thread.
 from __future__ import annotations
 
 import os
+import re
 import time
 import tomllib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -25,6 +26,12 @@ MAX_STATE_BYTES = 16 * 1024 * 1024
 LOCK_SECONDS = 3.0
 """Seconds to wait for another mcphost that writes the same file; writing takes milliseconds."""
 
+_OWN_NAME = re.compile(
+    r"\.?(?:(?:approvals|chat|eras|imports|layout|roots|tasks|transports|trusted)\.toml|audit\.jsonl|completion\.json)"
+    r"(?:\.[a-z0-9_]{8}|\.lock|\.damaged-\d+|\.\d+)?|chats|crashes|running|locks|bundles"
+)
+"""What mcphost has in its state folder."""
+
 Report = Callable[[str], None]
 """Takes a sentence for the user."""
 
@@ -35,18 +42,30 @@ def state_folder(env: Mapping[str, str]) -> Path:
     ``$MCPHOST_STATE_DIR`` if set, else the platform's. Raises ConfigError if it cannot be used.
     """
     folder = state_path(env)
-    _make_private(folder)
+    _make_private(folder, ours=not env.get("MCPHOST_STATE_DIR"))
     return folder
 
 
-def _make_private(folder: Path) -> None:
+def _make_private(folder: Path, *, ours: bool) -> None:
+    """Create the folder, or close it to others where it is mcphost's: ``ours``, empty, or with mcphost's files only."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # A link planted by another user would redirect our files.
         if not (owned_by_us(folder.lstat()) and owned_by_us(folder.stat())):
             raise ConfigError("the state folder belongs to another user; set MCPHOST_STATE_DIR", path=folder)
-        if folder.stat().st_mode & 0o077:
+        rights = folder.stat().st_mode & 0o077
+        if not rights:
+            return
+        names = [] if ours else os.listdir(folder)
+        strange = next((name for name in sorted(names) if not _OWN_NAME.fullmatch(name)), None)
+        if strange is None:
             folder.chmod(0o700)
+        elif rights & 0o022 or not any(map(_OWN_NAME.fullmatch, names)):
+            raise ConfigError(
+                f"cannot be used as state folder: it holds other files, such as {strange[:64]!a}, and mcphost would "
+                "have to close it to other users; set MCPHOST_STATE_DIR to a new folder",
+                path=folder,
+            )
     except OSError as error:
         reason = f"cannot be used as state folder: {error.strerror}; set MCPHOST_STATE_DIR"
         raise ConfigError(reason, path=folder) from None
@@ -155,7 +174,7 @@ async def named_lock(folder: Path, name: str, seconds: float) -> AsyncIterator[N
     import asyncio  # late: only sign-ins take such locks
 
     path = folder / f"{sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}.lock"
-    _make_private(folder)
+    _make_private(folder, ours=True)
     with _lock(path, path) as taken:
         until = time.monotonic() + seconds
         while not taken():

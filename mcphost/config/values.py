@@ -16,6 +16,7 @@ from urllib.parse import quote
 from mcphost.config.files import read_regular
 from mcphost.config.references import MalformedReferenceError, Reference, parse
 from mcphost.errors import ConfigError, UnresolvedReference
+from mcphost.places import working_folder
 from mcphost.redaction import MASK, MIN_SECRET, looks_secret, secrets_in
 
 KEYRING_SERVICE = "mcphost"
@@ -57,7 +58,7 @@ class Values:
         base: Path | None = None,
     ) -> None:
         self._env, self._keyring = env, keyring
-        self._base = base or Path.cwd()
+        self._base = base or working_folder()
         self._secrets = _Secrets()
 
     def beside(self, file: Path | None) -> Values:

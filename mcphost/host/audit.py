@@ -129,6 +129,11 @@ class AuditLog:
         _settle(written, failure)
 
 
+def _why(error: BaseException) -> str:
+    """The reason in words, without its number."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
 def _as_json(fields: Mapping[str, Any]) -> str:
     """In ASCII: whatever a reader takes for the end of a line, or a terminal for a command, is escaped."""
     with suppress(ValueError):  # a lone surrogate, or bytes that are no text
@@ -182,7 +187,7 @@ class AuditWriter:
         if not written.done():
             await asyncio.wait([written], timeout=None if required else DISK_SECONDS)
         if required and (error := written.exception()):
-            raise _not_kept(f"the audit log cannot be written: {error}")
+            raise _not_kept(f"the audit log cannot be written: {_why(error)}")
 
     def note(self, record: Mapping[str, Any]) -> asyncio.Future[None] | None:
         """Write down what happened; None where the policy wants no records."""
@@ -199,7 +204,7 @@ class AuditWriter:
         """Say once that the log cannot be written; again only after it could."""
         failure = written.exception()
         if failure is not None and not self._alarmed:
-            self._alarm(f"the audit log cannot be written: {failure}")
+            self._alarm(f"the audit log cannot be written: {_why(failure)}")
         self._alarmed = failure is not None
 
 

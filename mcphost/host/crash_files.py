@@ -77,6 +77,8 @@ class CrashFiles:
     def _write(self, path: Path, error: BaseException) -> bool:
         with suppress(Exception):  # whatever goes wrong here must not hide the error itself
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if self.folder.is_symlink():  # what is there is not ours to delete
+                return False
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW
             with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8", errors="backslashreplace") as file:
                 file.write(crash_text(error))
@@ -87,7 +89,7 @@ class CrashFiles:
 
     def _files(self) -> list[Path]:
         with suppress(OSError):
-            return list(self.folder.glob("*.txt"))
+            return [] if self.folder.is_symlink() else list(self.folder.glob("*.txt"))
         return []
 
 

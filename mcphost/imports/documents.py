@@ -16,6 +16,7 @@ import pyjson5
 import tomli_w
 import yaml
 
+from mcphost.config.files import text_of
 from mcphost.config.loading import parse_toml
 from mcphost.errors import ConfigError
 
@@ -61,7 +62,7 @@ def read_document(content: bytes, kind: Kind) -> object:
     if len(content) > (MAX_HISTORY_BYTES if kind == "json" else MAX_BYTES):
         raise ConfigError(f"is larger than {MAX_BYTES:,} bytes")
     try:
-        text = content.decode("utf-8-sig")
+        text = text_of(content)
     except UnicodeDecodeError:
         raise ConfigError("is not UTF-8") from None
     try:

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
-from mcphost.imports.commands import program_name, programs_in
+from mcphost.imports.commands import after_subcommand, program_name, programs_in, read_options
+from mcphost.imports.launchers import (
+    COMPOSE_GLOBAL_VALUES,
+    DOCKER_EXEC_VALUES,
+    DOCKER_FLAGS,
+    DOCKER_GLOBAL_VALUES,
+    DOCKER_VALUES,
+    DOCKERS,
+    NPX_VALUES,
+    PIPX_VALUES,
+    UVX_VALUES,
+)
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.redaction import safe_url
@@ -43,27 +54,10 @@ _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 _ADDRESS: Final = re.compile(r"(?:git\+)?(?:https?|ssh|git)://", re.IGNORECASE)
 
-_NPX_VALUES: Final = frozenset({"--registry", "--workspace", "-w", "--cache", "--userconfig", "--prefix", "--loglevel"})
-_UVX_VALUES: Final = frozenset({
-    "-p", "--python", "--index", "--default-index", "-i", "--index-url", "--extra-index-url", "-f", "--find-links",
-    "-c", "--constraints", "--overrides", "-b", "--build-constraints", "--env-file", "--cache-dir", "--directory",
-    "--project", "--config-file", "--color", "--index-strategy", "--keyring-provider", "--resolution", "--prerelease",
-    "--exclude-newer", "--link-mode", "--python-platform", "--torch-backend", "--allow-insecure-host", "-P",
-    "--upgrade-package", "--refresh-package", "--reinstall-package", "--no-build-package", "--no-binary-package",
-    "-C", "--config-setting", "--fork-strategy", "--with-editable", "--with-requirements", "--extra", "--group",
-    "--package", "--script",
-})  # fmt: skip
-_PIPX_VALUES: Final = frozenset({"--python", "--index-url", "-i", "--pip-args"})
+_NODE_MANAGERS: Final = frozenset({"npm", "pnpm", "yarn", "bun"})
+_DOTNET_TOOLS: Final = (("dnx",), ("tool", "exec"), ("tool", "execute"))
 _DNX_VALUES: Final = frozenset({"--source", "--add-source", "--configfile", "--verbosity", "-v", "--framework"})
 _DENO_VALUES: Final = frozenset({"--config", "-c", "--import-map", "--lock", "--cert", "--location", "--seed"})
-_DOCKER_FLAGS: Final = frozenset({
-    "--rm", "--interactive", "--tty", "--detach", "--init", "--privileged", "--read-only", "--publish-all",
-    "--no-healthcheck", "--oom-kill-disable", "--sig-proxy", "--quiet", "--disable-content-trust", "--help",
-    "--use-api-socket", "--replace", "--tls-verify",
-})  # fmt: skip
-"""Options of ``docker run`` that take no value; all others do."""
-
-DOCKERS: Final = frozenset({"docker", "podman", "nerdctl"})
 
 
 def downloads_of(words: Sequence[str], env: Mapping[str, str]) -> tuple[Download, ...]:
@@ -72,26 +66,47 @@ def downloads_of(words: Sequence[str], env: Mapping[str, str]) -> tuple[Download
     return tuple(found)
 
 
-def docker_words(words: Sequence[str]) -> tuple[list[tuple[str, str]], str | None] | None:
-    """The options of ``docker run`` with their values, and the image; None for another command."""
-    rest = _after(words, ("run",), ("container", "run"))
-    if not words or program_name(words[0]) not in DOCKERS or rest is None:
+_VERBS: Final = (("run",), ("create",), ("exec",))
+
+
+class ContainerStart(NamedTuple):
+    """What ``docker run``, ``create`` or ``exec`` is given."""
+
+    options: tuple[tuple[str, str], ...]
+    """Names and values, also of options behind an unknown one that may take the word that looks like the image."""
+    image: str
+    """The image, or the container of ``exec``; empty if there is none."""
+    downloads: bool
+    """True if the image is downloaded."""
+
+
+def container_start(words: Sequence[str]) -> ContainerStart | None:
+    """Read the command of a container; None for another command."""
+    name = program_name(words[0]) if words else ""
+    if name.removesuffix("-compose") not in DOCKERS:
         return None
-    options = list[tuple[str, str]]()
-    waiting = iter(rest)
-    for word in waiting:
-        if not word.startswith("-") or word == "-":
-            return options, word
-        name, equals, value = word.partition("=")
-        if word == "--":
-            return options, next(waiting, None)
-        if equals or name in _DOCKER_FLAGS or re.fullmatch(r"-[ditPq]+", name):
-            options.append((name, value))
-        elif re.fullmatch(r"-[a-zA-Z].+", name):  # -v/:/host, -eNAME, -itv
-            options.append((name[:2], name[2:]))
-        else:
-            options.append((name, next(waiting, "")))
-    return options, None
+    before = read_options(words[1:] if name in DOCKERS else ("compose", *words[1:]), DOCKER_GLOBAL_VALUES)
+    # An option that is not known may take the word behind it.
+    rest = before.rest[1:] if before.unsure and before.rest[1:2] in _VERBS else before.rest
+    composed = rest[:1] == ("compose",)
+    if composed:
+        rest = read_options(rest[1:], COMPOSE_GLOBAL_VALUES).rest
+    elif rest[:1] in (("container",), ("service",), ("pod",)):
+        rest = rest[1:]
+    verb, rest = rest[:1], rest[1:]
+    if verb not in _VERBS:
+        return None
+    values = DOCKER_EXEC_VALUES if verb == ("exec",) else DOCKER_VALUES
+    options, image = list[tuple[str, str]](), ""
+    while True:
+        reading = read_options(rest, values, flags=DOCKER_FLAGS)
+        options += [(name, value) for name, value, _ in reading.options]
+        image = reading.rest[0] if reading.rest else image
+        rest = reading.rest[1:]
+        # An input may be left empty, and then does not end the options.
+        if not reading.rest or not (reading.unsure or image.startswith("${input:")):
+            downloads = not composed and verb != ("exec",) and ("--rootfs", "") not in options
+            return ContainerStart(tuple(options), image, downloads)
 
 
 def _of_program(words: tuple[str, ...], env: Mapping[str, str]) -> Iterator[Download]:
@@ -103,27 +118,22 @@ def _of_program(words: tuple[str, ...], env: Mapping[str, str]) -> Iterator[Down
         yield from _docker(words)
     elif name in readers:
         yield from readers[name](rest, env)
-    elif name in ("npm", "pnpm", "yarn", "bun") and (after := _after(words, ("exec",), ("dlx",), ("x",))) is not None:
+    elif (
+        name in ("npm", "pnpm", "yarn", "bun")
+        and (after := after_subcommand(words, ("exec",), ("dlx",), ("x",))) is not None
+    ):
         yield from _npx(after, env)
-    elif name == "uv" and (after := _after(words, ("tool", "run"))) is not None:
+    elif name == "uv" and (after := after_subcommand(words, ("tool", "run"))) is not None:
         yield from _uvx(after, env)
-    elif name == "uv" and (after := _after(words, ("run",))) is not None:
+    elif name == "uv" and (after := after_subcommand(words, ("run",))) is not None:
         yield from _uv_run(after, env)
-    elif name == "pipx" and (after := _after(words, ("run",))) is not None:
+    elif name == "pipx" and (after := after_subcommand(words, ("run",))) is not None:
         yield from _pipx(after, env)
-    elif name == "dotnet" and (after := _after(words, ("dnx",), ("tool", "exec"), ("tool", "execute"))) is not None:
+    elif (
+        name == "dotnet"
+        and (after := after_subcommand(words, ("dnx",), ("tool", "exec"), ("tool", "execute"))) is not None
+    ):
         yield from _dnx(after, env)
-
-
-def _after(words: Sequence[str], *commands: tuple[str, ...]) -> Sequence[str] | None:
-    """What follows one of these subcommands; only options and their values may stand before it."""
-    for start in range(1, len(words)):
-        for command in commands:
-            if tuple(words[start : start + len(command)]) == command:
-                return words[start + len(command) :]
-        if not words[start].startswith("-") and not words[start - 1].startswith("-"):
-            return None
-    return None
 
 
 def _split(
@@ -158,7 +168,7 @@ def _registry(
 
 
 def _npx(words: Sequence[str], env: Mapping[str, str]) -> Iterator[Download]:
-    named, options, rest = _split(words, _NPX_VALUES, frozenset({"-p", "--package"}))
+    named, options, rest = _split(words, NPX_VALUES, frozenset({"-p", "--package"}))
     registry = _registry("npm", options, ("--registry",), env, "npm_config_registry")
     for spec in named or rest[:1]:
         if found := _npm(spec, registry):
@@ -187,19 +197,19 @@ def _from_address(spec: str) -> Download:
 
 
 def _uvx(words: Sequence[str], env: Mapping[str, str]) -> Iterator[Download]:
-    more, options, rest = _split(words, _UVX_VALUES | {"--from"}, frozenset({"--with", "-w"}))
+    more, options, rest = _split(words, UVX_VALUES | {"--from"}, frozenset({"--with", "-w"}))
     named = [value for name, value in options if name == "--from"]
     yield from _pypi_all([*(named or rest[:1]), *more], options, env)
 
 
 def _uv_run(words: Sequence[str], env: Mapping[str, str]) -> Iterator[Download]:
-    named, options, rest = _split(words, _UVX_VALUES, frozenset({"--with", "-w"}))
+    named, options, rest = _split(words, UVX_VALUES, frozenset({"--with", "-w"}))
     scripts = [word for word in rest[:1] if _ADDRESS.match(word)]
     yield from _pypi_all([*named, *scripts], options, env)
 
 
 def _pipx(words: Sequence[str], env: Mapping[str, str]) -> Iterator[Download]:
-    named, options, rest = _split(words, _PIPX_VALUES, frozenset({"--spec"}))
+    named, options, rest = _split(words, PIPX_VALUES, frozenset({"--spec"}))
     yield from _pypi_all(named or rest[:1], options, env)
 
 
@@ -236,7 +246,7 @@ def _dnx(words: Sequence[str], env: Mapping[str, str]) -> Iterator[Download]:
 
 
 def _deno(words: Sequence[str], env: Mapping[str, str]) -> Iterator[Download]:
-    after = _after(("deno", *words), ("run",), ("x",), ("serve",))
+    after = after_subcommand(("deno", *words), ("run",), ("x",), ("serve",))
     _, _, rest = _split(after if after is not None else words, _DENO_VALUES)
     spec = rest[0] if rest else ""
     if spec.startswith(("npm:", "jsr:")):
@@ -248,7 +258,7 @@ def _deno(words: Sequence[str], env: Mapping[str, str]) -> Iterator[Download]:
 
 
 def _go(words: Sequence[str], env: Mapping[str, str]) -> Iterator[Download]:
-    rest = _after(("go", *words), ("run",)) or ()
+    rest = after_subcommand(("go", *words), ("run",)) or ()
     spec = next((word for word in rest if not word.startswith("-")), "")
     name, _, version = spec.partition("@")
     if version and "." in name.partition("/")[0] and not name.startswith("."):
@@ -257,7 +267,7 @@ def _go(words: Sequence[str], env: Mapping[str, str]) -> Iterator[Download]:
 
 
 def _nix(words: Sequence[str], env: Mapping[str, str]) -> Iterator[Download]:
-    rest = _after(("nix", *words), ("run",)) or ()
+    rest = after_subcommand(("nix", *words), ("run",)) or ()
     spec = next((word for word in rest if not word.startswith("-")), "")
     if ":" in spec:
         pinned = _COMMIT.search(spec) is not None
@@ -267,10 +277,10 @@ def _nix(words: Sequence[str], env: Mapping[str, str]) -> Iterator[Download]:
 
 
 def _docker(words: Sequence[str]) -> Iterator[Download]:
-    found = docker_words(words)
-    if found is None or not found[1]:
+    found = container_start(words)
+    if found is None or not found.image or not found.downloads:
         return
-    name, _, digest = found[1].partition("@")
+    name, _, digest = found.image.partition("@")
     path, colon, tag = name.rpartition(":")
     if not colon or "/" in tag:
         path, tag = name, ""

@@ -24,9 +24,9 @@ from mcphost.lazy_dataclass import dataclass
 
 OURS: Final = frozenset({
     "capabilities", "limits", "log_level", "minimum_version", "ping_interval_sec", "protocol", "required_capabilities",
-    "roots", "sampling", "start", "tool_timeout_max_sec", "tools", "trust_hints",
+    "roots", "sampling", "tool_timeout_max_sec", "tools", "trust_hints",
 })  # fmt: skip
-"""Keys that no other host has."""
+"""Keys that no other host has, but for ``start``, which an import sets by itself."""
 
 _NO_VARIABLE: Final = re.compile(r"[^A-Z0-9_]+")
 _NO_VARIABLES: Final = "left out: {} has no variables; set it there, or use --inline-secrets"
@@ -208,12 +208,14 @@ class _EntryWriter:
             }  # fmt: skip
             self._note(key, f"{self._label} asks for the value of the {reference.origin}")
             return f"${{input:{identifier}}}"
-        is_item = reference.kind == "keyring"
-        item = reference.name.removeprefix(f"{self._name}.") if is_item else Path(reference.name).stem
-        name = self._variable(item)
+        name = self._secret_variable(reference)
         if (spelled := write(name, None)) is not None:
             self._note_variable(key, reference, name)
         return spelled
+
+    def _secret_variable(self, reference: Reference) -> str:
+        is_item = reference.kind == "keyring"
+        return self._variable(reference.name.removeprefix(f"{self._name}.") if is_item else Path(reference.name).stem)
 
     def _note_variable(self, key: str, secret: Reference, name: str) -> None:
         self._note(key, f"its value stays in the {secret.origin}: set the environment variable {name}")
@@ -288,8 +290,12 @@ class _EntryWriter:
         headers: dict[str, str] = dict(self._table.get("http_headers", {}))
         variables: dict[str, str] = dict(self._table.get("env_http_headers", {}))
         bearer = self._table.get("bearer_token_env_var")
+        if bearer is None and "bearer_token_env_var" in self._keys:
+            bearer = self._bearer(headers)
         if "env_http_headers" in self._keys:
-            variables |= {name: found for name, text in headers.items() if (found := self._lone_variable(text))}
+            for name, text in headers.items():
+                if variable := self._lone_variable(pieces_of(text), f"http_headers.{name}"):
+                    variables[name] = variable
             headers = {name: text for name, text in headers.items() if name not in variables}
         else:
             headers |= {name: f"${{{variable}}}" for name, variable in variables.items()}
@@ -302,11 +308,32 @@ class _EntryWriter:
         if variables:
             self._put("env_http_headers", variables)
 
-    def _lone_variable(self, text: str) -> str | None:
-        pieces = pieces_of(text)
-        if len(pieces) == 1 and isinstance(one := pieces[0], Reference) and one.kind == "env" and one.default is None:
+    def _bearer(self, headers: dict[str, str]) -> str | None:
+        """The variable that holds the token of a header, which is taken out; only where it cannot be written there."""
+        name = next((name for name in headers if name.lower() == "authorization"), "")
+        scheme, *rest = pieces_of(headers.get(name, "")) or [""]
+        is_bearer = isinstance(scheme, str) and scheme.lower() == "bearer "
+        if not is_bearer or self._dialect.syntax.write("X", None) is not None:
+            return None
+        if variable := self._lone_variable(rest, f"http_headers.{name}"):
+            del headers[name]
+        return variable
+
+    def _lone_variable(self, pieces: Sequence[str | Reference], key: str) -> str | None:
+        """The environment variable from which the host can read all of a value; its default is lost."""
+        if len(pieces) != 1 or not isinstance(one := pieces[0], Reference):
+            return None
+        if one.kind == "env":
+            if one.default is not None and self._resolve is not None:
+                return None
+            if one.default:
+                self._note(key, f"the default of {one.name} is lost: {self._label} knows none")
             return one.name
-        return None
+        if self._resolve is not None:
+            return None
+        variable = self._secret_variable(one)
+        self._note_variable(key, one, variable)
+        return variable
 
     def _header_members(self, headers: Mapping[str, str]) -> None:
         written: dict[str, str] = {}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
@@ -21,8 +22,10 @@ from mcphost.config import LoadedConfig, ServerConfig
 from mcphost.config.servers import LOOSENING_OAUTH_KEYS
 from mcphost.config.servers_file import read_servers, remove_server, update_servers, validated_server
 from mcphost.errors import ConfigError
+from mcphost.imports.dangers import DangerSign
 from mcphost.imports.found import FoundServer, Input, Origin, digest_of
 from mcphost.imports.inputs import fill_in, literal
+from mcphost.imports.preview import Preview, preview_of, shown
 from mcphost.imports.remembered import ImportedServer, ImportRecords, as_text
 from mcphost.imports.secrets import FoundSecret, Place, find_secrets, masked, with_references, with_texts
 from mcphost.lazy_dataclass import dataclass
@@ -98,6 +101,8 @@ class ImportCandidate:
     """Where else the same server was found."""
     like: str = ""
     """A configured server that runs the same program or address with other settings; empty: none."""
+    double: str = ""
+    """Another server whose name is easily taken for this one; empty: none."""
     edits: Mapping[Place, str] = field(default_factory=dict, repr=False)
     """Texts that the user wrote in place of those found."""
 
@@ -121,9 +126,17 @@ class ImportCandidate:
         """The entry with masks in place of secrets."""
         return masked(self.table, self.secrets)
 
+    def preview(self, env: Mapping[str, str]) -> Preview:
+        """What the user is to see of it; ``env`` is mcphost's own environment, in which references are looked up."""
+        preview = preview_of(replace(self.found, name=self.name, table=self.table), env)
+        if not self.double:
+            return preview
+        sign = DangerSign("Its name is easily taken for that of another server", shown(self.double))
+        return replace(preview, dangers=(*preview.dangers, sign))
+
     def renamed(self, name: str) -> ImportCandidate:
         """The same under another name, which `Importer.store` refuses where it is not free."""
-        return replace(self, name=name)
+        return replace(self, name=name, double="")
 
     def edited(self, texts: Mapping[Place, str]) -> ImportCandidate:
         """The same with these texts in place of those that are there."""
@@ -261,17 +274,17 @@ class Importer:
             await asyncio.to_thread(self._records.drop_item, name)
 
     def _candidate(
-        self, group: Sequence[FoundServer], known: Mapping[str, ImportedServer], taken: Collection[str]
+        self, group: Sequence[FoundServer], known: Mapping[str, ImportedServer], taken: set[str]
     ) -> ImportCandidate:
-        first, *others = group
-        origins = tuple(server.origin for server in others)
+        first, *more = group
+        origins = tuple(server.origin for server in more)
         for server in group:
             before = next((each for each in known.values() if _is_from(each, server.origin)), None)
             if before is None:
                 continue
             table = _without_user_info(server.table)
             rest = tuple(each.origin for each in group if each is not server)
-            if before.content == digest_of(table):
+            if before.content == digest_of(table) or _is_read_by_another(before, server.origin):
                 return ImportCandidate(server, before.name, ImportStatus.SAME, (), rest)
             changes = tuple(_changes(before, table))
             return ImportCandidate(server, before.name, ImportStatus.CHANGED, changes, rest)
@@ -280,7 +293,10 @@ class Importer:
             return ImportCandidate(first, same.name, ImportStatus.SAME, (), origins)
         what = _what_runs(first.table)
         like = next((name for name, server in self._servers.items() if _what_runs(_dumped(server)) == what), "")
-        return ImportCandidate(first, free_name(first.name, taken), ImportStatus.NEW, (), origins, like)
+        name = free_name(first.name, taken)
+        others = sorted(taken - {first.name, name})
+        double = next((each for each in others if _looks_of(each) == _looks_of(first.name)), "")
+        return ImportCandidate(first, name, ImportStatus.NEW, (), origins, like, double)
 
     async def _with_own_items(self, candidate: ImportCandidate, answer: ImportAnswer) -> PlannedEntry:
         """The plan, with names of keychain items that do not yet stand for something else of the user's."""
@@ -462,10 +478,25 @@ def _is_from(known: ImportedServer, origin: Origin) -> bool:
     return any(_same_place(each, origin) for each in known.origins)
 
 
+def _is_read_by_another(known: ImportedServer, origin: Origin) -> bool:
+    """True for the very entry that another program's reader, with other variables perhaps, gave before."""
+    same = (each for each in known.origins if _same_place(each, origin))
+    return any(each.source != origin.source and each.digest == origin.digest for each in same)
+
+
 def _same_place(one: Origin, other: Origin) -> bool:
-    return all(
-        as_text(getattr(one, part)) == as_text(getattr(other, part)) for part in ("source", "place", "scope", "name")
-    )
+    parts = ["place", "name"]
+    if one.source == other.source or not os.path.isabs(one.place):  # several programs read the same file
+        parts += ["source", "scope"]
+    return all(as_text(getattr(one, part)) == as_text(getattr(other, part)) for part in parts)
+
+
+def _looks_of(name: str) -> str:
+    """A name without the differences that are easily missed."""
+    return name.casefold().translate(_ALIKE).replace("rn", "m").replace("vv", "w")
+
+
+_ALIKE: Final = str.maketrans("01i5", "olls", "-_.")
 
 
 def _latest(origins: Sequence[Origin]) -> tuple[Origin, ...]:

@@ -13,10 +13,12 @@ from enum import Enum
 from typing import Any, Final
 
 from mcphost.config.references import MalformedReferenceError, Reference, parse
+from mcphost.errors import ConfigError
 from mcphost.imports.dangers import DangerSign, command_words, danger_signs, texts_by_name
 from mcphost.imports.downloads import Download, downloads_of
 from mcphost.imports.found import FoundServer, Input, Origin
 from mcphost.imports.hosts import BY_ID
+from mcphost.imports.inputs import fill_in, placeholder
 from mcphost.imports.secrets import masked
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
@@ -128,7 +130,7 @@ def preview_of(found: FoundServer, env: Mapping[str, str]) -> Preview:
         words=tuple(map(shown, command_words(safe))),
         url=shown(url) if isinstance(url, str) else "",
         folder=shown(cwd) if isinstance(cwd, str) else "",
-        dangers=danger_signs(table),
+        dangers=danger_signs(_with_defaults(found)),
         downloads=downloads_of(words, texts_by_name(table, "env")),
         values=tuple(_ValueReader(table, safe, env, found.inputs).all()),
         settings=tuple(_settings(safe)),
@@ -136,6 +138,15 @@ def preview_of(found: FoundServer, env: Mapping[str, str]) -> Preview:
         asked=tuple((shown(each.id), shown(each.description)) for each in found.inputs),
         refusal=shown(found.refusal),
     )
+
+
+def _with_defaults(found: FoundServer) -> Mapping[str, Any]:
+    """The table as it is when the user leaves each input as it is proposed."""
+    open_inputs = {each.id: placeholder(each.id).text for each in found.inputs if each.default is None}
+    try:
+        return fill_in(found.table, found.inputs, open_inputs)
+    except ConfigError:  # a default that is not among the choices: the user is asked again
+        return found.table
 
 
 def shown(text: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -17,6 +17,7 @@ from mcphost.config.fields import reason_against_url
 from mcphost.errors import ConfigError
 from mcphost.imports.found import FoundServer, ImportNote, Input, Origin, digest_of, legal_name
 from mcphost.imports.inputs import Placeholder, input_id, join, placeholder
+from mcphost.imports.launchers import DOCKER_FLAGS
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 
@@ -352,7 +353,8 @@ class _Reader:
         env = _named_values(package, "environmentVariables", inputs)
         # The values are in the environment of docker, and never on its command line, which every user can read.
         passed = [word for name in env for word in ("-e", name)]
-        runtime = _without(_arguments(package, "runtimeArguments", inputs), ("run", "--rm", "-i", "--interactive"))
+        given = _arguments(package, "runtimeArguments", inputs, DOCKER_FLAGS)
+        runtime = _without(given, ("run", "--rm", "-i", "--interactive"))
         given = _arguments(package, "packageArguments", inputs)
         floating = ":" not in image.rpartition("/")[2] and "@" not in image
         notes = (_FLOATING,) if floating or image.endswith(":latest") else ()
@@ -474,23 +476,39 @@ def _named_values(entry: _Members, key: str, inputs: _Inputs) -> dict[str, str]:
     return values
 
 
-def _arguments(package: _Members, key: str, inputs: _Inputs) -> list[str]:
-    return [word for place, entry in enumerate(package.tables(key), 1) for word in _words(place, entry, inputs)]
+def _arguments(package: _Members, key: str, inputs: _Inputs, flags: Collection[str] = ()) -> list[str]:
+    """The words of a list of arguments; ``flags`` are the runner's options that take no value."""
+    return [word for place, entry in enumerate(package.tables(key), 1) for word in _words(place, entry, inputs, flags)]
 
 
-def _words(place: int, entry: _Members, inputs: _Inputs) -> Iterator[str]:
+def _words(place: int, entry: _Members, inputs: _Inputs, flags: Collection[str]) -> Iterator[str]:
     """The words of one argument: of a named one the name and the value, in one word where the name ends with ``=``."""
     name = entry.text("name")
     several = entry.flag("isRepeated") and entry.scalar("value") is None
     if entry.text("type") == "positional" or not name:
         yield join(inputs.value(entry.text("valueHint") or f"argument-{place}", entry, several=several))
-    elif entry.scalar("value") == "":
+    elif entry.scalar("value") == "" or _is_flag(name, entry, flags):
         yield join([name])
     elif name.endswith("="):
         yield join([name, *inputs.value(name.strip("-="), entry, several=several)])
     else:
         yield join([name])
         yield join(inputs.value(name.lstrip("-"), entry, flag=name, several=several))
+
+
+def _is_flag(name: str, entry: _Members, flags: Collection[str]) -> bool:
+    """True if a named argument has no value, and none is asked for."""
+    if entry.scalar("value") is not None or entry.scalar("default") is not None or name.endswith("="):
+        return False
+    if "=" in name or name in flags or all(f"-{letter}" in flags for letter in name[1:]):
+        return True
+    return not any(entry.has(key) for key in _OF_A_VALUE)
+
+
+_OF_A_VALUE: Final = (
+    "choices", "description", "format", "isRepeated", "isRequired", "isSecret", "placeholder", "valueHint", "variables",
+)  # fmt: skip
+"""Members that describe the value of an argument."""
 
 
 def _without(words: Iterable[str], known: tuple[str, ...]) -> list[str]:

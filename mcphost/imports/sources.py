@@ -6,6 +6,7 @@ Only addresses are called that the user typed, those of a registry for a name, a
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 from urllib.parse import urlsplit
 
+from mcphost.config import home_folder
 from mcphost.config.fields import reason_against_url, server_name
 from mcphost.config.files import read_regular
 from mcphost.errors import ConfigError, McphostError, UnknownName, UsageError
@@ -201,12 +203,12 @@ class ServerSources:
         return await self._document(document, without_secrets(request.word), request, home=request.word)
 
     async def _file(self, request: AddRequest) -> FoundSource:
-        path = await asyncio.to_thread(Path(request.word).expanduser)
+        path = await asyncio.to_thread(lambda: Path(os.path.expanduser(request.word)).absolute())
         if await asyncio.to_thread(_is_archive, path):
             archive = await asyncio.to_thread(copy_bundle, path, self._bundles)
-            return await self._bundle(archive, str(path.absolute()))
+            return await self._bundle(archive, str(path))
         document = await asyncio.to_thread(_read_json, path)
-        return await self._document(document, str(path.absolute()), request, home="")
+        return await self._document(document, str(path), request, home="")
 
     async def _document(self, document: object, place: str, request: AddRequest, *, home: str) -> FoundSource:
         """A catalog, a card, a ``server.json``, or a registry's answer that holds one."""
@@ -377,4 +379,4 @@ def _read_json(path: Path) -> object:
 
 def this_machine() -> Machine:
     """Those of this process."""
-    return Machine(Path.home(), sys.platform)
+    return Machine(home_folder() or Path("/"), sys.platform)

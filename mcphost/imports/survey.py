@@ -132,7 +132,20 @@ def read_any(content: bytes, place: str = "stdin", platform: str = sys.platform)
         workspace=project,
         platform=platform,
     )
-    return _servers(dialect, document, source)
+    found = _servers(dialect, document, source)
+    if host is None and dialect.path:
+        rest = {key: value for key, value in document.items() if key != dialect.path[0]}
+        found += [server for server in _servers_beside(rest, source) if server not in found]
+    return found
+
+
+def _servers_beside(document: Mapping[str, object], source: DocumentSource) -> list[FoundServer]:
+    """The servers that the document has under another host's key as well."""
+    try:
+        dialect = dialect_of(document)
+        return _servers(dialect, document, source) if dialect else []
+    except ConfigError:  # a key of the same name that is about something else
+        return []
 
 
 def host_of(path: Path) -> tuple[KnownHost | None, Path | None]:

@@ -8,7 +8,16 @@ from typing import Any, Final
 
 from mcphost.errors import ConfigError, ConnectionLost, HttpStatusError, InvalidResult
 from mcphost.imports.documents import read_document
-from mcphost.net.guarded import GuardedClient, GuardedRequest, GuardedResponse, NotReached, ResolveHost, Sink, resolve
+from mcphost.net.guarded import (
+    ConnectionNotMade,
+    GuardedClient,
+    GuardedRequest,
+    GuardedResponse,
+    NotReached,
+    ResolveHost,
+    Sink,
+    resolve,
+)
 from mcphost.net.origins import host_of
 from mcphost.protocol.display import show_line
 
@@ -25,6 +34,9 @@ MOST_SAID: Final = 16_000
 DOWNLOAD_SECONDS: Final = 600.0
 DOWNLOAD_BYTES: Final = 512_000_000
 """Of a bundle; large ones, with all their libraries, have 300 MB."""
+
+
+NETWORK_ADVICE: Final = "check the address, the network, and HTTPS_PROXY where there is a proxy"
 
 
 class WebSource:
@@ -66,7 +78,8 @@ class WebSource:
         try:
             response = await self._client.follow(request, sink, other_origins=sink is not None)
         except NotReached as error:
-            raise ConnectionLost(f"{_host(request.url)}: {error}") from None
+            advice = f"; {NETWORK_ADVICE}" if isinstance(error, ConnectionNotMade) else ""
+            raise ConnectionLost(f"{_host(request.url)}: {error}{advice}") from None
         if response.status != 200:
             reason = ": ".join(filter(None, (_host(request.url), _said(response))))
             raise HttpStatusError(response.status, _kind(response.headers), reason=reason)

@@ -52,6 +52,10 @@ class NotReached(Exception):
     """No whole response came. ``str()`` is the reason, safe to show."""
 
 
+class ConnectionNotMade(NotReached):
+    """The network, a proxy or the other side let no exchange happen."""
+
+
 @dataclass(frozen=True, slots=True)
 class GuardedRequest:
     """One request, and its limits: ``seconds`` for the whole exchange, ``most_bytes`` of the response's body."""
@@ -99,7 +103,7 @@ class GuardedClient:
         except TimeoutError:
             raise NotReached(f"no whole answer within {request.seconds:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
-            raise NotReached(show_line(_reason(error), 200)) from None
+            raise ConnectionNotMade(show_line(_reason(error), 200)) from None
 
     async def follow(
         self, request: GuardedRequest, sink: Sink | None = None, *, other_origins: bool = False

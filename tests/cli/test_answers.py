@@ -59,10 +59,15 @@ def words(*requests: dict[str, Any], tool: str = "ask") -> list[str]:
 def test_a_flag_answers_and_without_one_a_no_says_which_it_takes(
     mcphost: Mcphost, flags: list[str], got: list[Any], said: str
 ) -> None:
-    told = mcphost(*words(FORM, PAGE, ROOTS), *flags)
+    told = mcphost(*words(FORM, PAGE, ROOTS), *flags, "--verbose")
     assert [reply["result"] for reply in json.loads(told.out)] == got
     assert said in told.err
     assert told.code == 0
+
+
+def test_roots_that_were_refused_are_named_only_where_that_is_wanted(mcphost: Mcphost) -> None:
+    assert mcphost(*words(ROOTS)).err == ""
+    assert "asked you to share its roots (folders): declined" in mcphost(*words(ROOTS), "-v").err
 
 
 @pytest.mark.parametrize("flags", [["--root", "../a b"], ["--accept", "roots"]])
@@ -237,3 +242,16 @@ def test_a_call_that_wants_a_page_visited_goes_on_when_the_person_says_so() -> N
         terminal.press("enter")
         assert terminal.wait_exit() == 0
         assert '"visited"' in terminal.text
+
+
+def test_a_file_of_answers_may_begin_with_a_byte_order_mark(mcphost: Mcphost, tmp_path: Path) -> None:
+    for name, text in (("a.toml", '[[answer]]\nkind = "form"\n'), ("a.json", '[{"kind": "form"}]')):
+        (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + text.encode())
+        (reply,) = json.loads(mcphost(*words(FORM), "--answers", str(tmp_path / name)).out)
+        assert reply["result"]["action"] == "accept"
+
+
+def test_a_key_that_is_twice_in_a_file_of_answers_is_refused(mcphost: Mcphost, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('[{"kind": "form", "kind": "url"}]')
+    said = mcphost(*words(FORM), "--answers", str(tmp_path / "a.json"))
+    assert (said.code, "the key 'kind' is there twice" in said.err) == (2, True)

@@ -72,7 +72,9 @@ def test_an_argument_that_a_tool_does_not_take_is_answered_with_those_it_takes(m
     demo = f"stdio:{shlex.join([sys.executable, '-P', '-m', 'mcphost.demo'])}"
     said = mcphost("call", demo, "feed_gulls", "fsh=2", "--yes")
     assert (said.code, said.out) == (2, "")
-    assert said.err == 'mcphost: arguments: unknown key "fsh"; feed_gulls: takes fish\n'
+    assert said.err == "mcphost: feed_gulls: unknown argument fsh; did you mean fish?; feed_gulls: takes fish\n"
+    said = mcphost("call", echo(), "add", "a:=1", "c:=2", "--yes")
+    assert said.err == "mcphost: add: unknown argument c; b: is required; add: takes a*, b* (*: needed)\n"
 
 
 @pytest.mark.hostile("S06")
@@ -224,8 +226,12 @@ def test_what_is_no_text_is_written_where_output_says_and_the_option_is_named_wi
     assert saved.err.endswith(f" in {file}\n")
     assert file.read_bytes().startswith(b"\x89PNG")
     lost = mcphost("call", demo, "paint_view", "--yes", "--output", str(tmp_path / "no" / "folder"))
-    assert (lost.code, lost.out) == (2, told.out)  # the tool has run
-    assert "could not be written: No such file or directory" in lost.err
+    assert (lost.code, lost.out) == (2, "")  # the tool has not run
+    assert f"the folder {tmp_path / 'no'} does not exist; create it" in lost.err
+    if Path("/dev/full").exists():
+        lost = mcphost("call", demo, "paint_view", "--yes", "--output", "/dev/full")
+        assert (lost.code, lost.out) == (2, told.out)  # the tool has run
+        assert "could not be written: No space left on device" in lost.err
     nothing = mcphost("call", echo(), "echo", "text=x", "--yes", "--output", str(tmp_path / "x"))
     assert (nothing.code, nothing.out) == (0, "x\n")
     assert f"nothing is in {tmp_path / 'x'}: the result holds no file" in nothing.err
@@ -313,7 +319,7 @@ def test_list_tools_as_json_keeps_every_keyword_of_a_schema(mcphost: Mcphost) ->
 def test_a_tool_whose_schema_stands_elsewhere_is_listed_as_refused_and_not_called(mcphost: Mcphost) -> None:
     why = "external $ref 'file:///etc/passwd': mcphost never fetches schemas"
     listed = mcphost("list", "tools", hostile("evil-schema"))
-    assert [line.split()[3] for line in listed.out.splitlines() if " in-file " in line] == ["refused"]
+    assert [line.split()[2] for line in listed.out.splitlines() if " in-file " in line] == ["refused"]
     assert f"in-file is refused: {why}" in listed.err
     assert listed.code == 0
     called = mcphost("call", "--yes", hostile("evil-schema"), "in-file", "value:=1")
@@ -452,8 +458,21 @@ def test_config_check_prints_each_problem_with_its_line(
     ("words", "err"),
     [
         (["call"], "mcphost: the following arguments are required: SERVER, TOOL; see mcphost call --help"),
-        (["frobnicate"], "invalid choice: 'frobnicate'"),
-        (["check", "--jsn"], "mcphost: unrecognized: --jsn; see mcphost check --help"),
+        (["frobnicate"], "'frobnicate' is not a command; see mcphost --help"),
+        (["calll", "a", "b"], "'calll' is not a command; did you mean call?; see mcphost --help"),
+        (["--config", "x", "ls"], "'ls' is not a command; did you mean list tools?"),
+        (["run", "a"], "did you mean call?"),
+        (["version"], "did you mean --version?"),
+        (["check", "--jsn"], "mcphost: unrecognized: --jsn; did you mean --json?; see mcphost check --help"),
+        (["check", "--zzzzz"], "mcphost: unrecognized: --zzzzz; see mcphost check --help"),
+        (["call", "a", "b", "text=\udcff"], r"'text=\xff' holds bytes that are not UTF-8, and only text can be sent"),
+        (["call", "a", "\udcfft"], r"'\xfft' holds bytes that are not UTF-8"),
+        (["read", "a", "x:\udcff"], "holds bytes that are not UTF-8"),
+        (
+            ["call", "a", "b", "--output", "/no/such/folder/x.png"],
+            "the folder /no/such/folder does not exist; create it",
+        ),
+        (["read", "a", "b:c", "--output", "/"], "it is a folder; name a file in it"),
         (["call", "a", "b", "--timeout", "soon"], "is no number of seconds"),
         (["list", "tools", "--config", "/no/such/file"], "there is no such file"),
         (["check"], "no server is configured"),

@@ -130,3 +130,17 @@ def test_facts_are_told_once_where_they_stay_in_view(monkeypatch: pytest.MonkeyP
 def test_a_long_fact_stays_beside_its_label_and_a_framed_text_behind_its_mark() -> None:
     assert labelled("note", "abcdefghij", 20) == ["  note        abcdef", "              ghij"]
     assert framed("s says", "a\n\n\n\n\nb", 20) == ["  ╭─ s says", "  │ a", "  │ ⏎×5", "  │ b", "  ╰─"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+def test_streamed_text_breaks_between_words(size: int) -> None:
+    text = "you decide what\nhappens  next, and averyveryverylongwordindeed ends\n\n  in peace"
+    margin = Margin(14, at_spaces=True)
+    written = "".join(margin.feed(text[at : at + size]) for at in range(0, len(text), size)) + margin.end()
+    while back := re.search(r"\x1b\[(\d+)D\x1b\[K", written):  # as a terminal does
+        written = written[: back.start() - int(back[1])] + written[back.end() :]
+    assert [line.rstrip() for line in written.splitlines()] == [
+        "│ you decide", "│ what", "│ happens", "│ next, and", "│ averyveryver", "│ ylongwordind", "│ eed ends", "│",
+        "│   in peace",
+    ]  # fmt: skip
+    assert all(len(line) <= 14 for line in written.splitlines())

@@ -27,8 +27,47 @@ def test_columns_align_also_under_wide_and_combining_characters() -> None:
 
 
 @pytest.mark.usefixtures("on_a_terminal")
-def test_a_table_is_no_wider_than_its_terminal() -> None:
+def test_a_table_is_no_wider_than_its_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
     assert table([("NAME", "TEXT"), ("日本", "word " * 9)]) == "NAME  TEXT\n日本  word word wo…\n"
+
+
+ROWS = [("STATE", "SERVER"), ("● ready", "a  ● b"), ("✖ failed", "c"), ("-", "d")]
+
+
+@pytest.mark.usefixtures("on_a_terminal")
+def test_a_terminal_shows_heads_states_and_keys_in_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    assert table(ROWS).splitlines() == [
+        "\x1b[1mSTATE     SERVER\x1b[0m",
+        "\x1b[32m● ready\x1b[0m   a  ● b",
+        "\x1b[31m✖ failed\x1b[0m  c",
+        "-         d",
+    ]
+    assert json_text({"a": ['"b": c'], "d \\": 1}) == (
+        '{\n  \x1b[36m"a"\x1b[0m: [\n    "\\"b\\": c"\n  ],\n  \x1b[36m"d \\\\"\x1b[0m: 1\n}\n'
+    )
+
+
+@pytest.mark.usefixtures("on_a_terminal")
+@pytest.mark.parametrize("env", [{"NO_COLOR": "1", "TERM": "xterm"}, {"NO_COLOR": "", "TERM": "dumb"}])
+def test_a_terminal_without_colours_gets_none(monkeypatch: pytest.MonkeyPatch, env: dict[str, str]) -> None:
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    assert "\x1b" not in table(ROWS) + json_text({"a": 1})
+
+
+def test_a_pipe_gets_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    assert "\x1b" not in table(ROWS) + json_text({"a": 1})
+
+
+def test_columns_without_a_value_are_left_out_where_that_is_wanted() -> None:
+    rows = [("A", "B", "C", "D"), ("-", "-", "-", "x"), ("-", "-", "", "y")]
+    assert table(rows, narrow=True) == "A  B  D\n-  -  x\n-  -  y\n"
+    assert table(rows).splitlines()[0] == "A  B  C  D"
 
 
 @pytest.mark.hostile("T01", "T08")
@@ -92,6 +131,7 @@ def test_on_a_terminal_the_widest_columns_of_a_table_are_cut_and_no_line_wraps(
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("NO_COLOR", "1")
     rows = [
         ("SERVER", "TOOL", "TITLE", "TEXT"),
         ("demo", "a_tool", "日本" * 30, "d" * 300),

@@ -41,7 +41,7 @@ def printed(config: str, *words: str) -> str:
 @pytest.mark.parametrize("columns", [60, 80, 200])
 def test_no_row_of_a_table_wraps_on_a_terminal(config: str, columns: int) -> None:
     lines = shown(config, columns, "list", "tools", "echo")
-    assert lines[0].split() == ["SERVER", "TOOL", "TITLE", "CLAIMS", "DESCRIPTION"]
+    assert lines[0].split() == ["SERVER", "TOOL", "DESCRIPTION"]
     rows = [line for line in lines if line.startswith("echo ")]
     assert len(rows) == len(lines) - 1 >= TOOLS
     assert any(line.endswith("…") for line in rows) is (columns < 120)

@@ -30,7 +30,11 @@ MISTAKES = [
     ('[servers.a]\ncommand = "x"\ntool_timeout_sec = 0', 3, "must be above 0"),
     ('[servers.a]\ncommand = "x"\ntool_timeout_sec = inf', 3, "must be a finite number"),
     ('[servers.a]\ncommand = "x"\ntool_timeout_sec = 900', 3, "above tool_timeout_max_sec"),
-    ('[servers.a]\ncommand = "x"\nstart = "lasy"', 3, 'must be one of "eager", "lazy", "manual"; did you mean "lazy"?'),
+    (
+        '[servers.a]\ncommand = "x"\nstart = "lasy"',
+        3,
+        'is not known; did you mean "lazy"? It must be one of "eager", "lazy", "manual"',
+    ),
     ('[servers.a]\ncommand = "x"\ntransport = "http"', 3, "does not go with a command"),
     (
         '[servers.a]\nurl = "https://h"\ntransport = "sse"\nprotocol = "modern"',
@@ -89,6 +93,11 @@ MISTAKES = [
 # The same for what concerns the whole file.
 FATAL = [
     ("a = ", 1, "not valid TOML"),
+    ('[servers.a]\ncommand = "C:\\Users\\me\\x.exe"', 2, r"a \ begins an escape, so write such a path in '...'"),
+    ('[servers.a]\ncommand = "C:\\me\\x.exe"', 2, r"a \ begins an escape, so write such a path in '...'"),
+    ('{\n  "mcpServers": {}\n}', 1, "this is JSON, and mcphost's configuration is TOML"),
+    ("mcpServers:\n  a:\n    command: x", 1, "this is YAML, and mcphost's configuration is TOML"),
+    ("---\na: 1", 1, "to take servers from it: mcphost import FILE"),
     ('x = 1\n[servers.a\ncommand = "x"', 2, "not valid TOML"),
     ('[servers.a]\ncommand = "x"\n[servers.a]\ncommand = "y"', 3, "remove one of them"),
     ('[policy]\ndefault = "ask"\ndefault = "deny"\n', 3, "remove one of them"),

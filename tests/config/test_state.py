@@ -42,6 +42,54 @@ def test_the_state_folder_is_the_platforms_and_made_private(isolated: Path) -> N
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.hostile("C07")
+@pytest.mark.parametrize(
+    ("names", "mode", "after"),
+    [
+        ((), 0o755, 0o700),
+        ((), 0o1777, 0o700),
+        (("approvals.toml", "audit.jsonl", ".eras.toml.lock", "running", "chats"), 0o755, 0o700),
+        (("approvals.toml.damaged-1", ".layout.toml.a1b2c3d4", "completion.json"), 0o777, 0o700),
+        (("approvals.toml", "theirs"), 0o755, 0o755),
+        (("approvals.toml", "theirs"), 0o700, 0o700),
+        (("theirs",), 0o700, 0o700),
+    ],
+)
+def test_a_folder_is_closed_to_others_only_where_it_is_mcphost_s(
+    tmp_path: Path, names: tuple[str, ...], mode: int, after: int
+) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    for name in names:
+        (folder / name).write_text("")
+    folder.chmod(mode)
+    assert state_folder({"MCPHOST_STATE_DIR": str(folder)}) == folder
+    assert folder.stat().st_mode & 0o7777 == after
+
+
+@pytest.mark.hostile("C07")
+@pytest.mark.parametrize(
+    ("names", "mode"),
+    [
+        (("theirs",), 0o755),
+        (("theirs",), 0o1777),
+        (("config.toml",), 0o750),
+        (("approvals.toml", "theirs"), 0o1777),
+        (("approvals.toml", "theirs"), 0o770),
+    ],
+)
+def test_a_folder_of_others_is_refused_and_stays_as_it_is(tmp_path: Path, names: tuple[str, ...], mode: int) -> None:
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    for name in names:
+        (folder / name).write_text("")
+    folder.chmod(mode)
+    with pytest.raises(ConfigError, match=r"it holds other files, such as .* set MCPHOST_STATE_DIR to a new folder"):
+        state_folder({"MCPHOST_STATE_DIR": str(folder)})
+    assert folder.stat().st_mode & 0o7777 == mode
+    assert sorted(os.listdir(folder)) == sorted(names)
+
+
 @pytest.mark.parametrize("content", [b"a = ", b"\xff", b"x = " + b"[" * 5000])
 def test_a_damaged_file_is_set_aside_and_reported(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "s.toml"

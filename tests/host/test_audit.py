@@ -274,7 +274,7 @@ async def test_a_log_that_cannot_be_written_is_one_alarm_or_a_refusal(
     assert len(running.alarms) == alarms
     assert record.read_text().count("tools/call") == (0 if mode == "required" else 3)
     if mode == "required":
-        assert "the audit log cannot be written" in str(calls[0].error)
+        assert "the audit log cannot be written: Is a directory" in str(calls[0].error)
 
 
 async def test_required_without_a_log_refuses(host: HostOf) -> None:

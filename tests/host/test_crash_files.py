@@ -82,6 +82,18 @@ def test_a_file_is_the_users_alone_and_old_ones_go(tmp_path: Path) -> None:
     assert len(list(last.parent.iterdir())) == KEPT
 
 
+@pytest.mark.hostile("C07")
+def test_a_link_in_place_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / "20200101.txt").write_text("theirs")
+    (tmp_path / "crashes").symlink_to(theirs)
+    files = CrashFiles(tmp_path)
+    assert files.save(ValueError()) is None
+    assert files.newest() is None
+    assert [path.name for path in theirs.iterdir()] == ["20200101.txt"]
+
+
 def test_where_nothing_can_be_written_nothing_is_raised(tmp_path: Path) -> None:
     (tmp_path / "crashes").write_text("in the way")
     files = CrashFiles(tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -208,6 +209,33 @@ async def test_what_is_no_longer_there_is_named_once_its_file_was_read(importer:
     assert importer().compare([]).gone == ()
     assert [server.name for server in importer().compare([], ["/f"]).gone] == ["github"]
     assert importer().compare([found("github", GITHUB)], ["/f"]).gone == ()
+
+
+@pytest.mark.parametrize("scope", ["", "project"])
+async def test_a_file_that_several_programs_read_is_one_place(importer: OpenImporter, scope: str) -> None:
+    taken = found("github", GITHUB)
+    await stored(importer(), replace(taken, origin=replace(taken.origin, scope=scope)))
+    there = found("github", {**GITHUB, "cwd": "as another program reads it"}, source="cursor")
+    there = replace(there, origin=replace(there.origin, digest=taken.origin.digest))
+    compared = importer().compare([there], ["/f"])
+    assert (compared.candidates[0].status, compared.gone) == (ImportStatus.SAME, ())
+    changed = replace(there, origin=replace(there.origin, digest="1" * 64))
+    assert only(importer(), changed).status is ImportStatus.CHANGED
+    assert [server.name for server in importer().compare([], ["/f"]).gone] == ["github"]
+
+
+@pytest.mark.parametrize("name", ["GitHub", "git-hub", "g1thub", "git_hub", "glthub"])
+def test_a_name_that_is_easily_taken_for_another_s_has_a_sign_of_danger(importer: OpenImporter, name: str) -> None:
+    own = '[servers.github]\ncommand = "x"\n'
+    candidate = only(importer(own), found(name, {"command": "npx", "args": ["other"]}))
+    assert "easily taken for that of another server: github" in candidate.preview({}).dangers[-1].text
+    assert not candidate.renamed("other").preview({}).dangers
+
+
+def test_other_names_have_no_sign_of_danger(importer: OpenImporter) -> None:
+    own = '[servers.github]\ncommand = "x"\n'
+    for name in ("github", "gitlab", "github2", "github-mcp"):
+        assert not only(importer(own), found(name, {"command": "npx", "args": ["other"]})).preview({}).dangers
 
 
 async def test_an_entry_that_the_user_took_out_of_the_file_is_new_again(tmp_path: Path, importer: OpenImporter) -> None:

@@ -155,3 +155,20 @@ def test_an_entry_that_cannot_be_imported_says_why() -> None:
     shown = preview({}, refusal="a WebSocket server; mcphost speaks stdio and HTTP")
     assert shown.refusal == "a WebSocket server; mcphost speaks stdio and HTTP"
     assert shown.words == ()
+
+
+@pytest.mark.requirement("SEC-12")
+@pytest.mark.hostile("C04")
+def test_an_input_hides_no_danger_of_the_options_behind_it() -> None:
+    args = ["run", "--name", "x", "--privileged", "${input:flag}", "-v", "/:/host", "--network", "host", "ada/x:1"]
+    shown = preview({"command": "docker", "args": args}, inputs=(Input("flag", ""),))
+    assert [sign.words for sign in shown.dangers] == ["--privileged", "-v /:/host", "--network host"]
+    assert [each.package for each in shown.downloads] == ["ada/x"]
+
+
+@pytest.mark.requirement("SEC-12")
+@pytest.mark.hostile("C04")
+def test_a_default_that_is_a_danger_has_its_sign() -> None:
+    table = {"command": "docker", "args": ["run", "-v", "${input:folder}:/host", "ada/x:1"]}
+    assert preview(table, inputs=(Input("folder", "", default="/"),)).dangers
+    assert not preview(table, inputs=(Input("folder", ""),)).dangers

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import string
+import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache, partial
@@ -161,6 +162,35 @@ def test_a_host_is_not_told_of_a_wire_that_it_does_not_speak() -> None:
 KEPT = ServerConfig.model_validate(
     {"url": "https://x.example", "http_headers": {"X-Key": "${keyring:db.X-Key}", "X-Other": "${file:/etc/other.key}"}}
 )
+
+
+def test_headers_from_variables_become_those_that_codex_knows() -> None:
+    headers = {
+        "Authorization": "Bearer ${X}",
+        "X-Api-Key": "${CL_KEY:-none}",
+        "X-Kept": "${keyring:db.X-Kept}",
+        "X-Mixed": "a ${X}",
+    }
+    server = ServerConfig.model_validate({"url": "https://x.example", "http_headers": headers, "start": "manual"})
+    exported = export_servers(WRITTEN["codex"], {"db": server}, HOME)
+    entry = tomllib.loads(exported.text)["mcp_servers"]["db"]
+    assert entry["bearer_token_env_var"] == "X"
+    assert entry["env_http_headers"] == {"X-Api-Key": "CL_KEY", "X-Kept": "DB_X_KEPT"}
+    assert [str(note) for note in exported.notes] == [
+        "db.http_headers.X-Api-Key: the default of CL_KEY is lost: Codex knows none",
+        "db.http_headers.X-Kept: its value stays in the keyring entry db.X-Kept: "
+        "set the environment variable DB_X_KEPT",
+        "db.http_headers.X-Mixed: left out: Codex has no variables; set it there, or use --inline-secrets",
+    ]
+
+
+def test_a_token_in_the_keychain_becomes_the_variable_of_codex_s_bearer() -> None:
+    table = {"url": "https://x.example", "http_headers": {"authorization": "bearer ${keyring:db.TOKEN}"}}
+    servers = {"db": ServerConfig.model_validate(table)}
+    entry = tomllib.loads(export_servers(WRITTEN["codex"], servers, HOME).text)["mcp_servers"]["db"]
+    assert entry["bearer_token_env_var"] == "TOKEN"
+    inlined = export_servers(WRITTEN["codex"], servers, HOME, lambda reference, key: "s3cret").text
+    assert tomllib.loads(inlined)["mcp_servers"]["db"]["http_headers"] == {"authorization": "bearer s3cret"}
 
 
 def test_a_keychain_item_becomes_an_input_of_vs_code() -> None:

@@ -209,6 +209,16 @@ def test_pipx_takes_the_place_of_uvx() -> None:
         ),
         (package("nuget", "A.X", version="1", registryBaseUrl="https://n.example/v3"), ["A.X@1", "--yes", "--source", "https://n.example/v3"]),
         (words({"type": "named", "name": "--stdio", "value": ""}), ["-y", "@ada/x", "--stdio"]),
+        (words({"type": "named", "name": "--stdio"}), ["-y", "@ada/x", "--stdio"]),
+        (words({"type": "named", "name": "--level=3", "description": "How deep"}), ["-y", "@ada/x", "--level=3"]),
+        (
+            package("oci", "ada/x:1", runtimeArguments=[
+                {"type": "named", "name": "--privileged", "description": "Needed for the harbour"},
+                {"type": "named", "name": "-it", "description": "Keep the input open"},
+                {"type": "named", "name": "-v", "value": "/:/host"},
+            ]),
+            ["run", "--rm", "-i", "--privileged", "-it", "-v", "/:/host", "ada/x:1"],
+        ),
         (words({"type": "named", "name": "--n", "value": 5}), ["-y", "@ada/x", "--n", "5"]),
         (words({"value": "{a} {b}", "variables": {"b": {"value": "$"}}}), ["-y", "@ada/x", "{a} $"]),
         (words({"value": "; rm -rf ~"}), ["-y", "@ada/x", "; rm -rf ~"]),
@@ -219,6 +229,13 @@ def test_words_stand_where_the_runner_expects_them(entry: Mapping[str, Any], arg
     assert offer.server.refusal == ""
     assert offer.server.table["args"] == args
     validated_server("x", offer.server.table)
+
+
+def test_an_argument_whose_value_is_described_asks_for_it() -> None:
+    offer = only(words({"type": "named", "name": "--port", "description": "Port to listen on"}))
+    assert offer.server.table["args"] == ["-y", "@ada/x", "--port", "${input:port}"]
+    (port,) = offer.server.inputs
+    assert port.flag == "--port"
 
 
 def test_a_version_that_is_not_exact_is_noted() -> None:

@@ -227,3 +227,23 @@ def test_a_command_with_blanks_is_split_where_its_first_word_is_the_program(tmp_
     assert found["line"] == {"command": str(program), "args": ["--port", "1"]}
     assert found["path"] == {"command": str(spaced)}
     assert found["missing"] == {"command": lines["missing"]}
+
+
+def test_servers_under_two_keys_of_a_file_are_all_read(tmp_path: Path) -> None:
+    text = '{"mcpServers": {"a": {"command": "x"}}, "servers": {"b": {"command": "y"}}, "mcp": 5}'
+    file = tmp_path / "some.json"
+    file.write_text(text)
+    assert [server.name for server in read_file(file)] == ["a", "b"]
+    file.write_text('{"mcpServers": {"a": {"command": "x"}}, "servers": "of another kind"}')
+    assert [server.name for server in read_file(file)] == ["a"]
+
+
+def test_a_setting_that_only_the_user_may_make_is_said_to_be_theirs() -> None:
+    (server,) = read_any(b'{"mcpServers": {"a": {"command": "x", "trust_hints": true, "sampling": "always", "zz": 1}}}')
+    reasons = {note.key: note.reason for note in server.notes}
+    assert (
+        reasons["trust_hints"]
+        == reasons["sampling"]
+        == ("this is yours to set in mcphost; it is not taken from elsewhere")
+    )
+    assert reasons["zz"] == "mcphost has no such setting"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -12,10 +13,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.cli.approver import approver_for
 from mcphost.cli.failures import BrokenServers, failure, why_unknown, with_stderr
-from mcphost.cli.output import ErrorReport, Exit, Outcome, StatusLine, exit_for, foreign, is_terminal, json_text, remark
-from mcphost.cli.preparation import run_with_answers, select_server
-from mcphost.cli.saving import files_in, write
+from mcphost.cli.json_input import read_json
+from mcphost.cli.output import (
+    ErrorReport,
+    Exit,
+    Outcome,
+    StatusLine,
+    exit_for,
+    foreign,
+    is_terminal,
+    json_text,
+    remark,
+    table,
+)
+from mcphost.cli.preparation import run_with_answers, run_without_calls, select_server
+from mcphost.cli.saving import claim, files_in, write
 from mcphost.composition import is_ad_hoc
+from mcphost.config.files import text_of
 from mcphost.errors import (
     ConfigError,
     ConnectionLost,
@@ -59,10 +73,18 @@ _DEFINITIONS: Final = ("$defs", "definitions")
 def run_call(options: Namespace) -> int:
     """Call a tool."""
     given = read_arguments(options.pairs, options.args)
+    claim(options.output)
     chosen, name = select_server(options)
     approver = approver_for(name, options.tool, yes=options.yes, configured=not is_ad_hoc(options.server))
     requested = CallRequested(name, options.tool, given, options.timeout, options.json, options.output)
     return run_with_answers(options, chosen, approver, lambda host: call(host, requested, chosen.broken))
+
+
+def run_help(options: Namespace) -> int:
+    """Print what a tool does and takes, and call nothing."""
+    chosen, name = select_server(options)
+    requested = CallRequested(name, options.tool, CommandLineArguments(), as_json=options.json)
+    return run_without_calls(options, chosen, lambda host: describe(host, requested, chosen.broken, options.server))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,22 +176,20 @@ def _piped() -> str:
         data = b"" if sys.stdin is None else sys.stdin.buffer.read(STDIN_BYTES + 1)
         if len(data) > STDIN_BYTES:
             raise InvalidArguments([("--args -", f"stdin holds more than {size_text(STDIN_BYTES)}")])
-        return data.decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidArguments([("--args -", f"stdin cannot be read: {error}")]) from None
+        return text_of(data)
+    except UnicodeDecodeError:
+        raise InvalidArguments([("--args -", "stdin is not UTF-8")]) from None
+    except OSError as error:
+        raise InvalidArguments([("--args -", f"stdin cannot be read: {error.strerror}")]) from None
 
 
 def _json(name: str, text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_refuse)
+        return read_json(text)
     except RecursionError:
         raise InvalidArguments([(name, "is nested too deeply")]) from None
     except ValueError as error:
         raise InvalidArguments([(name, f"is not JSON: {error}")]) from None
-
-
-def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +219,51 @@ async def call(host: Host, request: CallRequested, broken: BrokenServers) -> Out
         running.cancel()
         raise
     except InvalidArguments as error:
-        if all(path for path, _ in error.problems):
+        unknown = [
+            (tool.name, f"unknown argument {show_line(name, 64)}{_near_name(name, tool)}")
+            for name in _unknown(arguments, tool)
+        ]
+        # Problems of the whole object are mostly wrong names.
+        named = [
+            each for each in error.problems if not (unknown and each[0] == "" and each[1].startswith("unknown key"))
+        ]
+        if not unknown and all(path for path, _ in named):
             raise
-        raise InvalidArguments(
-            [*error.problems, (tool.name, _argument_names(tool))]
-        ) from None  # problems of the whole object are mostly wrong names
+        raise InvalidArguments([*unknown, *named, (tool.name, _argument_names(tool))]) from None
+
+
+async def describe(host: Host, request: CallRequested, broken: BrokenServers, typed: str) -> Outcome:
+    """The tool's description and arguments; ``typed`` is the server as on the command line.
+
+    Raises UnknownName and ServerNotReady.
+    """
+    await host.servers.ready([request.server])
+    if not host.servers[request.server].ready:
+        raise failure(host, request.server, broken)
+    tool = _tool(host, request)
+    if request.as_json:
+        return Outcome(json_text(tool.definition()))
+    rows = [_argument_row(tool, name) for name in _properties(tool)]
+    about = with_newline(foreign(tool.description)) if tool.description else ""
+    usage = f"usage: mcphost call {shlex.quote(typed)} {shlex.quote(tool.name)} [KEY=VALUE ...]"
+    head = ("ARGUMENT", "TYPE", "DEFAULT", "ABOUT")
+    arguments = table([head, *rows], narrow=True) if rows else "It takes no arguments.\n"
+    needed = "*: needed\n" if any(row[0].endswith("*") for row in rows) else ""
+    return Outcome(f"{show_line(usage)}\n\n{about}\n{arguments}{needed}")
+
+
+def _argument_row(tool: Tool, name: str) -> tuple[str, ...]:
+    part = _property(tool.input_schema, name) or {}
+    needed = tool.input_schema.get("required")
+    kind, choices = part.get("type"), part.get("enum")
+    kinds = kind if isinstance(kind, list) else [kind]
+    words = " or ".join(each for each in kinds if isinstance(each, str))
+    if isinstance(choices, list):
+        words = " | ".join(map(str, choices[:20]))
+    default = json.dumps(part["default"], ensure_ascii=False) if "default" in part else "-"
+    about = part.get("description")
+    star = "*" if isinstance(needed, list) and name in needed else ""
+    return f"{name}{star}", words or "any", default, about if isinstance(about, str) else "-"
 
 
 async def outcome_of(
@@ -264,7 +324,7 @@ async def _saved(result: CallToolResult, output: str | None, *, as_json: bool) -
 def result_text(result: CallToolResult) -> str:
     """A result for people: texts unchanged, other blocks named; structured content only where there is nothing else."""
     if not result.content and result.has_structured:
-        return foreign(json_text(result.structured))
+        return foreign(json_text(result.structured, colours=False))
     return "".join(with_newline(block_text(each)) for each in result.content)
 
 
@@ -308,11 +368,33 @@ def _suggestion(host: Host, request: CallRequested, error: UnknownName) -> Unkno
     return UnknownName(f"{error}; {notice}") if notice else error
 
 
-def _argument_names(tool: Tool) -> str:
-    """The names of a tool's arguments, for an error."""
+def _properties(tool: Tool) -> list[str]:
     properties = tool.input_schema.get("properties")
-    names = list(properties)[:30] if isinstance(properties, Mapping) else []
-    return f"takes {', '.join(names) or 'no arguments'}"
+    return list(properties) if isinstance(properties, Mapping) else []
+
+
+def _unknown(arguments: Mapping[str, Any], tool: Tool) -> list[str]:
+    """The arguments that the tool does not name, unless it takes names of its own."""
+    if tool.input_schema.get("additionalProperties") or "patternProperties" in tool.input_schema:
+        return []
+    known = _properties(tool)
+    return [name for name in arguments if name not in known]
+
+
+def _near_name(name: str, tool: Tool) -> str:
+    from difflib import get_close_matches  # late: only who mistypes pays for it
+
+    known = _properties(tool)
+    found = get_close_matches(name, known, 1) or [each for each in known if each.startswith(name)][:1]
+    return f"; did you mean {found[0]}?" if found else ""
+
+
+def _argument_names(tool: Tool) -> str:
+    """The names of a tool's arguments, for an error; those that it needs have a star."""
+    needed = tool.input_schema.get("required")
+    starred = needed if isinstance(needed, list) else []
+    names = [f"{name}*" if name in starred else name for name in _properties(tool)[:30]]
+    return f"takes {', '.join(names) or 'no arguments'}{' (*: needed)' if starred else ''}"
 
 
 def block_text(block: Content) -> str:

@@ -12,7 +12,7 @@ from mcphost.cli.commands.call import block_text, read_arguments, unread_report,
 from mcphost.cli.failures import BrokenServers, failure, left_out, listing_failure, unselected, why_unknown, worst_exit
 from mcphost.cli.output import ErrorReport, Exit, Outcome, foreign, json_text, remark, reports_on, table
 from mcphost.cli.preparation import run_with_answers, run_without_calls, select_server, select_servers
-from mcphost.cli.saving import write
+from mcphost.cli.saving import claim, write
 from mcphost.errors import (
     InvalidArguments,
     InvalidResult,
@@ -44,6 +44,7 @@ def run_list(options: Namespace) -> int:
 
 def run_read(options: Namespace) -> int:
     """Read a resource."""
+    claim(options.output)
     chosen, name = select_server(options)
     how = {"output": options.output, "as_json": options.json}
     return run_with_answers(options, chosen, None, lambda host: read(host, name, options.uri, chosen.broken, **how))
@@ -132,7 +133,7 @@ async def list_catalog(host: Host, what: str, names: Sequence[str], broken: Brok
         text = "".join(map(json_text, objects))
     else:
         rows = [(name, *listing.row(item)) for name, items in found.items() for item in items]
-        text = table([("SERVER", *listing.heading), *rows]) if rows else ""
+        text = table([("SERVER", *listing.heading), *rows], narrow=True) if rows else ""
     remarks = [words for name in found for words in _remarks(host, name, listing.kind)]
     errors = tuple(each for error in failures for each in reports_on(error))
     return Outcome(text, worst_exit(failures), tuple(remarks), errors)

@@ -96,7 +96,7 @@ class _Words(TurnPrinter):
     def __init__(self, talk: Chat) -> None:
         super().__init__(talk)
         self._stream = StreamText() if is_terminal(sys.stdout) else None
-        self._margin = Margin(size(sys.stdout)[0])
+        self._margin = Margin(size(sys.stdout)[0], at_spaces=True)
         self._status = StatusLine()
         self._open = False
         """Is the last line of output unfinished?"""

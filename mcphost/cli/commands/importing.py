@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
@@ -24,12 +23,16 @@ from mcphost.imports.found import FoundServer, Origin
 from mcphost.imports.hosts import BY_ID, NO_HOST
 from mcphost.imports.importer import ImportComparison, ImportStatus
 from mcphost.imports.links import MOST_BYTES, is_link, read_link
+from mcphost.imports.preview import preview_of
 from mcphost.imports.secrets import masked
 from mcphost.imports.survey import HostFile, files_of, read_any, read_file, read_host, survey
+from mcphost.places import home_folder, with_tilde, working_folder
 from mcphost.protocol.display import show, show_line
 
 STDIN: Final = "-"
 HEADING: Final = ("HOST", "SERVER", "HERE", "RUNS", "FILE")
+
+RUNS_WARNED: Final = "▲ "
 
 _HERE: Final[Mapping[ImportStatus | None, str]] = {
     ImportStatus.NEW: "new",
@@ -43,7 +46,7 @@ _HERE: Final[Mapping[ImportStatus | None, str]] = {
 def run_import(options: Namespace) -> int:
     """Look around, or add what a host, a file or the standard input has."""
     _refuse_traffic(options)
-    home = None if options.project else Path.home()
+    home = None if options.project else home_folder()
     if options.source is None:
         return finish(look(options, os.environ, home))
     if options.project and options.source not in BY_ID:
@@ -59,7 +62,7 @@ def run_export(options: Namespace) -> int:
     if host is None:
         raise UnknownName(f"{show_line(options.host)!a} is no known host; hosts are {', '.join(BY_ID)}")
     config = load_config(options, ()).config
-    folder = Path.cwd() if config.path is None else config.path.absolute().parent
+    folder = working_folder() if config.path is None else config.path.absolute().parent
     resolve = _resolver(config) if options.inline_secrets else None
     exported = export_servers(host, _selected(config, options.names), folder, resolve)
     text = show(exported.text) if is_terminal(sys.stdout) else exported.text
@@ -68,7 +71,7 @@ def run_export(options: Namespace) -> int:
 
 def look(options: Namespace, env: Mapping[str, str], home: Path | None) -> Outcome:
     """What there is to import, file by file; with ``home`` None only what this folder has. Changes nothing."""
-    here = env, home, sys.platform, Path.cwd()
+    here = env, home, sys.platform, working_folder()
     files = survey(*here)
     remarks = [_problem(each) for each in files if each.problem]
     readable = [each for each in files if not each.problem]
@@ -89,8 +92,10 @@ def look(options: Namespace, env: Mapping[str, str], home: Path | None) -> Outco
         none = f"no known host has servers {where}; for a file or a paste: mcphost import FILE"
         return Outcome(remarks=(*remarks, none))
     narrowed = " --project" if home is None else ""
+    warned = any(RUNS_WARNED in row[3] for row in rows)
+    marked = ("▲ has signs of danger, which are named before it is added",) if warned else ()
     hint = f"nothing was changed; to add servers: mcphost import HOST{narrowed} [NAME ...]"
-    return Outcome(table([HEADING, *rows]), remarks=(*remarks, hint))
+    return Outcome(table([HEADING, *rows]), remarks=(*remarks, *marked, hint))
 
 
 def read_source(source: str, env: Mapping[str, str], home: Path | None) -> tuple[list[FoundServer], list[str]]:
@@ -105,7 +110,7 @@ def read_source(source: str, env: Mapping[str, str], home: Path | None) -> tuple
         text = content[:MOST_BYTES].decode("utf-8", "replace").strip()
         return read_link(text) if is_link(text) else read_any(content), []
     if source in BY_ID:
-        here = env, home, sys.platform, Path.cwd()
+        here = env, home, sys.platform, working_folder()
         found = read_host(source, *here)
         for each in survey(*here, [BY_ID[source]]):
             if each.problem:
@@ -168,17 +173,15 @@ def _runs(server: FoundServer) -> str:
     """What it runs, without secrets."""
     if server.refusal:
         return f"cannot be imported: {server.refusal}"
-    entry = masked(server.table)
-    words = entry.get("url") or shlex.join([entry["command"], *entry.get("args", ())])
-    return f"{words} (disabled there)" if server.disabled_there else str(words)
+    preview = preview_of(server, {})
+    words = preview.url or preview.command_line
+    warned = RUNS_WARNED if preview.dangers else ""
+    return f"{warned}{words} (disabled there)" if server.disabled_there else f"{warned}{words}"
 
 
 def _row(file: HostFile, server: FoundServer, status: ImportStatus | None) -> tuple[str, ...]:
-    home = f"{Path.home()}{os.sep}"
-    path = str(file.path)
-    shown = f"~{os.sep}{path.removeprefix(home)}" if path.startswith(home) else path
     scope = f" ({server.origin.scope})" if server.origin.scope else ""
-    return file.host.id, server.name, _HERE[status], _runs(server), f"{shown}{scope}"
+    return file.host.id, server.name, _HERE[status], _runs(server), f"{with_tilde(file.path)}{scope}"
 
 
 def _as_object(file: HostFile, server: FoundServer, status: ImportStatus | None) -> dict[str, Any]:
@@ -193,5 +196,6 @@ def _as_object(file: HostFile, server: FoundServer, status: ImportStatus | None)
         "refusal": server.refusal or None,
         "entry": masked(server.table),
         "inputs": [each.id for each in server.inputs],
+        "dangers": [] if server.refusal else [sign.text for sign in preview_of(server, {}).dangers],
         "leftOut": [{"key": note.key, "reason": note.reason} for note in server.notes],
     }

@@ -38,7 +38,7 @@ def run_report(options: Namespace) -> int:
 def _files(options: Namespace, env: Mapping[str, str]) -> list[Path]:
     try:
         found = find(options.config, env)
-    except OSError:
+    except ConfigError:
         return []
     return [path for path in dict.fromkeys((found.path, found.user, found.added)) if path is not None]
 

@@ -24,7 +24,7 @@ from mcphost.errors import ConfigError
 from mcphost.host.desktop import open_page
 from mcphost.host.host import Host
 from mcphost.host.server_requests.kinds import SCREEN_KINDS
-from mcphost.places import PROJECT_FILE, with_tilde
+from mcphost.places import PROJECT_FILE, with_tilde, working_folder
 from mcphost.posix import HANG_UP
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _watched(options: Namespace) -> tuple[Path, ...]:
     if options.config is not None:
         return (Path(options.config),)
     trusted = state_folder(os.environ) / TRUSTED_FILE
-    return users_path(os.environ), servers_path(os.environ), Path.cwd() / PROJECT_FILE, trusted
+    return users_path(os.environ), servers_path(os.environ), working_folder() / PROJECT_FILE, trusted
 
 
 def _importer_opener(options: Namespace) -> Callable[[], Importer]:

@@ -14,6 +14,7 @@ from mcphost.cli.commands.call import outcome_of, when_ready
 from mcphost.cli.failures import BrokenServers
 from mcphost.cli.output import Exit, Outcome, json_text, table
 from mcphost.cli.preparation import run_audited, run_with_answers, select_server
+from mcphost.cli.saving import claim
 from mcphost.errors import UsageError
 from mcphost.protocol.display import show_line
 
@@ -30,6 +31,7 @@ def run_tasks(options: Namespace) -> int:
     """List, cancel or collect a server's tasks."""
     if options.output is not None and options.result is None:
         raise UsageError("--output goes with --result")
+    claim(options.output)
     chosen, name = select_server(options)
     broken, how = chosen.broken, {"as_json": options.json}
     if options.cancel is not None:

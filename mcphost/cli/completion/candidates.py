@@ -99,8 +99,7 @@ def _commands(parser: argparse.ArgumentParser) -> Mapping[str, argparse.Argument
 def _options(parser: argparse.ArgumentParser) -> Iterator[Candidate]:
     for name, action in parser._option_string_actions.items():
         if name.startswith("--"):
-            hidden = action.help == argparse.SUPPRESS
-            yield name, "use this configuration and no other" if hidden else (action.help or "").partition(";")[0]
+            yield name, (action.help or "").partition(";")[0]
 
 
 def _values(action: argparse.Action, line: _Line, names: KnownNames) -> Iterator[Candidate]:

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import tomllib
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from mcphost.places import PROJECT_FILE, SERVERS_FILE, state_path, users_path
+from mcphost.posix import NotRegularError, open_regular
 
 REMEMBERED: Final = "completion.json"
 """The state file with what servers offered: by server and kind, each item with the names of its arguments."""
@@ -26,7 +28,9 @@ ITEMS: Final = 500
 SERVERS: Final = 100
 
 _FILE_BYTES: Final = 4_000_000
-_HARMLESS: Final = re.compile(r"[A-Za-z0-9_./@%+,][A-Za-z0-9_./@%+,:-]{0,199}")
+_HARMLESS: Final = re.compile(r"[\w./@%+,][\w./@%+,:-]{0,199}")
+"""Letters of all scripts, which no shell reads as anything else. A blank would have to be quoted, in each shell
+differently, and bash's script would see two words."""
 
 Offered = dict[str, dict[str, list[str]]]
 """The items of a server: kind, name, names of arguments."""
@@ -34,7 +38,10 @@ Offered = dict[str, dict[str, list[str]]]
 
 def is_harmless(name: str) -> bool:
     """May this name be put into a command line as it is?"""
-    return _HARMLESS.fullmatch(name) is not None
+    if _HARMLESS.fullmatch(name) is None:
+        return False
+    # Letters that are written from right to left would turn the rest of the line around.
+    return name.isascii() or not any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in name)
 
 
 class KnownNames:
@@ -122,7 +129,6 @@ def harmless_items(items: Iterable[tuple[str, Sequence[str]]]) -> dict[str, list
 
 def _start_of(path: Path) -> bytes:
     """The content of a regular file, up to a bound: a pipe would hold the shell."""
-    if not path.is_file():
-        return b""
-    with open(path, "rb") as file:
+    with suppress(NotRegularError), open(open_regular(path), "rb") as file:
         return file.read(_FILE_BYTES)
+    return b""

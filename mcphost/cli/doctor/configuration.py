@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from mcphost.cli.doctor.environment import SET_HOME
 from mcphost.cli.doctor.findings import Finding, ok, problem, warning
 from mcphost.cli.doctor.programs import edit_command
 from mcphost.cli.settings import TRUST_COMMAND, find, settings_for_screen
 from mcphost.config import Config, ConfigErrors, ConfigLocation, LoadedConfig, users_path
 from mcphost.errors import ConfigError
 from mcphost.lazy_dataclass import dataclass
+from mcphost.places import home_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +28,9 @@ def read_configuration(explicit: str | None, env: Mapping[str, str]) -> ReadConf
     """Read the configuration as every command does; never raises."""
     try:
         found = find(explicit, env)
-    except OSError as error:
-        text = f"the configuration cannot be looked for: {error.strerror}"
-        return ReadConfiguration(None, (problem("configuration", text, "cd"),))
+    except ConfigError as error:
+        text = f"the configuration cannot be looked for: {error.message}"
+        return ReadConfiguration(None, (problem("configuration", text, "cd" if home_folder() else SET_HOME),))
     if not found.found:
         text = f"there is none yet; it would be {users_path(env)}"
         return ReadConfiguration(LoadedConfig(Config()), (warning("configuration", text, "mcphost import"),))

@@ -11,10 +11,10 @@ from shutil import which
 from typing import Final
 
 from mcphost.cli.doctor.configuration import read_configuration
-from mcphost.cli.doctor.environment import check_environment
+from mcphost.cli.doctor.environment import SET_HOME, check_environment
 from mcphost.cli.doctor.files import leftovers, state_folder_findings
 from mcphost.cli.doctor.findings import Finding, Severity, ok, problem, warning
-from mcphost.cli.doctor.programs import install_command, programs
+from mcphost.cli.doctor.programs import install_command, missing_programs, programs
 from mcphost.cli.doctor.servers import StartedServers, start_servers
 from mcphost.cli.output import is_terminal
 from mcphost.composition.diagnosis import ask_keychain, leftover_servers
@@ -22,6 +22,7 @@ from mcphost.config import Config, references_within, state_folder
 from mcphost.errors import ConfigError
 from mcphost.host.logs import LogRecord
 from mcphost.lazy_dataclass import dataclass
+from mcphost.places import home_folder
 from mcphost.redaction import Mask
 
 KEYCHAIN_SECONDS: Final = 3.0
@@ -51,7 +52,8 @@ def diagnose(options: Namespace, env: Mapping[str, str]) -> Diagnosis:
     config = Config() if settings.loaded is None else settings.loaded.config
     found.append(_keychain(env, _needs_keychain(config)))
     found += settings.findings
-    found += programs(config, env, settings.edit)
+    missing = missing_programs(config, env)
+    found += programs(config, env, missing, settings.edit)
     folder, trouble = _state_folder(env)
     found += trouble if folder is None else _state(folder, config)
     started = StartedServers()
@@ -60,7 +62,8 @@ def diagnose(options: Namespace, env: Mapping[str, str]) -> Diagnosis:
     elif settings.loaded is None:
         found.append(ok("servers", "not started, since the configuration cannot be used"))
     elif not options.no_start:
-        started = start_servers(options, settings.loaded, settings.edit)
+        without = {name for servers in missing.values() for name in servers}
+        started = start_servers(options, settings.loaded, settings.edit, without)
     return Diagnosis((*found, *started.findings), started.logs, started.mask)
 
 
@@ -84,7 +87,8 @@ def _keychain(env: Mapping[str, str], needed: bool) -> Finding:
     if needed:
         text = f"{answer.failure}, and your configuration refers to it"
         return problem("keychain", text, _mend_keychain(env, missing=answer.missing))
-    return warning("keychain", f"{answer.failure}; tokens of sign-ins end with mcphost", "export MCPHOST_KEYCHAIN=off")
+    text = f"{answer.failure}; tokens of sign-ins end with mcphost"
+    return warning("keychain", text, _mend_keychain(env, missing=answer.missing))
 
 
 def _mend_keychain(env: Mapping[str, str], *, missing: bool) -> str:
@@ -108,7 +112,8 @@ def _state_folder(env: Mapping[str, str]) -> tuple[Path | None, list[Finding]]:
     try:
         return state_folder(env), []
     except ConfigError as error:
-        return None, [problem("state folder", str(error), "export MCPHOST_STATE_DIR=~/.mcphost")]
+        fix = "export MCPHOST_STATE_DIR=~/.mcphost" if home_folder() else SET_HOME
+        return None, [problem("state folder", str(error), fix)]
 
 
 def _state(folder: Path, config: Config) -> Iterator[Finding]:

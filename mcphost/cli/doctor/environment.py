@@ -12,12 +12,15 @@ from urllib.parse import urlsplit
 
 from mcphost import __version__
 from mcphost.cli.doctor.findings import Finding, ok, problem, warning
+from mcphost.places import home_folder
 
 COLUMNS, ROWS = 80, 24
 """The least size of a terminal that every screen fits in."""
 
 DUMB: Final = ("", "dumb", "unknown")
 """Values of TERM with which no screen can be shown."""
+
+SET_HOME: Final = "export HOME=/a/folder/of/yours"
 
 _PROXIES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 
@@ -93,11 +96,10 @@ def _locale(env: Mapping[str, str]) -> Finding:
 
 
 def _home(env: Mapping[str, str]) -> Iterator[Finding]:
-    home = os.path.expanduser("~")
-    if home == "~" or not os.path.isdir(home):
-        where = "not known" if home == "~" else f"{home}, which is no folder"
-        fix = "export HOME=/a/folder/of/yours"
-        yield problem("home", f"your home folder is {where}", fix)
+    home = home_folder()
+    if home is None or not home.is_dir():
+        where = "not known" if home is None else f"{home}, which is not a folder"
+        yield problem("home", f"your home folder is {where}", SET_HOME)
 
 
 def _proxies(env: Mapping[str, str]) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -61,29 +61,47 @@ _INSTALL: Final = {
 }
 
 
-def programs(config: Config, env: Mapping[str, str], edit: str) -> Iterator[Finding]:
-    """Findings about the programs of ``config`` and the usual launchers. ``edit`` is the command to correct a file."""
-    path = os.pathsep.join(filter(os.path.isabs, env.get("PATH", os.defpath).split(os.pathsep)))
-    needed: dict[str, list[str]] = {}
+def missing_programs(config: Config, env: Mapping[str, str]) -> dict[str, list[str]]:
+    """The programs that are not there, each with the servers that need it."""
+    path = _path(env)
+    missing: dict[str, list[str]] = {}
     for name, server in config.servers.items():
-        if server.enabled and server.command and "${" not in server.command:
-            needed.setdefault(server.command, []).append(name)
-    for program, servers in needed.items():
-        if _find(program, config.servers[servers[0]], path) is None:
-            text = f"{program} is not there, which {', '.join(servers)} needs"
-            yield problem("program", text, install_command(program, path) or edit)
+        program = server.command if server.enabled else None
+        if program and "${" not in program and _find(program, server, path) is None:
+            missing.setdefault(program, []).append(name)
+    return missing
+
+
+def programs(
+    config: Config, env: Mapping[str, str], absent: Mapping[str, Sequence[str]], edit: str
+) -> Iterator[Finding]:
+    """Findings about the programs of ``config`` and the usual launchers.
+
+    ``absent`` is as from `missing_programs`; ``edit`` is the command to correct a file.
+    """
+    path = _path(env)
+    for program, servers in absent.items():
+        needs = "needs" if len(servers) == 1 else "need"
+        text = f"{program} is not there, which {', '.join(servers)} {needs}; not started"
+        yield problem("program", text, install_command(program, path) or edit)
+    needed = {server.command for server in config.servers.values() if server.enabled}
     there = {name: found for name in LAUNCHERS if (found := shutil.which(name, path=path))}
     missing = [name for name in LAUNCHERS if name not in there and name not in needed]
     words = [*there.values(), *([f"no {', '.join(missing)} (no server here needs it)"] if missing else [])]
     yield ok("programs", ", ".join(words) or "none is needed")
 
 
+def _path(env: Mapping[str, str]) -> str:
+    return os.pathsep.join(filter(os.path.isabs, env.get("PATH", os.defpath).split(os.pathsep)))
+
+
 def _find(program: str, server: ServerConfig, path: str) -> str | None:
     if os.sep not in program:
-        return shutil.which(program, path=path)
+        own = server.env.get("PATH", path)
+        return program if "${" in own else shutil.which(program, path=own)
     if server.cwd is not None and "${" in server.cwd:
         return program  # where it starts is not known before its values are
-    return shutil.which(Path(server.cwd or ".").expanduser() / Path(program).expanduser())
+    return shutil.which(os.path.join(os.path.expanduser(server.cwd or "."), os.path.expanduser(program)))
 
 
 def install_command(program: str, path: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import field, replace
 from email.utils import parsedate_to_datetime
 from typing import Final
@@ -15,6 +15,7 @@ from mcphost.cli.doctor.findings import Finding, ok, problem, warning
 from mcphost.cli.run import run, traffic_path
 from mcphost.composition import Selection, dependencies, select, values_for
 from mcphost.config import LoadedConfig
+from mcphost.errors import ConfigError
 from mcphost.host.consent.questions import DeclineAll
 from mcphost.host.host import Host
 from mcphost.host.logs import LogRecord
@@ -37,13 +38,19 @@ class StartedServers:
     mask: Mask = str
 
 
-def start_servers(options: Namespace, loaded: LoadedConfig, edit: str) -> StartedServers:
-    """Start the server that is named, else all that mcphost starts by itself. Raises ConfigError, UnknownName."""
+def start_servers(options: Namespace, loaded: LoadedConfig, edit: str, without: Set[str]) -> StartedServers:
+    """Start the server that is named, else all that mcphost starts by itself, but none of ``without``.
+
+    Raises ConfigError, UnknownName.
+    """
     named = [options.server] if options.server else []
     manual = [name for name, server in loaded.config.servers.items() if server.enabled and server.start == "manual"]
     left_out = () if named else tuple(_not_started(name) for name in manual)
     # What the configuration disables for a mistake is among its findings.
     names = named or [name for name, each in loaded.config.servers.items() if each.enabled and name not in manual]
+    if names and without >= set(names):
+        return StartedServers(left_out)  # the missing program is among the findings
+    names = [name for name in names if name not in without]
     if not names:
         configured = loaded.config.servers or loaded.disabled
         return StartedServers(
@@ -81,7 +88,8 @@ def _finding(result: ServerCheck, edit: str) -> Finding:
     if result.needs_sign_in:
         return warning(topic, result.remark, result.sign_in)
     if result.failure is not None:
-        return problem(topic, result.remark, edit)
+        # What is wrong on the way to the server, or in it, no change of the file mends.
+        return problem(topic, result.remark, edit if isinstance(result.failure, ConfigError) else "")
     server = result.server or {}
     facts = [
         f"ready after {duration_text(result.seconds)}",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from mcphost.cli.doctor.programs import LAUNCHERS
 from mcphost.config import Reference
-from mcphost.config.files import read_regular
+from mcphost.config.files import read_regular, text_of
 from mcphost.config.loading import MAX_FILE_BYTES
 from mcphost.config.problems import shown_path
 from mcphost.config.references import MalformedReferenceError, parse
@@ -22,6 +22,8 @@ from mcphost.redaction import MASK, MIN_SECRET, looks_secret
 SHOWN_COMMANDS: Final = frozenset({*LAUNCHERS, "bun", "bunx", "deno", "npm", "pipx", "pnpm", "python", "python3", "uv"})
 """Programs whose names say nothing of their user."""
 
+_PATH: Final = re.compile(r"(?:~|\.{0,2})/")
+
 _PLAIN_WORD: Final = re.compile(r"[A-Za-z]+")
 
 _REFERENCE: Final = re.compile(r"\$\{[^}]*\}")
@@ -31,11 +33,13 @@ Keys = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class MaskedFile:
-    """One file: ``lines`` as ``key = value``, and the ``values`` that must not stand anywhere else either."""
+    """One file: ``lines`` as ``key = value``, and the ``values`` that must not be anywhere else either."""
 
     path: Path
     lines: tuple[str, ...]
     values: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    """Paths that must not stand there either, but as parts of longer words they are others."""
 
 
 def masked_files(paths: Iterable[Path]) -> list[MaskedFile]:
@@ -46,13 +50,14 @@ def masked_files(paths: Iterable[Path]) -> list[MaskedFile]:
 
 def _masked_file(path: Path, schema: Mapping[str, Any]) -> MaskedFile:
     try:
-        data = tomllib.loads(read_regular(path, MAX_FILE_BYTES).decode("utf-8-sig"))
+        data = tomllib.loads(text_of(read_regular(path, MAX_FILE_BYTES)))
     except (ConfigError, OSError, ValueError, RecursionError):
         return MaskedFile(path, ("(cannot be read as TOML; nothing of it is shown)",))
     leaves = list(_leaves(data, schema, schema["$defs"], ()))
     lines = [f"{shown_path(keys)} = {_shown(keys, value, known)}" for keys, value, known in leaves]
-    values = [each for keys, value, known in leaves for each in _secret_texts(keys, value, known)]
-    return MaskedFile(path, tuple(lines), tuple(values))
+    texts = [each for keys, value, known in leaves for each in _secret_texts(keys, value, known)]
+    values = tuple(text for text, is_path in texts if not is_path)
+    return MaskedFile(path, tuple(lines), values, tuple(text for text, is_path in texts if is_path))
 
 
 def _leaves(
@@ -109,12 +114,21 @@ def _reference(reference: Reference) -> str:
     return f"${{{reference.name}{'' if reference.default is None else f':-{MASK}'}}}"
 
 
-def _secret_texts(keys: Keys, value: Any, known: Mapping[str, Any]) -> Iterator[str]:
-    """What of a value must not stand anywhere in a report: its text beside references, and the words in it."""
+def _secret_texts(keys: Keys, value: Any, known: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+    """What of a value must not be anywhere in a report, and whether it is a path.
+
+    It is the text beside references, and the words in it, but for a path, in which blanks separate nothing.
+    """
     if not isinstance(value, str) or _is_ours(keys, value, known):
         return
     is_secret = any(looks_secret(str(key)) for key in keys)
-    literal = _REFERENCE.split(value)
-    for text in (*literal, *(word for part in literal for word in re.split(r"[=\s]", part))):
-        if len(text) >= MIN_SECRET and (is_secret or not _PLAIN_WORD.fullmatch(text)):
-            yield text
+    for part in _REFERENCE.split(value):
+        for text in dict.fromkeys((part, *(word for each in part.split("=") for word in _words(each)))):
+            is_path = not is_secret and _PATH.match(text) is not None
+            text = text.rstrip("/") if is_path else text
+            if len(text) >= MIN_SECRET and (is_secret or not _PLAIN_WORD.fullmatch(text)):
+                yield text, is_path
+
+
+def _words(text: str) -> Sequence[str]:
+    return [text] if _PATH.match(text) else text.split()

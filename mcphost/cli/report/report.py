@@ -20,8 +20,9 @@ from mcphost.config.files import read_regular
 from mcphost.errors import ConfigError
 from mcphost.host.crash_files import CrashFiles
 from mcphost.host.logs import LogRecord
+from mcphost.posix import open_regular
 from mcphost.protocol.display import show, show_line
-from mcphost.redaction import redacted
+from mcphost.redaction import MASK, redacted
 
 LOG_LINES: Final = 100
 """The last log lines of all servers together."""
@@ -55,7 +56,16 @@ def report_text(diagnosis: Diagnosis, files: Iterable[Path], state: Path | None)
     for value in (each for file in configured for each in file.values):
         swept.remember(value)
     head = f"# Report of mcphost, {time.strftime('%Y-%m-%d %H:%M:%S %z')}\n\nConfigured texts are masked (•••).\n"
-    return head + _without_home(swept.mask(redacted(text, diagnosis.mask))) + "\n"
+    text = swept.mask(redacted(text, diagnosis.mask))
+    return head + _without_home(_without_paths(text, [each for file in configured for each in file.folders])) + "\n"
+
+
+def _without_paths(text: str, paths: Sequence[str]) -> str:
+    """The text with masks for these paths, where they stand as a whole or lead to more."""
+    longest_first = sorted(set(paths), key=len, reverse=True)
+    if not longest_first:
+        return text
+    return re.sub(rf"(?<![\w/.~-])(?:{'|'.join(map(re.escape, longest_first))})(?![\w.-])", MASK, text)
 
 
 def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
@@ -86,7 +96,7 @@ def _log_lines(logs: Sequence[LogRecord]) -> list[str]:
 def _audit(path: Path) -> list[str]:
     """The last records, without what was sent or answered."""
     try:
-        with open(path, "rb") as file:
+        with open(open_regular(path, follow_links=False), "rb") as file:
             file.seek(max(os.fstat(file.fileno()).st_size - AUDIT_BYTES, 0))
             lines = file.read(AUDIT_BYTES).splitlines()
     except OSError:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from mcphost.config import Config, ResolvedRoot
+from mcphost.config import Config, ResolvedRoot, home_folder
 from mcphost.lazy_dataclass import dataclass
 
 ResolveRoots = Callable[[Config, str], Sequence[ResolvedRoot]]
@@ -54,7 +54,7 @@ class FolderCheck:
 
 def look(given: Path) -> FolderCheck:
     """Look at a folder. Never raises."""
-    folder = given.expanduser()
+    folder = Path(os.path.expanduser(given))
     if not folder.is_absolute():
         return FolderCheck(given, given, "is not an absolute path")
     try:
@@ -80,7 +80,7 @@ def suggestions(start: Path) -> tuple[Path, ...]:
 
 
 def _warning(folder: Path, path: Path) -> str:
-    home = Path.home().resolve()
+    home = (home_folder() or Path(path.anchor)).resolve()
     if path == path.parent or path == home or path in home.parents:
         return "this is far more than a project: everything of yours lies in it"
     if any(path == home / name or home / name in path.parents for name in _PRIVATE):
@@ -91,4 +91,4 @@ def _warning(folder: Path, path: Path) -> str:
 
 def plain_roots(config: Config, server: str) -> Sequence[ResolvedRoot]:
     """The ``roots`` of an entry where nothing in them is a reference."""
-    return [ResolvedRoot(Path(root.path).expanduser(), root.name) for root in config.servers[server].roots]
+    return [ResolvedRoot(Path(os.path.expanduser(root.path)), root.name) for root in config.servers[server].roots]

@@ -54,6 +54,7 @@ NEVER: Final[Mapping[str, str]] = {
 _SILENT: Final = frozenset({"name", "source", "description", "$schema", "id", "displayname", "title", "bundled"})
 """Keys that say nothing about how a server runs."""
 _NO_SUCH_SETTING = "mcphost has no such setting"
+_YOURS = "this is yours to set in mcphost; it is not taken from elsewhere"
 
 _OAUTH_KEYS: Final = {
     "clientid": "client_id", "client_id": "client_id", "clientsecret": "client_secret",
@@ -507,7 +508,8 @@ class _EntryReader:
         for key, value in self._left.items():
             if value is None or value is False or value in ("", [], {}) or key.lower() in _SILENT:
                 continue
-            self._note(key, NEVER.get(key.lower(), _NO_SUCH_SETTING))
+            reason = _YOURS if key in ServerConfig.model_fields else _NO_SUCH_SETTING
+            self._note(key, NEVER.get(key.lower(), reason))
 
 
 def _pattern(tool: str) -> str:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from mcphost.config.files import read_regular
+from mcphost.config.files import read_regular, text_of
 from mcphost.errors import ConfigError
 from mcphost.imports.inputs import literal
 
@@ -37,7 +37,7 @@ def read_env_file(name: str, workspace: Path | None, folder: Path | None) -> dic
     if workspace is not None and not path.resolve().is_relative_to(workspace.resolve()):
         raise EnvFileUnreadableError("it is outside of the project, so it was not read")
     try:
-        text = read_regular(path, MAX_ENV_BYTES, trusted_owner=True).decode("utf-8-sig")
+        text = text_of(read_regular(path, MAX_ENV_BYTES, trusted_owner=True))
     except FileNotFoundError:
         raise EnvFileUnreadableError("there is no such file") from None
     except UnicodeDecodeError:

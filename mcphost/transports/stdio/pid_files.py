@@ -12,10 +12,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import Final
 
 from mcphost.lazy_dataclass import dataclass
-from mcphost.posix import NO_FOLLOW
+from mcphost.posix import NO_FOLLOW, open_regular
 from mcphost.transports.stdio.descendants import identify, identify_outside, marked
+
+MAX_BYTES: Final = 65_536
+"""Bytes of a pid file that are read; a whole one has some hundred."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,8 @@ class PidFiles:
         text = json.dumps(asdict(_PidFile(server, born, os.getpid(), host_born, mark)))
         with suppress(OSError):
             self.folder.mkdir(mode=0o700, exist_ok=True)
+            if self.folder.is_symlink():  # the files there are not ours to write or to remove
+                return
             self.remove(pid)
             handle = os.open(self._file(pid), os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW, 0o600)
             with os.fdopen(handle, "w") as file:
@@ -106,16 +112,27 @@ class PidFiles:
 
     def _pids(self) -> list[int]:
         with suppress(OSError):
+            if self.folder.is_symlink():
+                return []
             return sorted(int(name) for name in os.listdir(self.folder) if name.isascii() and name.isdecimal())
         return []
 
     def _read(self, pid: int) -> _PidFile | None:
-        with suppress(OSError, ValueError, TypeError):
-            return _PidFile(**json.loads(self._file(pid).read_bytes()))
-        return None
+        try:
+            with open(open_regular(self._file(pid), follow_links=False), "rb") as file:
+                return _pid_file(json.loads(file.read(MAX_BYTES)))
+        except (OSError, ValueError, RecursionError):
+            return None
 
     def _file(self, pid: int) -> Path:
         return self.folder / str(pid)
+
+
+def _pid_file(value: object) -> _PidFile | None:
+    kinds = {"server": str, "born": str, "host": int, "host_born": str, "mark": str}
+    given = {"mark": "", **value} if isinstance(value, dict) else {}
+    right = given.keys() == kinds.keys() and all(isinstance(given[name], kind) for name, kind in kinds.items())
+    return _PidFile(**given) if right else None
 
 
 def _left_by(file: _PidFile, pid: int) -> Leftover | None:

@@ -25,6 +25,7 @@ from mcphost.transports.base import Inbound, ProcessReport, TransportLimits
 from mcphost.transports.pipe import Pipe
 from mcphost.transports.stdio.descendants import MARK_VARIABLE, PROC, new_mark
 from mcphost.transports.stdio.process import ServerProcess, ServerProcesses, live_groups, set_within
+from mcphost.transports.stdio.start_failures import not_found, not_started, unexpanded
 from mcphost.transports.tap import Tap
 
 INHERITED: Final = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
@@ -58,13 +59,12 @@ def find_program(command: Command, path: str) -> str:
     if command.cwd is not None and not command.cwd.is_dir():
         raise SpawnFailed(f"the folder {command.cwd} does not exist; correct cwd")
     if os.sep in command.program:
-        given = Path(command.program).expanduser()
-        found = shutil.which(str((command.cwd or Path.cwd()) / given))
+        found = shutil.which(os.path.join(command.cwd or os.curdir, os.path.expanduser(command.program)))
     else:
         absolute = os.pathsep.join(entry for entry in path.split(os.pathsep) if os.path.isabs(entry))
         found = shutil.which(command.program, path=absolute)
     if found is None:
-        raise SpawnFailed(_not_found(command.program, path))
+        raise SpawnFailed(not_found(command.program, path))
     return os.path.abspath(found)
 
 
@@ -99,7 +99,7 @@ class StdioTransport(Pipe):
                 lambda: child, *self._argv, env=env, cwd=self._command.cwd, start_new_session=True
             )
         except (OSError, ValueError) as error:
-            raise SpawnFailed(f"{self._argv[0]} could not be started: {error}") from None
+            raise SpawnFailed(not_started(self._argv[0], error)) from None
         self._process = process
         child.read_from(process)
         pid = process.get_pid()
@@ -191,7 +191,8 @@ class StdioTransport(Pipe):
         elif code is None:
             message = f"the server closed its {child.first_closed} but its process still runs"
         else:
-            message = f"the server {exit_text(code)}"
+            hint = unexpanded(self._command.args, child.tail)
+            message = f"the server {exit_text(code)}{f'; {hint}' if hint else ''}"
         return ConnectionLost(message, exit_code=code, stderr_tail=child.tail)
 
     async def _stop(self, process: asyncio.SubprocessTransport) -> None:
@@ -230,10 +231,3 @@ def exit_text(code: int) -> str:
         return f"was ended by {signal.Signals(-code).name}"
     except ValueError:
         return f"was ended by signal {-code}"
-
-
-def _not_found(program: str, path: str) -> str:
-    if os.sep in program:
-        return f"{program} does not exist or is not executable"
-    searched = f"{len(path.split(os.pathsep))} folders searched"
-    return f"{program} was not found in PATH ({searched}); install it, or give its full path"

@@ -17,7 +17,7 @@ from textual.widgets import Static
 from mcphost.errors import ConfigError
 from mcphost.imports.found import Input
 from mcphost.imports.importer import ImportAnswer, ImportCandidate, ImportStatus, PlannedEntry, SecretPlace
-from mcphost.imports.preview import Preview, preview_of
+from mcphost.imports.preview import Preview
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.imports.facts import consent_facts, cut, unset_in
@@ -340,4 +340,4 @@ _PLACES: Final = {
 
 def seen(candidate: ImportCandidate) -> Preview:
     """What there is to see of it. A huge entry takes a quarter of a second."""
-    return preview_of(replace(candidate.found, name=candidate.name, table=candidate.table), os.environ)
+    return candidate.preview(os.environ)

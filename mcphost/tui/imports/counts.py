@@ -7,9 +7,9 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
-from pathlib import Path
 from typing import Final
 
+from mcphost.config import home_folder, working_folder
 from mcphost.imports.survey import survey
 
 NAMED: Final = 3
@@ -19,7 +19,7 @@ NAMED: Final = 3
 def counts_here() -> list[tuple[str, int]]:
     """The programs that have servers, and how many, most first. Blocks on the disk."""
     counts = Counter[str]()
-    for file in survey(os.environ, Path.home(), sys.platform, Path.cwd()):
+    for file in survey(os.environ, home_folder(), sys.platform, working_folder()):
         counts[file.host.label] += file.servers
     return [(label, count) for label, count in counts.most_common() if count]
 

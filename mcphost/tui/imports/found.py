@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 from typing import ClassVar, Final
 
@@ -16,7 +15,7 @@ from textual.widgets import Static
 from mcphost.imports.found import FoundServer, Origin
 from mcphost.imports.hosts import BY_ID
 from mcphost.imports.importer import ImportCandidate, ImportComparison, ImportStatus
-from mcphost.imports.preview import place_of, preview_of
+from mcphost.imports.preview import place_of
 from mcphost.imports.remembered import ImportedServer
 from mcphost.imports.survey import HostFile
 from mcphost.lazy_dataclass import dataclass
@@ -221,7 +220,7 @@ def _rows(files: Sequence[HostFile], comparison: ImportComparison) -> Iterator[R
 
 
 def _candidate(candidate: ImportCandidate) -> CandidateRow:
-    preview = preview_of(replace(candidate.found, table=candidate.table), {})
+    preview = candidate.preview({})
     return CandidateRow(candidate, preview.url or preview.command_line, bool(preview.dangers))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from mcphost.config import home_folder, working_folder
 from mcphost.config.servers_file import read_servers
 from mcphost.errors import ConfigError
 from mcphost.imports.bundles import discard
@@ -20,7 +21,7 @@ from mcphost.tui.imports.found import Row, rows_of
 
 def found_here(importer: Importer) -> list[Row]:
     """The servers of all files of known hosts, compared with those that were added before. Raises ConfigError."""
-    place = (os.environ, Path.home(), sys.platform, Path.cwd())
+    place = (os.environ, home_folder(), sys.platform, working_folder())
     files, found = survey(*place), []
     for host in dict.fromkeys(file.host.id for file in files if not file.problem):
         with suppress(ConfigError):  # the survey says which file cannot be read

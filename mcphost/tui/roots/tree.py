@@ -21,6 +21,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.worker import Worker
 
+from mcphost.config import home_folder
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.tui.kit.rows import MARK, Cell, RowList, columns
@@ -74,7 +75,7 @@ def list_folders(folder: Path, real: Path) -> FolderListing:
 
 def top_above(here: Path) -> Path:
     """The top of a tree that contains ``here``: home, else the root."""
-    home = Path.home()
+    home = home_folder() or Path(here.anchor)
     return home if home in here.parents or here == home else Path(here.anchor)
 
 
@@ -355,7 +356,7 @@ class FolderTree(RowList[FolderRow]):
 
 def short(path: Path) -> str:
     """A path, safe to show, with home as ``~``."""
-    home = Path.home()
+    home = home_folder() or path
     inside = path == home or home in path.parents
     return show_line(str(Path("~") / path.relative_to(home) if inside else path), 1000)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import shlex
 import sys
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from mcphost.cli.commands.call import read_arguments, typed_arguments
 from mcphost.errors import InvalidArguments
+from tests.cli.conftest import Mcphost, echo
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -92,7 +95,11 @@ def test_a_senseless_schema_leaves_texts_as_they_are(schema: dict[str, Any]) -> 
         (b'{"text": "n\xc3\xa4h", "count": 1}\n', {"text": "n\u00e4h", "count": 2}),
         (b"", "is not JSON"),
         (b"[]", "is not a JSON object"),
-        (b'"\xff"', "stdin cannot be read"),
+        (b'"\xff"', "stdin is not UTF-8"),
+        (b'\xef\xbb\xbf{"text": "a", "count": 1}', {"text": "a", "count": 2}),
+        (b'{"text": "a", "text": "b"}', "the key 'text' is there twice"),
+        (b'{"text": {"a": 1, "a": 1}}', "the key 'a' is there twice"),
+        (b'{"text": "a",}', "line 1, column 1"),
     ],
 )
 def test_all_arguments_may_come_through_stdin(monkeypatch: pytest.MonkeyPatch, piped: bytes, found: Any) -> None:
@@ -102,3 +109,22 @@ def test_all_arguments_may_come_through_stdin(monkeypatch: pytest.MonkeyPatch, p
             read_arguments([], "-")
     else:
         assert typed_arguments(read_arguments(["count=2"], "-"), SCHEMA) == found
+
+
+def test_the_help_of_a_tool_names_its_arguments_and_calls_nothing(mcphost: Mcphost) -> None:
+    demo = f"stdio:{shlex.join([sys.executable, '-P', '-m', 'mcphost.demo'])}"
+    said = mcphost("call", demo, "feed_gulls", "--help")
+    assert (said.code, said.err) == (0, "")
+    lines = said.out.splitlines()
+    assert lines[0].startswith("usage: mcphost call 'stdio:")
+    assert lines[0].endswith(" feed_gulls [KEY=VALUE ...]")
+    assert any(line.split()[:2] == ["fish", "integer"] for line in lines)
+    assert json.loads(mcphost("call", demo, "feed_gulls", "-h", "--json").out)["name"] == "feed_gulls"
+    assert mcphost("call", echo(), "add", "--help").out.splitlines()[-1] == "*: needed"
+
+
+def test_without_a_tool_it_is_the_help_of_the_command(capsys: pytest.CaptureFixture[str], mcphost: Mcphost) -> None:
+    for words in (["call", "--help"], ["call", "git", "-h"], ["call", "--config", "x", "git", "--help"]):
+        with pytest.raises(SystemExit):
+            mcphost(*words)
+        assert "usage: mcphost call [-h]" in capsys.readouterr().out

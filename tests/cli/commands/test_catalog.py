@@ -41,7 +41,7 @@ ANSWERS = [  # words before SERVER, words after it, exit code, stdout, words of 
         ["list", "templates"],
         [],
         0,
-        "stdio   search:///{?q,limit}     search  -\n",
+        "stdio   search:///{?q,limit}     search\n",
         "has a brace without its counterpart",
     ),
     (["list", "prompts"], [], 0, "stdio   review  Review code  language*, framework\n", ""),

@@ -93,9 +93,59 @@ def test_a_program_that_is_not_there_is_named_with_the_server_that_needs_it(mcph
     said = mcphost("doctor", "--config", "own.toml", "--json")
     found = topics(said.out)
     assert said.code == 1
-    assert found["program"]["text"] == "no-such-program is not there, which gone needs"
+    assert found["program"]["text"] == "no-such-program is not there, which gone needs; not started"
     assert "own.toml" in found["program"]["fix"]
-    assert found["server gone"]["status"] == "problem"
+    assert "server gone" not in found
+
+
+def test_a_program_that_an_entry_s_own_path_leads_to_is_there(mcphost: Mcphost, tmp_path: Path) -> None:
+    (tmp_path / "own-program").symlink_to("/bin/true")
+    (tmp_path / "own.toml").write_text(f'[servers.a]\ncommand = "own-program"\nenv = {{ PATH = "{tmp_path}" }}\n')
+    assert "program" not in topics(mcphost("doctor", "--no-start", "--config", "own.toml", "--json").out)
+
+
+def test_no_file_is_to_be_edited_for_what_no_file_mends(mcphost: Mcphost, tmp_path: Path) -> None:
+    text = f'[servers.dies]\ncommand = "{sys.executable}"\nargs = ["-c", "raise SystemExit(3)"]\n'
+    (tmp_path / "own.toml").write_text(f'{text}[servers.far]\nurl = "http://127.0.0.1:1/mcp"\n')
+    found = topics(mcphost("doctor", "--config", "own.toml", "--json").out)
+    for name in ("dies", "far"):
+        assert found[f"server {name}"]["status"] == "problem"
+        assert found[f"server {name}"]["fix"] is None
+
+
+def homeless(path: str) -> str:
+    """`os.path.expanduser` for a user without an entry among the accounts."""
+    return path
+
+
+def test_without_a_home_the_advice_leads_to_a_doctor_without_problems(
+    mcphost: Mcphost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as no_home:
+        for name in [name for name in os.environ if name.startswith("XDG_")]:
+            no_home.delenv(name)
+        no_home.setattr(os.path, "expanduser", homeless)
+        said = mcphost("doctor", "--json")
+        found = topics(said.out)
+    for topic in ("home", "configuration", "state folder"):
+        assert (topic, found[topic]["status"], found[topic]["fix"]) == (
+            topic, "problem", "export HOME=/a/folder/of/yours"
+        )  # fmt: skip
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert mcphost("doctor", "--json").code == 0
+
+
+def test_the_advice_for_a_shared_state_folder_is_a_folder_that_can_be_used(
+    mcphost: Mcphost, isolated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir(mode=0o755)
+    (shared / "theirs").write_text("")
+    monkeypatch.setenv("MCPHOST_STATE_DIR", str(shared))
+    found = topics(mcphost("doctor", "--json").out)["state folder"]
+    assert (found["status"], found["fix"]) == ("problem", "export MCPHOST_STATE_DIR=~/.mcphost")
+    monkeypatch.setenv("MCPHOST_STATE_DIR", str(isolated / ".mcphost"))
+    assert topics(mcphost("doctor", "--json").out)["state folder"]["status"] == "ok"
 
 
 def test_a_server_that_is_started_by_hand_only_is_tried_when_it_is_named(mcphost: Mcphost, tmp_path: Path) -> None:
@@ -287,6 +337,9 @@ def test_a_keychain_without_a_session_is_given_one(
     (tmp_path / "own.toml").write_text('[servers.a]\ncommand = "true"\nenv = { KEY = "${keyring:one}" }\n')
     found = topics(mcphost("doctor", "--no-start", "--config", "own.toml", "--json").out)["keychain"]
     assert (found["status"], found["fix"]) == ("problem", "dbus-run-session -- sh")
+    (tmp_path / "own.toml").write_text('[servers.a]\ncommand = "true"\n')
+    found = topics(mcphost("doctor", "--no-start", "--config", "own.toml", "--json").out)["keychain"]
+    assert (found["status"], found["fix"]) == ("warning", "dbus-run-session -- sh")
 
 
 def test_a_keychain_that_is_switched_off_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:

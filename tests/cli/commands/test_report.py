@@ -69,3 +69,27 @@ def test_what_a_server_wrote_reaches_a_report_as_harmless_text(mcphost: Mcphost,
     said = mcphost("report", "-", "--config", "own.toml")
     assert "\x1b" not in said.out
     assert said.out.count("\n## Diagnosis") == 1
+
+
+def test_a_path_of_the_configuration_is_masked_as_a_whole_and_in_no_other_word(
+    mcphost: Mcphost, tmp_path: Path
+) -> None:
+    folder = tmp_path / "first user" / "peer"
+    folder.mkdir(parents=True)
+    text = f'[servers.a]\ncommand = "no-such-program"\nargs = ["{folder}/", "--dir={tmp_path}"]\ncwd = "{folder}"\n'
+    (tmp_path / "own.toml").write_text(text)
+    said = mcphost("report", "-", "--no-start", "--config", str(tmp_path / "own.toml")).out
+    assert str(folder) not in said
+    assert str(tmp_path) not in said
+    assert "••• user" not in said
+    assert "•••/own.toml" in said
+
+
+def test_the_words_of_a_path_are_masked_in_no_other_path(mcphost: Mcphost, tmp_path: Path) -> None:
+    folder = tmp_path / "first user"
+    folder.mkdir()
+    config = folder / "own.toml"
+    config.write_text(f'[servers.a]\ncommand = "no-such-program"\ncwd = "{folder}/peer"\nargs = ["{folder}/o"]\n')
+    said = mcphost("report", "-", "--no-start", "--config", str(config)).out
+    assert f"{config}: 1 servers" in said
+    assert f"{folder}/peer" not in said

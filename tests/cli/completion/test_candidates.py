@@ -91,7 +91,12 @@ def test_what_fits_is_offered(names: KnownNames, line: str, expected: list[str])
         assert found == expected or (line == "check --" and set(found) == set(expected))
 
 
-READ_BY_SHELLS = [f"a{sign}b" for sign in " ;'\"\n\x1b|*=\\&<>()$`?[]{}~!#^é"]
+READ_BY_SHELLS = [f"a{sign}b" for sign in " ;'\"\n\x1b|*=\\&<>()$`?[]{}~!#^\u05d0"]
+
+
+@pytest.mark.parametrize("name", ["größe", "日本", "запись", "a.b:c"])
+def test_letters_of_other_scripts_are_offered(name: str) -> None:
+    assert is_harmless(name)
 
 
 @pytest.mark.parametrize("name", [*READ_BY_SHELLS, "$(x)", "`x`", "-x", "~x", "#a", "!x", "", "x" * 300])

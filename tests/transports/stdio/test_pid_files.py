@@ -108,3 +108,36 @@ async def test_a_transport_tells_when_its_program_runs_and_when_nothing_of_it_is
     assert told == [pid]
     await transport.aclose()
     assert told == [pid, -(pid or 0)]
+
+
+@pytest.mark.hostile("C07")
+@pytest.mark.parametrize(
+    "content",
+    [b"[" * 100_000, b"{", b"\xff", b"[]", b"7", b'{"server": "a"}',
+     b'{"server": 1, "born": 2, "host": "x", "host_born": []}',
+     b'{"server": "a", "born": "1", "host": 1, "host_born": "2", "mark": 7}'],
+)  # fmt: skip
+def test_a_damaged_file_is_removed_and_stops_nothing(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "4242").write_bytes(content)
+    assert PidFiles(tmp_path).leftovers() == ()
+    assert not (tmp_path / "4242").exists()
+
+
+@pytest.mark.hostile("C07")
+def test_a_pipe_a_link_and_a_folder_in_place_of_a_file_stop_nothing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "1")
+    (tmp_path / "2").symlink_to("/dev/zero")
+    (tmp_path / "3").mkdir()
+    assert PidFiles(tmp_path).leftovers() == ()
+    assert Path("/dev/zero").exists()
+
+
+@pytest.mark.hostile("C07")
+def test_a_link_in_place_of_the_folder_is_not_followed(tmp_path: Path) -> None:
+    theirs, link = tmp_path / "theirs", tmp_path / "running"
+    theirs.mkdir()
+    (theirs / "4242").write_text("theirs")
+    link.symlink_to(theirs)
+    assert PidFiles(link).leftovers() == ()
+    PidFiles(link).write("git", os.getpid(), "")
+    assert os.listdir(theirs) == ["4242"]

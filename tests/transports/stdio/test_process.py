@@ -270,10 +270,15 @@ async def test_a_server_runs_in_its_folder_and_by_its_absolute_name(tmp_path: Pa
         ("no-such-program-here", {}, "no-such-program-here was not found in PATH ("),
         ("./missing", {}, "./missing does not exist or is not executable"),
         ("./plain.txt", {}, "does not exist or is not executable"),
-        ("./no-interpreter", {}, "could not be started: "),
+        ("./no-interpreter", {}, "could not be started: its first line names /no/such/thing, which is not there"),
+        ("./windows", {}, "its first line ends as on Windows (CRLF); save it with the line ends of this system"),
+        ("./bare", {}, "it has no first line such as #!/bin/sh that names what runs it; add one, or set command"),
+        ("/bin/sh /x/srv.sh", {}, "/bin/sh does: what follows the program belongs in args"),
+        ("sh -c x", {}, "sh does: what follows the program belongs in args"),
+        ("$HOME/srv.sh", {}, "write ${HOME} for the variable HOME"),
         ("planted", {}, "planted was not found in PATH"),
         ("sh", {"cwd": Path("nowhere")}, "the folder nowhere does not exist; correct cwd"),
-        ("sh", {"args": ("a\0b",)}, "could not be started: embedded null byte"),
+        ("sh", {"args": ("a\0b",)}, "could not be started: an argument or a variable holds a NUL character"),
         ("sh", {"env": {"A=B": "c"}}, "could not be started: illegal environment variable name"),
     ],
 )
@@ -282,8 +287,9 @@ async def test_a_server_that_cannot_start_says_why(
 ) -> None:
     """(a program planted in the working directory is not found through an empty or relative PATH entry)."""
     (tmp_path / "plain.txt").write_text("")
-    for name, first in (("no-interpreter", "#!/no/such/thing"), ("planted", "#!/bin/sh")):
-        (tmp_path / name).write_text(f"{first}\n")
+    scripts = {"no-interpreter": "#!/no/such/thing", "planted": "#!/bin/sh", "windows": "#!/bin/sh\r", "bare": "ls"}
+    for name, first in scripts.items():
+        (tmp_path / name).write_bytes(f"{first}\n".encode())
         (tmp_path / name).chmod(0o755)
     transport = StdioTransport(Command(program, **more), FAST, {"PATH": ":.:/usr/bin:/bin:"})
     with pytest.raises(SpawnFailed) as caught:
@@ -292,6 +298,16 @@ async def test_a_server_that_cannot_start_says_why(
     await transport.aclose()
     with pytest.raises(ConnectionLost):
         await transport.send(Notification("x"))
+
+
+async def test_a_server_that_finds_no_file_in_a_home_folder_is_told_how_to_write_it(until: Until) -> None:
+    command = Command(sys.executable, ("-S", "-E", "~/no-such-server.py"))
+    transport = StdioTransport(command, FAST, {"PATH": "/usr/bin:/bin"})
+    inbox = Inbox()
+    await transport.open(inbox)
+    await until(lambda: inbox.ends)
+    assert "exited with code 2; ~ is not expanded in args: write ${HOME}/no-such-server.py" in str(inbox.ends[0])
+    await transport.aclose()
 
 
 def test_an_exit_is_told_in_words() -> None:
