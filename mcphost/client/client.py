@@ -68,7 +68,16 @@ from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.models.tools import CallToolResult, Tool
 from mcphost.protocol.wire.headers import InvalidAnnotation, ParameterHeader, read_annotations
-from mcphost.protocol.wire.jsonrpc import ErrorCode, Malformed, Notification, Request, RequestId, Response, encode
+from mcphost.protocol.wire.jsonrpc import (
+    ErrorCode,
+    Malformed,
+    Notification,
+    Request,
+    RequestId,
+    Response,
+    encode,
+    shown_id,
+)
 from mcphost.transports.base import Transport
 
 if TYPE_CHECKING:  # imported at their first use: few runs need all of them
@@ -476,10 +485,10 @@ class Client:
             self._note(f"dropped an answer nobody waits for (id {response.id!r})")
             return
         else:
-            words = f"an answer came with the id {_shown_id(response.id)}, which no request has"
+            words = f"an answer came with the id {shown_id(response.id)}, which no request has"
             self._observer.malformed(Malformed(words, encode(response)))
         if self._opening is not None:
-            self._opening.unusable.mismatched(f"{words}; the request had {_shown_id(self._ids.latest)}")
+            self._opening.unusable.mismatched(f"{words}; the request had {shown_id(self._ids.latest)}")
 
     def stderr(self, text: str) -> None:
         if self._opening is not None:
@@ -600,11 +609,6 @@ def _server_fails(error: McphostError) -> bool:
     """Does the error say that the server cannot answer at the moment, rather than what its answer is?"""
     broken = isinstance(error, ServerError) and error.code == ErrorCode.INTERNAL_ERROR
     return broken or isinstance(error, RequestTimeout | ConnectionLost)
-
-
-def _shown_id(request_id: RequestId | None) -> str:
-    """An id with its type where that is a text: ``"1"`` is not ``1``."""
-    return f'"{request_id[:40]}" (a text)' if isinstance(request_id, str) else str(request_id)
 
 
 def _ignore(_: Progress | InputRound) -> None:

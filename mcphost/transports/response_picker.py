@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mcphost.errors import InvalidResult, McphostError, MessageTooLarge, PeerError
-from mcphost.protocol.wire.jsonrpc import Malformed, Message, RequestId, Response
+from mcphost.protocol.wire.jsonrpc import Malformed, Message, RequestId, Response, shown_id
 from mcphost.transports.base import Inbound
 
 
@@ -23,6 +23,8 @@ class ResponsePicker:
         self._inbound = inbound
         self._response: Response | None = None
         self._failure: McphostError | None = None
+        self.mismatch = ""
+        """Under which id an answer came instead, as a clause; empty if none did."""
         self.garbled: PeerError | None = None
         """Why the request fails if no message follows a broken one that can only have been its response."""
 
@@ -41,7 +43,8 @@ class ResponsePicker:
         if self._failure is not None:
             raise self._failure
         if self._response is None:
-            raise InvalidResult("the server's answer holds no response to this request")
+            what = f": {self.mismatch}" if self.mismatch else ""
+            raise InvalidResult(f"the server's answer holds no response to this request{what}")
         return self._response
 
     def take(self, message: Message | Malformed) -> None:
@@ -55,6 +58,8 @@ class ResponsePicker:
         elif message.id == self._request_id and message.id is not None and not self.done:
             self._response = message
         else:
+            if self.pending:
+                self.mismatch = f"it has the id {shown_id(message.id)} instead of {shown_id(self._request_id)}"
             self._inbound.unmatched(message)
 
     def take_body(self, messages: Sequence[Message | Malformed]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from typing import Any
 
 from peer import Peer, mode, tool
@@ -74,13 +75,20 @@ def probe_refuses(peer: Peer) -> None:
 
 @mode
 def probe_overtaken(peer: Peer) -> None:
-    """Speaks revision 2026-07-28, and answers server/discover only once initialize has come; fast the second time.
+    """Speaks revision 2026-07-28, and answers server/discover only once initialize has come.
 
-    --kind refuses: it then refuses initialize, else it goes on in the older era. The second time: --record has lines.
+    --kind refuses: it then refuses initialize, else it goes on in the older era. Where --record has lines from a start
+    before, it answers server/discover after --bytes milliseconds.
     """
     modern(peer)
     asked: list[Message] = []
     if peer.options.record and os.stat(peer.options.record).st_size > 0:
+
+        def late(request: Message) -> None:
+            time.sleep(peer.size(0) / 1000)
+            peer.wire.reply(request["id"], discovery())
+
+        peer.on["server/discover"] = late
         return
     peer.on["server/discover"] = asked.append
 

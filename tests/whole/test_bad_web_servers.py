@@ -245,7 +245,7 @@ async def test_a_server_without_tls_is_not_tried_twice_and_the_whole_url_is_neve
 async def test_an_outage_longer_than_a_crash_loop_is_waited_out(monkeypatch: pytest.MonkeyPatch, until: Until) -> None:
     monkeypatch.setattr(retry, "FIRST", 0.001)
     monkeypatch.setattr(retry, "LONGEST", 0.01)
-    echo, outages = Echo(), iter(range(3 * retry.CRASHES))
+    echo, outages = Echo(), iter(range(3 * retry.CRASHES * 2))  # each try is a probe and a handshake
     with Web(lambda talk: echo(talk) if next(outages, None) is None else talk.whole(503, retry_after="9999")) as web:
         async with hosted(web.url) as host:
             await until(lambda: host.servers["a"].ready)

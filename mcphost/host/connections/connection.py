@@ -414,7 +414,7 @@ class Connection:
     def _name_slow_probe(self, what: str, seconds: float) -> None:
         """Name the setting that saves the time which an unanswered probe takes at every start."""
         if seconds > SLOW_PROBE:
-            entry = "an entry" if isinstance(self.config, GivenServer) else f"[servers.{self.name}]"
+            entry = "an entry for it" if isinstance(self.config, GivenServer) else f"[servers.{self.name}]"
             saves = f'protocol = "legacy" in {entry} saves it'
             self._context.bus.alarm(
                 f"{self.name}: {what}; this took {duration_text(seconds)}; if that is always so, {saves}"

@@ -109,6 +109,16 @@ class Malformed:
 
 Message = Request | Notification | Response
 
+
+def shown_id(request_id: RequestId | None) -> str:
+    """An id with its type where that is a text: ``"1"`` does not answer ``1``."""
+    return f'"{request_id[:ID_LENGTH]}" (a text)' if isinstance(request_id, str) else str(request_id)
+
+
+ID_LENGTH: Final = 40
+"""Characters of an id that a sentence quotes."""
+
+
 REFUSED_ANSWERS: Final = 100
 """Requests that fail when a batch with their responses is refused; the default size of a batch."""
 

@@ -166,7 +166,9 @@ class ServerEndpoint:
         if self._is_session_lost(response, found, words, request):
             raise self.session_expired(words, response.status_code, refused=request is not None)
         if found is None:
-            raise await self.unexpected(response, body)
+            late = self._renamed and not self._session
+            reason = "a later answer named a session, which only the answer to initialize may" if late else ""
+            raise await self.unexpected(response, body, reason=reason)
         return Response(request.id if request else None, error=found.error)
 
     def _is_session_lost(

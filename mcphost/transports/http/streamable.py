@@ -192,7 +192,8 @@ class HttpTransport:
                 return
             if not (resumes and stream.last_id):
                 ended = "the server ended the answer's stream before the answer"
-                raise broken or ConnectionLost(f"{ended}: {stream.ignored}" if stream.ignored else ended)
+                why = answer.mismatch or stream.ignored
+                raise broken or ConnectionLost(f"{ended}: {why}" if why else ended)
             response = await self._resumed(stream)
 
     async def _read(

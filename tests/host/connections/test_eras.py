@@ -89,7 +89,9 @@ async def test_a_slow_first_start_does_not_keep_a_modern_server_in_the_old_era(
     host: HostOf, tmp_path: Path, kind: str, evidence: str, starts: int
 ) -> None:
     kept = {"store": FileStore(tmp_path)}
-    entry = hostile("probe-overtaken", "--kind", kind, "--record", tmp_path / "wire", startup_timeout_sec=6)
+    longer_than_a_probe = ("--bytes", 2300)
+    options = ("--kind", kind, "--record", tmp_path / "wire", *longer_than_a_probe)
+    entry = hostile("probe-overtaken", *options, startup_timeout_sec=6)
     async with host(a=entry, policy=ALLOW, dependencies=kept) as running:
         await running.servers.ready()
         connection = running.servers["a"]

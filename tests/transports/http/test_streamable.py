@@ -221,6 +221,39 @@ async def test_an_error_about_sessions_is_the_answer_where_the_server_uses_none(
         assert not [visit for visit in line.web.seen("POST") if visit.message["method"] == "ping"]
 
 
+async def test_a_session_that_is_named_too_late_is_named_in_the_refusal() -> None:
+    echo = Echo(stateless=True)
+
+    def serve(talk: Talk) -> None:
+        if _is_call(talk):
+            talk.whole(400, b"Missing session id", "text/plain")
+        elif talk.visit.body and talk.visit.message.get("method") == "ping":
+            talk.result({}, Mcp_Session_Id="late")
+        else:
+            echo(talk)
+
+    async with connected(serve) as line:
+        await line.ask("ping")
+        with pytest.raises(HttpStatusError, match=r": a later answer named a session, .*: Missing session id$"):
+            await line.ask("tools/call")
+
+
+@pytest.mark.parametrize("kind", ["body", "stream"])
+async def test_an_answer_under_another_id_is_named(kind: str) -> None:
+    def serve(talk: Talk) -> None:
+        wrong = answer(str(talk.visit.message["id"]), "fine")
+        if kind == "body":
+            talk.json(wrong)
+            return
+        talk.begin_events()
+        talk.events(wrong)
+        talk.end_events()
+
+    async with connected(serve, revision=None) as line:
+        with pytest.raises(McphostError, match=r'it has the id "1" \(a text\) instead of 1$'):
+            await line.ask("initialize")
+
+
 async def test_a_lost_session_that_a_later_answer_renamed_says_so() -> None:
     echo = Echo()
 
