@@ -65,6 +65,13 @@ def test_a_flag_answers_and_without_one_a_no_says_which_it_takes(
     assert told.code == 0
 
 
+def test_the_remark_on_roots_comes_once_a_day(mcphost: Mcphost) -> None:
+    words_ = words(ROOTS)
+    assert "asked you to share your roots (folders): declined; add --accept roots:stdio" in mcphost(*words_).err
+    assert mcphost(*words_).err == ""
+    assert "asked you to fill in a form" in mcphost(*words(FORM, ROOTS)).err
+
+
 @pytest.mark.parametrize("flags", [["--root", "../a b"], ["--accept", "roots"]])
 def test_folders_are_shared_by_flags(
     mcphost: Mcphost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: list[str]
