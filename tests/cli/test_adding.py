@@ -243,7 +243,10 @@ def test_a_yes_adds_a_server_and_its_secrets_go_where_the_user_says(tmp_path: Pa
         terminal.wait_until(lambda text: text.rstrip().endswith("mode:"), "the question once more")
         terminal.press("ro", "enter")
         terminal.wait_for("key: ")
-        terminal.press("s3cret-input", "enter")
+        terminal.press("s3cret\u200b-input", "enter")
+        terminal.wait_for("it has an invisible character, U+200B; give it again")
+        terminal.wait_until(lambda text: text.rstrip().endswith("key:"), "the question once more")
+        terminal.press("\x1b[200~s3cret-inpu\x1b[201~\x1b[Dt", "enter")
         screen = terminal.wait_for("+ github: added in")
         assert "s3cret" not in screen
         assert terminal.wait_exit() == 0

@@ -67,7 +67,7 @@ def test_a_flag_answers_and_without_one_a_no_says_which_it_takes(
 
 def test_roots_that_were_refused_are_named_only_where_that_is_wanted(mcphost: Mcphost) -> None:
     assert mcphost(*words(ROOTS)).err == ""
-    assert "asked you to share its roots (folders): declined" in mcphost(*words(ROOTS), "-v").err
+    assert "asked you to share your roots (folders): declined" in mcphost(*words(ROOTS), "-v").err
 
 
 @pytest.mark.parametrize("flags", [["--root", "../a b"], ["--accept", "roots"]])
