@@ -238,7 +238,7 @@ class FieldRow(Widget):
     def needs_lines(self, event: NeedsLines) -> None:
         """Change to a box of several lines, so that a pasted text is kept."""
         event.stop()
-        self._swap(event.text)
+        self._swap(event.text).initial = None  # it was typed, and is not selected
         self.box.focus()
         self.touched = True
         self.post_message(self.Edited(self))
@@ -278,12 +278,13 @@ class FieldRow(Widget):
         if row is not None:
             row.scroll_visible(animate=False)
 
-    def _swap(self, entry: Any) -> None:
-        old, self.box = self.box, LinesBox(self.field, entry)
+    def _swap(self, entry: Any) -> LinesBox:
+        old, self.box = self.box, (box := LinesBox(self.field, entry))
         self._last_entry = self.box.entry
         self._place_box()
         old.remove()
-        self.mount(self.box)
+        self.mount(box)
+        return box
 
     def _place_box(self) -> None:
         self.box.styles.margin = (self._above, self._right, 0, self._left)
