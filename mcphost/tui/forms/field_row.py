@@ -17,7 +17,7 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.display import show, show_line
+from mcphost.protocol.display import TAB, show, show_line
 from mcphost.protocol.forms.form import GROWING, FieldKind, FormField
 from mcphost.tui.forms.pickers import OneOf, Picked, RowsBox, SeveralOf, YesNo
 from mcphost.tui.forms.suggestions import SuggestingBox
@@ -320,7 +320,7 @@ class FieldRow(Widget):
         if not text:
             return []
         content = Content.styled(text, "$foreground-muted")
-        lines = content.expand_tabs(4).wrap(room)
+        lines = content.expand_tabs(TAB).wrap(room)
         if not focused:
             beside = bool(self.columns.note) and content.cell_length > room  # limits that did not fit there
             shown = 2 if note and (beside or Content(note).cell_length > room) else 1
