@@ -58,7 +58,7 @@ async def add_found(found: Sequence[FoundServer], options: Namespace, *, places:
     importer = open_importer(options.config, os.environ, writes=not (options.print or options.dry_run))
     comparison = await asyncio.to_thread(importer.compare, found, places)
     if options.name is not None:
-        comparison = _renamed(comparison, options.name)
+        comparison = _renamed(comparison, options.name, prints=options.print)
     adding = _Adding(importer, options)
     for candidate in comparison.candidates:
         await adding.add(candidate)
@@ -329,12 +329,19 @@ async def _place(secret: FoundSecret) -> SecretPlace:
     return place
 
 
-def _renamed(comparison: ImportComparison, name: str) -> ImportComparison:
+def _renamed(comparison: ImportComparison, name: str, *, prints: bool) -> ImportComparison:
+    """The one candidate under this name; ``prints``: it is only shown, and may be there under another."""
     if not comparison.candidates:  # the reasons follow
         return comparison
     if len(comparison.candidates) != 1:
         raise UsageError(f"--as: {len(comparison.candidates)} servers were found, and one name is for one of them")
     (candidate,) = comparison.candidates
+    if candidate.status is ImportStatus.SAME and candidate.name != name and not prints:
+        there = show_name(candidate.name)
+        raise UsageError(
+            f"--as {show_name(name)}: this server is there already as {there}; "
+            f"to rename it, remove it first (mcphost remove {there}) and add it again"
+        )
     return replace(comparison, candidates=(candidate.renamed(name),))
 
 

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import IO, Final
 
+from mcphost.protocol.display import TAB
+
 MARK: Final = "│ "
 """Stands before each line of untrusted text."""
 
@@ -25,8 +27,6 @@ LEAST_COLUMNS: Final = 20
 
 BLANK_LINES: Final = 3
 """More empty lines in a row than these are counted instead of shown."""
-
-TAB: Final = 8
 
 
 def cells(text: str) -> int:

@@ -135,8 +135,10 @@ class ImportCandidate:
         return replace(preview, dangers=(*preview.dangers, sign))
 
     def renamed(self, name: str) -> ImportCandidate:
-        """The same under another name, which `Importer.store` refuses where it is not free."""
-        return replace(self, name=name, double="")
+        """The same as a new entry of another name, which `Importer.store` refuses where it is not free."""
+        if name == self.name:
+            return self
+        return replace(self, name=name, status=ImportStatus.NEW, changes=(), double="")
 
     def edited(self, texts: Mapping[Place, str]) -> ImportCandidate:
         """The same with these texts in place of those that are there."""

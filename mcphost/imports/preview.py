@@ -160,6 +160,8 @@ def place_of(origin: Origin) -> str:
     if origin.source == "link":
         place = place.partition("?")[0]  # the rest is the entry, secrets included
     host = BY_ID.get(origin.source)
+    if origin.source == "command line":  # of this program, or its screen
+        return "what you typed"
     parts = (host.label if host else origin.source, safe_url(short_path(place)), origin.scope)
     return " · ".join(shown(part) for part in parts if part)
 

@@ -46,6 +46,7 @@ from mcphost.lazy_dataclass import dataclass
 from mcphost.net.addresses import literal_address
 from mcphost.net.guarded import ResolveHost, resolve
 from mcphost.protocol.display import show_line
+from mcphost.protocol.urls import is_loopback
 
 _BUNDLES: Final = (".mcpb", ".dxt")
 _DOCUMENTS: Final = (".json", "/server-card")
@@ -314,8 +315,11 @@ def _remote(url: str) -> FoundServer:
 
 
 def _name_of(url: str) -> str:
-    """``stripe`` for ``https://mcp.stripe.com/v1``."""
-    host = (urlsplit(url).hostname or "").removesuffix(".")
+    """``stripe`` for ``https://mcp.stripe.com/v1``, ``local-8000`` for ``http://127.0.0.1:8000/mcp``."""
+    parts = urlsplit(url)
+    host = (parts.hostname or "").removesuffix(".")
+    if is_loopback(host) and not host.endswith(".localhost"):
+        return f"local-{parts.port}" if parts.port else "local"
     labels = host.split(".")
     if literal_address(host) is None:
         while len(labels) > 2 and labels[0] in _GENERIC:

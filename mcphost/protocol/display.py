@@ -19,6 +19,9 @@ MARKS_PER_BASE = 4
 _LINE_BUDGET = 100_000
 """Characters of a text that ``show_line`` processes; more could not fit on a line."""
 
+TAB = 8
+"""Cells from one tab stop to the next, as terminals have them and programs expect them."""
+
 _ZWJ, _EMOJI_SELECTORS = "\u200d", "\ufe0e\ufe0f"
 _INVISIBLE = (  # bidi controls, zero-width, fillers, tags, selectors and the other format controls, as ranges
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"

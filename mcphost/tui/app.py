@@ -5,6 +5,8 @@ The host is already running when the app starts, and stops the servers after the
 
 from __future__ import annotations
 
+import asyncio
+import os
 import sys
 from collections.abc import Callable, Collection, Iterable
 from functools import cached_property, partial
@@ -37,6 +39,7 @@ from mcphost.tui.error_boundary import FailureCounter, failures_reported_to, pla
 from mcphost.tui.imports.controller import ImportsController, OpenImporter
 from mcphost.tui.inbox.queue import QuestionQueue, SamplingChosen, UrlElicitationChosen
 from mcphost.tui.key_order import KeyOrder
+from mcphost.tui.kit.clipboard import MOST_BYTES, NOT_PASSED_ON, load_into_tmux
 from mcphost.tui.kit.messages import (
     BudgetRequested,
     CallChosen,
@@ -106,14 +109,14 @@ class McphostApp(App[None]):
     HELP = "ctrl+p finds every action. No tool call is sent before you have seen it, unless a rule of yours allows it."
     ENABLE_COMMAND_PALETTE = True
     CSS = """
-    ToastRack { dock: top; align: right top; margin: 0; scrollbar-size: 0 0; }
+    ToastRack { dock: top; align: right top; margin: 1 0 0 0; scrollbar-size: 0 0; }
     Toast { width: auto; max-width: 75%; margin: 0; padding: 0 1; }
     VerticalScroll { scrollbar-size-vertical: 1; }
     TextArea .text-area--placeholder { color: $text-disabled; }
     TextArea:ansi .text-area--placeholder { text-style: dim; }
     """
-    """Toasts cover the top bar first: results are below it, and dialogs with their answers at the bottom. They have no
-    scrollbar: Textual counts their rows as if there were none, and the last toast was cut off.
+    """Toasts cover the tabs first: the servers' states are above them, results below, and dialogs with their answers at
+    the bottom. They have no scrollbar: Textual counts their rows as if there were none, and the last toast was cut off.
 
     Textual's text area has a placeholder too faint to read, and in 16 colours one that looks like text.
     """
@@ -160,7 +163,7 @@ class McphostApp(App[None]):
         self._shows_demo = start.missing is not None
         """Does the demo run only because there is no configuration yet?"""
         welcome = f"{DEMO}\n\n{start.how_to}" if start.is_demo else ""
-        self.main = MainScreen(host, welcome, start.missing)
+        self.main = MainScreen(host, welcome, start)
         """Always the lowest screen of the stack."""
         sign_in_status = SignInStatusCache(host)
         self.updater = MainScreenUpdater(host, self.main, self.questions, sign_in_status, start)
@@ -278,6 +281,37 @@ class McphostApp(App[None]):
         screen = self.screen_stack[-1] if self.screen_stack else None
         return isinstance(screen, Dialog) and screen.too_early(event, self.guard_seconds)
 
+    # The clipboard.
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Send ``text`` to the terminal's clipboard, and say what is known of it. Nothing is never copied."""
+        data = text.encode("utf-8", "replace")
+        if not data:
+            return
+        count, saves = f"{len(text):,} character{'' if len(text) == 1 else 's'}", self._saves_with_w
+        if len(data) > MOST_BYTES:
+            instead = " w saves it to a file." if saves else ""
+            self.notify(f"Not copied: {count} are more than many terminals take.{instead}", severity="warning")
+            return
+        super().copy_to_clipboard(data.decode())
+        if os.environ.get("TMUX"):
+            self.run_worker(self._copy_in_tmux(data, count), group="copy", exclusive=True)
+        else:
+            instead = "; if nothing arrives, w saves it" if saves else ""
+            self.notify(f"Sent {count} to the terminal's clipboard{instead}.")
+
+    async def _copy_in_tmux(self, data: bytes, count: str) -> None:
+        if await asyncio.to_thread(load_into_tmux, data):
+            self.notify(f"Copied {count} to tmux's buffer, and sent to the terminal's clipboard.")
+        else:
+            self.notify(NOT_PASSED_ON, severity="warning", markup=False)
+
+    @property
+    def _saves_with_w(self) -> bool:
+        """True where the key w saves what is copied."""
+        active = self.screen.active_bindings.get("w")
+        return active is not None and active.enabled and active.binding.description == "save"
+
     # Events from the host.
 
     def on_host_changed(self, message: HostChanged) -> None:
@@ -288,7 +322,7 @@ class McphostApp(App[None]):
             if isinstance(event, Alarmed):
                 self.notify(show(event.text), severity="error", timeout=15, markup=False)
         self.updater.changed([event for event in events if not isinstance(event, Alarmed)])
-        self.sign_in.changed(events, self.main.servers.chosen)
+        self.sign_in.changed(events, self.main.servers.described)
         self.elicitation.changed(events)
         self.roots.changed(events)
         self.chat.changed(events)
@@ -491,7 +525,7 @@ class McphostApp(App[None]):
         from mcphost.tui.palette import PaletteScreen
 
         if not isinstance(self.screen, PaletteScreen):
-            self.push_screen(PaletteScreen())
+            self.push_screen(PaletteScreen(everything=self.screen is self.main))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Yield the actions that no key has, for the command palette."""
@@ -503,10 +537,10 @@ class McphostApp(App[None]):
         yield from self.sampling.commands()
         yield from self.comparison.commands()
         for server in self.host.servers.values():
-            yield SystemCommand(f"Restart {server.name}", f"It is {server.state.value}", server.restart)
+            yield SystemCommand(f"Restart “{server.name}”", f"It is {server.state.value}", server.restart)
             if server.ready:
                 relist = partial(self.servers.relist, server.name)
-                yield SystemCommand(f"List again what {server.name} offers", "From the server, not the cache", relist)
+                yield SystemCommand(f"List again what “{server.name}” offers", "From the server, not the cache", relist)
         yield SystemCommand("Save a screenshot", "As an SVG file", self.deliver_screenshot)
 
     # Errors of the screen itself.

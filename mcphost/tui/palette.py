@@ -241,7 +241,8 @@ class Palette:
 
 
 def _entry(kind: str, title: str, act: Callable[[], object], about: str = "", key: str = "") -> Found:
-    return Entry(kind, title, act, about, key), SearchText(title, more=about)
+    words = title.replace("“", "").replace("”", "")  # nobody types them
+    return Entry(kind, title, act, about, key), SearchText(words, more=about)
 
 
 def offer_entry(
@@ -310,8 +311,10 @@ class PaletteScreen(CommandPalette):
     }}
     """
 
-    def __init__(self) -> None:
-        super().__init__(placeholder="Find a tool, resource, prompt, server, call, conversation or action")
+    def __init__(self, *, everything: bool) -> None:
+        """``everything``: else only what can be done in the dialog below is found."""
+        found = "a tool, resource, prompt, server, call, conversation or action"
+        super().__init__(placeholder=f"Find {found if everything else 'an action of this dialog; esc closes it first'}")
         self._drawn_for: tuple[int, str] | None = None
         """The width and the theme that the hits were drawn for."""
 

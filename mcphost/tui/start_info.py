@@ -31,6 +31,8 @@ class StartInfo:
     """How to add servers, in a few lines."""
     missing: Path | None = None
     """Where a configuration file would be, if none was found and the demo runs instead."""
+    fixed: bool = False
+    """True if this run takes no servers of other programs: its file is one that mcphost does not write beside."""
     watched: tuple[Path, ...] = ()
     """The files whose changes are noticed; they need not exist."""
     read_at: int | None = None

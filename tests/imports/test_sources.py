@@ -175,8 +175,12 @@ async def test_a_card_that_names_another_origin_says_nothing_about_this_one(sour
         ("https://docs.example.com/mcp", "docs"),
         ("https://example.com/mcp", "example"),
         ("https://mcp.dev/mcp", "mcp.dev"),
-        ("http://localhost:8000/mcp", "localhost"),
-        ("http://127.0.0.1:8000/mcp", "127.0.0.1"),
+        ("http://localhost:8000/mcp", "local-8000"),
+        ("http://127.0.0.1:39471/mcp", "local-39471"),
+        ("http://[::1]:8000/mcp", "local-8000"),
+        ("http://localhost/mcp", "local"),
+        ("http://tides.localhost:8000/mcp", "tides.localhost"),
+        ("https://192.0.2.7:8000/mcp", "192.0.2.7"),
     ],
 )
 async def test_an_address_is_named_by_its_host(url: str, name: str, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ from mcphost.tui.bridge import HostChanged
 from mcphost.tui.error_boundary import FailureCounter, place, sentence
 from mcphost.tui.main.help import HelpScreen
 from mcphost.tui.tools.pane import ToolList
-from tests.tui.stage import NARROW, echo, on_stage, server, servers
+from tests.tui.stage import NARROW, Stage, echo, on_stage, server, servers
 
 pytestmark = pytest.mark.slow
 TOKEN = "sk-planted-secret"
@@ -63,7 +65,7 @@ async def test_a_part_that_fails_on_what_a_server_sent_leaves_the_rest_alive(mon
         await stage.press("down")
         await stage.shows("Tools · two")
         await stage.press("h")
-        await stage.shows("No calls to two yet")
+        await stage.shows("No calls to “two” yet")
         assert stage.app.failures.count
 
 
@@ -163,13 +165,14 @@ async def test_every_tab_has_a_whole_word_on_sixty_columns() -> None:
         await stage.shows("Resources", "Server  Traffic")
 
 
-async def test_a_short_notification_covers_the_top_bar_and_nothing_of_a_result() -> None:
+async def test_a_short_notification_covers_the_tabs_and_nothing_of_the_top_bar_or_a_result() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         stage.app.notify("Copied 106 characters.")
         await stage.until(lambda app: app.screen.query(Toast) and app.screen.query_one(Toast).size.height)
-        assert stage.app.screen.query_one(Toast).region.bottom == stage.app.main.top_line.region.bottom
-        assert "Copied 106 characters." in stage.text.splitlines()[0]
+        assert stage.app.screen.query_one(Toast).region.y == stage.app.main.top_line.region.bottom
+        assert "Copied 106 characters." in stage.text.splitlines()[1]
+        assert "1 ready" in stage.text.splitlines()[0]
 
 
 async def test_a_notification_is_shown_whole_below_one_that_just_wraps() -> None:
@@ -187,3 +190,79 @@ async def test_what_the_host_tells_while_the_app_exits_changes_no_screen() -> No
     async with on_stage(echo("alpha")) as stage:
         app = stage.app
     app.on_host_changed(HostChanged(lambda: pytest.fail("the events were taken")))
+
+
+SENT = "\x1b]52;"
+"""How a copy begins that a program sends to its terminal."""
+
+
+Written = Callable[[Stage], list[str]]
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> Written:
+    """What the app writes to its terminal from now on."""
+
+    def follow(stage: Stage) -> list[str]:
+        driver, sent = stage.app._driver, list[str]()
+        assert driver is not None
+        monkeypatch.setattr(driver, "write", sent.append)
+        return sent
+
+    return follow
+
+
+async def test_nothing_is_never_copied(written: Written) -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        stage.app.copy_to_clipboard("kept")
+        sent = written(stage)
+        await stage.press("slash", "ctrl+x", "ctrl+c")
+        stage.app.copy_to_clipboard("")
+        assert (stage.app.clipboard, sent) == ("kept", [])
+
+
+async def test_a_copy_says_that_it_was_sent_and_what_to_do_where_nothing_arrives(written: Written) -> None:
+    async with on_stage(echo(), size=(140, 40)) as stage:
+        await stage.ready()
+        sent = written(stage)
+        stage.app.copy_to_clipboard("a\ud800b")
+        await stage.shows("Sent 3 characters to the terminal's clipboard.")
+        assert [each for each in sent if each.startswith(SENT)] == ["\x1b]52;c;YT9i\a"]
+        await stage.open_tool("environment")
+        await stage.press("ctrl+r")
+        await stage.call_dialog()
+        await stage.press("y")
+        await stage.ended()
+        await stage.press("y")
+        await stage.shows("; if nothing arrives, w saves it.")
+
+
+async def test_a_copy_that_terminals_do_not_take_is_not_called_one(written: Written) -> None:
+    async with on_stage(echo()) as stage:
+        await stage.ready()
+        sent = written(stage)
+        stage.app.copy_to_clipboard("x" * 3_000_000)
+        await stage.shows("Not copied: 3,000,000 characters are more than many terminals take.")
+        assert (stage.app.clipboard, [each for each in sent if SENT in each]) == ("", [])
+
+
+@pytest.mark.parametrize(
+    ("ends", "says"),
+    [(0, "Copied 5 characters to tmux's buffer"), (1, "tmux set -s set-clipboard on")],
+)
+async def test_in_tmux_a_copy_goes_through_tmux_or_says_what_is_missing(
+    ends: int, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmux, taken = tmp_path / "bin" / "tmux", tmp_path / "taken"
+    tmux.parent.mkdir()
+    tmux.write_text(f'#!/bin/sh\necho "$*" > "{taken}"\ncat >> "{taken}"\nexit {ends}\n')
+    tmux.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmux.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("TMUX", "/tmp/tmux-0/default,1,0")
+    async with on_stage(echo()) as stage:
+        await stage.ready()
+        stage.app.copy_to_clipboard("words")
+        await stage.shows(says)
+        assert taken.read_text() == "load-buffer -w -\nwords"
+        assert stage.app.clipboard == "words"

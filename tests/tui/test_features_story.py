@@ -174,7 +174,7 @@ async def test_one_slow_call_is_found_among_ten_thousand_frames_then_paired_pinn
         await stage.press("R")
         await stage.shows("Only requests that mcphost sent")
         await stage.press("r", "y")
-        await stage.shows("→ out · request", "Copied")
+        await stage.shows("→ out · request", "Sent")
         assert '"seconds": 0.4' in stage.app.clipboard
         await stage.press("R")
         again = await stage.ended()
@@ -193,7 +193,7 @@ async def test_traffic_is_exported_and_imported_and_the_words_for_it_are_in_the_
         await stage.press("f4")
         await stage.shows("Traffic · following", "tools/list")
         await stage.press("question_mark", "pagedown")
-        await stage.shows("Export the messages shown to a file", "Open a file of exported traffic")
+        await stage.shows("Save the messages shown to a file", "Open a file of exported traffic")
         await stage.press("escape", "C")
         await stage.shows("This message is not part of a call.")
         await stage.press("w")

@@ -104,8 +104,8 @@ async def test_what_can_be_done_here_is_found_by_its_words_and_done_where_one_wa
         await stage.ready()
         await stage.press("f4")
         await stage.shows("Traffic · following", "initialize")
-        await find(stage, "export")
-        await stage.shows("export  Export the messages shown")
+        await find(stage, "save")
+        await stage.shows("save  Save the messages shown")
         await stage.press("enter")
         await stage.shows("in which folder?")
 
@@ -123,7 +123,7 @@ async def test_every_server_can_be_restarted_by_its_name() -> None:
     async with on_stage(servers(one=server("echo.py"), two=server("echo.py")), size=NARROW) as stage:
         await stage.ready()
         await find(stage, "restart t")
-        await stage.until(lambda _: hits(stage) and hits(stage)[0].startswith("Restart two"))
+        await stage.until(lambda _: hits(stage) and hits(stage)[0].startswith("Restart “two”"))
 
 
 async def test_over_a_dialog_nothing_of_the_main_screen_is_found() -> None:
@@ -134,6 +134,7 @@ async def test_over_a_dialog_nothing_of_the_main_screen_is_found() -> None:
         await stage.press("ctrl+p")
         await stage.at(PaletteScreen)
         await stage.until(lambda _: hits(stage))
+        await stage.shows("Find an action of this dialog; esc closes it first")
         found = hits(stage)
         assert any("run once" in each or "allow once" in each for each in found)
         assert any(each.startswith("quit ") for each in found)

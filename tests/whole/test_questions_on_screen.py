@@ -24,7 +24,7 @@ FORM, MODEL, ROOTS = "trigger-elicitation-request", "trigger-sampling-request", 
 LISTENING = GUARD + 0.3
 """Seconds after which a dialog that is being painted listens."""
 
-ASKED = "asked by the server e, not by mcphost"
+ASKED = "asked by the server “e”, not by mcphost"
 
 DEAF = (ASKED, "What the model would say", "y   send it to e")
 """Words of dialogs that ignore what comes too early, of one that asks anew among them."""
@@ -34,7 +34,7 @@ Step = tuple[Sequence[str], Sequence[str]]
 
 # The form. What is typed first replaces what is there, so that it may be typed again.
 OPEN = (ASKED, "asks you to fill in a form", "for call", "String *", "n   decline")
-REVIEW = ("Send this to e?", "y   send this to e")
+REVIEW = ("Send this to “e”?", "y   send this to “e”")
 ADA: Step = (["ctrl+u", "Ada"], ["▏Ada "])
 REST: Step = (["enter", "space", "enter", "enter", "ada@example.com", "ctrl+r"], [*REVIEW, '"check": true', '"fish-1"'])
 READ: Step = (["ctrl+r"], [*REVIEW, '"name": "Ada"'])
@@ -47,8 +47,8 @@ WRITE: Step = (["y"], ["You are the model: write the answer", "What the model wo
 WORDS: Step = (["In my words", "ctrl+r"], ["Send this answer to e?", "In my words", "y   send it to e"])
 
 # The picker of folders.
-PICKER = (ASKED, "e asks for its roots", "suggested: the git work tree", "n   share none")
-MARK: Step = (["space"], ["[x] a b", "share the marked folder with e"])
+PICKER = (ASKED, "“e” asks for its roots", "suggested: the git work tree", "n   share none")
+MARK: Step = (["space"], ["[x] a b", "share the marked folder with “e”"])
 
 CASES: Mapping[str, tuple[str, Sequence[Step]]] = {
     "a form is filled in": (
@@ -185,7 +185,7 @@ def test_a_server_that_was_told_of_no_folder_hears_of_one_that_is_shared_later(
         do(terminal, ["n"], ["0 root(s) received from client"], but=ASKED)
         call(terminal, ROOTS, [([], ["no roots are currently configured"])])
         do(terminal, ["s", "down", "enter"], ["Server · e", "just now: got no folder"])
-        do(terminal, ["f"], ["Roots of e", "[ ] a b"])
+        do(terminal, ["f"], ["Roots of “e”", "[ ] a b"])
         do(terminal, *MARK)
         do(terminal, ["y"], ["just now: got 1 folder"])
         do(terminal, ["escape"], ["1 root(s) received from client"], but=ASKED)

@@ -87,7 +87,14 @@ def _starting_point(options: Namespace) -> tuple[Config, StartInfo]:
     read_at = time.time_ns()
     settings = settings_for_screen(find(options.config, os.environ), os.environ)
     start = StartInfo(
-        settings.path, False, settings.problems, state, how_to, watched=_watched(options), read_at=read_at
+        settings.path,
+        False,
+        settings.problems,
+        state,
+        how_to,
+        fixed=options.config is not None,
+        watched=_watched(options),
+        read_at=read_at,
     )
     if settings.path is None:
         return demo_config(), replace(start, is_demo=True, missing=own)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -79,10 +80,31 @@ def _multiplexer(env: Mapping[str, str]) -> Iterator[Finding]:
     if not name:
         return
     text = f"{name} shows pictures in cells only"
+    copies = _tmux_option(env, "set-clipboard") if name == "tmux" else ""
+    if copies == "off":
+        yield warning(name, "what you copy stays in tmux (set-clipboard off)", "tmux set -s set-clipboard external")
+    elif copies:
+        text = f"{text}; what you copy goes to its buffer and to the terminal's clipboard"
     if env.get("COLORTERM") or env.get("NO_COLOR"):
         yield ok(name, text)
     else:
         yield warning(name, f"{text}, and true colour is off within it", "export COLORTERM=truecolor")
+
+
+TMUX_SECONDS: Final = 2.0
+"""For tmux, which answers within milliseconds."""
+
+
+def _tmux_option(env: Mapping[str, str], name: str) -> str:
+    """The value of an option of the tmux around this program; empty if it does not say."""
+    try:
+        command = ["tmux", "show-options", "-sv", name]
+        asked = subprocess.run(
+            command, env={**os.environ, **env}, capture_output=True, text=True, timeout=TMUX_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return asked.stdout.strip()
 
 
 def _locale(env: Mapping[str, str]) -> Finding:

@@ -331,6 +331,10 @@ def _with_constants(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "properties": properties} if properties else schema
 
 
+_EMPTY_MEANS_DEFAULT = (FieldKind.LIST, FieldKind.BRANCH, FieldKind.JSON)
+"""Of fields whose default is an empty list or object; rows show theirs as "no rows"."""
+
+
 class _Absent(Enum):
     ABSENT = "absent"
 
@@ -375,6 +379,18 @@ class FormField:
         """Objects, lists and choices around the field."""
         choices = sum(isinstance(part, int) and part < KEY for part in self.path)
         return max(len(_levels(self.path)) - 1 + choices, 0)
+
+    @property
+    def has_blank_default(self) -> bool:
+        """True if the default cannot be seen in a field (null, an empty list, no text or only blanks in it).
+
+        The field is left empty then, and empty means the default.
+        """
+        if self.default is ABSENT or any(value == self.default for value, _ in self.choices):
+            return False
+        if isinstance(self.default, str):
+            return not self.default.strip()
+        return self.default is None or (self.default in ([], {}) and self.kind in _EMPTY_MEANS_DEFAULT)
 
     @property
     def label(self) -> str:
@@ -497,7 +513,7 @@ class _Reader:
             secret_looking=looks_secret(name, title, description) or rules.format == "password",
             nullable=nullable,
             null_when_empty=nullable and required,
-            fields=self.fields_of(schema, path) if kind is FieldKind.GROUP else (),
+            fields=_with_defaults(self.fields_of(schema, path), default) if kind is FieldKind.GROUP else (),
             item=item,
             source=source,
         )
@@ -538,6 +554,18 @@ class _Reader:
         if isinstance(items := schema.get("items"), dict):  # so that a list of a named enum shows its choices
             schema = {**schema, "items": follow(self._root, items)}
         return schema, nullable
+
+
+def _with_defaults(fields: tuple[FormField, ...], values: Any) -> tuple[FormField, ...]:
+    """The fields of a group whose own default is the object ``values``."""
+    if not isinstance(values, Mapping):
+        return fields
+    return tuple(
+        replace(each, default=values[each.name], fields=_with_defaults(each.fields, values[each.name]))
+        if each.name in values
+        else each
+        for each in fields
+    )
 
 
 def _without_null(schema: dict[str, Any]) -> tuple[dict[str, Any] | None, bool]:

@@ -63,7 +63,7 @@ def fill(form: Form, arguments: Mapping[str, Any] | None = None) -> dict[Path, A
 
 def fill_part(part: FormField) -> dict[Path, Any]:
     """Return what to put into the fields of a new row or branch: its defaults."""
-    filling = _Filling()
+    filling = _Filling(fresh=True)
     filling.put(part, _default(part))
     return filling.entries
 
@@ -130,9 +130,12 @@ class _Filling:
             case FieldKind.ROWS | FieldKind.MAP | FieldKind.BRANCH:
                 self._put_parts(field, value)
             case _:
-                self.entries[field.path] = render(field, value)
+                self.entries[field.path] = render(field, ABSENT if self._is_blank(field, value) else value)
 
     def _put_parts(self, field: FormField, value: Any) -> None:
+        blank = self._is_blank(field, value)
+        if blank and not (field.required and field.kind is FieldKind.BRANCH):
+            value = ABSENT
         if self._fresh and value is ABSENT and field.kind is FieldKind.ROWS and field.required:
             value = self._first_rows(field)
         if value is ABSENT:
@@ -142,8 +145,12 @@ class _Filling:
         self.entries = {}
         put = self._put_branch if field.kind is FieldKind.BRANCH else self._put_rows
         if not put(field, value) or self._left < 0:
-            self.entries, self._left = {field.path: render(field, value)}, left
+            self.entries, self._left = {field.path: render(field, ABSENT if blank else value)}, left
         self.entries = {**before, **self.entries}
+
+    def _is_blank(self, field: FormField, value: Any) -> bool:
+        """True for a default that the field does not show, and does not send unless someone enters it."""
+        return self._fresh and field.has_blank_default and same(value, field.default)
 
     def _first_rows(self, field: FormField) -> Any:
         """A required list shows its first rows, unless it is itself in a row."""
@@ -328,7 +335,8 @@ def _leaf(field: FormField, entries: Mapping[Path, Any], before: Any, errors: di
     except FieldError as error:
         errors[field.path] = str(error)
         return ABSENT
-    return before if value is ABSENT and raw == render(field, before) else value
+    untouched = raw == render(field, before) or (field.has_blank_default and same(before, field.default))
+    return before if value is ABSENT and untouched else value
 
 
 def _group(field: FormField, entries: Mapping[Path, Any], before: Any, errors: dict[Path, str]) -> Any:

@@ -81,12 +81,20 @@ def _is_null(field: FormField, raw: Any) -> bool:
 
 
 def _nothing(field: FormField) -> Any:
+    if field.has_blank_default and (field.required or field.null_when_empty) and _may_be_default(field):
+        return field.default
     if field.null_when_empty:
         return None
     if field.required:
         hint = ' (type "" for an empty string)' if field.kind in _TEXTS else ""
         raise FieldError(f"is required{hint}")
     return ABSENT
+
+
+def _may_be_default(field: FormField) -> bool:
+    """True if the field takes its own default, which servers do not see to."""
+    kinds = {str: _TEXTS, list: (FieldKind.LIST,), dict: (), type(None): ()}[type(field.default)]
+    return field.kind is FieldKind.JSON or field.kind in kinds
 
 
 def _parse_text(field: FormField, raw: Any) -> Any:

@@ -10,12 +10,10 @@ from textual.strip import Strip
 
 from mcphost.protocol.display import show
 from mcphost.tui.kit.markdown import Line
-from mcphost.tui.kit.text_view import wrap_line
+from mcphost.tui.kit.text_view import expand_tabs, wrap_line
 
 LONGEST: Final = 4_000
 """Characters; a longer line is split, so that no line takes more than a frame's time."""
-
-TAB: Final = 4
 
 Row = tuple[int, int, int]
 """The number of a line, and where in it the row starts and ends."""
@@ -84,7 +82,7 @@ def legible(text: str) -> str:
 
 def plain_lines(text: str, *, indent: str = "", part: str = "") -> Iterable[Line]:
     """The lines of a safe text, all in one style."""
-    for line in text.expandtabs(TAB).split("\n"):
+    for line in map(expand_tabs, text.split("\n")):
         for piece in pieces(line):
             shown = indent + piece
             yield Line(shown, ((len(indent), len(shown), part),) if part else (), indent)

@@ -10,9 +10,10 @@ from typing import Final
 
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, size_text
-from mcphost.tui.chat.layout import TAB, legible, pieces, plain_lines
+from mcphost.tui.chat.layout import legible, pieces, plain_lines
 from mcphost.tui.kit.json_text import json_spans
 from mcphost.tui.kit.markdown import AT_ONCE, Line, render_markdown
+from mcphost.tui.kit.text_view import expand_tabs
 
 MOST_CHARACTERS: Final = 400_000
 MOST_LINES: Final = 20_000
@@ -129,7 +130,7 @@ class GrowingMarkdown:
         if _closes(text, self._fence):
             return
         as_json = self.codes[-1].language == "json"
-        for line in legible(text).expandtabs(TAB).split("\n"):
+        for line in map(expand_tabs, legible(text).split("\n")):
             for piece in pieces(line):
                 spans = [(start + 2, end + 2, part) for start, end, part in json_spans(piece)] if as_json else []
                 yield Line(f"  {piece}", ((2, 2 + len(piece), "code"), *spans), "  ")

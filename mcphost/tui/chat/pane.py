@@ -34,7 +34,7 @@ from mcphost.tui.chat.input import ChatInput
 from mcphost.tui.chat.items import AnswerItem, UseItem, result_text
 from mcphost.tui.chat.side import ChatLine, ChatSide, chat_facts
 from mcphost.tui.chat.transcript import Transcript
-from mcphost.tui.kit.export import copy_text, save_as
+from mcphost.tui.kit.export import save_as
 from mcphost.tui.kit.messages import CallChosen
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.kit.search import Searchable, SearchArea
@@ -108,7 +108,7 @@ class ChatPane(SearchArea):
         Binding(
             "escape",
             "back",
-            "stop, back",
+            "back",
             id="chat.back",
             tooltip="Stop the model; else go from the input to the conversation, then leave the chat",
         ),
@@ -123,7 +123,7 @@ class ChatPane(SearchArea):
         Binding(
             "ctrl+t,x",
             "choose_tools",
-            "its tools",
+            "tools",
             id="chat.tools",
             tooltip="Choose the tools it may use; see their cost",
         ),
@@ -362,7 +362,7 @@ class ChatPane(SearchArea):
 
         def copy(text: str | None) -> None:
             if text is not None:
-                copy_text(self.app, text)
+                self.app.copy_to_clipboard(text)
 
         self.app.push_screen(CodeScreen(codes), copy)
 
@@ -405,7 +405,7 @@ class ChatPane(SearchArea):
     def action_copy(self) -> None:
         item = self.transcript.item
         if item is not None:
-            copy_text(self.app, result_text(item.use) if isinstance(item, UseItem) else item.source)
+            self.app.copy_to_clipboard(result_text(item.use) if isinstance(item, UseItem) else item.source)
 
     @on(ChatInput.Entered)
     def _entered(self, event: ChatInput.Entered) -> None:

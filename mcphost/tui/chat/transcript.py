@@ -45,6 +45,8 @@ MUTED: Final = ("muted", "label")
 class PartsView(ScrollView, PlacedScrollbars, can_focus=True):
     """Draws transcript items. While ``following`` it stays at the end."""
 
+    ALLOW_SELECT = False
+
     DEFAULT_CSS = """
     PartsView {
         height: 1fr; overflow-x: hidden; overflow-y: scroll; scrollbar-size-vertical: 1;

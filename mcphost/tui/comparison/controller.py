@@ -78,10 +78,10 @@ class ComparisonController:
         for name in names:
             called = show_line(name, 60)
             about = "With the initialize handshake and without: what it offers, answers, and how fast"
-            yield SystemCommand(f"Compare eras of {called}", about, lambda name=name: self.compare_eras(name))
+            yield SystemCommand(f"Compare eras of “{called}”", about, lambda name=name: self.compare_eras(name))
             if len(names) > 1:
                 about = "What both offer, answer, and how fast"
-                yield SystemCommand(f"Compare {called} with …", about, lambda name=name: self.choose_other(name))
+                yield SystemCommand(f"Compare “{called}” with …", about, lambda name=name: self.choose_other(name))
 
     def compare_eras(self, server: str) -> None:
         """Compare this server with itself in the other era."""

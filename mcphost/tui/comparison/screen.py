@@ -108,7 +108,6 @@ class ComparisonScreen(FramedScreen[None]):
         """Copy the report as text, one fact a line."""
         if self.report is not None:
             self.app.copy_to_clipboard(text_of(self.report))
-            self.notify("Copied the report.")
 
     @on(RowList.Selected)
     def _selected(self, event: RowList.Selected[Row]) -> None:

@@ -31,7 +31,7 @@ class ElicitationController:
 
     def mute(self, server: str, muted: bool) -> None:
         """Decline everything that this server asks, or ask the user again."""
-        called = show_line(server, 60)
+        called = f"“{show_line(server, 60)}”"
         if muted:
             self._host.pending_requests.mute(server)
             words = (
@@ -54,7 +54,7 @@ class ElicitationController:
 
     def commands(self) -> Iterator[SystemCommand]:
         for name in self._host.servers:
-            called, muted = show_line(name, 60), self._host.pending_requests.muted(name)
+            called, muted = f"“{show_line(name, 60)}”", self._host.pending_requests.muted(name)
             title = f"Unmute {called}" if muted else f"Mute {called}"
             about = "You are asked again" if muted else "Declines everything it asks until mcphost exits"
             yield SystemCommand(title, about, lambda name=name, muted=muted: self.mute(name, not muted))

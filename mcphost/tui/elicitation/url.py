@@ -148,7 +148,6 @@ class UrlElicitationScreen(ServerQuestionScreen):
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._opens())
-        self.notify("The address is on the clipboard.")
 
     def action_reopen(self) -> None:
         if self.elicitation is not None:

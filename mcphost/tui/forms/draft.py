@@ -32,7 +32,7 @@ def first_object(schema: Any, arguments: Mapping[str, Any] | None) -> dict[str, 
         return dict(arguments)
     parts = schema.get("properties") if isinstance(schema, dict) else None
     named = parts.items() if isinstance(parts, dict) else ()
-    return {name: part["default"] for name, part in named if isinstance(part, dict) and "default" in part}
+    return {name: part["default"] for name, part in named if isinstance(part, dict) and part.get("default") is not None}
 
 
 def to_object(form: Form, entries: Entries, base: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.display import show, show_line, unindented
+from mcphost.protocol.display import TAB, show, show_line, unindented
 from mcphost.protocol.forms.form import GROWING, FieldKind, FormField
 from mcphost.tui.forms.pickers import OneOf, Picked, RowsBox, SeveralOf, YesNo
 from mcphost.tui.forms.suggestions import SuggestingBox
@@ -238,7 +238,7 @@ class FieldRow(Widget):
     def needs_lines(self, event: NeedsLines) -> None:
         """Change to a box of several lines, so that a pasted text is kept."""
         event.stop()
-        self._swap(event.text)
+        self._swap(event.text).initial = None  # it was typed, and is not selected
         self.box.focus()
         self.touched = True
         self.post_message(self.Edited(self))
@@ -278,12 +278,13 @@ class FieldRow(Widget):
         if row is not None:
             row.scroll_visible(animate=False)
 
-    def _swap(self, entry: Any) -> None:
-        old, self.box = self.box, LinesBox(self.field, entry)
+    def _swap(self, entry: Any) -> LinesBox:
+        old, self.box = self.box, (box := LinesBox(self.field, entry))
         self._last_entry = self.box.entry
         self._place_box()
         old.remove()
-        self.mount(self.box)
+        self.mount(box)
+        return box
 
     def _place_box(self) -> None:
         self.box.styles.margin = (self._above, self._right, 0, self._left)
@@ -320,7 +321,7 @@ class FieldRow(Widget):
         if not text:
             return []
         content = Content.styled(text, "$foreground-muted")
-        lines = content.expand_tabs(4).wrap(room)
+        lines = content.expand_tabs(TAB).wrap(room)
         if not focused:
             beside = bool(self.columns.note) and content.cell_length > room  # limits that did not fit there
             shown = 2 if note and (beside or Content(note).cell_length > room) else 1

@@ -115,6 +115,9 @@ class YesNo(Picker):
             )
         return Content("  ").join(parts)
 
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        return character in ("y", "n")
+
     def on_key(self, event: events.Key) -> None:
         if event.character in ("y", "n"):
             event.stop()
@@ -185,6 +188,11 @@ LIST_LINES: Final = 8
 class _ListPicker(Picker):
     """A list with a cursor and a filter; only visible lines are made."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        # For the footer, and for a click on it; no key has this name.
+        Binding("type", "search", "to search", id="form.pick_search", tooltip="Letters search in the list"),
+    ]
+
     def __init__(self, field: FormField, entry: Any, extra: Sequence[tuple[Any, str]] = ()) -> None:
         super().__init__(field, entry)
         self.options: list[tuple[Any, str]] = [*extra, *field.choices]
@@ -202,6 +210,13 @@ class _ListPicker(Picker):
     def rows(self) -> int:
         """The height of the list."""
         return max(1, min(LIST_LINES, len(self._matches)))
+
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        """Letters are typed into the filter, so that none of them is offered as a key."""
+        return key == "slash" or (character is not None and character.isprintable() and character != " ")
+
+    def action_search(self) -> None:
+        """Make ready for letters."""
 
     def chosen(self, index: int) -> bool:
         return False
@@ -288,6 +303,9 @@ class OneOf(_ListPicker):
 
     def on_blur(self) -> None:
         self.action_close()
+
+    def action_search(self) -> None:
+        self._show()
 
     def on_click(self, event: events.Click) -> None:
         self._show()

@@ -711,7 +711,8 @@ class SchemaForm(Vertical):
             keys.append(("ctrl+j", "fields", "fields") if self.raw_shown else ("ctrl+j", "raw JSON", "raw"))
         if self.check_action("skeleton", ()):
             keys.insert(0, ("ctrl+s", "skeleton", "skeleton"))
-        keys.insert(0, ("f6", self._source_label, "schema"))
+        if not in_row:  # a row's own keys need the room
+            keys.insert(0, ("f6", self._source_label, "schema"))
         if in_row:
             keys = [("ctrl+d", "delete", "remove_row"), ("alt+↑↓", "move", "move_row(1)"), *keys]
         if self.check_action("add_row", ()):

@@ -17,9 +17,10 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import TextArea
+from textual.widgets.text_area import Selection
 
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.display import MARKS_PER_BASE, show
+from mcphost.protocol.display import MARKS_PER_BASE, show, show_line
 from mcphost.protocol.forms.form import ABSENT, FieldError, FieldKind, FormField, parse, render
 from mcphost.tui.kit.inputs import LineInput
 from mcphost.tui.textual_fixes import PlacedScrollbars
@@ -102,11 +103,17 @@ class NeedsLines(Message):
 
 def hint(field: FormField, focused: bool = False) -> str:
     """The placeholder: what an empty field means; with more detail if the field is focused (``focused``)."""
+    if field.has_blank_default:
+        return f"default: {_default_words(field.default)}"
     if field.null_when_empty:
         return "empty: null"
     may_be_empty = field.kind in _TEXTS and not field.rules.shortest
     quotes = ' ("" for empty)' if focused and may_be_empty else ""  # narrow fields would cut more words
     return ("required" if field.required else "optional") + quotes
+
+
+def _default_words(value: Any) -> str:
+    return "empty" if value == "" else "empty list" if value == [] else show_line(json.dumps(value), 40)
 
 
 def stepped_number(field: FormField, text: str, step: int) -> str | None:
@@ -147,8 +154,8 @@ class LineBox(LineInput):
 
     def __init__(self, field: FormField, entry: Any) -> None:
         self.field = field
-        text = "" if entry is ABSENT else conceal(str(entry))
-        super().__init__(text, hint(field), password=field.secret_looking, compact=True, select_on_focus=False)
+        self.initial: str | None = "" if entry is ABSENT else conceal(str(entry))
+        super().__init__(self.initial, hint(field), password=field.secret_looking, compact=True)
         self.cursor_blink = False
 
     @property
@@ -157,12 +164,14 @@ class LineBox(LineInput):
 
     @entry.setter
     def entry(self, entry: Any) -> None:
-        self.value = "" if entry is ABSENT else conceal(str(entry))
+        self.value = self.initial = "" if entry is ABSENT else conceal(str(entry))
 
     def height_for(self, width: int) -> int:
         return 1
 
     def on_focus(self) -> None:
+        """Select what the form filled in, so that typing replaces it; what the user typed is not."""
+        self.select_on_focus = self.value == self.initial
         self.placeholder = hint(self.field, focused=True)
 
     def on_blur(self) -> None:
@@ -235,7 +244,8 @@ class LinesBox(SafeArea):
 
     def __init__(self, field: FormField, entry: Any) -> None:
         self.field = field
-        super().__init__(self._shown(entry), compact=True, highlight_cursor_line=False, placeholder=hint(field))
+        self.initial: str | None = self._shown(entry)
+        super().__init__(self.initial, compact=True, highlight_cursor_line=False, placeholder=hint(field))
         self.cursor_blink = False
 
     @property
@@ -244,7 +254,7 @@ class LinesBox(SafeArea):
 
     @entry.setter
     def entry(self, entry: Any) -> None:
-        self.text = self._shown(entry)
+        self.text = self.initial = self._shown(entry)
 
     def height_for(self, width: int) -> int:
         """As high as its text, within `TEXT_LINES`."""
@@ -256,8 +266,11 @@ class LinesBox(SafeArea):
         needed = sum(max(1, math.ceil(cell_len(line[: most * width]) / width)) for line in lines)
         return min(max(needed, least), most)
 
-    def on_focus(self) -> None:
+    def on_focus(self, event: events.Focus) -> None:
+        """Select what the form filled in, as `LineBox` does; the cursor is at its beginning, which is seen then."""
         self.placeholder = hint(self.field, focused=True)
+        if self.text == self.initial and not event.from_app_focus:
+            self.selection = Selection(self.document.end, (0, 0))
 
     def on_blur(self) -> None:
         self.placeholder = hint(self.field)
@@ -323,4 +336,4 @@ class JsonBox(JsonArea, LinesBox):
 
     @entry.setter
     def entry(self, entry: Any) -> None:
-        self.text = self._shown(entry)
+        self.text = self.initial = self._shown(entry)

@@ -22,7 +22,16 @@ from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.imports.facts import consent_facts, cut, unset_in
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
-from mcphost.tui.kit.modal import KEYS, SCROLL_FIRST, AnswerOption, AnswerOptions, Dialog, ReadToEnd, ShortAnswers
+from mcphost.tui.kit.modal import (
+    KEYS,
+    SCROLL_FIRST,
+    AnswerOption,
+    AnswerOptions,
+    Dialog,
+    ReadToEnd,
+    ShortAnswers,
+    naming,
+)
 from mcphost.tui.kit.rows import RowList
 
 if TYPE_CHECKING:
@@ -151,7 +160,7 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
     def _title(self) -> Content:
         again = self._candidate.status is ImportStatus.CHANGED
         words = "Take over what changed of the server " if again else "Add the server "
-        return Content.assemble(words, (show_line(self._candidate.name, 64), "bold"), "?")
+        return naming(words, show_line(self._candidate.name, 64), "?")
 
     def _rows(self) -> list[Fact]:
         """What is shown here; the rest is for the reader."""

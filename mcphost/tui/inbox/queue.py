@@ -46,6 +46,7 @@ class QuestionQueue:
         self.idle_seconds = IDLE
         self._typed_at = float("-inf")
         self._retry_pending = False
+        self._seen_withdrawn = -1
 
     def typed(self) -> None:
         """A key was pressed: questions of servers wait a moment."""
@@ -65,6 +66,11 @@ class QuestionQueue:
     def unseen(self) -> int:
         """The number of questions that wait besides the one that is open."""
         return sum(waiting is not self._open_question for waiting in self._approver.open.values())
+
+    @property
+    def given_up(self) -> int:
+        """The number of questions that ended unanswered since the inbox was last open."""
+        return sum(each.number > self._seen_withdrawn for each in self._host.pending_requests.withdrawn)
 
     def changed(self) -> None:
         """Questions were asked, answered or withdrawn: close and open dialogs accordingly."""
@@ -96,7 +102,12 @@ class QuestionQueue:
 
     def show_inbox(self) -> None:
         if len(self._app.screen_stack) == 1:
-            self._app.push_screen(InboxScreen(self._rows), self._open)
+            self._app.push_screen(InboxScreen(self._rows), self._close_inbox)
+
+    def _close_inbox(self, row: InboxRow | None) -> None:
+        withdrawn = self._host.pending_requests.withdrawn
+        self._seen_withdrawn = max((each.number for each in withdrawn), default=self._seen_withdrawn)
+        self._open(row)
 
     def decline(self, numbers: tuple[int, ...], *, cancelled: bool = False) -> None:
         """Decline or cancel these questions."""

@@ -147,7 +147,7 @@ class InboxScreen(ListScreen[InboxRow, InboxRow | None]):
     """
 
     def __init__(self, read: Callable[[], Iterable[InboxRow]]) -> None:
-        super().__init__("Inbox · waiting for you", "", EMPTY)
+        super().__init__("Inbox", "", EMPTY)
         self._read = read
         self._widths = widths_of([])
 
@@ -165,6 +165,8 @@ class InboxScreen(ListScreen[InboxRow, InboxRow | None]):
         rows = list(self._read())
         self._widths = widths_of(rows)
         self.list.show_items(rows, keep=lambda row: row.key)
+        waiting = sum(row.kind is RowKind.QUESTION for row in rows)
+        self.frame.border_title = f"Inbox · {waiting} waiting for you" if waiting else "Inbox · nothing waits"
         self.fit_height((len(rows) + 1 if rows else EMPTY_ROWS) + DETAIL_ROWS)
         self.show_details()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Final
 
 from mcphost.lazy_dataclass import dataclass
-from mcphost.tui.kit.text_view import TextView
+from mcphost.tui.kit.text_view import TextView, expand_tabs
 
 LONGEST: Final = 50_000
 """Characters; longer texts stay without colours."""
@@ -55,7 +55,7 @@ def colour(text: str, language: str) -> HighlightedCode | None:
         return None
     from textual.highlight import highlight  # late: it loads pygments
 
-    lines = highlight(text.expandtabs(4), language=language).split("\n", allow_blank=True)
+    lines = highlight("\n".join(map(expand_tabs, text.split("\n"))), language=language).split("\n", allow_blank=True)
     parts = [
         [(span.start, span.end, part) for span in line.spans if (part := _part(str(span.style)))] for line in lines
     ]

@@ -1,4 +1,4 @@
-"""Copies text to the clipboard, and saves content under a name of ours in a folder of the user's choice."""
+"""Saves content under a name of ours in a folder of the user's choice."""
 
 from __future__ import annotations
 
@@ -18,11 +18,6 @@ from textual.widgets import Input
 from mcphost.errors import NotDone
 from mcphost.protocol.display import size_text
 from mcphost.tui.kit.framed import LineScreen
-
-
-def copy_text(app: App[Any], text: str) -> None:
-    app.copy_to_clipboard(text)
-    app.notify(f"Copied {len(text):,} characters.")
 
 
 def save_as(app: App[Any], name: str, content: bytes) -> None:

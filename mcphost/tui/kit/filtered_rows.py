@@ -29,7 +29,8 @@ class FilteredRows(Vertical, Generic[Item]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("slash", "filter", "filter", id="list.filter", tooltip="Type words; enter opens the best match"),
-        Binding("escape", "clear", "clear", id="list.clear", show=False, tooltip="Clear the filter"),
+        Binding("escape", "clear_typed", "clear filter", id="list.clear_typed", system=True),
+        Binding("escape", "clear", "clear filter", id="list.clear", show=False, tooltip="List everything again"),
     ]
 
     DEFAULT_CSS = """
@@ -143,12 +144,17 @@ class FilteredRows(Vertical, Generic[Item]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "filter":
             return bool(self.all) or self._expecting
+        if action == "clear_typed":  # in the footer only then: the keys of the rows need its room
+            return self.filter_line.input.has_focus
         return action != "clear" or self.filter_line.is_open
 
     def action_filter(self) -> None:
         self.filter_line.open()
         self.refresh_bindings()
         self._texts = self._prepared()  # now, so that the first letter is as fast as the others
+
+    def action_clear_typed(self) -> None:
+        self.action_clear()
 
     def action_clear(self) -> None:
         if self.filter_line.is_open:

@@ -20,6 +20,8 @@ ROW_CELLS: Final = 10 + ROW * 4 + 2
 class HexView(Widget):
     """As high as its bytes, for a parent that scrolls."""
 
+    ALLOW_SELECT = False
+
     DEFAULT_CSS = """
     HexView { height: auto; width: 1fr; }
     HexView > .hex-view--offset { color: $foreground-muted; }

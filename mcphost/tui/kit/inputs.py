@@ -23,10 +23,6 @@ class FilterLine(Vertical):
     ``parse`` checks what is typed. While it raises FilterError, the last valid filter stays.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down", "leave", "to the rows", id="filter.down", show=False, tooltip="From the filter to its rows"),
-    ]
-
     DEFAULT_CSS = """
     FilterLine {
         height: auto; display: none;
@@ -55,7 +51,7 @@ class FilterLine(Vertical):
     def __init__(self, parse: Callable[[str], object], examples: str) -> None:
         super().__init__()
         self._parse = parse
-        self.input = LineInput(compact=True, placeholder=examples, select_on_focus=False)
+        self.input = FilterInput(compact=True, placeholder=examples, select_on_focus=False)
         self._counted, self._widest = "", 0
         self._count = Static(markup=False, classes="count")
         self.problem = Static(markup=False, classes="problem")
@@ -108,9 +104,6 @@ class FilterLine(Vertical):
             self.remove_class("-wrong")
             self.post_message(self.Typed(event.value))
 
-    def action_leave(self) -> None:
-        self.post_message(self.Left())
-
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
         if not self.has_class("-wrong"):
@@ -125,3 +118,13 @@ class LineInput(Input):
     def check_consume_key(self, key: str, character: str | None) -> bool:
         """Is this key text here? Textual knows no character of ``slash``, and would list it as a key that works."""
         return key == "slash" or super().check_consume_key(key, character)
+
+
+class FilterInput(LineInput):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "go", id="filter.enter", tooltip="Open the best match, or go to the rows"),
+        Binding("down", "leave", "rows", id="filter.down", tooltip="From the filter to its rows"),
+    ]
+
+    def action_leave(self) -> None:
+        self.post_message(FilterLine.Left())

@@ -44,9 +44,9 @@ def parse(text: str) -> Any:
         raise ValueError("too deep") from None
 
 
-def json_lines(value: Any, limit: int = LINES) -> tuple[list[str], bool]:
-    """The lines of ``value``, safe to show, and whether there are more than ``limit``."""
-    lines = [show(line) for line in islice(_write(value, "", "", 0), limit + 1)]
+def json_lines(value: Any, limit: int = LINES, *, joiners: bool = False) -> tuple[list[str], bool]:
+    """The lines of ``value``, safe to show, and whether there are more than ``limit``; ``joiners`` as for ``show``."""
+    lines = [show(line, joiners=joiners) for line in islice(_write(value, "", "", 0), limit + 1)]
     return lines[:limit], len(lines) > limit
 
 

@@ -329,9 +329,9 @@ class AnswerOption:
     """Must something be read first? A locked answer is dimmed."""
 
 
-def naming(before: str, name: str, after: str = "") -> Content:
-    """A sentence in which this name, safe to show, is set off."""
-    return Content.assemble(before, (name, "bold"), after)
+def naming(before: str, name: str, after: str = "", *, quoted: bool = True) -> Content:
+    """A sentence in which this name, safe to show, is set off, and quoted: a server may be called "everything"."""
+    return Content.assemble(before, (f"“{name}”" if quoted else name, "bold"), after)
 
 
 class ShortAnswers(Widget):

@@ -65,4 +65,3 @@ class ReaderScreen(FramedScreen[bool]):
     def action_copy(self) -> None:
         """Copy the text as it came."""
         self.app.copy_to_clipboard(self._text)
-        self.notify("Copied.")

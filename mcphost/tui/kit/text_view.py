@@ -17,11 +17,13 @@ from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Region, Size
+from textual.geometry import Offset, Region, Size
 from textual.scroll_view import ScrollView
+from textual.selection import Selection
 from textual.strip import Strip
 from textual.widget import Widget
 
+from mcphost.protocol.display import TAB
 from mcphost.tui.textual_fixes import PlacedScrollbars
 
 Spans = Iterable[tuple[int, int, str]]
@@ -35,7 +37,6 @@ LONGEST_LINE: Final = 5_000
 """Characters of an unwrapped line."""
 
 MATCHES: Final = 1_000
-TAB: Final = 4
 
 
 class TextView(ScrollView, PlacedScrollbars, can_focus=True):
@@ -49,12 +50,13 @@ class TextView(ScrollView, PlacedScrollbars, can_focus=True):
     TextView > .text-view--number { color: $text-warning; }
     TextView > .text-view--constant { color: $text-accent; text-style: bold; }
     TextView > .text-view--match { background: $warning-muted; color: $text-warning; text-style: underline; }
+    TextView > .text-view--selection { background: $screen-selection-background; color: $screen-selection-foreground; }
     TextView > .text-view--current {
         color: $text-warning; text-style: bold reverse;
     }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"text-view--{part}" for part in ("key", "string", "number", "constant", "match", "current")
+        f"text-view--{part}" for part in ("key", "string", "number", "constant", "match", "current", "selection")
     }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("W", "toggle_wrap", "wrap", id="text.wrap", tooltip="Wrap long lines, or scroll sideways"),
@@ -133,19 +135,31 @@ class TextView(ScrollView, PlacedScrollbars, can_focus=True):
     def on_resize(self, event: events.Resize) -> None:
         self._relayout()
 
+    def get_selection(self, selection: Selection) -> tuple[str, str]:
+        """The text that was chosen with the mouse, of the lines as they are shown."""
+        start, end = selection.start or Offset(0, 0), selection.end
+        last = len(self._lines) - 1 if end is None else min(end.y, len(self._lines) - 1)
+        lines = list(self._lines[start.y : last + 1])
+        if lines and end is not None and end.y == last:
+            lines[-1] = lines[-1][: end.x]
+        if lines:
+            lines[0] = lines[0][max(0, start.x) :]
+        return "\n".join(lines), "\n"
+
     def render_line(self, y: int) -> Strip:
         x, row = self.scroll_offset.x, self.scroll_offset.y + y
         width, base = self.scrollable_content_region.width, self.rich_style
         if not 0 <= row < self._row_count:
             return Strip.blank(width, base)
         line, start, end = self._rows[row] if self.wraps else (row, 0, LONGEST_LINE)
-        strip = Strip(self._segments(line, start, end, base))
+        hang = len(self.hang_of(line)) if start else 0
+        strip = Strip(self._segments(line, start, end, base)).apply_offsets(start - hang, line)
         return strip.crop_extend(x, x + width, base)
 
     # What is shown.
 
     def _set(self, lines: Sequence[str]) -> None:
-        self._lines = [line.expandtabs(TAB) for line in lines] if any("\t" in line for line in lines) else lines
+        self._lines = [expand_tabs(line) for line in lines] if any("\t" in line for line in lines) else lines
         fits = len(lines) <= WRAP_LINES and sum(map(len, lines)) <= WRAP_CHARACTERS
         self._wrappable, self._rows_width, self._rows = fits, -1, []
         self._widest = max(map(_width, self._lines), default=0)
@@ -187,6 +201,9 @@ class TextView(ScrollView, PlacedScrollbars, can_focus=True):
         yield from self.spans_of(line, full_line)
         for start, end in self._matches.get(line, ()):
             yield start, end, "current" if (line, start) == self._current else "match"
+        selection = self.text_selection
+        if selection is not None and (span := selection.get_span(line)) is not None:
+            yield span[0], len(full_line) if span[1] == -1 else span[1], "selection"
 
     # Positions.
 
@@ -207,6 +224,19 @@ class TextView(ScrollView, PlacedScrollbars, can_focus=True):
                 inside = on_screen.translate(parent.scroll_offset - parent.scrollable_content_region.offset)
                 parent.scroll_to_region(inside, center=True, animate=False, immediate=True, x_axis=False)
                 return
+
+
+def expand_tabs(line: str) -> str:
+    """Put blanks in place of tabs, up to the stops of a terminal."""
+    if line.isascii():
+        return line.expandtabs(TAB)
+    first, *others = line.split("\t")
+    parts, column = [first], cell_len(first)
+    for part in others:
+        blanks = TAB - column % TAB
+        parts += (" " * blanks, part)
+        column += blanks + cell_len(part)
+    return "".join(parts)
 
 
 def matches_in(lines: Iterable[str], query: str) -> Iterator[tuple[int, int, int]]:

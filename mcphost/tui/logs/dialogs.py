@@ -13,7 +13,6 @@ from textual.content import Content
 from mcphost.host.logs import LogRecord, LogSource
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.models.logging import LogLevel
-from mcphost.tui.kit.export import copy_text
 from mcphost.tui.kit.framed import PickScreen
 from mcphost.tui.kit.json_text import json_lines, json_spans, parse
 from mcphost.tui.kit.messages import CallChosen
@@ -62,7 +61,7 @@ class LogDetail(Modal[None]):
 
     def action_copy(self) -> None:
         self.dismiss()
-        copy_text(self.app, log_line(self.record))
+        self.app.copy_to_clipboard(log_line(self.record))
 
     def action_call(self) -> None:
         if self.record.call is not None:
@@ -114,7 +113,7 @@ class LevelScreen(PickScreen[LogLevel, LogLevel]):
     """
 
     def __init__(self, server: str, level: LogLevel | None) -> None:
-        super().__init__(f"Log level of {server}", "choose", list(LogLevel), at=(level or LogLevel.INFO).value)
+        super().__init__(f"Log level of “{server}”", "choose", list(LogLevel), at=(level or LogLevel.INFO).value)
 
     def row(self, item: LogLevel, width: int) -> Content:
         return columns(width, [Cell(f"{item.wire} and above")])

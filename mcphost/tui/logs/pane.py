@@ -17,7 +17,7 @@ from mcphost.host.logs import LogBook, LogRecord, LogSource
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.protocol.models.logging import LogLevel
-from mcphost.tui.kit.export import copy_text, save_as
+from mcphost.tui.kit.export import save_as
 from mcphost.tui.kit.inputs import FilterLine
 from mcphost.tui.kit.messages import CallChosen, LogLevelRequested
 from mcphost.tui.kit.ranking import Search
@@ -102,7 +102,7 @@ class LogsPane(Vertical):
         _key("w", "save", "save", "Save the lines shown to a file"),
         _key("x", "clear", "clear", "Clear the list; X restores it", show=False),
         _key("X", "restore", "restore", "Show cleared lines again", show=False),
-        _key("escape", "unfilter", "no filter", "Show all lines again"),
+        _key("escape", "unfilter", "clear filter", "Show all lines again"),
     ]
     DEFAULT_CSS = """
     LogsPane {
@@ -329,7 +329,7 @@ class LogsPane(Vertical):
 
     def action_copy(self) -> None:
         if self._rows.item is not None:
-            copy_text(self.app, log_line(self._rows.item))
+            self.app.copy_to_clipboard(log_line(self._rows.item))
 
     def action_save(self) -> None:
         """Save the lines that are shown, oldest first."""

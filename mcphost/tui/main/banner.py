@@ -1,4 +1,4 @@
-"""The banner of a start without a configuration: where it was looked for, and how to add a server."""
+"""The banner of the demo: what it is and, where no configuration was found, how to add a server."""
 
 from __future__ import annotations
 
@@ -19,16 +19,22 @@ _ONE_LINE: Final = 'servers.git = { command = "uvx", args = ["mcp-server-git"] }
 
 
 class StartBanner(Widget):
-    """``missing`` is where a configuration file would be."""
+    """``missing`` is where a configuration file would be; None: the user asked for the demo."""
 
     DEFAULT_CSS = """
-    StartBanner { height: 2; padding: 0 1; background: $panel; }
+    StartBanner { padding: 0 1; background: $panel; }
     """
 
-    def __init__(self, missing: Path) -> None:
+    def __init__(self, missing: Path | None) -> None:
         super().__init__()
-        self._path = show_line(str(with_tilde(missing)), 4096)
+        self._path = "" if missing is None else show_line(str(with_tilde(missing)), 4096)
         self._elsewhere = ""
+        self.styles.height = 2 if self.offers_servers else 1
+
+    @property
+    def offers_servers(self) -> bool:
+        """True where it says how to add a server, which a demo that was asked for does not take."""
+        return bool(self._path)
 
     def show_elsewhere(self, words: str) -> None:
         """Say which other programs have servers: ``Claude Code has 4 servers, VS Code 2``."""
@@ -37,6 +43,8 @@ class StartBanner(Widget):
 
     def render(self) -> Content:
         width = self.size.width
+        if not self.offers_servers:
+            return _longest(_demo(), width)
         return Content("\n").join([_longest(self._about(), width), _longest(_how_to(self._elsewhere), width)])
 
     def _about(self) -> Iterable[Content]:
@@ -49,6 +57,15 @@ class StartBanner(Widget):
 
 
 _KEY: Final = "bold $text-accent"
+
+
+def _demo() -> Iterable[Content]:
+    for words in (
+        "a server that is built into mcphost, and a scripted model. Everything here is safe to try.",
+        "a built-in server and a scripted model, safe to try.",
+        "all of it is safe to try.",
+    ):
+        yield Content.assemble(("Demo", _KEY), f": {words} · ", ("x", _KEY), " closes")
 
 
 def _how_to(elsewhere: str) -> Iterable[Content]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual import on
@@ -24,7 +23,6 @@ from mcphost.host.host import Host
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.error_boundary import ErrorBoundary
-from mcphost.tui.kit.export import copy_text
 from mcphost.tui.kit.key_bar import KeyLine
 from mcphost.tui.logs.pane import LogsPane
 from mcphost.tui.main.banner import EXAMPLE, StartBanner
@@ -32,6 +30,7 @@ from mcphost.tui.main.layout import Layout, LogDrawer
 from mcphost.tui.main.top_bar import TopBar
 from mcphost.tui.servers.card import ServerCard
 from mcphost.tui.servers.list import ServersPane
+from mcphost.tui.start_info import StartInfo
 from mcphost.tui.textual_fixes import LatestTabs, unskipped
 from mcphost.tui.tools.call_list import CallList
 from mcphost.tui.tools.pane import ToolsPane
@@ -56,6 +55,9 @@ THREE_COLUMNS = 170
 
 FULL_TAB_NAMES = 72
 """Columns from which the full names of all tabs fit beside the servers."""
+
+UNFOLDED = 20
+"""Columns by which the servers are wider while they are not folded."""
 
 TAB_NAMES = {
     "tools": ("Tools", "Tools", "t"),
@@ -94,13 +96,17 @@ class Body(Horizontal):
         Binding("a", "add_server", "add a server", id="start.add", system=True, tooltip="Add a server"),
     ]
 
-    def __init__(self, host: Host, banner: StartBanner | None) -> None:
+    def __init__(self, host: Host, banner: StartBanner | None, *, fixed: bool = False) -> None:
+        """``fixed``: this run takes no other servers."""
         super().__init__(id="body")
-        self._host, self._banner = host, banner
+        self._host, self._banner, self._fixed = host, banner, fixed
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         shown = self._banner is not None and self._banner.is_attached
-        return shown or (action != "close_banner" and not self._host.servers)
+        if action == "close_banner":
+            return shown
+        offered = self._banner is not None and shown and self._banner.offers_servers
+        return offered or (not self._host.servers and (action == "copy_example" or not self._fixed))
 
     def action_close_banner(self) -> None:
         if self._banner is not None:
@@ -108,7 +114,7 @@ class Body(Horizontal):
             self.refresh_bindings()
 
     def action_copy_example(self) -> None:
-        copy_text(self.app, EXAMPLE)
+        self.app.copy_to_clipboard(EXAMPLE)
 
     def action_import_servers(self) -> None:
         self.post_message(MainScreen.ImportRequested())
@@ -199,11 +205,10 @@ class MainScreen(ErrorBoundary, Screen[None]):
 
         layout: Layout
 
-    def __init__(self, host: Host, welcome: str, missing: Path | None = None) -> None:
-        """``missing``: where a configuration was looked for and not found, so that the demo runs."""
+    def __init__(self, host: Host, welcome: str, start: StartInfo) -> None:
         super().__init__()
-        self._host = host
-        self._banner = None if missing is None else StartBanner(missing)
+        self._host, self._fixed = host, start.fixed
+        self._banner = StartBanner(start.missing) if start.is_demo else None
         self._making = asyncio.Lock()
         self.resources: ResourcesPane | None = None
         self.prompts: PromptsPane | None = None
@@ -235,7 +240,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         yield self.top_line
         if self._banner is not None:
             yield self._banner
-        with Body(self._host, self._banner):
+        with Body(self._host, self._banner, fixed=self._fixed):
             yield self.servers
             with self._tabs:
                 for name, (full, short, _) in TAB_NAMES.items():
@@ -319,8 +324,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
     def _arrange(self, size: Size) -> None:
         # Not classes of this screen: each change would style every widget of it anew.
         self.servers.set_class(size.width < FOLDED, "-narrow", update=self.servers.is_attached)
-        self._tabs.set_class(size.width < FULL_TAB_NAMES, "-tight", update=self._tabs.is_attached)
-        self._label_tabs()
+        self._fit_tabs()
         self.single = self._zoomed or size.width < SIDE_BY_SIDE or size.height < 24
         self.tools.set_wide(size.width >= THREE_COLUMNS)
         for pane in (self.tools, self.resources, self.prompts):
@@ -328,6 +332,17 @@ class MainScreen(ErrorBoundary, Screen[None]):
                 pane.set_single(self.single)
         self._divide()
         self._arrange_logs(size)
+
+    def _fit_tabs(self) -> None:
+        """Shorten the names of the tabs where the unfolded servers take their room."""
+        narrow = self.servers.has_class("-narrow")
+        unfolded = UNFOLDED if narrow and self.servers.has_focus_within else 0
+        self._tabs.set_class(self.app.size.width - unfolded < FULL_TAB_NAMES, "-tight", update=self._tabs.is_attached)
+        self._label_tabs()
+
+    def on_descendant_focus(self) -> None:
+        if self.servers.has_class("-narrow"):
+            self._fit_tabs()
 
     def take_layout(self, layout: Layout) -> None:
         """Divide the screen as it was in an earlier run; what the configuration says of the logs comes first."""
@@ -412,7 +427,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
             self.servers.rows.focus()
             return
         if where == "card":
-            self.servers.choose_one()
+            self.servers.describe_one()
         self.query_one(TabbedContent).active = where
         match where:
             case "tools":

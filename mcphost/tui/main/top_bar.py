@@ -61,21 +61,23 @@ class TopBar(Widget):
     def show_state(
         self,
         servers: Sequence[Connection],
-        questions: int,
+        questions: tuple[int, int],
         oldest: str,
         running: Sequence[ToolCall],
         signing_in: Sequence[str],
         run: Sequence[str],
     ) -> None:
-        """Show how many ``questions`` wait unseen, the ``oldest`` in a few words of foreign text, and running calls.
+        """Show how many ``questions`` wait unseen and how many ended so, the ``oldest`` in a few words of foreign text,
+        and running calls.
 
         ``signing_in`` names the servers with a sign-in in progress; ``run`` says about the run what is shown while
         nothing else is, the most important first.
         """
         shown = self._shown
         self._left = Content("  ").join([Content.styled("mcphost", "bold $text-accent"), *_counts(servers)])
-        self._middle = _waiting(questions)
-        self._asked = _waiting(questions, show_line(oldest, 60))
+        waiting, given_up = questions
+        self._middle = _waiting(waiting) or _given_up(given_up)
+        self._asked = _waiting(waiting, show_line(oldest, 60)) or _given_up(given_up)
         self._right = _running(running) if running else _signing_in(signing_in)
         self._run = [show_line(words, 40) for words in run if words]
         if self._shown != shown:  # a flood of logs calls this with nothing new thirty times a second
@@ -129,6 +131,11 @@ def _waiting(count: int, oldest: str = "") -> Content:
     if oldest:
         words = oldest if count == 1 else f"{oldest} · {words}"
     return Content.styled(f" {words} · f2 ", "bold $text-warning reverse")
+
+
+def _given_up(count: int) -> Content:
+    """Questions whose servers no longer wait, which nobody saw."""
+    return Content.styled(f" {count} gave up waiting · f2 " if count else "", "$foreground-muted")
 
 
 _WORDS = {

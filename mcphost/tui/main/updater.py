@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 from textual.timer import Timer
 
+from mcphost.config import ComparedServer
 from mcphost.host.connections.connection import Connection
 from mcphost.host.connections.subscriptions import Subscription
 from mcphost.host.events import CallChanged, CallFinished, CallStarted, ChatChanged, Event, Logged, TrafficAdded
@@ -38,7 +39,7 @@ class MainScreenUpdater:
         start: StartInfo,
     ) -> None:
         self._host, self._main, self._questions, self._sign_in_status = host, main, questions, sign_in_status
-        self._how_to, self._elsewhere = start.how_to, ""
+        self._how_to, self._elsewhere, self._fixed = start.how_to, "", start.fixed
         self._config_name = "demo" if start.is_demo else start.config_path.name if start.config_path else ""
         self._ticking: Timer | None = None
 
@@ -51,6 +52,8 @@ class MainScreenUpdater:
 
     def _how_to_add(self) -> Content:
         """How to add a server, with the keys marked."""
+        if self._fixed:
+            return Content(self._how_to)
         a, i = (("a", "bold $text-accent"), ("i", "bold $text-accent"))
         if self._elsewhere:
             found = Content.assemble(f"{self._elsewhere}: ", i, " looks at them, and ", a, " adds another.")
@@ -117,8 +120,8 @@ class MainScreenUpdater:
         """Update the top bar; it is updated every second while it shows a duration."""
         running, servers = self._host.tool_calls.running(), list(self._host.servers.values())
         self._main.top_line.show_state(
-            servers,
-            self._questions.unseen,
+            [each for each in servers if not isinstance(each.config, ComparedServer)],
+            (self._questions.unseen, self._questions.given_up),
             self._questions.oldest,
             running,
             self._signing_in(),
@@ -146,7 +149,7 @@ class MainScreenUpdater:
 
     def card(self) -> None:
         """Update the card of the selected server."""
-        server = self._main.servers.chosen
+        server = self._main.servers.described
         connection = self._host.servers.get(server or "")
         dropped = self._host.logs.dropped(server) if server else 0
         questions = questions_of(self._host, server or "")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable, Sequence
-from typing import ClassVar, Protocol, TypeVar
+from collections.abc import Hashable, Mapping, Sequence
+from typing import ClassVar, Final, Protocol, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
 
+from mcphost.host.connections.connection import Connection, ServerState
 from mcphost.protocol.display import show_line
 from mcphost.protocol.models.base import Wire
 from mcphost.tui.kit.filtered_rows import FilteredRows
@@ -30,6 +31,33 @@ class Offer(Protocol):
 
 
 Offered = TypeVar("Offered", bound=Offer)
+
+
+def why_none(what: str, servers: Mapping[str, Connection], chosen: str | None) -> str:
+    """Say why there are no ``what`` (such as tools) of the chosen server, or of all; empty if a ready one has none."""
+    if chosen is not None and chosen in servers:
+        state = servers[chosen].state
+        if state is ServerState.READY:
+            return f"“{chosen}” has no {what}."
+        if state is ServerState.STARTING:
+            return f"“{chosen}” is starting. Its {what} appear when it is ready."
+        return f"“{chosen}” has no {what}: {STATE_WORDS[state]}.\nc shows why. s and home: all servers."
+    states = [each.state for each in servers.values()]
+    if starting := states.count(ServerState.STARTING):
+        counted = "1 server" if starting == 1 else f"{starting} servers"
+        return f"Starting {counted}. {what.capitalize()} appear as soon as a server is ready."
+    if ServerState.READY in states or not states:
+        return ""
+    return f"No {what}: no server is ready.\ns goes to the servers, enter there shows why; f3 opens the logs."
+
+
+STATE_WORDS: Final = {
+    ServerState.DISABLED: "it is disabled",
+    ServerState.STOPPED: "it is stopped",
+    ServerState.RECONNECTING: "it is not connected",
+    ServerState.NEEDS_SIGN_IN: "it needs a sign-in",
+    ServerState.FAILED: "it failed",
+}
 
 
 class FilteredOffers(FilteredRows[Offered]):
@@ -106,6 +134,10 @@ class FilteredOffers(FilteredRows[Offered]):
     def say_when_empty(self, text: str) -> None:
         """Replace the text of an empty list; "" restores the usual one."""
         super().say_when_empty(text or self.EMPTY)
+
+    def explain(self, servers: Mapping[str, Connection], chosen: str | None) -> None:
+        """Say in an empty list why there is nothing of the chosen server; None: of all servers."""
+        self.say_when_empty(why_none(self.TITLE.lower(), servers, chosen))
 
     def show_offers(self, offered: Sequence[Offered], server: str | None) -> None:
         """List these offers of this server; None: of all servers."""

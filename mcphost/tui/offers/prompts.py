@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import ClassVar
 
+from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from mcphost.errors import ServerError
@@ -54,12 +56,16 @@ class PromptList(FilteredOffers[CatalogPrompt]):
 
 class PromptsPane(OfferPane[CatalogPrompt]):
     HELP = "The servers' prompts: ready-made texts for a model. Nothing is sent to a model from here."
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+r", "get_again", "get again", id="prompts.again", tooltip="Get it again with these arguments"),
+    ]
 
     def __init__(self, host: Host, *, single: bool = False) -> None:
         self.prompts = PromptList()
         super().__init__(host, self.prompts, ReadingView("Messages", HINT), "get prompt", single=single)
 
     def show_prompts(self, prompts: Sequence[CatalogPrompt], server: str | None) -> None:
+        self.prompts.explain(self.host.servers, server)
         self.prompts.show_offers(prompts, server)
 
     async def choose(self, offered: CatalogPrompt) -> None:
@@ -73,6 +79,18 @@ class PromptsPane(OfferPane[CatalogPrompt]):
     def submit(self, offered: CatalogPrompt, values: Mapping[str, str]) -> None:
         server, name = offered.server, offered.prompt.name
         self.start_fetch(PaneReading(server, name), partial(self._get, server, name, values))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self._step == "reading" if action == "get_again" else super().check_action(action, parameters)
+
+    async def action_get_again(self) -> None:
+        """Submit the form again, or get a prompt without arguments again."""
+        if self.offered is not None and self.form.form is not None:
+            self.go("form")
+            self.form.form.submit()
+        elif self.view.reading is not None:
+            server, name = self.view.reading.key
+            self.start_fetch(PaneReading(server, name), partial(self._get, server, name, {}))
 
     async def _get(self, server: str, name: str, arguments: Mapping[str, str]) -> None:
         answer = self.host.resources.get_prompt(server, name, arguments)

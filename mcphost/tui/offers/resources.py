@@ -20,7 +20,6 @@ from mcphost.host.host import Host
 from mcphost.protocol.display import show, show_line, size_text, unindented
 from mcphost.protocol.models.prompts import CompletionRef, TemplateRef
 from mcphost.protocol.models.resources import ReadResourceResult, Resource, ResourceTemplate
-from mcphost.tui.kit.export import copy_text
 from mcphost.tui.kit.ranking import SearchText
 from mcphost.tui.kit.rows import Cell, columns
 from mcphost.tui.offers.list import FilteredOffers
@@ -132,7 +131,8 @@ class ResourceList(FilteredOffers[AnyResource]):
         cells.append(Cell(self.search.mark(label), "", 10, min(30, width // 3) if roomy else None))
         if roomy:
             shown = "" if described.label == uri else show_line(uri, 160)
-            cells.append(Cell(self.search.mark(shown), "$foreground-muted", keep="end"))
+            known = uri.endswith(described.label)  # then its end says nothing that the label does not
+            cells.append(Cell(self.search.mark(shown), "$foreground-muted", keep="start" if known else "end"))
         if self._addressed and width >= 56:
             cells.append(Cell(audience(described), "$foreground-muted", 10, 10))
         if width >= 84:
@@ -176,7 +176,9 @@ class ResourcesPane(OfferPane[AnyResource]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "watch", "watch", id="resources.watch", tooltip="Read it again whenever it changes"),
         Binding("space", "unwatch", "unwatch", id="resources.unwatch", tooltip="Stop watching it"),
-        Binding("r", "reread", "read again", id="resources.reread", tooltip="Read it from the server, not the cache"),
+        Binding(
+            "r,ctrl+r", "reread", "read again", id="resources.reread", tooltip="Read it from the server, not the cache"
+        ),
         Binding("y", "copy", "copy URI", id="resources.copy", tooltip="Copy the URI"),
     ]
 
@@ -195,6 +197,7 @@ class ResourcesPane(OfferPane[AnyResource]):
         listed = {each.key for each in resources}
         more = [_unlisted(*key) for key in watched if key not in listed and server in (None, key[0])]
         self.resources.show_watches(watched, self.reading_in_view)
+        self.resources.explain(self.host.servers, server)
         self.resources.show_offers((*resources, *more, *templates), server)
         self._follow_watch()
         self.refresh_bindings()
@@ -228,15 +231,15 @@ class ResourcesPane(OfferPane[AnyResource]):
     def notes(self) -> tuple[str, ...]:
         """Does it come from the cache? Is it watched, and when did it change?"""
         watch, reading = self._watch, self.view.reading
-        if reading is not None and reading.kept is not None:
-            return (kept_words(reading.kept, time.monotonic(), datetime.now()),)
+        kept = reading.kept if reading is not None else None
+        cached = kept_words(kept, time.monotonic(), datetime.now()) if kept is not None else ""
         if watch is None or reading is None:
-            return ()
+            return (cached,) if cached else ()
         state = f"{WATCH_MARKS[watch.state]} {watch.state.value}"
-        at = self.resources.marks.updated(reading.key)
+        at = None if cached else self.resources.marks.updated(reading.key)
         updated = f"updated {at:%H:%M:%S}" if at else ""
         problem = f"✖ {show_line(str(watch.error), 120)}" if watch.error else ""
-        return tuple(note for note in (state, updated, problem) if note)
+        return tuple(note for note in (state, cached, updated, problem) if note)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         target = self._target
@@ -244,7 +247,7 @@ class ResourcesPane(OfferPane[AnyResource]):
             case "copy":
                 return target is not None
             case "reread":
-                return self._step == "reading" and self.view.reading is not None and self.view.reading.kept is not None
+                return self._step == "reading" and self.view.reading is not None
             case "watch" | "unwatch":
                 return target is not None and (target in self.resources.marks.watched) == (action == "unwatch")
         return super().check_action(action, parameters)
@@ -258,7 +261,6 @@ class ResourcesPane(OfferPane[AnyResource]):
             self.app.run_worker(self._subscribe(*self._target, on=False), group="watch")
 
     def action_reread(self) -> None:
-        """Read a resource again that came from the cache."""
         reading = self.view.reading
         if reading is not None:
             self._read(*reading.key, again=True)
@@ -266,7 +268,7 @@ class ResourcesPane(OfferPane[AnyResource]):
     def action_copy(self) -> None:
         target = self._target
         if target is not None:
-            copy_text(self.app, target[1])
+            self.app.copy_to_clipboard(target[1])
 
     @property
     def _target(self) -> tuple[str, str] | None:

@@ -178,7 +178,7 @@ def cut(text: str, room: int = TEXT_CHARACTERS, lines: int = TEXT_LINES) -> Show
 
 def pretty(value: Any) -> Shown:
     """The lines of a JSON value."""
-    lines, more = json_lines(value, TEXT_LINES)
+    lines, more = json_lines(value, TEXT_LINES, joiners=True)
     return Shown(lines, "more" if more else "")
 
 

@@ -33,6 +33,7 @@ from mcphost.host.failure_advice import advice_on
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line
+from mcphost.protocol.models.content import TextContent
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +58,23 @@ class Failure:
 def failure_of(call: ToolCall) -> Failure | None:
     """What went wrong with a call; None while it runs and if it succeeded."""
     if call.state is CallState.FAILED:
-        return Failure("✖", "The tool reports an error", "Its message follows. Change the arguments and run it again.")
+        return _reported(call)
     if call.state is CallState.CANCELLED:
         return _cancelled(call)
     return None if call.error is None else _explain(call.error, show_line(call.request.server, 40))
+
+
+REPORTED: Final = 200
+"""Characters of a tool's own words in a headline; all of them are below it."""
+
+
+def _reported(call: ToolCall) -> Failure:
+    """The tool's own words, named as such: a headline is mcphost's otherwise."""
+    content = call.outcome.content if call.outcome is not None else ()
+    texts = (block.text for block in content if isinstance(block, TextContent))
+    lines = (line.strip() for text in texts for line in text.splitlines())
+    said = next((show_line(line, REPORTED) for line in lines if line), "")
+    return Failure("✖", f"The tool reports: {said}" if said else "The tool reports an error, and no reason", "")
 
 
 def _explain(error: McphostError, server: str) -> Failure:
@@ -139,7 +153,7 @@ def _timeout(error: RequestTimeout, server: str) -> Failure:
 def _declined(error: Declined, server: str) -> Failure:
     rule = f" · {show_line(error.rule, 80)}" if error.rule else ""
     if error.by == "user":
-        return Failure("◌", f"Not run: you declined{rule}", "Nothing was sent. Run it again to decide anew.", "calm")
+        return Failure("◌", f"Not run: you declined{rule}", "Nothing was sent. Press ctrl+r to be asked again.", "calm")
     if error.by == "mcphost":
         advice = "Nothing was sent. Check the tool as it is now, then run it again."
         return Failure("◌", "Not run: it differs from what was allowed", advice, "warning", (Quote("why", str(error)),))
@@ -156,7 +170,7 @@ def _input_not_given(error: InputNotGiven, server: str) -> Failure:
     return Failure(
         "◌",
         f"Not finished: {server} did not get what it asked for ({show_line(error.method, 60)})",
-        "Nothing more was sent to it. Run it again to be asked again.",
+        "Nothing more was sent to it. Press ctrl+r to be asked again.",
         "calm",
         (Quote("why", error.reason),),
     )

@@ -60,7 +60,7 @@ class JsonRow:
                 return f"{opening} {_inside(self.value)} {closing}"
             case "rest":
                 return f"… {len(self.value) - self.first:,} more"
-        return show(scalar_text(self.value))
+        return show(scalar_text(self.value), joiners=True)
 
 
 NAMES: Final = 5

@@ -23,7 +23,7 @@ from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.models.prompts import GetPromptResult, PromptMessage
 from mcphost.protocol.models.resources import ReadResourceResult
 from mcphost.tui.kit.clock import fresh_words
-from mcphost.tui.kit.export import copy_text, file_name, save_as
+from mcphost.tui.kit.export import file_name, save_as
 from mcphost.tui.kit.messages import ResourceLinkFollowed
 from mcphost.tui.kit.search import SearchArea
 from mcphost.tui.results.blocks import BlockList, BlockView
@@ -146,7 +146,7 @@ class ReadingView(Vertical):
 
     def action_copy(self) -> None:
         if self.current is not None:
-            copy_text(self.app, self.current.copied)
+            self.app.copy_to_clipboard(self.current.copied)
 
     def action_save(self) -> None:
         if self.current is not None and self.reading is not None:
@@ -197,8 +197,8 @@ class ReadingView(Vertical):
 
 
 def kept_words(kept: Freshness, now: float, clock: datetime) -> str:
-    """Such as ``from the cache, fetched at 10:41:20, fresh until 10:42:20``; see `fresh_words`."""
-    return f"from the cache, fetched at {fresh_words(kept, now, clock)}"
+    """Such as ``cached 10:41:20, fresh until 10:42:20``, which fits beside a list; see `fresh_words`."""
+    return f"cached {fresh_words(kept, now, clock)}"
 
 
 def _state(reading: PaneReading) -> Iterator[str]:

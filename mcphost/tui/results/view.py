@@ -28,7 +28,7 @@ from mcphost.protocol.display import duration_text, show_line, show_name, size_t
 from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.models.tasks import Task
-from mcphost.tui.kit.export import copy_text, file_name, save_as
+from mcphost.tui.kit.export import file_name, save_as
 from mcphost.tui.kit.json_text import json_text
 from mcphost.tui.kit.marks import CALL_MARKS
 from mcphost.tui.kit.messages import CancelRequested, ResourceLinkFollowed
@@ -440,7 +440,7 @@ class ResultView(Vertical):
     def action_copy(self) -> None:
         picked = self._picked()
         if picked is not None:
-            copy_text(self.app, picked.copied)
+            self.app.copy_to_clipboard(picked.copied)
 
     def action_save(self) -> None:
         picked = self._picked()

@@ -48,7 +48,7 @@ class RootsController:
         about = "Choose the folders it may use, in a tree"
         yield SystemCommand("Roots of all servers", about, lambda: self.show(None))
         for name in self._host.servers:
-            yield SystemCommand(f"Roots of {show_line(name, 60)}", about, lambda name=name: self.show(name))
+            yield SystemCommand(f"Roots of “{show_line(name, 60)}”", about, lambda name=name: self.show(name))
 
     async def _show(self, server: str | None) -> None:
         from mcphost.tui.roots.screen import RootsScreen

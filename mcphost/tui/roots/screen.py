@@ -133,7 +133,7 @@ class RootsScreen(ServerQuestionScreen):
     def heading(self) -> Content:
         if self.waiting is not None:
             return naming("", self.origin.server, " asks for its roots (folders it may use)")
-        return naming("Roots of ", self._target_name, " (folders it may use)")
+        return naming("Roots of ", self._target_name, " (folders it may use)", quoted=self.target is not None)
 
     def asked_by(self) -> Content:
         return Content("space marks · / go to a path · esc close") if self.waiting is None else super().asked_by()
@@ -395,7 +395,7 @@ class RootsScreen(ServerQuestionScreen):
     def options(self) -> Iterator[AnswerOption]:
         """Three answers and more on demand; without a question, what can be changed."""
         what = self._what()
-        shared = naming(f"{what} with ", self._target_name, ", until mcphost exits")
+        shared = naming(f"{what} with ", self._target_name, ", until mcphost exits", quoted=self.target is not None)
         yield AnswerOption("y", shared, "share('session')", "share")
         if self.waiting is None:
             yield from self._lasting(what)
@@ -421,11 +421,13 @@ class RootsScreen(ServerQuestionScreen):
         return " and ".join(parts) or "share the marked folders"
 
     def _lasting(self, what: str) -> Iterator[AnswerOption]:
-        remembered = naming(f"{what} with ", self._target_name, ", and remember")
+        remembered = naming(f"{what} with ", self._target_name, ", and remember", quoted=self.target is not None)
         yield AnswerOption("a", remembered, "share('always')", "remember")
         if self.server is not None:
             other = "all servers" if self.target is not None else self.origin.server
-            yield AnswerOption("t", naming("choose for ", other, " instead"), "target", f"for {other}")
+            yield AnswerOption(
+                "t", naming("choose for ", other, " instead", quoted=self.target is None), "target", f"for {other}"
+            )
 
     # Sharing.
 

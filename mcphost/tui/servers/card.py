@@ -352,7 +352,6 @@ class ServerCard(ScrolledColumn):
 
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self.text)
-        self.notify("Copied the card.")
 
 
 def card(
@@ -438,7 +437,7 @@ def _session(connection: Connection) -> Iterator[Fact]:
     yield fact("server name", _identity(server.server_info))
     yield fact("revision", connection.session.revision.version)
     if found := opening_words(connection):
-        yield fact("found out", found)
+        yield fact("era", f"detected: {found}")
     yield fact("capabilities", capability_words(server.capabilities))
     if (listening := connection.listening) is not None:
         warns = "$text-warning" if listening.troubled else ""
@@ -534,7 +533,7 @@ def _kept_lists(connection: Connection, now: float) -> Iterator[Fact]:
         if listing.freshness is not None and listing.freshness.received < listing.freshness.until < inf
     ]
     if kept:
-        yield fact("kept lists", " · ".join(kept))
+        yield fact("cache", " · ".join(kept))
 
 
 def _irregularities(connection: Connection, dropped: int) -> Iterator[Fact]:

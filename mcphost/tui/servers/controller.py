@@ -47,7 +47,7 @@ class ServersController:
         lists = [listing for kind, listing in server.listings if server.listings.declared(kind)]
         counts = [f"{len(listing.items)} {kind.value}" for kind, listing in server.listings if listing in lists]
         failed = next((str(listing.failure) for listing in lists if listing.failure is not None), "")
-        words = f"Listed {server.name} again: {failed or ', '.join(counts) or 'it offers no lists'}."
+        words = f"Listed “{server.name}” again: {failed or ', '.join(counts) or 'it offers no lists'}."
         self._app.notify(show(words, limit=400), severity="warning" if failed else "information", markup=False)
 
     async def _set_level(self, server: Connection, level: LogLevel) -> None:
@@ -56,4 +56,4 @@ class ServersController:
         except McphostError as error:
             self._app.notify(show(f"The log level was not changed: {error}"), severity="error", markup=False)
         else:
-            self._app.notify(f"{server.name} now sends {level.wire} and above.", markup=False)
+            self._app.notify(f"“{server.name}” now sends {level.wire} and above.", markup=False)

@@ -61,7 +61,7 @@ class ServersPane(FilteredRows[ServerRow]):
 
     @dataclass
     class Highlighted(Message):
-        """The cursor moved to this server; None: to all of them."""
+        """The cursor moved to this server, or its card is wanted; None: to all of them."""
 
         server: str | None
 
@@ -78,6 +78,7 @@ class ServersPane(FilteredRows[ServerRow]):
             empty="No servers configured.",
             examples="name",
         )
+        self._described: str | None = None
 
     def compose(self) -> ComposeResult:
         self.border_title = "Servers"
@@ -113,17 +114,24 @@ class ServersPane(FilteredRows[ServerRow]):
         if server in names:
             self.rows.highlighted = names.index(server)
 
-    def choose_one(self) -> None:
-        """Where none is selected, select the one that failed, or the only one."""
+    @property
+    def described(self) -> str | None:
+        """The server whose card is shown: the selected one, else that of `describe_one`."""
+        return self.chosen or self._described
+
+    def describe_one(self) -> None:
+        """Where all are selected, describe the one that failed, or the only one; all stay selected."""
         servers = [row.connection for row in self.all if row.connection is not None]
         failed = [each for each in servers if each.state is ServerState.FAILED]
         if self.chosen is None and (failed or len(servers) == 1):
-            self.choose((failed or servers)[0].name)
+            self._described = (failed or servers)[0].name
+            self.post_message(self.Highlighted(self._described))
 
     @on(RowList.Highlighted)
     def _highlighted(self, event: RowList.Highlighted[ServerRow]) -> None:
         event.stop()
         if event.item is not None:
+            self._described = None
             self.post_message(self.Highlighted(_name(event.item)))
         self.refresh_bindings()
 

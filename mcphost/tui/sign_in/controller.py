@@ -79,7 +79,7 @@ class SignInController:
             fact("server", show_line(server, 60)),
             fact("then", "Its tokens are revoked where that is offered, and forgotten here. It will want a sign-in."),
         ]
-        self._ask(f"Sign out of {show_line(server, 40)}?", facts, "sign out", partial(self._sign_out, server))
+        self._ask(f"Sign out of “{show_line(server, 40)}”?", facts, "sign out", partial(self._sign_out, server))
 
     def forget(self, server: str) -> None:
         """Ask the user, then forget everything about a server."""
@@ -92,11 +92,11 @@ class SignInController:
             fact("kept", "its entry in your configuration, and the audit log"),
         ]
         name = show_line(server, 40)
-        self._ask(f"Forget everything about {name}?", facts, "forget it", partial(self._forget, server))
+        self._ask(f"Forget everything about “{name}”?", facts, "forget it", partial(self._forget, server))
 
     def commands(self) -> Iterator[SystemCommand]:
         for name, connection in self._host.servers.items():
-            called = show_line(name, 60)
+            called = f"“{show_line(name, 60)}”"
             if connection.config.signs_in:
                 about = "Through the browser, or see how that goes"
                 yield SystemCommand(f"Sign in to {called}", about, lambda name=name: self.sign_in(name))
@@ -167,4 +167,6 @@ class SignInController:
         forgotten = await self._host.forget(server)
         await self._fetch_status(server)
         name = show_line(server, 60)
-        return f"Forgotten about {name}: {'; '.join(forgotten)}." if forgotten else f"Nothing was kept about {name}."
+        return (
+            f"Forgotten about “{name}”: {'; '.join(forgotten)}." if forgotten else f"Nothing was kept about “{name}”."
+        )

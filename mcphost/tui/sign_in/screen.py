@@ -255,14 +255,13 @@ class SignInScreen(QuestionDialog):
     def action_copy_link(self) -> None:
         if self.sign_in.link is not None:
             self.app.copy_to_clipboard(self.sign_in.link.url)
-            self.notify("The link is on the clipboard.")
 
     def action_copy_ssh(self) -> None:
         """Copy the command to run where the browser is."""
         link = self.sign_in.link
         if link is not None and (port := port_of(link)) is not None:
             self.app.copy_to_clipboard(ssh_line(port))
-            self.notify("Copied. YOUR-HOST is the name by which this machine is reached.")
+            self.notify("YOUR-HOST is the name by which this machine is reached.")
 
     def action_open_again(self) -> None:
         self.app.run_worker(self.sign_in.reopen(), group="open-page", exclusive=True)

@@ -217,7 +217,6 @@ class TasksScreen(FramedScreen[None]):
         """Copy the id as it came."""
         if self.rows.item is not None:
             self.app.copy_to_clipboard(self.rows.item.task.task_id)
-            self.notify("Copied the task's id.")
 
     async def _list(self) -> None:
         self.show_tasks(*await self._controller.fetch(self.server))

@@ -66,7 +66,7 @@ class CallList(FilteredRows[ToolCall]):
         at_newest = not self.rows.highlighted and not self.filtered
         servers = {call.request.server for call in shown}
         self._widths = _widest(servers, 14) if server is None else 0, _widest({call.request.tool for call in shown}, 32)
-        self.say_when_empty(EMPTY if server is None else f"No calls to {server} yet.\n{HOW_TO}")
+        self.say_when_empty(EMPTY if server is None else f"No calls to “{server}” yet.\n{HOW_TO}")
         self.show_items(reversed(shown), keep=lambda call: call.number)
         if at_newest:
             self.rows.highlighted = 0

@@ -28,14 +28,9 @@ if TYPE_CHECKING:
     from mcphost.tui.tools.workbench import Workbench
 
 
-FULL_CLAIMS: Final = 40
-"""Cells of a row from which each tool's claim has its column. Titles need the room of a narrower row: only what asks
-for attention is shown there."""
-
-
 class ToolList(FilteredOffers[CatalogTool]):
     TITLE = "Tools"
-    EMPTY = "No tools yet: no server is ready.\ns goes to the servers, enter there shows why; f3 opens the logs."
+    EMPTY = "No tools: no ready server offers any.\nc opens the server's card; f3 opens the logs."
     HELP = (
         "The tools on offer. A filter looks at names, titles, servers and descriptions; the best match is first.\n"
         "A tool without arguments needs no form. A refused tool never runs; its form says why."
@@ -46,11 +41,7 @@ class ToolList(FilteredOffers[CatalogTool]):
         cells = [Cell(offered.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
         cells += self.title_cells(tool.label, tool.name, tool.description or "", width)
         word, style = _claim(offered)
-        narrow = width < FULL_CLAIMS
-        if narrow and word == "reads":
-            word = ""
-        room = len(word) if narrow else 8
-        return columns(width, [*cells, Cell(word, style, room, room, "right")])
+        return columns(width, [*cells, Cell(word, style, len(word), len(word), "right")])
 
     def defined(self, offered: CatalogTool) -> Tool:
         return offered.tool
@@ -61,14 +52,12 @@ class ToolList(FilteredOffers[CatalogTool]):
 
 
 def _claim(offered: CatalogTool) -> tuple[str, str]:
+    """What asks for attention; titles need the rest of the room, and the preview says everything."""
     if offered.tool.refusal:
         return "refused", "$text-error"
     if offered.tool.app_only:
         return "app only", "$foreground-muted"
-    claims = offered.tool.claims
-    if "read-only" in claims:
-        return "reads", "$foreground-muted"
-    return ("destroys", "$text-error") if "destructive" in claims else ("", "")
+    return ("destroys", "$text-error") if "destructive" in offered.tool.claims else ("", "")
 
 
 NO_SERVERS: Final = "No servers are configured."
@@ -87,6 +76,9 @@ class ToolsPane(Container):
         Binding(
             "escape", "back", "back", id="tools.back", tooltip="Back from the result to the form, then to the list"
         ),
+        Binding(
+            "ctrl+r,ctrl+enter", "run", "run again", id="tools.run", tooltip="Run it again, with what its form holds"
+        ),
     ]
 
     DEFAULT_CSS = """
@@ -104,6 +96,7 @@ class ToolsPane(Container):
         &.-single ToolList { width: 100%; display: none; }
         &.-single Workbench { width: 100%; }
         &.-single ToolForm, &.-single ResultView { display: none; }
+        &.-single SchemaForm, &.-above SchemaForm { margin-top: 0; }
         &.-single.-list ToolList { display: block; }
         &.-single.-list Workbench { display: none; }
         &.-single.-form ToolForm { display: block; }
@@ -115,12 +108,14 @@ class ToolsPane(Container):
         super().__init__(classes="-list -single" if single else "-list")
         self._host = host
         self.list = ToolList()
+        self.list.explain(host.servers, None)
         self._welcome = welcome
         self._bench: Workbench | None = None
         self._mounting = asyncio.Lock()
         self._step: Step = "list"
         self._preview: Timer | None = None
         self._how_to_add: Content | None = None
+        self._server: str | None = None
         self._called = False
         """Was the result of a call shown?"""
 
@@ -177,11 +172,12 @@ class ToolsPane(Container):
             self._bench.tool.show_none()
 
     def _say_when_empty(self) -> None:
-        """Say in the list how to add a server only if nothing is beside it."""
-        words = "" if self._how_to_add is None else NO_SERVERS
-        if self._how_to_add is not None and self.has_class("-single"):
-            words = f"{words}\n{self._how_to_add}"
-        self.list.say_when_empty(words)
+        """Say why there are no tools; how to add a server only if nothing is beside the list."""
+        if self._how_to_add is None:
+            self.list.explain(self._host.servers, self._server)
+        else:
+            more = f"\n{self._how_to_add}" if self.has_class("-single") else ""
+            self.list.say_when_empty(f"{NO_SERVERS}{more}")
 
     def set_wide(self, wide: bool) -> None:
         """Show the result beside the form, or below it."""
@@ -194,6 +190,8 @@ class ToolsPane(Container):
         self.set_class(self._called and not beside, "-above")
 
     def show_tools(self, offered: Sequence[CatalogTool], server: str | None) -> None:
+        self._server = server
+        self._say_when_empty()
         self.list.show_offers(offered, server)
         starting = (each.state is ServerState.STARTING for each in self._host.servers.values())
         self.list.expect_items(any(starting))
@@ -201,11 +199,20 @@ class ToolsPane(Container):
     async def show_call(self, call: ToolCall) -> None:
         """Show this call, and go there."""
         bench = await self.bench()
+        self._leave_other_form(bench, call)
         bench.result.show_call(call)
         self._called = True
         self._arrange()
         self._go("result")
         bench.result.focus()
+
+    def _leave_other_form(self, bench: Workbench, call: ToolCall) -> None:
+        """Describe the tool of this call in place of another tool's form."""
+        key = (call.request.server, call.request.tool)
+        if bench.offered is not None and bench.offered.key != key:
+            found = (each for each in self._host.catalog.tools(call.request.server) if each.key == key)
+            if (offered := next(found, None)) is not None:
+                bench.preview(offered)
 
     def refresh_call(self) -> None:
         if self._bench is not None:
@@ -259,7 +266,23 @@ class ToolsPane(Container):
         await self.show_call(self._host.tool_calls.call(server, tool, arguments, composed=composed))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "run":
+            call = self._bench.result.call if self._bench else None
+            return self._step == "result" and call is not None and call.state.ended
         return action != "back" or self._step != "list"
+
+    async def action_run(self) -> None:
+        """From the result of the form's tool, submit the form; from that of another, run it with its arguments."""
+        bench = self._bench
+        call = bench.result.call if bench else None
+        if bench is None or call is None:
+            return
+        key = (call.request.server, call.request.tool)
+        if bench.offered is not None and bench.offered.key == key and bench.offered.tool.takes_arguments:
+            self._go("form")  # where its problems are, if it has any
+            bench.form.submit()
+        else:
+            await self._run(*key, call.arguments)
 
     def action_back(self) -> None:
         """Go back one step; the call continues, and what was typed stays."""

@@ -33,7 +33,7 @@ class ToolForm(FormFrame):
     ToolForm {
         #about { height: auto; max-height: 50%; padding: 0 1; scrollbar-size-vertical: 1; }
         &.-none #about { max-height: 100%; }
-        SchemaForm { height: 1fr; }
+        SchemaForm { height: 1fr; margin-top: 1; }
     }
     """
 

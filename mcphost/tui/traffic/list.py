@@ -378,7 +378,7 @@ class TrafficList(Vertical):
         f"Filter: {EXAMPLES}\nS sorts, the slowest first. Secrets are masked here, in copies and in files."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        key("escape", "unfilter", "no filter", "Show all messages again"),
+        key("escape", "unfilter", "clear filter", "Show all messages again"),
         key("slash", "filter", "filter", "Show only some messages"),
         key("S", "sort", "sort", "Sort by latency, by size, or by time"),
         key("f", "follow", "follow", "Follow the newest message, or pause"),

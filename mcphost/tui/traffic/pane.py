@@ -19,7 +19,7 @@ from mcphost.host.traffic.message import TrafficMessage
 from mcphost.host.traffic.resending import ONCE, is_resendable
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show
-from mcphost.tui.kit.export import copy_text, save_as
+from mcphost.tui.kit.export import save_as
 from mcphost.tui.kit.messages import CallChosen
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.textual_fixes import unskipped
@@ -39,17 +39,17 @@ class TrafficPane(Container):
     HELP = (
         "The traffic of all servers. enter shows a message in full, esc goes back. r switches between a request and\n"
         "its response. R sends a request again; a tool call asks for your approval as usual. P pins a message,\n"
-        "C opens its call. w exports the messages shown to a file; o opens such a file, read-only, until esc."
+        "C opens its call. w saves the messages shown to a file; o opens such a file, read-only, until esc."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         key("escape", "back", "back", "Back to the list, or from a file to the live traffic"),
-        key("r", "partner", "request/response", "Switch between a request and its response"),
+        key("w", "save", "save", "Save the messages shown to a file (JSONL)"),
+        key("r", "partner", "pair", "Switch between a request and its response"),
         key("v", "look", "raw", "Show the message as it came, or laid out"),
         key("C", "call", "call", "Open the call that this message is part of"),
         key("P", "pin", "pin", "Keep this message when older ones are dropped, or unpin it"),
         key("R", "resend", "send again", "Send this request again"),
         key("y", "copy", "copy", "Copy this message"),
-        key("w", "save", "export", "Export the messages shown to a file (JSONL)"),
         key("o", "open", "import", "Open a file of exported traffic, read-only"),
         key("C", "say_no_call", "no call", "", show=False, system=True),
         key("R", "say_not_sent", "not to be sent", "", show=False, system=True),
@@ -274,7 +274,7 @@ class TrafficPane(Container):
     def action_copy(self) -> None:
         """Copy the frame as it is shown."""
         if self.frame is not None:
-            copy_text(self.app, (self.book.raw if self.detail.raw else self.book.pretty)(self.frame))
+            self.app.copy_to_clipboard((self.book.raw if self.detail.raw else self.book.pretty)(self.frame))
 
     def action_save(self) -> None:
         self.run_worker(self._export(list(self.rows.items)), group="export", exclusive=True)

@@ -69,6 +69,27 @@ def test_a_command_is_added(mcphost: Mcphost, configured: Path) -> None:
     }
 
 
+def test_another_name_for_what_is_there_is_refused_with_the_one_it_has(mcphost: Mcphost, configured: Path) -> None:
+    program = ("--", "uvx", "mcp-server-git")
+    assert mcphost("add", "git", "--yes", *program).code == 0
+    again = mcphost("add", "git", "--yes", *program)
+    assert (again.code, again.out) == (0, "= git: unchanged\n")
+    renamed = mcphost("add", "git", "--yes", "--as", "ev", *program)
+    assert renamed.code == 2
+    assert "there already as" in renamed.err
+    assert "mcphost remove" in renamed.err
+    assert list(added(configured)) == ["git"]
+    assert mcphost("add", "git", "--yes", "--as", "git", *program).out == "= git: unchanged\n"
+
+
+def test_a_change_under_another_name_is_a_new_entry_and_replaces_none(mcphost: Mcphost, configured: Path) -> None:
+    assert mcphost("add", "git", "--yes", "--", "uvx", "mcp-server-git").code == 0
+    assert mcphost("add", "ev", "--yes", "--", "uvx", "other").code == 0
+    changed = mcphost("add", "git", "--yes", "--as", "ev", "--", "uvx", "mcp-server-git", "--verbose")
+    assert changed.code == 2
+    assert added(configured)["ev"]["args"] == ["other"]
+
+
 def test_without_a_terminal_and_without_yes_nothing_is_added(mcphost: Mcphost, configured: Path) -> None:
     said = mcphost("add", "git", "--", "uvx", "mcp-server-git")
     assert (said.code, added(configured)) == (4, {})

@@ -405,3 +405,26 @@ def test_a_folder_that_was_deleted_meanwhile_is_told(tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (1, b"")
     assert "cannot be looked for" in done.stdout.decode()
+
+
+@pytest.mark.parametrize(
+    ("option", "severity", "text", "fix"),
+    [
+        ("external", Severity.OK, "to the terminal's clipboard", ""),
+        ("on", Severity.OK, "to the terminal's clipboard", ""),
+        ("off", Severity.WARNING, "stays in tmux", "tmux set -s set-clipboard external"),
+        ("", Severity.OK, "pictures", ""),
+    ],
+)
+def test_the_line_about_tmux_says_where_copies_go(
+    option: str, severity: Severity, text: str, fix: str, tmp_path: Path
+) -> None:
+    program(tmp_path / "tmux", f'test "$*" = "show-options -sv set-clipboard" && echo "{option}"')
+    found = found_in({**XTERM, "TMUX": "/tmp/x", "COLORTERM": "truecolor", "PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert (found["tmux"].severity, found["tmux"].fix) == (severity, fix)
+    assert text in found["tmux"].text
+
+
+def program(path: Path, script: str) -> None:
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)

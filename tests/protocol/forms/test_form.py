@@ -388,6 +388,64 @@ def test_defaults_of_every_type_fill_the_form_and_come_back_untouched() -> None:
     assert collect(read, fill(read)) == ({**defaults, "g": {"in": "y"}}, {})
 
 
+ROW = {"type": "object", "properties": {"x": {**STRING, "default": ""}}}
+OPTIONAL_TEXT = {"anyOf": [STRING, {"type": "null"}]}
+BLANK_DEFAULTS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({**STRING, "default": ""}, {"it": ""}),
+    ({**STRING, "default": " \n"}, {"it": " \n"}),
+    ({**STRING, "maxLength": 900, "default": ""}, {"it": ""}),
+    ({**OPTIONAL_TEXT, "default": ""}, {"it": ""}),
+    ({**OPTIONAL_TEXT, "default": None}, {"it": None}),
+    ({**STRING, "default": None}, {}),
+    ({**INTEGER, "default": None}, {}),
+    ({**INTEGER, "default": ""}, {}),
+    ({"type": "boolean", "default": None}, {}),
+    ({**COLOURS, "default": None}, {}),
+    ({**COLOURS, "default": ""}, {}),
+    ({**LIST, "default": []}, {"it": []}),
+    ({**LIST, "default": None}, {}),
+    ({"type": "array", "items": ROW, "default": None}, {"it": [{"x": ""}]}),
+    ({"type": "object", "additionalProperties": STRING, "default": None}, {}),
+    ({"anyOf": [STRING, INTEGER], "default": None}, {}),
+    ({"anyOf": [STRING, INTEGER], "default": ""}, {"it": ""}),
+    ({"default": ""}, {"it": ""}),
+    ({"default": {}}, {"it": {}}),
+    (ROW, {"it": {}}),
+    ({"type": "object", "properties": {"x": STRING}, "default": {"x": ""}}, {"it": {}}),
+    ({"type": "object", "properties": {"y": ROW}, "default": {"y": {"x": ""}}}, {"it": {}}),
+]
+
+
+@pytest.mark.parametrize(("schema", "required"), BLANK_DEFAULTS)
+def test_a_default_that_cannot_be_seen_is_neither_text_in_the_field_nor_sent(
+    schema: dict[str, Any], required: dict[str, Any]
+) -> None:
+    optional = form(it=schema)
+    entries = fill(optional)
+    assert set(map(str, entries.values())) <= {"", str(ABSENT)}
+    assert collect(optional, entries) == ({}, {})
+    needed = read_form({"type": "object", "properties": {"it": schema}, "required": ["it"]})
+    values, errors = collect(needed, fill(needed))
+    assert (values, bool(errors)) == (required, not required)
+
+
+@pytest.mark.parametrize("value", ["", None, "  "])
+def test_a_choice_that_is_the_blank_default_is_chosen(value: Any) -> None:
+    read = form(it={"enum": ["a", value], "default": value})
+    assert collect(read, fill(read)) == ({"it": value}, {})
+
+
+def test_the_rows_of_a_default_keep_what_is_blank_in_them() -> None:
+    read = form(it={"type": "array", "items": ROW, "default": [{"x": ""}, {"x": "y"}]})
+    assert collect(read, fill(read)) == ({"it": [{"x": ""}, {"x": "y"}]}, {})
+
+
+def test_arguments_with_an_empty_text_keep_it() -> None:
+    read = form(a={**STRING, "default": ""}, b=STRING)
+    base = {"a": "", "b": ""}
+    assert collect(read, fill(read, base), base=base) == (base, {})
+
+
 def test_groups_are_put_together_and_errors_stand_at_their_paths() -> None:
     read = read_form(PERSON)
     entries: dict[Path, Any] = {("name",): "", ("tags",): "a\nb", ("home", "nr"): "5"}

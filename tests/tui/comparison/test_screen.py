@@ -140,7 +140,7 @@ async def test_the_palette_compares_two_servers() -> None:
         await stage.press("ctrl+p")
         await stage.at(PaletteScreen)
         await stage.write("compare one with")
-        await stage.shows("Compare one with …")
+        await stage.shows("Compare “one” with …")
         await stage.press("enter")
         await stage.at(OtherServerScreen)
         await stage.press("enter")

@@ -87,7 +87,7 @@ async def test_no_field_of_a_form_is_shown_as_a_fact_of_ours(size: tuple[int, in
         assert [line for line in inner if "fake" in line]
         assert not [line for line in beside if "fake" in line]
         await stage.press("ctrl+r")
-        await stage.shows(f"╭─ Send this to a? ({len(labels)}) ")
+        await stage.shows(f"╭─ Send this to “a”? ({len(labels)}) ")
         names = set[str]()
         while True:
             beside, inner = framed(stage.text)

@@ -90,7 +90,7 @@ async def test_each_key_answers_as_it_says_and_letters_answer_nothing_while_one_
             call = ask(stage, form(NAME))
             await at(stage, FormElicitationScreen)
             await stage.shows(
-                "a asks you to fill in a form", "asked by the server a, not by mcphost", "call ", "asks.py"
+                "“a” asks you to fill in a form", "asked by the server “a”, not by mcphost", "call ", "asks.py"
             )
             for key in keys:
                 await stage.press(key)
@@ -108,7 +108,7 @@ async def test_every_kind_of_field_is_shown_with_its_default_and_sent_as_what_it
         await stage.shows("Your name *", "an email address", "whole number, 18 to 99", "Large", "First order", "Cat")
         await stage.write("Ada")
         await stage.press("ctrl+r")
-        await stage.shows("Send this to a?", '"name": "Ada"', '"age": 36', '"pets": [')
+        await stage.shows("Send this to “a”?", '"name": "Ada"', '"age": 36', '"pets": [')
         await stage.press("y")
         assert await got(stage, call) == {"action": "accept", "content": {"name": "Ada", **DEFAULTS}}
 
@@ -290,7 +290,7 @@ async def test_everything_of_a_server_is_declined_by_one_key_and_heard_again_by_
         await stage.press("escape", "M")
         assert await got(stage, first) == [{"action": "decline"}] * 2
         await at(stage, FormElicitationScreen)
-        await stage.shows("b asks you to fill in a form")
+        await stage.shows("“b” asks you to fill in a form")
         await stage.press("escape", "p")
         assert await got(stage, ask(stage, form(NAME), server="a")) == {"action": "decline"}
         await stage.press("f2")
@@ -370,7 +370,7 @@ async def test_a_review_grows_to_the_height_there_is_before_it_must_be_scrolled(
         await at(stage, FormElicitationScreen)
         await stage.write("Ada")
         await stage.press("escape", "y")
-        await stage.shows("Send this to a?", '"pets": [', "send this to a")
+        await stage.shows("Send this to “a”?", '"pets": [', "send this to “a”")
         await stage.until(lambda _: "scroll to the end" not in stage.text)
         await stage.press("y")
         assert (await got(stage, call))["action"] == "accept"

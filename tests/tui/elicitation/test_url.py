@@ -40,7 +40,7 @@ async def test_a_page_opens_by_a_key_alone_and_refusing_is_the_easy_answer() -> 
             call = ask(stage, page())
             await at(stage, UrlElicitationScreen)
             await stage.shows(
-                "a asks you to visit a page · no time limit", PAGE, "open example.com in the browser", "▸ n"
+                "“a” asks you to visit a page · no time limit", PAGE, "open example.com in the browser", "▸ n"
             )
             assert browser.opened == []
             await stage.press(*keys)
@@ -115,7 +115,7 @@ async def test_an_opened_page_waits_until_the_server_or_the_user_says_that_it_is
             await stage.shows(
                 "the server has not said that it is done",
                 "open it again",
-                "done: let a continue",
+                "done: let “a” continue",
                 "stop waiting for it",
             )
             await stage.press("o", "c")
@@ -142,7 +142,7 @@ async def test_a_page_that_was_left_is_in_the_inbox_and_a_note_says_when_it_is_d
         await stage.shows("page at example.com: opened")
         await stage.press("enter")
         await at(stage, UrlElicitationScreen)
-        await stage.shows("done: let a continue")
+        await stage.shows("done: let “a” continue")
         await stage.press("escape")
         await stage.gone()
         stage.call("complete", {"ids": ["e1"]})
@@ -167,7 +167,7 @@ async def test_a_call_that_needs_a_visit_presents_the_page_and_goes_on_after_it(
         (waiting,) = stage.app.approver.open.values()
         limit = limit_words(waiting.question)
         assert limit.startswith("until ")
-        await stage.shows(f"a asks you to visit a page · {limit}")
+        await stage.shows(f"“a” asks you to visit a page · {limit}")
         await stage.press("p", "f2")
         await stage.shows(f"just now · {limit}")
         await stage.press("enter")
@@ -175,13 +175,13 @@ async def test_a_call_that_needs_a_visit_presents_the_page_and_goes_on_after_it(
         await stage.shows(f"for call {call.number} · demand · waiting for you to visit a page", "Come and see")
         await stage.shows(f" · at {wall_clock(waiting.asked_at)}")
         await stage.press("y")
-        await stage.shows("done: let a continue")
+        await stage.shows("done: let “a” continue")
         await stage.press("escape", "f2")
         await stage.shows(limit, "enter open")  # once it was opened, too
         await stage.press("enter")
-        await stage.shows(f"a asks you to visit a page · {limit}")
+        await stage.shows(f"“a” asks you to visit a page · {limit}")
         await stage.press("g")
-        await stage.shows("a asks you to visit a page ──")
+        await stage.shows("“a” asks you to visit a page ──")
         await stage.press("escape")
         await stage.ended(call)
         assert call.outcome is not None

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from textual.app import App, ComposeResult
-from textual.events import Key
+from textual.events import Key, Paste
 from textual.geometry import Size
 from textual.message import Message
 from textual.pilot import Pilot
@@ -136,6 +136,74 @@ async def test_defaults_stand_in_a_new_form_and_arguments_are_kept_as_they_were(
         assert app.form.values() == {"a": "x", "b": "g"}
         await app.form.load(wanted, {"c": 3, "unknown": [1]})
         assert app.form.values() == {"c": 3, "unknown": [1]}
+
+
+LINES = {**STRING, "maxLength": 900}
+LIST_OF_TEXTS = {"type": "array", "items": STRING}
+BLANK: list[tuple[dict[str, Any], str]] = [
+    ({**STRING, "default": ""}, "default: empty"),
+    ({**LINES, "default": ""}, "default: empty"),
+    ({**STRING, "default": " "}, 'default: " "'),
+    ({**STRING, "default": None}, "default: null"),
+    ({**LIST_OF_TEXTS, "default": []}, "default: empty list"),
+    ({**LIST_OF_TEXTS, "default": None}, "default: null"),
+    (schema(inner={**STRING, "default": ""}), "default: empty"),
+    ({**schema(inner=STRING), "default": {"inner": ""}}, "default: empty"),
+]
+
+
+async def test_a_default_that_cannot_be_seen_is_a_hint_and_typing_is_all_that_is_sent() -> None:
+    async with shown(schema()) as (app, pilot):
+        for part, words in BLANK:
+            await begin(app, schema(it=part))
+            await pilot.pause()
+            assert words in app.screen_text()
+            assert app.form.values() == {}
+            await pilot.press("ctrl+j")
+            assert app.query_one(RawArea).text == "{}"
+            await pilot.press("ctrl+j", "a", "b", "c")
+            assert "abc" in json.dumps(app.form.values()).strip('{}" :[]').split('"')
+            await pilot.press("backspace", "backspace", "backspace")
+            assert app.form.values() == {}
+
+
+FILLED: list[tuple[dict[str, Any], Any]] = [
+    ({**STRING, "default": "old"}, "7"),
+    ({**LINES, "default": "old\nand older"}, "7"),
+    ({**INTEGER, "default": 0}, 7),
+    ({"type": "number", "default": 1.5}, 7),
+    ({**LIST_OF_TEXTS, "default": ["a", "b"]}, ["7"]),
+    ({"default": {"a": 1}}, 7),
+]
+
+
+async def test_typing_replaces_what_the_form_filled_in() -> None:
+    async with shown(schema()) as (app, pilot):
+        for part, value in FILLED:
+            await begin(app, schema(it=part))
+            assert app.form.values() == {"it": part["default"]}
+            await pilot.press("7")
+            assert (part, app.form.values()) == (part, {"it": value})
+            await begin(app, schema(it={**part, "default": None}), {"it": part["default"]})
+            await pilot.press("7")
+            assert (part, app.form.values()) == (part, {"it": value})
+
+
+@pytest.mark.parametrize("kind", [STRING, LINES])
+async def test_what_was_typed_is_not_replaced_when_its_field_gets_the_focus_again(kind: dict[str, Any]) -> None:
+    async with shown(schema(a={**kind, "default": "old"}, b=STRING)) as (app, pilot):
+        await pilot.press("n", "e", "tab", "shift+tab", "w")
+        assert app.form.values() == {"a": "new"}
+
+
+async def test_a_pasted_text_is_not_replaced_by_what_is_typed_after_it() -> None:
+    async with shown(schema(a=STRING)) as (app, pilot):
+        app.query_one("#fields LineBox").post_message(Paste("one\ntwo"))
+        await pilot.pause()
+        await pilot.press("!")
+        values = app.form.values()
+        assert values is not None
+        assert sorted(values["a"]) == sorted("one\ntwo!")
 
 
 async def test_an_error_appears_under_a_field_once_it_was_touched() -> None:
@@ -310,8 +378,6 @@ async def test_text_from_outside_is_marked_and_never_markup_and_is_sent_as_it_wa
 
 
 async def test_a_paste_of_several_lines_into_one_line_loses_none() -> None:
-    from textual.events import Paste
-
     async with shown(schema(a=STRING, n=INTEGER)) as (app, pilot):
         await pilot.press("x")
         app.query_one("#fields LineBox").post_message(Paste("1\r\n2\u202e"))

@@ -306,7 +306,7 @@ async def test_a_server_that_changed_there_is_shown_with_its_changes_and_taken_o
         await stage.shows("changed")
         await stage.press("space", "enter")
         await stage.asked()
-        await stage.shows("Take over what changed of the server echo?", "7 → 9")
+        await stage.shows("Take over what changed of the server “echo”?", "7 → 9")
         await stage.agree()
         await stage.added()
         await stage.until(lambda app: app.host.config.servers["echo"].args[-1] == "9")

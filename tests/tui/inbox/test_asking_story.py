@@ -35,7 +35,7 @@ async def test_the_guest_book_is_signed(size: tuple[int, int]) -> None:
         await stage.shows("Who climbed up to us today?", "Name *", "Foul, as always", "for call 1 · sign_guest_book")
         await stage.write("Ada")
         await stage.press("ctrl+r")
-        await stage.shows('"name": "Ada"', "send this to demo")
+        await stage.shows('"name": "Ada"', "send this to “demo”")
         await stage.press("y")
         await stage.ended()
         await stage.shows("The guest book says:", "Ada")

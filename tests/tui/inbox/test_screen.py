@@ -32,7 +32,9 @@ async def test_parked_questions_are_listed_oldest_first_and_opened_by_enter(tmp_
             await stage.press("p")
         await stage.gone()
         await stage.shows("3 waiting for you")
-        await stage.press("f2", "down", "enter")
+        await stage.press("f2")
+        await stage.shows("Inbox · 3 waiting for you")
+        await stage.press("down", "enter")
         await stage.call_dialog()
         assert "number 1" in stage.text
         await stage.press("y")
@@ -103,8 +105,9 @@ async def test_what_its_server_gave_up_is_listed_with_what_became_of_it_until_it
         await stage.ended(second)
         await stage.gone()
         assert "waiting for you" not in stage.top
+        assert "2 gave up waiting · f2" in stage.top
         await stage.press("f2")
-        await stage.shows("◌ a", "x remove")
+        await stage.shows("Inbox · nothing waits", "◌ a", "x remove")
         rows = stage.app.screen.query_one(RowList).items
         lost, cancelled = "the connection was closed", "cancelled by the server: never mind"
         assert [row.words for row in rows] == [f"{about} · {lost}", f"{about} · {cancelled}"]
@@ -112,6 +115,9 @@ async def test_what_its_server_gave_up_is_listed_with_what_became_of_it_until_it
         await stage.until(lambda app: len(app.screen.query_one(RowList).items) == 1)
         await stage.press("x")
         await stage.shows("Nothing waits for you")
+        await stage.press("escape")
+        await stage.gone()
+        assert "gave up" not in stage.top
 
 
 @pytest.mark.parametrize("width", [78, 130])

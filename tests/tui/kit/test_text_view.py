@@ -3,12 +3,14 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
+from textual.pilot import Pilot
 
 from mcphost.protocol.display import show
 from mcphost.tui.kit.json_text import json_lines, json_spans, parse
 from mcphost.tui.kit.markdown import looks_like_markdown, render_markdown
 from mcphost.tui.kit.search import SearchArea
 from mcphost.tui.kit.text_view import TextView, wrap_line
+from mcphost.tui.results.content import pretty
 from tests.loop_watchdog import LoopWatchdog
 
 
@@ -168,3 +170,62 @@ def test_markdown_that_would_hide_something_is_left_as_it_was_sent(text: str) ->
 )
 def test_text_is_markdown_only_when_it_looks_like_it(text: str, markdown: bool) -> None:
     assert looks_like_markdown(text) is markdown
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "copied"),
+    [((1, 0), (5, 0), "hello"), ((7, 0), (5, 1), "world\nsecon"), ((5, 1), (7, 0), "world\nsecon")],
+)
+async def test_ctrl_c_copies_what_was_chosen_with_the_mouse(
+    start: tuple[int, int], end: tuple[int, int], copied: str
+) -> None:
+    app = Reading(TextView(["hello world", "second line"]))
+    async with app.run_test(size=(40, 10)) as pilot:
+        await choose(pilot, start, end)
+        style = app.view.get_component_rich_style("text-view--selection", partial=True)
+        row = min(start[1], end[1])
+        assert any(segment.style and segment.style.bgcolor == style.bgcolor for segment in app.view.render_line(row))
+        await pilot.press("ctrl+c")
+        assert app.clipboard == copied
+
+
+async def test_a_choice_in_wrapped_lines_is_of_the_lines_as_they_are() -> None:
+    line = "word " * 30
+    app = Reading(TextView([line]))
+    async with app.run_test(size=(30, 12)) as pilot:
+        await choose(pilot, (1, 0), (5, 2))
+        await pilot.press("ctrl+c")
+        assert len(app.clipboard) > 30
+        assert line.startswith(app.clipboard)
+
+
+async def choose(pilot: Pilot[None], start: tuple[int, int], end: tuple[int, int]) -> None:
+    await pilot.pause()
+    await pilot.mouse_down(TextView, offset=start)
+    await pilot.hover(TextView, offset=end)
+    await pilot.mouse_up(TextView, offset=end)
+    await pilot.pause()
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("a\tb", "a       b"),
+        ("12345678\tb", "12345678        b"),
+        ("界\tb", "界      b"),
+        ("é\t\tb", "é" + " " * 15 + "b"),
+    ],
+)
+def test_columns_aligned_by_tabs_stand_as_on_a_terminal(line: str, shown: str) -> None:
+    view = TextView([line])
+    assert view.lines == [shown]
+
+
+def test_json_from_a_text_keeps_emoji_whole_as_its_text_does() -> None:
+    assert pretty({"who": "👨‍👩‍👧", "dark": "a\u202eb"}).lines == [
+        "{",
+        '  "who": "👨‍👩‍👧",',
+        '  "dark": "a⟨U+202E⟩b"',
+        "}",
+    ]
+    assert json_lines({"who": "👨‍👩‍👧"})[0][1].count("⟨U+200D⟩") == 2

@@ -92,7 +92,7 @@ async def test_levels_stand_in_one_frame() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         await stage.press("s", "down", "v")
-        await stage.shows("Log level of echo", "warning and above")
+        await stage.shows("Log level of “echo”", "warning and above")
         assert "▊" not in stage.text
 
 

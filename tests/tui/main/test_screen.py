@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from mcphost.config import Config
+from mcphost.host.comparison.sides import in_eras
+from mcphost.tui.main.screen import Body
+from mcphost.tui.start_info import StartInfo
 from mcphost.tui.tools.workbench import Workbench
-from tests.tui.stage import NARROW, Stage, echo, on_stage
+from tests.tui.stage import NARROW, Stage, demo, echo, on_stage, server, servers
 
 pytestmark = pytest.mark.slow
 
@@ -167,3 +171,73 @@ async def test_the_log_drawer_grows_with_its_lines_up_to_a_bound_and_a_filter_ma
         await stage.until(lambda _: logs.size.height > 50)
         await stage.press("z")
         await stage.until(lambda _: logs.size.height == 8)
+
+
+async def test_a_run_that_takes_no_servers_offers_none(tmp_path: Path) -> None:
+    start = StartInfo(tmp_path / "a.toml", False, (), tmp_path, "Write them into a.toml.", fixed=True)
+    async with on_stage(Config(), start=start) as stage:
+        await stage.shows("No servers are configured.", "Write them into a.toml.")
+        assert "a adds one" not in stage.text
+        body = stage.app.main.query_one(Body)
+        offered = [each for each in ("import_servers", "add_server", "copy_example") if body.check_action(each, ())]
+        assert offered == ["copy_example"]
+
+
+@pytest.mark.parametrize("size", [NARROW, (120, 36)], ids=["80x24", "120x36"])
+async def test_the_demo_says_that_it_is_one_until_x(size: tuple[int, int], tmp_path: Path) -> None:
+    async with on_stage(demo(), size=size, start=StartInfo(None, True, (), tmp_path, "")) as stage:
+        await stage.ready()
+        assert stage.text.splitlines()[1].startswith(" Demo: a ")
+        assert "safe to try" in stage.text.splitlines()[1]
+        assert not stage.app.main.query_one(Body).check_action("import_servers", ())
+        await stage.press("x")
+        await stage.until(lambda _: "safe to try" not in stage.text)
+
+
+async def test_unfolded_servers_leave_every_tab_a_name() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        await stage.shows("Resources", "Traffic")
+        await stage.press("s")
+        await stage.shows("Tools Res. Pro. Chat Calls Srv. Traf.")
+        await stage.press("t")
+        await stage.shows("Resources", "Traffic")
+
+
+async def test_the_footer_of_a_filter_names_its_keys_and_no_letter() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        await stage.press("slash")
+        await stage.write("e")
+        footer = stage.text.splitlines()[-1]
+        assert footer.startswith(" ↓ rows  ⏎ go  esc clear filter ")
+        assert "f1 keys" in footer
+        assert "s servers" not in footer
+
+
+async def test_the_footer_of_a_choice_offers_no_letter_that_is_typed_into_its_search() -> None:
+    choices = {
+        "type": "object",
+        "properties": {"c": {"enum": ["red", "green"]}, "s": {"type": "array", "items": {"enum": ["a"]}}},
+    }
+    config = servers(shop=server("given.py", "--given", json.dumps([{"name": "pick", "inputSchema": choices}])))
+    async with on_stage(config, size=(120, 36)) as stage:
+        await stage.ready()
+        await stage.press("enter")
+        for _ in range(2):
+            await stage.until(lambda _: "type to search" in stage.text.splitlines()[-1])
+            footer = stage.text.splitlines()[-1]
+            assert "f1 keys" in footer
+            assert not [key for key in ("s servers", "h calls", "T tasks", "? keys", "z zoom") if key in footer]
+            await stage.press("tab")
+
+
+async def test_a_comparison_is_not_counted_among_the_servers() -> None:
+    async with on_stage(echo(), size=(120, 36)) as stage:
+        await stage.ready()
+        config, _ = in_eras(stage.host.config, "echo")
+        await stage.host.apply(config)
+        await stage.until(lambda app: len(app.host.servers) == 3)
+        await stage.pilot.pause()
+        assert "2 stopped" not in stage.top
+        assert "● 1 ready" in stage.top

@@ -20,16 +20,17 @@ from textual.widget import Widget
 
 from mcphost.config import Config, ServerConfig
 from mcphost.errors import RequestTimeout
+from mcphost.host.catalog import CatalogResource
 from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.models.prompts import Completion
-from mcphost.protocol.models.resources import ReadResourceResult
+from mcphost.protocol.models.resources import ReadResourceResult, Resource
 from mcphost.tui.forms.schema_form import SchemaForm
 from mcphost.tui.forms.suggestions import SuggestingBox
 from mcphost.tui.kit.clock import fresh_words
 from mcphost.tui.kit.export import SaveScreen
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.offers.arguments import ArgumentForm, TextArgument, schema_of
-from mcphost.tui.offers.resources import ResourcesPane
+from mcphost.tui.offers.resources import ResourceList, ResourcesPane
 from mcphost.tui.results.reading import PaneReading, ReadingView
 from mcphost.tui.servers.card import card
 from tests.tui.stage import NARROW, WIDE, Stage, on_stage, server, servers
@@ -103,15 +104,15 @@ async def test_a_resource_from_the_cache_says_so_and_can_be_read_again() -> None
         await go(stage, "count")
         await stage.press("enter")
         await stage.shows("Contents · ttl › count://reads", "ms", "1")
-        assert "from the cache" not in stage.text
+        assert "cached" not in stage.text
         await stage.press("escape")
         await stage.press("enter")
-        await stage.shows("from the cache, fetched at ", "fresh until ", "r read again")
+        await stage.shows("cached ", "fresh until ", "r read again")
         await stage.press("r")
-        await stage.until(lambda _: "from the cache" not in stage.text)
+        await stage.until(lambda _: "cached " not in stage.text)
         await stage.shows("2")
         facts = card(stage.host.servers["ttl"], time.monotonic(), 0)
-        (kept,) = (each.value.plain for each in facts if each.label == "kept lists")
+        (kept,) = (each.value.plain for each in facts if each.label == "cache")
         assert re.fullmatch(r"(tools|prompts|resources|templates) of [\d:]+, fresh until [\d:]+( · .*)?", kept)
 
 
@@ -392,3 +393,14 @@ async def test_keys_typed_while_a_template_opens_its_form_reach_the_form() -> No
         await go(stage, "ship")
         await stage.pilot.press("enter", *"tug")  # no wait in between
         await stage.until(lambda _: pane(stage).form.form is not None and "▏tug" in stage.text)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("architecture.md", "file:///a/rather/"), ("How it is built", "folder/architecture.md")],
+)
+def test_a_uri_that_is_cut_keeps_the_end_that_its_label_does_not_say(name: str, shown: str) -> None:
+    uri = "file:///a/rather/long/folder/architecture.md"
+    row = ResourceList().row(CatalogResource("docs", Resource(uri=uri, name=name)), 60).plain
+    assert shown in row
+    assert uri not in row

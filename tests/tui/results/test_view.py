@@ -358,7 +358,7 @@ FAILURES: list[tuple[McphostError, tuple[str, ...]]] = [
     (ServerError(-32603, "x"), ("-32603 · internal error", "log may say why")),
     (RequestTimeout("tools/call", 60), ("▲ timed out", "60 s without an answer", "tool_timeout_sec")),
     (RequestTimeout("tools/call", 9, hard=True), ("9 s in total", "tool_timeout_max_sec")),
-    (Declined("no", by="user"), ("◌ declined", "Not run: you declined", "Run it again")),
+    (Declined("no", by="user"), ("◌ declined", "Not run: you declined", "Press ctrl+r to be asked again")),
     (Declined("it changed", by="mcphost"), ("Not run: it differs from what was allowed", "it changed", "run it again")),
     (Declined("not now", by="policy", rule="read_only"), ("declined by policy · read_only", "not now")),
     (
@@ -408,10 +408,29 @@ def test_an_error_code_is_called_what_the_specification_calls_it(app: Stage, cod
 
 
 @pytest.mark.requirement("TOOLS-09", "ERR-05")
-async def test_a_tool_that_reports_failure_shows_its_own_words_below_ours(app: Stage) -> None:
-    async with showing(app.done(text("protected [y/N]"), isError=True), app):
+async def test_a_tool_that_reports_failure_is_quoted_at_once(app: Stage) -> None:
+    async with showing(app.done(text("\nprotected [y/N]\nsecond"), isError=True), app):
         assert "✖ failed" in app.text
-        assert app.text.index("The tool reports an error") < app.text.index("protected [y/N]")
+        assert "✖ The tool reports: protected [y/N]" in app.text
+        assert app.text.index("The tool reports") < app.text.index("second")
+
+
+@pytest.mark.parametrize(
+    ("content", "headline"),
+    [
+        ([text("no\x1b such\u202e file")], "The tool reports: no␛ such⟨U+202E⟩ file"),
+        ([text(" \n"), text("second")], "The tool reports: second"),
+        ([text("x" * 5_000)], "The tool reports: " + "x" * 180),
+        ([], "The tool reports an error, and no reason"),
+    ],
+)
+def test_the_headline_of_a_failed_call_is_the_first_line_of_its_message(
+    app: Stage, content: list[Mapping[str, Any]], headline: str
+) -> None:
+    failure = failure_of(app.done(*content, isError=True))
+    assert failure is not None
+    assert failure.headline.startswith(headline)
+    assert len(failure.headline) < 250
 
 
 async def test_the_raw_tab_shows_every_member_and_the_call_tab_what_was_sent(app: Stage) -> None:

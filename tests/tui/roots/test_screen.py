@@ -87,7 +87,7 @@ async def test_the_suggested_work_tree_is_marked_and_one_key_shares_it(work: Pat
     async with question_stage(size=NARROW) as stage:
         call = ask(stage, ROOTS)
         screen = await settled(stage)
-        await stage.shows("a asks for its roots (folders it may use)", "suggested: the git work tree you are in")
+        await stage.shows("“a” asks for its roots (folders it may use)", "suggested: the git work tree you are in")
         await stage.shows(
             "shared now  none", "last requested  not in this run", "y share · n share none · p later · m more"
         )
@@ -234,7 +234,7 @@ async def test_folders_are_added_and_taken_back_for_one_server_and_for_all(work:
         await stage.shows("Server · a", "none: f chooses folders")
         await stage.press("f")
         screen = await settled(stage)
-        await stage.shows("Roots of a (folders it may use)", "space marks")
+        await stage.shows("Roots of “a” (folders it may use)", "space marks")
         assert "asked by" not in stage.text
         await mark(stage)
         await stage.press("y")
@@ -252,7 +252,7 @@ async def test_folders_are_added_and_taken_back_for_one_server_and_for_all(work:
         await stage.press("space")
         await stage.shows("is shared with all servers: t goes there")
         await stage.press("home", "space")
-        await stage.shows("stop sharing 1 with a, until")
+        await stage.shows("stop sharing 1 with “a”, until")
         await stage.press("y")
         await stage.until(lambda app: [each.path for each in app.host.roots.offered("a")] == [work / "src"])
         assert screen.is_current

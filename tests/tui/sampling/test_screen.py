@@ -118,11 +118,11 @@ async def test_arrows_and_enter_choose_among_the_answers_and_one_that_is_dimmed_
         await stage.press("home", "enter")
         assert stage.sampling.state is SamplingState.REVIEWING
         await stage.press("down", "down", "enter")
-        await stage.shows("▸ y   send it to a", "  r   ask again", "Hello")
+        await stage.shows("▸ y   send it to “a”", "  r   ask again", "Hello")
         await stage.press("q")
         await stage.shows("  y   q goes back to the answer, to send it", "▸ e   edit the prompt")
         await stage.press("home", "enter", "q")
-        await stage.shows("▸ y   send it to a")
+        await stage.shows("▸ y   send it to “a”")
         await stage.until(lambda _: screen.answers.has_focus)
         await stage.press("enter")
         assert await got(stage, call) == said("Hello")
@@ -166,8 +166,8 @@ ASKED = create(
     toolChoice={"mode": "required"},
 )
 SHOWN = [
-    "a asks for a language model's answer · no time limit",
-    "asked by the server a, not by mcphost",
+    "“a” asks for a language model's answer · no time limit",
+    "asked by the server “a”, not by mcphost",
     "Send this prompt to claude? asked for call 1 · ask",
     "system prompt · text",
     "Be a harbour master",

@@ -28,10 +28,15 @@ CARDS = [
     (echo(disabled_tools=("echo",)), ["left out      echo: left out by enabled_tools or"]),
     (
         hostile("speaks-modern"),
-        ["revision      2026-07-28", "found out     asked in 2026-07-28", "announces", "deprecated    roots, logging"],
+        [
+            "revision      2026-07-28",
+            "era           detected: asked in 2026-07-28",
+            "announces",
+            "deprecated    roots, logging",
+        ],
     ),
     (hostile("modern-refuses-to-listen"), ["announces", "the server refuses to announce changes"]),
-    (echo(), ["revision      2025-11-25", "found out     asked in 2026-07-28, answered -32601"]),
+    (echo(), ["revision      2025-11-25", "era           detected: asked in 2026-07-28, answered -32601"]),
     (hostile("version-unknown"), ["✖ failed", "next step     r retries now"]),
     (servers(gone=server("echo.py").model_copy(update={"command": "/no/such/program"})), ["✖ failed", "/no/such"]),
     (echo("--name", "someone else"), ["Server · echo", "server name   someone else 1.0", "revision      2025-11-25"]),

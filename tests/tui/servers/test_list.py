@@ -25,7 +25,7 @@ async def test_space_switches_a_server_off_and_on_and_its_tools_go_and_come() ->
         await stage.ready()
         await stage.press("s", "down", "space")
         await stage.until(lambda _: state(stage) is ServerState.STOPPED)
-        await stage.shows("◌ echo", "stopped", "No tools yet")
+        await stage.shows("◌ echo", "stopped", "“echo” has no tools: it is stopped.")
         await stage.press("space")
         await stage.until(lambda _: state(stage) is ServerState.READY)
         await stage.shows("● echo", "environment")
@@ -58,7 +58,7 @@ async def test_v_sets_the_level_a_server_sends_and_says_where_it_cannot(tmp_path
         await stage.press("home", "down", "down", "down", "enter")
         await stage.until(lambda app: app.host.servers["echo"].level is LogLevel.WARNING)
         assert record.read_text().count('"level":"warning"') + record.read_text().count('"level": "warning"') == 1
-        await stage.shows("echo now sends warning and above")
+        await stage.shows("“echo” now sends warning and above")
         await stage.press("down", "v")
         await stage.at(LevelScreen)
         await stage.press("enter")
@@ -75,7 +75,7 @@ async def test_shift_l_lists_again_what_a_server_offers_though_it_is_fresh(opene
         await stage.shows("L list again")
         before = pages_listed(stage)
         await stage.press("L")
-        await stage.shows("Listed demo again:", "tools,")
+        await stage.shows("Listed “demo” again:", "tools,")
         assert pages_listed(stage) == 2 * before > 0
         stage.host.servers["demo"].stop()
         await stage.until(lambda _: "list again" not in stage.text)
@@ -118,3 +118,30 @@ async def test_states_are_told_by_words_and_shapes_alone(monkeypatch: pytest.Mon
         await stage.shows("● 1 ready", "↻ 1 reconnecting", "✖ 1 failed")
         colours = {s.style.color for line in stage.app.screen._compositor.render_strips() for s in line if s.style}
         assert all(colour is None or colour.triplet is None or len({*colour.triplet}) == 1 for colour in colours)
+
+
+async def test_the_card_of_all_servers_is_that_of_the_failed_one_and_all_stay_chosen() -> None:
+    config = servers(echo=server("echo.py"), bad=server("hostile.py", "version-unknown"))
+    async with on_stage(config, size=(120, 36)) as stage:
+        await stage.until(lambda _: state(stage) is ServerState.READY)
+        await stage.until(lambda _: state(stage, "bad") is ServerState.FAILED)
+        await stage.press("c")
+        await stage.shows("Server · bad")
+        assert stage.app.main.servers.chosen is None
+        await stage.press("t")
+        await stage.shows("Tools · all servers · 11", "environment")
+        await stage.press("s", "down", "c")
+        await stage.shows("Server · echo")
+
+
+async def test_an_empty_list_says_why_there_is_nothing_of_the_chosen_server() -> None:
+    config = servers(echo=server("echo.py"), bad=server("hostile.py", "version-unknown"))
+    async with on_stage(config, size=(120, 36)) as stage:
+        await stage.until(lambda _: state(stage) is ServerState.READY)
+        await stage.until(lambda _: state(stage, "bad") is ServerState.FAILED)
+        await stage.press("s", "end")
+        await stage.shows("“bad” has no tools: it failed.", "c shows why. s and home: all servers.")
+        await stage.press("p")
+        await stage.shows("“bad” has no prompts: it failed.")
+        await stage.press("s", "home", "e")
+        await stage.shows("No resources: no ready server offers any.")

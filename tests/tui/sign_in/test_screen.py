@@ -454,17 +454,17 @@ async def test_s_signs_out_of_a_server_that_lets_in_and_f_forgets_it_after_askin
         await stage.press("s", "down", "enter")
         await stage.until(lambda _: "yes, but the server still refuses" in stage.app.main.card.text)
         await stage.press("F")
-        await stage.shows("Forget everything about linear?", "its tokens")
+        await stage.shows("Forget everything about “linear”?", "its tokens")
         await stage.press("n")
         await stage.gone()
         assert not port.signed_out
         await stage.press("F")
         await stage.until(lambda app: isinstance(app.screen, AskScreen) and app.screen.shown_for() >= 0)
         await stage.press("y")
-        await stage.shows("Forgotten about linear: signed out")
+        await stage.shows("Forgotten about “linear”: signed out")
         assert port.signed_out == ["linear"]
         names = {command.title for command in stage.app.get_system_commands(stage.app.screen)}
-        assert {"Sign in to linear", "Forget everything about linear"} <= names
+        assert {"Sign in to “linear”", "Forget everything about “linear”"} <= names
 
 
 async def test_what_ends_unseen_is_told_in_a_note() -> None:

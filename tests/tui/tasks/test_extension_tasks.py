@@ -53,7 +53,7 @@ async def test_a_task_asks_for_what_it_needs_in_the_same_form_as_a_call(tmp_path
         await stage.shows("Which city?")
         await stage.write("Rome")
         await stage.press("ctrl+r")
-        await stage.shows("Send this to errands?", '"city": "Rome"')
+        await stage.shows("Send this to “errands”?", '"city": "Rome"')
         await stage.press("y")
         assert (await stage.ended(call)).state is CallState.DONE
     assert call.outcome is not None

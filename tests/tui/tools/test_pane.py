@@ -48,15 +48,15 @@ async def test_list_form_dialog_result_and_back_by_esc(size: tuple[int, int], tm
         await stage.shows("Tools · all servers")
 
 
-@pytest.mark.parametrize(("columns", "shown"), [(120, False), (200, True)], ids=["narrow list", "wide list"])
-async def test_a_narrow_list_gives_its_room_to_titles_and_to_claims_that_warn(columns: int, shown: bool) -> None:
+@pytest.mark.parametrize("columns", [80, 120, 200])
+async def test_a_list_gives_its_room_to_titles_and_to_claims_that_warn(columns: int) -> None:
     read = given_tool("look", "Look at everything in sight", readOnlyHint=True)
     tear = given_tool("tear", "Tear it up", readOnlyHint=False, destructiveHint=True)
     config = servers(shop=server("given.py", "--given", json.dumps([read, tear])))
     async with on_stage(config, size=(columns, 36)) as stage:
         await stage.ready()
-        await stage.shows("Look at everything in sight", "destroys")
-        assert ("reads" in stage.text) is shown
+        await stage.shows("Look at everything in", "destroys")
+        assert "reads" not in stage.text
 
 
 def given_tool(name: str, title: str, **hints: bool) -> dict[str, object]:
@@ -264,3 +264,42 @@ async def test_a_result_that_takes_long_to_be_built_still_gets_the_focus(monkeyp
         await stage.until(lambda _: result.query("TableView"))
         await stage.pilot.pause(0.1)
         assert result.has_focus_within
+
+
+@SIZES
+async def test_ctrl_r_in_the_result_asks_again_with_what_the_form_holds(size: tuple[int, int], tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    async with on_stage(echo("--record", record), size=size) as stage:
+        await stage.ready()
+        await stage.open_tool("echo back")
+        await stage.write("one")
+        for count in range(1, 3):
+            await stage.press("ctrl+r")
+            await stage.call_dialog()
+            await stage.press("y")
+            await stage.ended()
+            assert step(stage) == "result"
+            assert [each["arguments"] for each in calls_in(record)] == [{"text": "one"}] * count
+
+
+async def test_ctrl_r_in_the_result_of_another_tool_runs_that_one_again(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    async with on_stage(echo("--record", record), size=NARROW) as stage:
+        await stage.ready()
+        await stage.open_tool("echo back")
+        await stage.press("escape")
+        call = stage.call("add", {"a": 1, "b": 2})
+        await stage.call_dialog()
+        await stage.press("y")
+        await stage.ended(call)
+        await stage.press("h", "enter", "ctrl+r")
+        await stage.call_dialog()
+        await stage.press("y")
+        await stage.ended()
+        assert [each["name"] for each in calls_in(record)] == ["add", "add"]
+
+
+async def test_the_first_words_say_that_servers_start() -> None:
+    config = servers(a=server("echo.py", "--delay", 30), b=server("echo.py", "--delay", 30))
+    async with on_stage(config, size=NARROW) as stage:
+        assert "Starting 2 servers. Tools appear as soon as a server is ready." in stage.flat
