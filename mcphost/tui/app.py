@@ -10,12 +10,13 @@ from collections.abc import Callable, Collection, Iterable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from rich.console import RenderableType
 from rich.text import Text
 from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import Provider
-from textual.events import AppFocus, Key, MouseDown, Paste
+from textual.events import AppBlur, AppFocus, Key, MouseDown, Paste
 from textual.events import Event as TextualEvent
 from textual.message import Message
 from textual.screen import Screen
@@ -302,8 +303,13 @@ class McphostApp(App[None]):
         self.sampling.show(event.number)
 
     @on(AppFocus)
-    def _app_focused(self) -> None:
+    def _app_focused(self, event: AppFocus) -> None:
+        event.prevent_default()  # Textual draws the whole screen whenever its window gets or loses the focus
         self.roots.check()
+
+    @on(AppBlur)
+    def _app_blurred(self, event: AppBlur) -> None:
+        event.prevent_default()
 
     @on(BudgetRequested)
     def _budget_requested(self, event: BudgetRequested) -> None:
@@ -509,6 +515,11 @@ class McphostApp(App[None]):
                 relist = partial(self.servers.relist, server.name)
                 yield SystemCommand(f"List again what {server.name} offers", "From the server, not the cache", relist)
         yield SystemCommand("Save a screenshot", "As an SVG file", self.deliver_screenshot)
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        """Draw, unless the terminal is behind: Textual would wait for it, and with it all servers would."""
+        if renderable is None or not isinstance(self._driver, Driver) or self._driver.takes_frame():
+            super()._display(screen, renderable)
 
     # Errors of the screen itself.
 

@@ -54,8 +54,14 @@ mcphost check 'stdio:uvx mcp-server-git'"""
 
 def run_screen(options: Namespace) -> int:
     """Run the app and return the exit code. Raises ConfigError if the terminal cannot show it."""
-    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
-        raise ConfigError("the screen needs a terminal; for commands without one see: mcphost --help")
+    # It reads stdin, and draws on the terminal of stdout. Anything may be done with stderr.
+    others = [name for name, stream in (("stdin", sys.stdin), ("stdout", sys.stdout)) if not is_terminal(stream)]
+    if others:
+        which = "is not one" if len(others) == 1 else "are none"
+        raise ConfigError(
+            f"the screen needs a terminal, and {' and '.join(others)} {which}; for commands without one see: "
+            "mcphost --help"
+        )
     if os.environ.get("TERM", "") in ("dumb", "unknown"):
         raise ConfigError(
             f"TERM={os.environ['TERM']} cannot show the screen; check, list, call, read, prompt and chat work without "
