@@ -108,7 +108,7 @@ class Driver(LinuxDriver):
     def __init__(self, *arguments: Any, size: tuple[int, int] | None = None, **options: Any) -> None:
         self._output = _open_terminal(sys.__stdout__)
         super().__init__(*arguments, size=size or self._get_terminal_size(), **options)
-        self._file = StringIO()  # of Textual's own writer thread, which gets nothing
+        self._file: Any = StringIO()  # of Textual's own writer thread, which gets nothing
         self._writer = self._new_writer()
         self._raw: list[Any] = []
         """The terminal's attributes in application mode."""
@@ -144,7 +144,7 @@ class Driver(LinuxDriver):
             self._writer = self._new_writer()
             self._writer.start()
         self._writer_thread = None
-        super().start_application_mode()
+        super().start_application_mode()  # type: ignore[no-untyped-call]
         self._active = self._writer_thread is not None  # Textual starts nothing in the background
         if self._active:
             with suppress(termios.error):

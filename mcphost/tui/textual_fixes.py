@@ -93,11 +93,24 @@ class LatestTabs(TabbedContent):
 
 
 class PlacedScrollbars(Widget):
-    """Sets the position of a scrollbar that appears again, as after a resize.
+    """Sets the position of a scrollbar that appears again, as after a resize, and paints only one that changed.
 
-    Textual leaves it where it was when the scrollbar went, whatever was scrolled since. This base comes after the
-    widget's: Textual inherits CSS from the first alone.
+    Textual leaves it where it was when the scrollbar went, whatever was scrolled since, and paints those of a
+    `ScrollView` at each layout of the screen. This base comes after the widget's: Textual inherits CSS from the first
+    alone.
     """
+
+    _scrollbars_of: object = None
+    """What the scrollbars were computed from."""
+
+    def _scroll_update(self, virtual_size: Size) -> None:
+        styles = self.styles
+        bars = styles.scrollbar_size_vertical, styles.scrollbar_size_horizontal
+        source = virtual_size, self.container_size, styles.overflow_x, styles.overflow_y, bars
+        shown = self.show_vertical_scrollbar, self.show_horizontal_scrollbar
+        if (source, shown) != self._scrollbars_of:
+            super()._scroll_update(virtual_size)
+            self._scrollbars_of = source, (self.show_vertical_scrollbar, self.show_horizontal_scrollbar)
 
     def watch_show_vertical_scrollbar(self, shown: bool) -> None:
         if shown:
