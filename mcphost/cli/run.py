@@ -29,7 +29,7 @@ from mcphost.errors import ConfigError
 from mcphost.host.crash_files import CrashFiles, CrashLogHandler
 from mcphost.host.events import Alarmed
 from mcphost.host.internal_error import log as internal_error_log
-from mcphost.posix import HANG_UP
+from mcphost.posix import HANG_UP, wakeup_pipe
 
 if TYPE_CHECKING:
     from mcphost.host.dependencies import Dependencies
@@ -171,8 +171,7 @@ class _SignalWatch:
         numbers = [int(getattr(signal, name)) for name in END_SIGNALS if hasattr(signal, name)]
         heard = [each for each in numbers if not (each == HANG_UP and signal.getsignal(each) is signal.SIG_IGN)]
         if threading.current_thread() is threading.main_thread():  # only that one may set handlers
-            self._ears, self._mouth = os.pipe()
-            os.set_blocking(self._mouth, False)
+            self._ears, self._mouth = wakeup_pipe()
             self._before = {number: signal.signal(number, _leave_job_control) for number in heard}
             self._wakeup_before = signal.set_wakeup_fd(self._mouth, warn_on_full_buffer=False)
             threading.Thread(target=self._watch, name="signals", daemon=True).start()
@@ -199,7 +198,8 @@ class _SignalWatch:
         began = time.monotonic()
         self.received = number
         if number == HANG_UP:
-            _detach_from_terminal()
+            with suppress(OSError):
+                _detach_from_terminal()
         with suppress(RuntimeError):  # the loop is closed
             self._cancel()
         while (left := began + SHUTDOWN_SECONDS - time.monotonic()) > 0:
@@ -224,7 +224,7 @@ class _SignalWatch:
 def _leave_job_control(number: int, _: object) -> None:
     """Let no signal stop this process once it ends: whoever stopped it would wait for it for ever.
 
-    `timeout` and shells send SIGCONT together with SIGTERM.
+    The program timeout and shells send SIGCONT together with SIGTERM.
     """
     for name in ("SIGTSTP", "SIGCONT"):
         if hasattr(signal, name):

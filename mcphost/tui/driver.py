@@ -6,17 +6,17 @@ import atexit
 import errno
 import os
 import select
-import signal
 import sys
-import termios
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from io import StringIO
 from queue import SimpleQueue
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from textual.drivers.linux_driver import LinuxDriver
+
+from mcphost.posix import HANG_UP, STOP, has_foreground, open_terminal_of, set_terminal_modes, terminal_modes
 
 SIZE: Final = (80, 25)
 """Columns and rows that are assumed where a terminal reports none."""
@@ -63,8 +63,9 @@ class TerminalWriter(threading.Thread):
 
     def skip(self) -> None:
         """A frame was left out: say when another one can be drawn."""
-        self._skipped = True
-        self._texts.put("")  # the thread may have written everything in the meantime
+        if not self._skipped:
+            self._skipped = True
+            self._texts.put("")  # the thread may have written everything in the meantime
 
     def close(self) -> None:
         """Write the rest, for `CLOSE_SECONDS` at most."""
@@ -106,7 +107,7 @@ class Driver(LinuxDriver):
     """
 
     def __init__(self, *arguments: Any, size: tuple[int, int] | None = None, **options: Any) -> None:
-        self._output = _open_terminal(sys.__stdout__)
+        self._output = open_terminal_of((sys.__stdout__ or sys.stdout).fileno())
         super().__init__(*arguments, size=size or self._get_terminal_size(), **options)
         self._file: Any = StringIO()  # of Textual's own writer thread, which gets nothing
         self._writer = self._new_writer()
@@ -146,9 +147,9 @@ class Driver(LinuxDriver):
         self._writer_thread = None
         super().start_application_mode()  # type: ignore[no-untyped-call]
         self._active = self._writer_thread is not None  # Textual starts nothing in the background
+        self._suspended = not self._active
         if self._active:
-            with suppress(termios.error):
-                self._raw = termios.tcgetattr(self.fileno)
+            self._raw = terminal_modes(self.fileno)
             atexit.register(self._restore)
 
     def stop_application_mode(self) -> None:
@@ -157,7 +158,7 @@ class Driver(LinuxDriver):
         self._active = False
         atexit.unregister(self._restore)
         self._writer.lost = False  # what restores the terminal must not be
-        if not self._in_foreground():
+        if not has_foreground(self.fileno):
             self.attrs_before = None  # the terminal's attributes are another program's now
         super().stop_application_mode()
 
@@ -176,9 +177,8 @@ class Driver(LinuxDriver):
 
     def _restore(self, seconds: float = 0) -> None:
         """Give the terminal back, from any thread: something else may hold up the app. Wait ``seconds`` for it."""
-        if self.attrs_before is not None and self._in_foreground():
-            with suppress(termios.error):
-                termios.tcsetattr(self.fileno, termios.TCSANOW, self.attrs_before)
+        if has_foreground(self.fileno):
+            set_terminal_modes(self.fileno, self.attrs_before or [])
         with suppress(OSError):
             if select.select([], [self._output], [], seconds)[1]:
                 os.write(self._output, RESTORE.encode())
@@ -203,27 +203,18 @@ class Driver(LinuxDriver):
     def _resume(self) -> None:
         if not os.isatty(self.fileno):
             return
-        if not self._in_foreground():  # as after `bg`; `fg` sends SIGCONT again
+        if not has_foreground(self.fileno):  # as after bg; fg sends SIGCONT again
             self._stop()
         elif self._suspended:
-            self._suspended = False
             self.resume_application_mode()
             self._app.refresh()
         elif self._active:  # a shell may have used the terminal after SIGSTOP
-            with suppress(termios.error):
-                termios.tcsetattr(self.fileno, termios.TCSANOW, self._raw)
+            set_terminal_modes(self.fileno, self._raw)
             self._app.refresh()
 
     def _stop(self) -> None:
         self._stop_due = False
-        os.kill(os.getpid(), signal.SIGSTOP)
-
-    def _in_foreground(self) -> bool:
-        """Whether this process may use the terminal; one that is not its controlling terminal is always there."""
-        try:
-            return os.tcgetpgrp(self.fileno) == os.getpgrp()
-        except OSError:
-            return True
+        os.kill(os.getpid(), STOP)
 
     # Threads.
 
@@ -233,7 +224,7 @@ class Driver(LinuxDriver):
                 self.run_input_thread()
             except Exception as error:
                 if getattr(error, "errno", None) == errno.EIO:
-                    os.kill(os.getpid(), signal.SIGHUP)  # the terminal closed, or its session ended
+                    os.kill(os.getpid(), HANG_UP)  # the terminal closed, or its session ended
                     return
                 self._failed(error)
                 self.exit_event.wait(RETRY_SECONDS)
@@ -249,21 +240,11 @@ class Driver(LinuxDriver):
             self._app.call_later(callback, *arguments)
 
     def _wait_for_hangup(self) -> None:
-        if sys.platform != "win32":  # which has neither poll nor SIGHUP, nor this driver
+        if sys.platform != "win32":  # which has no poll, nor this driver
             terminal = select.poll()
             terminal.register(self.fileno, 0)  # POLLHUP and errors are reported all the same
             if any(event & select.POLLHUP for _, event in terminal.poll()):
-                os.kill(os.getpid(), signal.SIGHUP)
-
-
-def _open_terminal(stream: IO[str] | None) -> int:
-    """The stream's terminal, opened so that writing does not wait, which all who share the stream's file would feel."""
-    if stream is None:
-        raise OSError(errno.ENOTTY, "stdout is closed")
-    descriptor = stream.fileno()
-    with suppress(OSError):
-        return os.open(os.ttyname(descriptor), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
-    return os.dup(descriptor)  # a terminal without a name, as in a container
+                os.kill(os.getpid(), HANG_UP)
 
 
 def _raise(error: Exception) -> None:

@@ -93,17 +93,18 @@ def test_a_suspended_program_ends_when_it_is_asked_to() -> None:
         modes_are_off(terminal)
 
 
-def test_a_screen_sleeps_in_the_background_and_comes_back_with_fg() -> None:
+@pytest.mark.parametrize("begins_in_background", [False, True])
+def test_a_screen_sleeps_in_the_background_and_comes_back_with_fg(begins_in_background: bool) -> None:
     with Terminal(["sh", "-i"], env={"PS1": "ready> ", "ENV": ""}) as terminal:
         terminal.wait_for("ready>")
-        terminal.press(f"{sys.executable} -m mcphost demo\r")
-        terminal.wait_for(*SHOWN)
-        (job,) = children(terminal.process.pid)
-        os.kill(job, signal.SIGTSTP)
-        terminal.wait_for("ready>")
-        terminal.press("bg; echo went on\r")
-        terminal.wait_until(lambda text: text.count("went on") == 2, "the end of bg")
-        terminal.press("jobs\r")  # until it sleeps again
+        terminal.press(f"{sys.executable} -m mcphost demo {'&' * begins_in_background}\r")
+        if not begins_in_background:
+            terminal.wait_for(*SHOWN)
+            (job,) = children(terminal.process.pid)
+            os.kill(job, signal.SIGTSTP)
+            terminal.wait_for("ready>")
+            terminal.press("bg; echo went on\r")
+            terminal.wait_until(lambda text: text.count("went on") == 2, "the end of bg")
         terminal.press_until(["jobs\r"], "Stopped", again=["ready>"])
         terminal.blank()
         terminal.press("fg\r")
@@ -127,6 +128,15 @@ def test_a_terminal_that_takes_no_output_does_not_hold_up_a_signal(tmp_path: Pat
         terminal.process.send_signal(number)
         assert terminal.process.wait(20) == 128 + number
         terminal.wait_until(lambda _: not Path(f"/proc/{server}").exists(), "the end of the server")
+        assert terminal.is_cooked
+
+
+def test_a_terminal_that_takes_no_output_can_be_left() -> None:
+    with mcphost("demo") as terminal:
+        terminal.wait_for(*SHOWN)
+        terminal.freeze()
+        terminal.press(*["down", "up"] * 100, "ctrl+q")
+        assert terminal.process.wait(20) == 0
         assert terminal.is_cooked
 
 

@@ -19,6 +19,8 @@ from mcphost.cli.doctor.environment import TerminalFacts, check_environment
 from mcphost.cli.doctor.findings import Finding, Severity, as_text, problem
 from mcphost.composition import diagnosis
 from tests.cli.conftest import Mcphost, echo, entry, mcphost_command
+from tests.screen_text import says
+from tests.terminal import mcphost as on_terminal
 from tests.transports.http.http_connection import Echo, Talk, Web
 
 XTERM = {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
@@ -163,6 +165,15 @@ def test_the_environment_is_judged(
 
 def test_without_a_terminal_nothing_is_wrong_with_it() -> None:
     assert found_in({"TERM": "dumb"}, None)["terminal"].severity is Severity.OK
+
+
+@pytest.mark.slow
+def test_the_size_and_the_encoding_are_those_of_the_terminal() -> None:
+    env = {"COLUMNS": "200", "LINES": "10", "PYTHONIOENCODING": "iso-8859-1"}
+    with on_terminal("doctor", "--no-start", columns=101, rows=31, env=env) as terminal:
+        terminal.wait_exit()
+        assert "xterm-256color, 101x31" in terminal.text
+        assert says(terminal.text, "unset PYTHONIOENCODING")
 
 
 @pytest.mark.parametrize(
