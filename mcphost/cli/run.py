@@ -123,16 +123,24 @@ def save_crash(error: BaseException) -> Path | None:
 
 @contextmanager
 def _internal_errors_saved() -> Iterator[None]:
-    """Save the traceback of each exception that becomes an `InternalError`."""
+    """Save the traceback of each exception that becomes an `InternalError`, or that ends a thread."""
     handler = CrashLogHandler(lambda: CrashFiles(state_folder(os.environ)))
-    log, level = internal_error_log, internal_error_log.level
+    log, level, hook = internal_error_log, internal_error_log.level, threading.excepthook
     log.addHandler(handler)
     log.setLevel(logging.DEBUG)
+    # Python would print the text of the exception, which may quote a secret, over the screen or into an answer.
+    threading.excepthook = lambda failure: log.debug("a thread failed", exc_info=failure.exc_value)
     try:
         yield
     finally:
+        threading.excepthook = hook
         log.removeHandler(handler)
         log.setLevel(level)
+
+
+def raise_signalled(number: int, _: object) -> NoReturn:
+    """Handle a signal by an exception, so that what was changed is put back on the way."""
+    raise Signalled(number)
 
 
 def _exit_now(number: int) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import start_program
-from tests.terminal import Terminal
+from tests.terminal import Terminal, mcphost
 from tests.whole.test_real_servers import children
 
 pytestmark = pytest.mark.slow
@@ -54,6 +55,39 @@ def test_a_blocked_event_loop_does_not_hold_up_the_end(number: signal.Signals, s
         terminal.wait_until(lambda _: not Path(f"/proc/{server}").exists(), "the end of the server")
         assert terminal.is_cooked
         assert terminal.raw.rindex(b"\x1b[?1049l") > terminal.raw.rindex(b"\x1b[?1049h")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_while_the_terminal_is_asked_for_its_background_leaves_it_as_it_was(number: signal.Signals) -> None:
+    with mcphost("demo", env={"COLORFGBG": ""}) as terminal:
+        terminal.wait_until(lambda _: b"\x1b]11;?" in terminal.raw, "the question")
+        terminal.process.send_signal(number)
+        assert terminal.wait_exit() == 128 + number
+        assert terminal.is_cooked
+
+
+FAILING_THREAD = """
+import threading
+import mcphost.cli.run as run
+
+def fail():
+    raise ValueError("sk-planted-secret")
+
+async def work():
+    thread = threading.Thread(target=fail)
+    thread.start()
+    thread.join()
+
+run.run(work())
+"""
+
+
+def test_a_thread_that_fails_leaves_a_crash_file_and_no_value(tmp_path: Path) -> None:
+    env = {**os.environ, "MCPHOST_STATE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", FAILING_THREAD], env=env, capture_output=True, check=True, timeout=20)
+    (crash,) = tmp_path.glob("crashes/*.txt")
+    assert crash.read_text().endswith("in fail\nbuiltins.ValueError\n")
+    assert (done.stdout, done.stderr) == (b"", b"")
 
 
 STUBBORN = """
