@@ -8,6 +8,7 @@ import os
 import select
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from io import StringIO
@@ -26,6 +27,9 @@ QUEUED_WRITES: Final = 30
 
 CLOSE_SECONDS: Final = 0.5
 """Seconds that leaving waits for a terminal to take the last writes, and then to take `RESTORE`."""
+
+ROOM_SECONDS: Final = 0.005
+"""Pause after a write that the terminal did not take: it may say that it has room, and not take a line end."""
 
 RETRY_SECONDS: Final = 0.1
 """Pause after a failure of a thread, so that one that fails each time does not keep a processor busy."""
@@ -92,6 +96,7 @@ class TerminalWriter(threading.Thread):
                 data = data[os.write(self._descriptor, data) :]
             except BlockingIOError:
                 select.select([], [self._descriptor], [], RETRY_SECONDS)
+                time.sleep(ROOM_SECONDS)
 
 
 class Driver(LinuxDriver):

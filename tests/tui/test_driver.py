@@ -13,6 +13,8 @@ import pytest
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 
+from mcphost.posix import wakeup_pipe
+from mcphost.tui.driver import QUEUED_WRITES, TerminalWriter
 from tests.cli.conftest import entry
 from tests.terminal import Terminal, mcphost
 from tests.whole.test_real_servers import children
@@ -195,6 +197,40 @@ def test_a_hundred_changes_of_the_window_draw_nothing() -> None:
         terminal.press("\x1b[O\x1b[I" * 100)
         leave(terminal)
         assert len(terminal.raw) - before < 3000
+
+
+def test_a_writer_leaves_what_is_not_taken_and_says_so() -> None:
+    reading, writing = wakeup_pipe()
+    failed = list[Exception]()
+    writer = TerminalWriter(writing, lambda: None, failed.append)
+    writer.start()
+    writer.write("taken")
+    assert os.read(reading, 5) == b"taken"
+    writer.write("x" * 1_000_000)
+    writer.close()
+    assert writer.lost
+    writer.join(10)
+    assert not writer.is_alive()
+    assert failed == []
+    os.close(reading)
+    os.close(writing)
+
+
+def test_a_writer_says_once_when_another_frame_can_be_drawn() -> None:
+    reading, writing = wakeup_pipe()
+    drained = list[int]()
+    writer = TerminalWriter(writing, lambda: drained.append(writer.is_behind), list[Exception]().append)
+    for _ in range(QUEUED_WRITES + 1):
+        writer.write("a frame")
+    assert writer.is_behind
+    writer.skip()
+    writer.skip()
+    writer.start()
+    writer.close()
+    assert drained == [False]
+    assert os.read(reading, 4096) == b"a frame" * (QUEUED_WRITES + 1)
+    os.close(reading)
+    os.close(writing)
 
 
 FAILING = """
