@@ -16,11 +16,13 @@ from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import Provider
+from textual.css.query import NoMatches
 from textual.events import AppBlur, AppFocus, Key, MouseDown, Paste
 from textual.events import Event as TextualEvent
 from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer, TimerCallback
+from textual.widget import MountError
 from textual.worker import WorkerFailed
 
 from mcphost.config import UI
@@ -532,6 +534,8 @@ class McphostApp(App[None]):
         if isinstance(error, WorkerFailed):
             self._worker_failed(error.error)
             return
+        if self._exit and isinstance(error, NoMatches | MountError):
+            return  # the app exits, and its screens come apart
         survives = not self.is_headless if self.survives_failures is None else self.survives_failures
         if survives and self.failures.within_limit():
             words = sentence(error, self._crashes.save_in_thread(error))

@@ -286,7 +286,7 @@ def test_a_terminal_thread_that_fails_each_time_ends_the_program(tmp_path: Path,
             "_get_terminal_size _run_input_thread run_input_thread _sigtstp_application _sigcont_application "
             "_disable_mouse_support _writer_thread _mouse_pixels _file attrs_before exit_event fileno",
         ),
-        (App, "_display _driver"),
+        (App, "_display _driver _exit"),
     ],
 )
 def test_textual_has_what_the_driver_replaces(kind: type, names: str) -> None:
