@@ -13,7 +13,7 @@ import stat
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 if sys.platform == "win32":
     import msvcrt
@@ -23,6 +23,7 @@ if sys.platform == "win32":
     CLOSE_ON_EXEC: Final = 0
     KILL: Final = signal.SIGTERM
     HANG_UP: Final = -1
+    STOP: Final = -1
 
     def owned_by_us(status: os.stat_result) -> bool:
         return True  # files have no numeric owner
@@ -45,7 +46,23 @@ if sys.platform == "win32":
     def system_figure(name: str) -> int:
         raise OSError(f"{name} is not known")
 
+    def has_foreground(terminal: int) -> bool:
+        return True
+
+    def open_terminal_of(descriptor: int) -> int:
+        raise OSError("it has no path")
+
+    def terminal_modes(terminal: int) -> list[Any]:
+        return []
+
+    def set_terminal_modes(terminal: int, modes: list[Any]) -> None: ...
+
+    def wakeup_pipe() -> tuple[int, int]:
+        raise OSError("it could be read by no select()")
+
 else:
+    import termios
+
     NO_FOLLOW: Final = os.O_NOFOLLOW
     """Opens no symbolic link."""
     NO_WAIT: Final = os.O_NONBLOCK
@@ -55,6 +72,8 @@ else:
     KILL: Final = signal.SIGKILL
     HANG_UP: Final = signal.SIGHUP
     """The signal of a terminal that closed; -1 where there is none."""
+    STOP: Final = signal.SIGSTOP
+    """Stops a process, which cannot handle it."""
 
     def owned_by_us(status: os.stat_result) -> bool:
         """Does this user own the file? Always true where files have no numeric owner."""
@@ -86,6 +105,37 @@ else:
     def system_figure(name: str) -> int:
         """A figure of the system, such as ``SC_PAGE_SIZE``."""
         return os.sysconf(name)
+
+    def has_foreground(terminal: int) -> bool:
+        """May this process use the terminal? True too where it is not the one that controls the process."""
+        try:
+            return os.tcgetpgrp(terminal) == os.getpgrp()
+        except OSError:
+            return True
+
+    def open_terminal_of(descriptor: int) -> int:
+        """Open a stream's terminal for writing without waiting, which all who share the stream's file would feel."""
+        with suppress(OSError):
+            return os.open(os.ttyname(descriptor), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        return os.dup(descriptor)  # a terminal without a name, as in a container
+
+    def terminal_modes(terminal: int) -> list[Any]:
+        """The attributes of a terminal, for `set_terminal_modes`; empty where it has none."""
+        with suppress(termios.error):
+            return termios.tcgetattr(terminal)
+        return []
+
+    def set_terminal_modes(terminal: int, modes: list[Any]) -> None:
+        """Set the attributes at once; empty ones change nothing, and neither does a terminal that is gone."""
+        with suppress(termios.error):
+            if modes:
+                termios.tcsetattr(terminal, termios.TCSANOW, modes)
+
+    def wakeup_pipe() -> tuple[int, int]:
+        """A pipe whose writing end is for `signal.set_wakeup_fd`."""
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        return reading, writing
 
 
 class NotRegularError(OSError):

@@ -102,7 +102,6 @@ class Terminal:
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         settings = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", "TEXTUAL_ANIMATIONS": "none"}
         settings |= {"COLORFGBG": "15;0"}  # the emulator does not answer when it is asked for its background
-        settings |= {"COLUMNS": str(columns), "LINES": str(rows)}
         self.process = subprocess.Popen(
             (*TAKE_CONTROL, os.ttyname(slave), *command) if controls else command,
             stdin=slave,
@@ -112,6 +111,7 @@ class Terminal:
             cwd=cwd,
             start_new_session=True,
         )
+        self._path = os.ttyname(slave)
         os.close(slave)
 
     def __enter__(self) -> Self:
@@ -121,6 +121,34 @@ class Terminal:
     def controls(self) -> bool:
         """Is it the controlling terminal of the program?"""
         return os.tcgetpgrp(self._master) == self.process.pid
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Give the terminal another size, as the user does with its window."""
+        self._screen.resize(rows, columns)
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def freeze(self) -> None:
+        """Take no more output, as a terminal whose connection is stuck."""
+        with open(self._path) as terminal:
+            termios.tcflow(terminal, termios.TCOOFF)
+
+    def thaw(self) -> None:
+        """Take output again."""
+        with open(self._path) as terminal:
+            termios.tcflow(terminal, termios.TCOON)
+
+    def blank(self) -> None:
+        """Forget what is shown, as if another program had used the terminal."""
+        self.rest(0)
+        self._feed()
+        self._screen.reset()
+        self._shown = -1
+
+    @property
+    def is_cooked(self) -> bool:
+        """Has the terminal the modes that a shell expects?"""
+        modes = termios.tcgetattr(self._master)[3]
+        return bool(modes & termios.ECHO and modes & termios.ICANON and modes & termios.ISIG)
 
     def hang_up(self) -> None:
         """Close the terminal, as a window or an ssh connection does."""

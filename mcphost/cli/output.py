@@ -9,7 +9,6 @@ import json
 import os
 import re
 import select
-import shutil
 import sys
 import textwrap
 import time
@@ -364,7 +363,7 @@ class StatusLine:
         if not self.active or self._held or (now < self._next and not last):
             return
         self._next, StatusLine._shown = now + STATUS_PAUSE, self
-        width = shutil.get_terminal_size().columns
+        width = size(sys.stderr)[0]
         self._write(f"\r{_fitted(show_line(text, width), width - 1)}\x1b[K")
 
     def clear(self) -> None:

@@ -7,16 +7,19 @@ import atexit
 import gc
 import logging
 import os
+import select
 import signal
 import stat
 import sys
 import threading
+import time
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeVar
 
 from mcphost.cli.completion.remembering import remember_offers
 from mcphost.cli.output import Outcome, Signalled, answer, is_terminal, remark, report
@@ -25,7 +28,7 @@ from mcphost.config import Config, state_folder
 from mcphost.host.crash_files import CrashFiles, CrashLogHandler
 from mcphost.host.events import Alarmed
 from mcphost.host.internal_error import log as internal_error_log
-from mcphost.posix import HANG_UP
+from mcphost.posix import HANG_UP, wakeup_pipe
 
 if TYPE_CHECKING:
     from mcphost.host.dependencies import Dependencies
@@ -38,6 +41,9 @@ SECOND_SIGNAL_SECONDS: Final = 0.3
 
 SHUTDOWN_SECONDS: Final = 8.0
 """Seconds after a signal within which everything must be closed; stopping a stubborn server takes less than five."""
+
+EXIT_SECONDS: Final = 2.0
+"""Seconds that the functions at the exit of the process may take after that; killing takes a moment."""
 
 _T = TypeVar("_T")
 
@@ -102,8 +108,8 @@ def _collect_garbage() -> None:
 
 
 def _run(work: Coroutine[Any, Any, _T]) -> _T:
-    with _internal_errors_saved():
-        return asyncio.run(_until_signalled(work))
+    with _internal_errors_saved(), _SignalWatch() as watch:
+        return asyncio.run(_until_signalled(work, watch))
 
 
 def save_crash(error: BaseException) -> Path | None:
@@ -115,69 +121,135 @@ def save_crash(error: BaseException) -> Path | None:
 
 @contextmanager
 def _internal_errors_saved() -> Iterator[None]:
-    """Save the traceback of each exception that becomes an `InternalError`."""
+    """Save the traceback of each exception that becomes an `InternalError`, or that ends a thread."""
     handler = CrashLogHandler(lambda: CrashFiles(state_folder(os.environ)))
-    log, level = internal_error_log, internal_error_log.level
+    log, level, hook = internal_error_log, internal_error_log.level, threading.excepthook
     log.addHandler(handler)
     log.setLevel(logging.DEBUG)
+    # Python would print the text of the exception, which may quote a secret, over the screen or into an answer.
+    threading.excepthook = lambda failure: log.debug("a thread failed", exc_info=failure.exc_value)
     try:
         yield
     finally:
+        threading.excepthook = hook
         log.removeHandler(handler)
         log.setLevel(level)
 
 
-def _limit_shutdown(number: int) -> None:
-    """End the process after `SHUTDOWN_SECONDS`, whatever closing waits for; a terminal that is gone blocks for ever."""
-    last = threading.Timer(SHUTDOWN_SECONDS, _exit_now, (number,))
-    last.daemon = True
-    last.start()
+def raise_signalled(number: int, _: object) -> NoReturn:
+    """Handle a signal by an exception, so that what was changed is put back on the way."""
+    raise Signalled(number)
 
 
 def _exit_now(number: int) -> NoReturn:
-    atexit._run_exitfuncs()  # transports kill their processes here
+    # Transports kill their processes there, and the screen gives the terminal back. One that waits must not keep us.
+    closing = threading.Thread(target=atexit._run_exitfuncs, name="exit", daemon=True)
+    with suppress(RuntimeError):  # no more threads
+        closing.start()
+        closing.join(EXIT_SECONDS)
     os._exit(128 + number)
 
 
 def _detach_from_terminal() -> None:
-    """Point the terminal's streams at the null device, so that writing to them does not fail."""
+    """Point streams whose terminal hung up at the null device, so that writing to them does not fail."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
-        if stat.S_ISCHR(os.fstat(stream).st_mode):  # isatty() is false for a terminal that hung up
+        if stat.S_ISCHR(os.fstat(stream).st_mode) and not os.isatty(stream):
             os.dup2(nowhere, stream)
 
 
-async def _until_signalled(work: Coroutine[Any, Any, _T]) -> _T:
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    assert task is not None
-    received: list[int] = []
-    impatient_at = 0.0
+class _SignalWatch:
+    """Cancels the work at the first signal, and ends the process where that takes too long or a second one arrives.
 
-    def end(number: int) -> None:
-        nonlocal impatient_at
-        if not received:
-            received.append(number)
-            _limit_shutdown(number)
-            if number == HANG_UP:
-                _detach_from_terminal()
-            impatient_at = loop.time() + SECOND_SIGNAL_SECONDS
-            task.cancel()
-        elif number != HANG_UP and loop.time() >= impatient_at:  # a closed terminal may be reported twice
-            _exit_now(number)
+    It hears signals in a thread of its own: whatever blocks the event loop, and Python's own handlers with it, does not
+    block this. Use as ``with``, around the event loop.
+    """
 
-    for name in END_SIGNALS:
-        number = getattr(signal, name, None)
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self._cancel: Callable[[], object] = lambda: None
+        self._before: dict[int, Any] = {}
+        self._ears = self._mouth = self._wakeup_before = -1
+
+    def __enter__(self) -> Self:
         # nohup ignores SIGHUP on purpose. A shell ignores SIGINT for every background job, so a SIGINT that arrives
-        # there is meant for this process. Where the loop has no signal handlers, Python's default stays.
-        if number is not None and not (number == HANG_UP and signal.getsignal(number) is signal.SIG_IGN):
-            with suppress(NotImplementedError, RuntimeError):
-                loop.add_signal_handler(number, end, number)
+        # there is meant for this process.
+        numbers = [int(getattr(signal, name)) for name in END_SIGNALS if hasattr(signal, name)]
+        heard = [each for each in numbers if not (each == HANG_UP and signal.getsignal(each) is signal.SIG_IGN)]
+        if threading.current_thread() is threading.main_thread():  # only that one may set handlers
+            self._ears, self._mouth = wakeup_pipe()
+            self._before = {number: signal.signal(number, _leave_job_control) for number in heard}
+            self._wakeup_before = signal.set_wakeup_fd(self._mouth, warn_on_full_buffer=False)
+            threading.Thread(target=self._watch, name="signals", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before and self.received is None:  # else the limit holds until the process has ended
+            signal.set_wakeup_fd(self._wakeup_before)
+            for number, handler in self._before.items():
+                signal.signal(number, handler)
+            os.close(self._mouth)  # which ends the thread
+
+    def cancels(self, task: asyncio.Task[Any]) -> None:
+        """Cancel this task of the running event loop when a signal arrives, or now if one has."""
+        self._cancel = partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel)
+        if self.received is not None:
+            task.cancel()
+
+    def _watch(self) -> None:
+        number = self._next_signal(None)
+        if number is None:
+            os.close(self._ears)
+            return
+        began = time.monotonic()
+        self.received = number
+        if number == HANG_UP:
+            with suppress(OSError):
+                _detach_from_terminal()
+        with suppress(RuntimeError):  # the loop is closed
+            self._cancel()
+        while (left := began + SHUTDOWN_SECONDS - time.monotonic()) > 0:
+            another = self._next_signal(left)
+            impatient = time.monotonic() >= began + SECOND_SIGNAL_SECONDS
+            if another is not None and another != HANG_UP and impatient:  # a closed terminal may be reported twice
+                number = another
+                break
+        _exit_now(number)
+
+    def _next_signal(self, seconds: float | None) -> int | None:
+        """The next signal that ends the process; None after so many seconds, or when the watch has ended."""
+        while select.select([self._ears], [], [], seconds)[0]:
+            number = os.read(self._ears, 1)
+            if not number:
+                return None
+            if number[0] in self._before:
+                return number[0]
+        return None
+
+
+def _leave_job_control(number: int, _: object) -> None:
+    """Let no signal stop this process once it ends: whoever stopped it would wait for it for ever.
+
+    The program timeout and shells send SIGCONT together with SIGTERM.
+    """
+    for name in ("SIGTSTP", "SIGCONT"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), lambda *_: None)  # ignored, a signal that just came were an error
+    for name in ("SIGTTIN", "SIGTTOU"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+
+
+async def _until_signalled(work: Coroutine[Any, Any, _T], watch: _SignalWatch) -> _T:
+    task = asyncio.current_task()
+    assert task is not None
+    watch.cancels(task)
     try:
         result = await work
     except asyncio.CancelledError:
-        if received:
-            raise Signalled(received[0]) from None
+        if watch.received is not None:
+            raise Signalled(watch.received) from None
         raise
-    if received:
-        raise Signalled(received[0])
+    if watch.received is not None:
+        raise Signalled(watch.received)
     return result

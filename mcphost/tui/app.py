@@ -12,16 +12,19 @@ from collections.abc import Callable, Collection, Iterable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from rich.console import RenderableType
 from rich.text import Text
 from textual import on
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import Provider
-from textual.events import AppFocus, Key, MouseDown, Paste
+from textual.css.query import NoMatches
+from textual.events import AppBlur, AppFocus, Key, MouseDown, Paste
 from textual.events import Event as TextualEvent
 from textual.message import Message
 from textual.screen import Screen
 from textual.timer import Timer, TimerCallback
+from textual.widget import MountError
 from textual.worker import WorkerFailed
 
 from mcphost.config import UI
@@ -34,6 +37,7 @@ from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
 from mcphost.tui.chat.controller import ChatController
 from mcphost.tui.comparison.controller import ComparisonController
+from mcphost.tui.driver import Driver
 from mcphost.tui.elicitation.controller import ElicitationController
 from mcphost.tui.error_boundary import FailureCounter, failures_reported_to, place, sentence
 from mcphost.tui.imports.controller import ImportsController, OpenImporter
@@ -72,7 +76,7 @@ from mcphost.tui.sign_in.controller import SignInController
 from mcphost.tui.sign_in.status import SignInStatusCache
 from mcphost.tui.start_info import StartInfo
 from mcphost.tui.tasks.controller import TasksController
-from mcphost.tui.textual_fixes import Driver, keep_parsed, unskipped
+from mcphost.tui.textual_fixes import keep_parsed, unskipped
 from mcphost.tui.theme import THEMES, theme_for, with_contrast
 from mcphost.tui.tools.call_list import CallList
 from mcphost.tui.tools.controller import ToolsController
@@ -335,8 +339,13 @@ class McphostApp(App[None]):
         self.sampling.show(event.number)
 
     @on(AppFocus)
-    def _app_focused(self) -> None:
+    def _app_focused(self, event: AppFocus) -> None:
+        event.prevent_default()  # Textual draws the whole screen whenever its window gets or loses the focus
         self.roots.check()
+
+    @on(AppBlur)
+    def _app_blurred(self, event: AppBlur) -> None:
+        event.prevent_default()
 
     @on(BudgetRequested)
     def _budget_requested(self, event: BudgetRequested) -> None:
@@ -543,6 +552,11 @@ class McphostApp(App[None]):
                 yield SystemCommand(f"List again what “{server.name}” offers", "From the server, not the cache", relist)
         yield SystemCommand("Save a screenshot", "As an SVG file", self.deliver_screenshot)
 
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        """Draw, unless the terminal is behind: Textual would wait for it, and with it all servers would."""
+        if renderable is None or not isinstance(self._driver, Driver) or self._driver.takes_frame():
+            super()._display(screen, renderable)
+
     # Errors of the screen itself.
 
     async def _dispatch_message(self, message: Message) -> None:
@@ -554,6 +568,8 @@ class McphostApp(App[None]):
         if isinstance(error, WorkerFailed):
             self._worker_failed(error.error)
             return
+        if self._exit and isinstance(error, NoMatches | MountError):
+            return  # the app exits, and its screens come apart
         survives = not self.is_headless if self.survives_failures is None else self.survives_failures
         if survives and self.failures.within_limit():
             words = sentence(error, self._crashes.save_in_thread(error))

@@ -44,13 +44,24 @@ class Model:
         self.said = 0.0
         """When the last one was written."""
 
+    def say_at(self, rate: int, seconds: float) -> None:
+        """Say words at this rate from now on, for so long, in a thread."""
+
+        def say() -> None:
+            began = time.monotonic()
+            for number in range(int(rate * seconds)):
+                self.texts.put(f"word{number} " if number % 20 else "\n\n")
+                time.sleep(max(0.0, began + number / rate - time.monotonic()))
+
+        threading.Thread(target=say, daemon=True).start()
+
 
 async def words_of_a_model(sizes: Sizes, runs: int) -> list[Row]:
     return await asyncio.to_thread(_measure, sizes)
 
 
 def _measure(sizes: Sizes) -> list[Row]:
-    with tempfile.TemporaryDirectory() as folder, _served() as (model, port), _app(Path(folder), port) as terminal:
+    with tempfile.TemporaryDirectory() as folder, served() as (model, port), chatting(Path(folder), port) as terminal:
         terminal.wait_for(lambda text: "ready" in text)
         terminal.press(CHAT)
         terminal.wait_for(lambda text: "enter sends" in text)
@@ -97,7 +108,7 @@ def _pages(sizes: Sizes) -> list[float]:
     """A kept conversation is taken up, and looked through from its end."""
     with tempfile.TemporaryDirectory() as folder:
         _keep(Path(folder), sizes.turns)
-        with _app(Path(folder), 9) as terminal:
+        with chatting(Path(folder), 9) as terminal:
             terminal.wait_for(lambda text: "ready" in text)
             terminal.press(CHAT)
             terminal.wait_for(lambda text: "enter sends" in text)
@@ -141,7 +152,7 @@ def _rows(work: str, times: list[float], promised: float) -> list[Row]:
     ]
 
 
-def _app(home: Path, port: int) -> Terminal:
+def chatting(home: Path, port: int) -> Terminal:
     config = home / "benchmark.toml"
     config.write_text(
         f'[models.big]\nprovider = "openai"\nmodel = "said"\nbase_url = "http://127.0.0.1:{port}/v1"\n'
@@ -151,7 +162,7 @@ def _app(home: Path, port: int) -> Terminal:
 
 
 @contextmanager
-def _served() -> Iterator[tuple[Model, int]]:
+def served() -> Iterator[tuple[Model, int]]:
     model = Model()
 
     class Speaks(BaseHTTPRequestHandler):

@@ -67,7 +67,7 @@ def _in_folder(work: Callable[[Path, Sizes], list[Row]], sizes: Sizes) -> list[R
         return work(Path(folder), sizes)
 
 
-def _app(home: Path, server: str, *args: object) -> Terminal:
+def app_of(home: Path, server: str, *args: object) -> Terminal:
     words = ", ".join(f'"{word}"' for word in args)
     config = home / "benchmark.toml"
     config.write_text(f'[servers.{server}]\ncommand = "{sys.executable}"\nargs = [{words}]\n')
@@ -80,7 +80,7 @@ def _press_in_flood(home: Path, sizes: Sizes) -> list[Row]:
         terminal.wait_for(lambda text: "tool 3" in text)
         terminal.idle(0.5)
         bare = [_move(terminal, n, waits, "tool {}") for n in range(sizes.keys)]
-    with _app(home, "flood", flood.__file__, gate, sizes.flood_rate) as terminal:
+    with app_of(home, "flood", flood.__file__, gate, sizes.flood_rate) as terminal:
         terminal.wait_for(lambda text: FIRST_FRAME(text) and "tool-0020" in text)
         terminal.idle(0.5)
         calm = [_move(terminal, n, waits, MARKED) for n in range(sizes.keys)]
@@ -109,7 +109,7 @@ def _move(terminal: Terminal, number: int, waits: random.Random, pattern: str) -
 
 def _filter(home: Path, sizes: Sizes) -> list[Row]:
     total = sizes.tools
-    with _app(home, "many", "-S", "-E", ECHO, "--tools", total) as terminal:
+    with app_of(home, "many", "-S", "-E", ECHO, "--tools", total) as terminal:
         terminal.wait_for(lambda text: FIRST_FRAME(text) and re.search(rf"· {_number(total)}\b", text))
         terminal.press(b"/")
         terminal.idle(0.5)
@@ -139,7 +139,7 @@ def _find(home: Path, sizes: Sizes) -> list[Row]:
     total, times = sizes.tools, list[Sample]()
     digits = f"{total * 3 // 4:04}"
     words = [digits[: n + 1] for n in range(len(digits))]
-    with _app(home, "many", "-S", "-E", ECHO, "--tools", total) as terminal:
+    with app_of(home, "many", "-S", "-E", ECHO, "--tools", total) as terminal:
         terminal.wait_for(lambda text: FIRST_FRAME(text) and re.search(rf"· {_number(total)}\b", text))
         terminal.idle(0.5)
         for _ in range(sizes.rounds):

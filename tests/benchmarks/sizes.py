@@ -36,6 +36,9 @@ class Sizes:
     """How often the screen is started to open each pane for the first time."""
     flood_rate: int = 10_000
     """Log messages a second."""
+    hidden_rate: int = 2_000
+    """Messages a second that nothing on screen shows."""
+    hidden_seconds: float = 5.0
     tokens: int = 40
     """Answers of a model whose first word is waited for."""
     deltas: int = 10_000
@@ -70,6 +73,8 @@ TINY = Sizes(
     rounds=1,
     starts=1,
     flood_rate=500,
+    hidden_rate=400,
+    hidden_seconds=0.5,
     tokens=2,
     deltas=50,
     turns=30,

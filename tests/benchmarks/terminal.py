@@ -79,6 +79,13 @@ class Terminal:
         before, pressed = self._processor_time(), self.press(keys)
         return Sample(self.wait_for(seen, seconds) - pressed, self._processor_time() - before)
 
+    def cost(self, seconds: float) -> tuple[Sample, float]:
+        """The program's processor time in so many seconds, and the bytes that it writes meanwhile."""
+        before = self._processor_time()
+        written = sum(map(len, self._pieces(seconds)))
+        taken = self._processor_time() - before
+        return Sample(taken, taken), written
+
     def _processor_time(self) -> float:
         """In seconds; others on a busy machine do not add to it by keeping the program waiting."""
         return time.clock_gettime(~self._process.pid << 3 | 2)  # as clock_getcpuclockid(3) names the clock of a process

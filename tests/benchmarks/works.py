@@ -9,6 +9,7 @@ from tests.benchmarks import (
     capture_works,
     chat_works,
     era_works,
+    hidden_works,
     hold_works,
     host_works,
     memory_works,
@@ -51,6 +52,7 @@ WORKS: Final[Mapping[str, Work]] = {
     "palette": screen_works.finding,
     "typing": screen_works.typing,
     "chat": chat_works.words_of_a_model,
+    "hidden": hidden_works.hidden_panes,
 }
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from textual.content import Content
+from textual.css.query import NoMatches
 from textual.events import Key
-from textual.widget import Widget
+from textual.widget import MountError, Widget
 from textual.widgets._toast import Toast
 
 from mcphost.errors import NotDone
@@ -101,6 +102,16 @@ async def test_work_that_fails_unheard_is_told_like_any_failure_and_what_is_ours
         await stage.shows("it is ␛[2J too late")
         assert stage.app.failures.count == 1
         assert stage.app.is_running
+
+
+async def test_what_an_exiting_app_no_longer_finds_is_not_a_failure() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        stage.app.survives_failures = True
+        stage.app.exit()
+        for error, count in ((NoMatches("a part"), 0), (MountError("a pane"), 0), (ValueError(TOKEN), 1)):
+            stage.app._handle_exception(error)
+            assert stage.app.failures.count == count
 
 
 async def fail_too_often(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from inspect import getsource
+
 import pytest
 from rich.segment import Segment
 from rich.style import Style
+from rich.text import Text
 from textual._context import visible_screen_stack
 from textual.app import App, ComposeResult
 from textual.color import Color
 from textual.renderables.background_screen import BackgroundScreen
+from textual.scroll_view import ScrollView
 from textual.widget import Widget
 from textual.widgets import Static, TabbedContent, TabPane
 
+from mcphost.tui.kit.rows import RowList
 from mcphost.tui.kit.text_view import TextView
 from mcphost.tui.textual_fixes import Modal, ScrolledColumn, unskipped
 from tests.tui.settling import _parse
@@ -89,6 +94,40 @@ async def test_a_scrollbar_that_appears_again_is_where_the_text_is(kind: type[Wi
             shown.append(text.show_vertical_scrollbar)
         assert shown == [False, True]
         assert text.vertical_scrollbar.position == text.scroll_y
+
+
+async def test_a_scrollbar_is_not_painted_where_a_layout_leaves_it_as_it_is() -> None:
+    rows, below = RowList[str](lambda item, _: Text(item)), Static("one line", id="below")
+
+    class Beside(App[None]):
+        def compose(self) -> ComposeResult:
+            yield rows
+            yield below
+
+    app, painted = Beside(), []
+    async with app.run_test(size=(40, 10)) as pilot:
+        rows.set_items([str(number) for number in range(40)])
+        await pilot.pause()
+        bar = rows.vertical_scrollbar
+        paint = bar.render
+        bar.render = lambda: painted.append(bar.window_size) or paint()  # type: ignore[method-assign, func-returns-value]
+        below.update("another")
+        below.refresh(layout=True)
+        await pilot.pause()
+        assert painted == []
+        below.update("two\nlines")
+        await pilot.pause()
+        assert painted[-1] == 8
+        rows.set_items(["one"])
+        await pilot.pause()
+        assert not rows.show_vertical_scrollbar
+
+
+def test_textual_updates_scrollbars_where_it_did() -> None:
+    assert "_scroll_update(" in getsource(ScrollView._size_updated), (
+        "Textual's ScrollView no longer updates its scrollbars by _scroll_update: see whether a layout still paints "
+        "them, and change PlacedScrollbars in mcphost/tui/textual_fixes.py"
+    )
 
 
 async def test_a_new_widget_whose_place_is_asked_for_before_its_layout_is_told_of_its_size() -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.cli.completion.remembering import remember_offers
 from mcphost.cli.output import Exit, is_terminal
-from mcphost.cli.run import run, traffic_path
+from mcphost.cli.run import raise_signalled, run, traffic_path
 from mcphost.cli.settings import TRUSTED_FILE, find, settings_for_screen
 from mcphost.cli.terminal_background import background_query
 from mcphost.composition import demo_config, dependencies, values_for
@@ -54,13 +54,21 @@ mcphost check 'stdio:uvx mcp-server-git'"""
 
 def run_screen(options: Namespace) -> int:
     """Run the app and return the exit code. Raises ConfigError if the terminal cannot show it."""
-    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
-        raise ConfigError("the screen needs a terminal; for commands without one see: mcphost --help")
+    # It reads stdin, and draws on the terminal of stdout. Anything may be done with stderr.
+    others = [name for name, stream in (("stdin", sys.stdin), ("stdout", sys.stdout)) if not is_terminal(stream)]
+    if others:
+        which = "is not one" if len(others) == 1 else "are none"
+        raise ConfigError(
+            f"the screen needs a terminal, and {' and '.join(others)} {which}; for commands without one see: "
+            "mcphost --help"
+        )
     if os.environ.get("TERM", "") in ("dumb", "unknown"):
         raise ConfigError(
             f"TERM={os.environ['TERM']} cannot show the screen; check, list, call, read, prompt and chat work without "
             "one, see: mcphost --help"
         )
+    for number in (signal.SIGTERM, HANG_UP):  # without its terminal a screen is of no use, even under nohup
+        signal.signal(number, raise_signalled)
     os.environ.setdefault("TEXTUAL_FPS", FRAMES)
     gc.set_threshold(*COLLECTED_AFTER)
     with background_query(sys.stdin.fileno(), sys.stdout.fileno(), os.environ) as has_light_background:
@@ -68,7 +76,6 @@ def run_screen(options: Namespace) -> int:
         import mcphost.tui.app  # noqa: F401  # takes as long as the terminal needs to answer
 
         start = replace(start, light_terminal=has_light_background())
-    signal.signal(HANG_UP, signal.SIG_DFL)  # without its terminal a screen is of no use, even under nohup
     return run(_show(config, start, _config_reader(options), _importer_opener(options), traffic_path(options)))
 
 

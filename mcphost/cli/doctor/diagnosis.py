@@ -11,11 +11,12 @@ from shutil import which
 from typing import Final
 
 from mcphost.cli.doctor.configuration import read_configuration
-from mcphost.cli.doctor.environment import SET_HOME, check_environment
+from mcphost.cli.doctor.environment import SET_HOME, TerminalFacts, check_environment
 from mcphost.cli.doctor.files import leftovers, state_folder_findings
 from mcphost.cli.doctor.findings import Finding, Severity, ok, problem, warning
 from mcphost.cli.doctor.programs import install_command, missing_programs, programs
 from mcphost.cli.doctor.servers import StartedServers, start_servers
+from mcphost.cli.margin import size
 from mcphost.cli.output import is_terminal
 from mcphost.composition.diagnosis import ask_keychain, leftover_servers
 from mcphost.config import Config, references_within, state_folder
@@ -47,7 +48,9 @@ def diagnose(options: Namespace, env: Mapping[str, str]) -> Diagnosis:
 
     Raises UnknownName where the server that ``options`` names is not configured.
     """
-    found = list(check_environment(env, on_terminal=is_terminal(sys.stdin) and is_terminal(sys.stdout)))
+    on_terminal = is_terminal(sys.stdin) and is_terminal(sys.stdout)
+    terminal = TerminalFacts(*size(sys.stdout), sys.stdout.encoding) if on_terminal else None
+    found = list(check_environment(env, terminal))
     settings = read_configuration(options.config, env)
     config = Config() if settings.loaded is None else settings.loaded.config
     found.append(_keychain(env, _needs_keychain(config)))

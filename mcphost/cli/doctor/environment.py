@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import platform
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from mcphost import __version__
@@ -26,12 +26,20 @@ SET_HOME: Final = "export HOME=/a/folder/of/yours"
 _PROXIES: Final = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 
 
-def check_environment(env: Mapping[str, str], *, on_terminal: bool) -> Iterator[Finding]:
-    """Findings about everything but mcphost's own files and servers."""
+class TerminalFacts(NamedTuple):
+    """The size of the terminal, and the encoding of what commands write to it."""
+
+    columns: int
+    rows: int
+    encoding: str = "utf-8"
+
+
+def check_environment(env: Mapping[str, str], terminal: TerminalFacts | None) -> Iterator[Finding]:
+    """Findings about everything but mcphost's own files and servers; without a terminal, None."""
     yield _python()
     yield _system()
-    yield from _terminal(env, on_terminal)
-    yield _locale(env)
+    yield from _terminal(env, terminal)
+    yield _locale(env, terminal)
     yield from _home(env)
     yield from _proxies(env)
 
@@ -47,19 +55,18 @@ def _system() -> Finding:
     return ok("system", text)
 
 
-def _terminal(env: Mapping[str, str], on_terminal: bool) -> Iterator[Finding]:
+def _terminal(env: Mapping[str, str], terminal: TerminalFacts | None) -> Iterator[Finding]:
     term = env.get("TERM", "")
-    if not on_terminal:
+    if terminal is None:
         yield ok("terminal", "none; the screen needs one, commands do not")
         return
     if term in DUMB:
         fix = "export TERM=xterm-256color"
         yield problem("terminal", f"TERM={term or '(not set)'}: the screen cannot be shown", fix)
         return
-    size = shutil.get_terminal_size()
     named = " ".join(filter(None, [term, env.get("TERM_PROGRAM", "")]))
-    text = f"{named}, {size.columns}x{size.lines}, {_colors(env)}"
-    if size.columns < COLUMNS or size.lines < ROWS:
+    text = f"{named}, {terminal.columns}x{terminal.rows}, {_colors(env)}"
+    if terminal.columns < COLUMNS or terminal.rows < ROWS:
         yield warning("terminal", f"{text}: smaller than {COLUMNS}x{ROWS}", f"printf '\\e[8;{ROWS};{COLUMNS}t'")
     else:
         yield ok("terminal", text)
@@ -107,7 +114,11 @@ def _tmux_option(env: Mapping[str, str], name: str) -> str:
     return asked.stdout.strip()
 
 
-def _locale(env: Mapping[str, str]) -> Finding:
+def _locale(env: Mapping[str, str], terminal: TerminalFacts | None) -> Finding:
+    if terminal is not None and codecs.lookup(terminal.encoding).name != "utf-8":
+        named = next((name for name in ("PYTHONIOENCODING", "PYTHONUTF8") if env.get(name)), None)
+        text = f"commands write {terminal.encoding}, which lacks marks and letters; the screen writes UTF-8"
+        return warning("locale", text, f"unset {named}" if named else "export LC_ALL=C.UTF-8")
     chosen = next((name for name in ("LC_ALL", "LC_CTYPE", "LANG") if env.get(name)), None)
     value = env.get(chosen, "") if chosen else ""
     utf8 = "utf8" in value.lower().replace("-", "") or sys.platform in ("darwin", "win32")

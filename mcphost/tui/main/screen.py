@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from textual import on
+from textual import messages, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
@@ -314,6 +315,17 @@ class MainScreen(ErrorBoundary, Screen[None]):
             if pane.is_attached and not widget.is_attached:
                 await pane.mount(widget)
         return widget
+
+    def post_message(self, message: Message) -> bool:
+        """Lay out and draw nothing for what is in a hidden pane: showing the pane does that."""
+        # Not in a handler: one Layout in the queue takes the place of another, whatever widget that was for.
+        if isinstance(message, messages.Layout | messages.Update) and self._hides(message.widget):
+            return False
+        return super().post_message(message)
+
+    def _hides(self, widget: Widget) -> bool:
+        """Is a part of this screen hidden that ``widget`` is in? Whether it is hidden itself does not count."""
+        return not all(node.display for node in takewhile(lambda node: node is not self, widget.ancestors))
 
     def on_screen_resume(self) -> None:
         self.post_message(self.InFront())

@@ -24,6 +24,7 @@ class RootsController:
 
     def __init__(self, app: App[Any], keys: KeyOrder, host: Host) -> None:
         self._app, self._keys, self._host = app, keys, host
+        self._checking: Worker[None] | None = None
 
     def show(self, server: str | None) -> None:
         """Let the user choose the roots of this server; None: of every server."""
@@ -32,7 +33,8 @@ class RootsController:
 
     def check(self) -> None:
         """Check that the roots still exist: the user may have moved folders in another terminal."""
-        self._app.run_worker(self._host.roots.check(), group="check-roots")
+        if self._checking is None or self._checking.is_finished:
+            self._checking = self._app.run_worker(self._host.roots.check(), group="check-roots")
 
     def changed(self, events: Iterable[Event]) -> None:
         """Update open screens."""

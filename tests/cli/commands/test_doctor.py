@@ -15,10 +15,12 @@ from pathlib import Path
 import pytest
 
 from mcphost.auth.storage.keychain import NoKeychain
-from mcphost.cli.doctor.environment import check_environment
+from mcphost.cli.doctor.environment import TerminalFacts, check_environment
 from mcphost.cli.doctor.findings import Finding, Severity, as_text, problem
 from mcphost.composition import diagnosis
 from tests.cli.conftest import Mcphost, echo, entry, mcphost_command
+from tests.screen_text import says
+from tests.terminal import mcphost as on_terminal
 from tests.transports.http.http_connection import Echo, Talk, Web
 
 XTERM = {"TERM": "xterm-256color", "LANG": "C.UTF-8"}
@@ -174,9 +176,12 @@ def test_no_server_is_started_where_that_is_not_wanted(mcphost: Mcphost, tmp_pat
 # What mcphost runs in
 
 
-def found_in(env: Mapping[str, str], *, on_terminal: bool = True) -> dict[str, Finding]:
+TERMINAL = TerminalFacts(80, 24)
+
+
+def found_in(env: Mapping[str, str], terminal: TerminalFacts | None = TERMINAL) -> dict[str, Finding]:
     order = list(Severity)
-    found = sorted(check_environment(env, on_terminal=on_terminal), key=lambda each: order.index(each.severity))
+    found = sorted(check_environment(env, terminal), key=lambda each: order.index(each.severity))
     return {each.topic: each for each in found}
 
 
@@ -209,7 +214,30 @@ def test_the_environment_is_judged(
 
 
 def test_without_a_terminal_nothing_is_wrong_with_it() -> None:
-    assert found_in({"TERM": "dumb"}, on_terminal=False)["terminal"].severity is Severity.OK
+    assert found_in({"TERM": "dumb"}, None)["terminal"].severity is Severity.OK
+
+
+@pytest.mark.slow
+def test_the_size_and_the_encoding_are_those_of_the_terminal() -> None:
+    env = {"COLUMNS": "200", "LINES": "10", "PYTHONIOENCODING": "iso-8859-1"}
+    with on_terminal("doctor", "--no-start", columns=101, rows=31, env=env) as terminal:
+        terminal.wait_exit()
+        assert "xterm-256color, 101x31" in terminal.text
+        assert says(terminal.text, "unset PYTHONIOENCODING")
+
+
+@pytest.mark.parametrize(
+    ("env", "encoding", "fix"),
+    [
+        ({"PYTHONIOENCODING": "iso-8859-1"}, "iso-8859-1", "unset PYTHONIOENCODING"),
+        ({"LC_ALL": "C", "PYTHONUTF8": "0"}, "ANSI_X3.4-1968", "unset PYTHONUTF8"),
+        ({"LC_ALL": "de_DE.ISO-8859-1"}, "ISO-8859-1", "export LC_ALL=C.UTF-8"),
+    ],
+)
+def test_an_encoding_that_cannot_write_marks_is_named(env: dict[str, str], encoding: str, fix: str) -> None:
+    found = found_in({**XTERM, **env}, TerminalFacts(80, 24, encoding))["locale"]
+    assert (found.severity, found.fix) == (Severity.WARNING, fix)
+    assert encoding in found.text
 
 
 def test_what_a_server_says_never_stands_at_the_start_of_a_line() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import get_args
 
@@ -11,7 +12,7 @@ from textual.theme import BUILTIN_THEMES
 from mcphost.config.models import Theme
 from mcphost.tui.theme import THEMES
 from tests.cli.conftest import entry
-from tests.terminal import mcphost
+from tests.terminal import Terminal, mcphost
 
 pytestmark = pytest.mark.slow
 
@@ -66,6 +67,16 @@ def test_a_terminal_that_cannot_show_the_screen_is_told_what_works_without_one()
         assert terminal.wait_exit() == 2
         assert "TERM=dumb cannot show the screen" in terminal.text
         assert "\x1b" not in terminal.raw.decode()
+
+
+@pytest.mark.parametrize(
+    ("redirection", "said"), [(">out", "and stdout is not one"), ("</dev/null", "and stdin is not one")]
+)
+def test_a_stream_that_the_screen_needs_and_that_is_no_terminal_is_named(redirection: str, said: str) -> None:
+    with Terminal(["sh", "-c", f'"$@" {redirection}', "sh", sys.executable, "-m", "mcphost", "demo"]) as terminal:
+        assert terminal.wait_exit() == 2
+        assert f"the screen needs a terminal, {said}" in terminal.text
+        assert terminal.is_cooked
 
 
 def test_a_light_terminal_gets_the_light_theme() -> None:

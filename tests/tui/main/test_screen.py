@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
+from textual.screen import Screen
 
 from mcphost.config import Config
 from mcphost.host.comparison.sides import in_eras
+from mcphost.host.logs import LogSource
+from mcphost.protocol.models.logging import LogLevel
+from mcphost.tui.app import McphostApp
+from mcphost.tui.kit.rows import RowList
 from mcphost.tui.main.screen import Body
 from mcphost.tui.start_info import StartInfo
 from mcphost.tui.tools.workbench import Workbench
@@ -241,3 +247,57 @@ async def test_a_comparison_is_not_counted_among_the_servers() -> None:
         await stage.pilot.pause()
         assert "2 stopped" not in stage.top
         assert "● 1 ready" in stage.top
+
+
+def layouts_of(app: McphostApp) -> list[Screen[object]]:
+    """The layouts of the main screen from now on."""
+    seen: list[Screen[object]] = []
+    app.main.screen_layout_refresh_signal.subscribe(app.main, seen.append, immediate=True)
+    return seen
+
+
+async def test_what_is_hidden_causes_no_layout() -> None:
+    async with on_stage(echo("--tools", 100), size=(120, 30)) as stage:
+        await stage.ready()
+        await stage.until(lambda app: app.main.traffic is not None and app.main.traffic.is_attached)
+        main, idle = stage.app.main, asyncio.Event()
+        below = [each for pane in main.query("*") if not pane.display for each in pane.query("*")]
+        assert {type(each).__name__ for each in below} >= {"RowList", "Transcript", "TrafficList", "FilterLine"}
+        layouts = layouts_of(stage.app)
+        for widget in below:
+            widget.refresh(layout=True)
+        below[-1].call_after_refresh(main.call_after_refresh, idle.set)
+        await stage.until(lambda _: idle.is_set())
+        assert layouts == []
+
+
+async def test_a_hidden_widget_takes_no_layout_from_one_that_is_shown() -> None:
+    async with on_stage(echo(), size=(120, 30)) as stage:
+        await stage.ready()
+        layouts = layouts_of(stage.app)
+        stage.app.main.tools.refresh(layout=True)
+        stage.app.main.calls.rows.refresh(layout=True)
+        await stage.until(lambda _: layouts)
+
+
+async def add_lines(stage: Stage, count: int) -> None:
+    """Log lines of a server, and wait until their list has them."""
+    for number in range(count):
+        stage.host.logs.add("echo", LogSource.SERVER, LogLevel.INFO, f"line {number} of {count}")
+    rows = stage.app.main.logs.query_one(RowList)
+    await stage.until(lambda _: bool(rows.items) and rows.items[-1].text == f"line {count - 1} of {count}")
+
+
+async def test_lines_that_were_logged_while_the_drawer_was_closed_are_shown_when_it_opens() -> None:
+    async with on_stage(echo("--tools", 100), size=(120, 30)) as stage:
+        await stage.ready()
+        rows = stage.app.main.logs.query_one(RowList)
+        await add_lines(stage, 10)  # the drawer asks for more room
+        await stage.pilot.pause()
+        layouts = layouts_of(stage.app)
+        await add_lines(stage, 100)
+        await stage.pilot.pause()
+        assert layouts == []
+        assert len(rows.items) >= 110
+        await stage.press("f3")
+        await stage.shows("line 99 of 100")

@@ -1,0 +1,298 @@
+"""The terminal itself: its signals, its size, its modes, one that takes no output, and threads that fail."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from inspect import getsource
+from pathlib import Path
+
+import pytest
+from textual.app import App
+from textual.drivers.linux_driver import LinuxDriver
+
+from mcphost.posix import wakeup_pipe
+from mcphost.tui.driver import QUEUED_WRITES, TerminalWriter
+from tests.cli.conftest import entry
+from tests.terminal import Terminal, mcphost
+from tests.whole.test_real_servers import children
+
+pytestmark = pytest.mark.slow
+SHOWN = ("Ships in sight", "▸ ∑ all servers", "^p find")
+"""Words at the top, at the left and in the last line of the demo."""
+
+KITTY_ON, KITTY_OFF = b"\x1b[>25u", b"\x1b[<u"
+
+
+def stopped(terminal: Terminal) -> None:
+    """Read until the program is stopped."""
+    terminal.wait_until(lambda _: os.waitpid(terminal.process.pid, os.WUNTRACED | os.WNOHANG)[0] != 0, "the stop")
+
+
+def leave(terminal: Terminal) -> None:
+    terminal.press("ctrl+q")
+    assert terminal.wait_exit() == 0
+    assert terminal.is_cooked
+    modes_are_off(terminal)
+
+
+def modes_are_off(terminal: Terminal) -> None:
+    """What the program switched on, it switched off as often, or later."""
+    raw = bytes(terminal.raw)
+    assert raw.count(KITTY_ON) == raw.count(KITTY_OFF)
+    for mode in set(re.findall(rb"\x1b\[\?(\d+)h", raw)) - {b"7", b"25"}:
+        assert raw.rindex(b"\x1b[?%bl" % mode) > raw.rindex(b"\x1b[?%bh" % mode), f"mode {mode.decode()} is left on"
+    for mode in (b"7", b"25"):  # line wrap and the cursor
+        assert raw.rindex(b"\x1b[?%bh" % mode) > raw.rindex(b"\x1b[?%bl" % mode), f"mode {mode.decode()} is left off"
+
+
+@pytest.mark.parametrize("signals", [(signal.SIGSTOP, signal.SIGCONT), (signal.SIGCONT, signal.SIGCONT)])
+def test_a_continuation_without_a_suspension_draws_again_and_starts_nothing(signals: tuple[signal.Signals]) -> None:
+    with mcphost("demo") as terminal:
+        terminal.wait_for(*SHOWN)
+        terminal.blank()
+        for number in signals:
+            terminal.process.send_signal(number)
+        terminal.wait_for(*SHOWN)
+        leave(terminal)
+        assert terminal.raw.count(KITTY_ON) == 1
+
+
+def test_a_suspended_screen_gives_the_terminal_back_and_comes_back_whole() -> None:
+    with mcphost("demo") as terminal:
+        terminal.wait_for(*SHOWN)
+        for number in range(1, 3):
+            terminal.process.send_signal(signal.SIGTSTP)
+            terminal.process.send_signal(signal.SIGTSTP)
+            stopped(terminal)
+            terminal.blank()
+            assert terminal.is_cooked
+            modes_are_off(terminal)
+            assert terminal.raw.count(KITTY_OFF) == number
+            terminal.process.send_signal(signal.SIGCONT)
+            terminal.wait_for(*SHOWN)
+        leave(terminal)
+
+
+def test_a_suspension_that_is_over_at_once_does_not_stop_the_program() -> None:
+    with mcphost("demo") as terminal:
+        terminal.wait_for(*SHOWN)
+        terminal.process.send_signal(signal.SIGTSTP)
+        terminal.process.send_signal(signal.SIGCONT)
+        leave(terminal)
+
+
+def test_a_suspended_program_ends_when_it_is_asked_to() -> None:
+    with mcphost("demo") as terminal:
+        terminal.wait_for(*SHOWN)
+        terminal.process.send_signal(signal.SIGTSTP)
+        stopped(terminal)
+        terminal.process.send_signal(signal.SIGTERM)
+        terminal.process.send_signal(signal.SIGCONT)
+        assert terminal.wait_exit() == 143
+        modes_are_off(terminal)
+
+
+@pytest.mark.parametrize("begins_in_background", [False, True])
+def test_a_screen_sleeps_in_the_background_and_comes_back_with_fg(begins_in_background: bool) -> None:
+    with Terminal(["sh", "-i"], env={"PS1": "ready> ", "ENV": ""}) as terminal:
+        terminal.wait_for("ready>")
+        terminal.press(f"{sys.executable} -m mcphost demo {'&' * begins_in_background}\r")
+        if not begins_in_background:
+            terminal.wait_for(*SHOWN)
+            (job,) = children(terminal.process.pid)
+            os.kill(job, signal.SIGTSTP)
+            terminal.wait_for("ready>")
+            terminal.press("bg; echo went on\r")
+            terminal.wait_until(lambda text: text.count("went on") == 2, "the end of bg")
+        terminal.press_until(["jobs\r"], "Stopped", again=["ready>"])
+        terminal.blank()
+        terminal.press("fg\r")
+        terminal.wait_for(*SHOWN)
+        terminal.blank()
+        terminal.press("ctrl+q")
+        terminal.wait_for("ready>")
+        terminal.press("exit\r")
+        assert terminal.wait_exit() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_terminal_that_takes_no_output_does_not_hold_up_a_signal(tmp_path: Path, number: signal.Signals) -> None:
+    config = tmp_path / "own.toml"
+    config.write_text(entry("echo", "--tools", 100))
+    with mcphost("--config", str(config)) as terminal:
+        terminal.wait_for("1 ready", "tool-0031")
+        (server,) = children(terminal.process.pid)
+        terminal.freeze()
+        terminal.press(*["down", "up"] * 100)
+        terminal.process.send_signal(number)
+        assert terminal.process.wait(20) == 128 + number
+        terminal.wait_until(lambda _: not Path(f"/proc/{server}").exists(), "the end of the server")
+        assert terminal.is_cooked
+
+
+def test_a_terminal_that_takes_no_output_can_be_left() -> None:
+    with mcphost("demo") as terminal:
+        terminal.wait_for(*SHOWN)
+        terminal.freeze()
+        terminal.press(*["down", "up"] * 100, "ctrl+q")
+        assert terminal.process.wait(20) == 0
+        assert terminal.is_cooked
+
+
+def test_what_a_terminal_missed_is_drawn_once_it_takes_output_again() -> None:
+    with mcphost("demo") as terminal:
+        terminal.wait_for(*SHOWN)
+        terminal.freeze()
+        terminal.press(*["down", "up"] * 40, "down", "?")
+        terminal.blank()
+        terminal.thaw()
+        terminal.wait_for("Keys", "^p find")
+        terminal.press("escape")
+        terminal.wait_for(*SHOWN)
+        leave(terminal)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_no_mode_on_in_a_terminal_that_lives(number: signal.Signals) -> None:
+    with mcphost("demo") as terminal:
+        terminal.wait_for(*SHOWN)
+        terminal.press("\x1b[?2048;2$y")  # as a terminal that reports its size in-band: the mouse is set to pixels
+        terminal.wait_until(lambda _: b"\x1b[?1016h" in terminal.raw, "the mouse in pixels")
+        terminal.process.send_signal(number)
+        assert terminal.wait_exit() == 128 + number
+        assert terminal.is_cooked
+        modes_are_off(terminal)
+
+
+@pytest.mark.parametrize("env", [{"COLUMNS": "40", "LINES": "9"}, {"COLUMNS": "200"}])
+def test_the_size_is_that_of_the_terminal_whatever_the_environment_says(env: dict[str, str]) -> None:
+    with mcphost("demo", columns=100, rows=30, env=env) as terminal:
+        for columns, rows in ((100, 30), (140, 40)):
+            terminal.wait_for(*SHOWN)
+            lines = terminal.wait_for("─" * (columns - 30)).splitlines()
+            assert (columns, rows) == (max(map(len, lines)), len(lines))
+            terminal.resize(140, 40)
+        leave(terminal)
+
+
+@pytest.mark.parametrize("env", [{"PYTHONIOENCODING": "iso-8859-1"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}])
+def test_the_screen_is_written_as_utf8_whatever_the_encoding_and_stderr_are(
+    tmp_path: Path, env: dict[str, str]
+) -> None:
+    errors = tmp_path / "errors"
+    with Terminal(["sh", "-c", f'"$@" 2>{errors}', "sh", sys.executable, "-m", "mcphost", "demo"], env=env) as terminal:
+        terminal.wait_for(*SHOWN)
+        leave(terminal)
+    assert errors.read_bytes() == b""
+
+
+def test_a_hundred_changes_of_the_window_draw_nothing() -> None:
+    with mcphost("demo") as terminal:
+        terminal.wait_for(*SHOWN)
+        terminal.rest(0.5)  # what follows the first frame
+        before = len(terminal.raw)
+        terminal.press("\x1b[O\x1b[I" * 100)
+        leave(terminal)
+        assert len(terminal.raw) - before < 3000
+
+
+def test_a_writer_leaves_what_is_not_taken_and_says_so() -> None:
+    reading, writing = wakeup_pipe()
+    failed = list[Exception]()
+    writer = TerminalWriter(writing, lambda: None, failed.append)
+    writer.start()
+    writer.write("taken")
+    assert os.read(reading, 5) == b"taken"
+    writer.write("x" * 1_000_000)
+    writer.close()
+    assert writer.lost
+    writer.join(10)
+    assert not writer.is_alive()
+    assert failed == []
+    os.close(reading)
+    os.close(writing)
+
+
+def test_a_writer_says_once_when_another_frame_can_be_drawn() -> None:
+    reading, writing = wakeup_pipe()
+    drained = list[int]()
+    writer = TerminalWriter(writing, lambda: drained.append(writer.is_behind), list[Exception]().append)
+    for _ in range(QUEUED_WRITES + 1):
+        writer.write("a frame")
+    assert writer.is_behind
+    writer.skip()
+    writer.skip()
+    writer.start()
+    writer.close()
+    assert drained == [False]
+    assert os.read(reading, 4096) == b"a frame" * (QUEUED_WRITES + 1)
+    os.close(reading)
+    os.close(writing)
+
+
+FAILING = """
+import sys, threading
+import mcphost.tui.driver as driver
+from mcphost.cli import main
+
+count = 0
+
+def fails(name, work):
+    def failing(*arguments):
+        global count
+        if threading.current_thread().name == name:
+            count += 1
+            if {first} < count <= {last}:
+                raise ValueError("sk-planted-secret")
+        return work(*arguments)
+    return failing
+
+driver.Driver.run_input_thread = fails({name!r}, driver.Driver.run_input_thread)
+driver.os.write = fails({name!r}, driver.os.write)
+sys.exit(main(["demo"]))
+"""
+
+
+@pytest.mark.parametrize(("name", "first"), [("textual-input", 0), ("terminal-output", 20)])
+def test_a_failure_of_a_terminal_thread_is_reported_as_any_other(tmp_path: Path, name: str, first: int) -> None:
+    program = FAILING.format(name=name, first=first, last=first + 2)
+    with Terminal([sys.executable, "-c", program], env={"MCPHOST_STATE_DIR": str(tmp_path)}) as terminal:
+        terminal.wait_for("mcphost could not show something (ValueError at mcphost/tui/driver.py")
+        leave(terminal)
+        assert b"sk-planted-secret" not in terminal.raw
+    crashes = [each.read_text() for each in tmp_path.glob("crashes/*.txt")]
+    assert len([each for each in crashes if each.endswith("builtins.ValueError\n")]) == 2
+
+
+@pytest.mark.parametrize(("name", "first"), [("textual-input", 0), ("terminal-output", 20)])
+def test_a_terminal_thread_that_fails_each_time_ends_the_program(tmp_path: Path, name: str, first: int) -> None:
+    program = FAILING.format(name=name, first=first, last=10**9)
+    with Terminal([sys.executable, "-c", program], env={"MCPHOST_STATE_DIR": str(tmp_path)}, columns=200) as terminal:
+        assert terminal.wait_exit() == 70
+        assert b"mcphost gives up: ValueError at mcphost/tui/driver.py" in terminal.raw
+        assert terminal.is_cooked
+        modes_are_off(terminal)
+    assert [*tmp_path.glob("crashes/*.txt")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        (
+            LinuxDriver,
+            "_get_terminal_size _run_input_thread run_input_thread _sigtstp_application _sigcont_application "
+            "_disable_mouse_support _writer_thread _mouse_pixels _file attrs_before exit_event fileno",
+        ),
+        (App, "_display _driver _exit"),
+    ],
+)
+def test_textual_has_what_the_driver_replaces(kind: type, names: str) -> None:
+    source = "".join(getsource(each) for each in kind.mro() if each.__module__.startswith("textual"))
+    for name in names.split():
+        assert re.search(rf"\b{name}\b", source), (
+            f"Textual's {kind.__name__} has no {name} any more: find what takes its place, and use it in "
+            "mcphost/tui/driver.py"
+        )
