@@ -32,6 +32,7 @@ from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
 from mcphost.tui.chat.controller import ChatController
 from mcphost.tui.comparison.controller import ComparisonController
+from mcphost.tui.driver import Driver
 from mcphost.tui.elicitation.controller import ElicitationController
 from mcphost.tui.error_boundary import FailureCounter, failures_reported_to, place, sentence
 from mcphost.tui.imports.controller import ImportsController, OpenImporter
@@ -69,7 +70,7 @@ from mcphost.tui.sign_in.controller import SignInController
 from mcphost.tui.sign_in.status import SignInStatusCache
 from mcphost.tui.start_info import StartInfo
 from mcphost.tui.tasks.controller import TasksController
-from mcphost.tui.textual_fixes import Driver, keep_parsed, unskipped
+from mcphost.tui.textual_fixes import keep_parsed, unskipped
 from mcphost.tui.theme import THEMES, theme_for, with_contrast
 from mcphost.tui.tools.call_list import CallList
 from mcphost.tui.tools.controller import ToolsController

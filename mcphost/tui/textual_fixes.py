@@ -1,15 +1,10 @@
-"""Corrections of Textual: closed terminals, timers, sizes and tabs under load, CSS, scrollbars, notifications."""
+"""Corrections of Textual: timers, sizes and tabs under load, CSS, scrollbars, notifications."""
 
 from __future__ import annotations
 
-import os
-import select
-import signal
-import sys
-import threading
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
@@ -21,7 +16,6 @@ from textual.cache import LRUCache
 from textual.color import Color
 from textual.containers import VerticalScroll
 from textual.css.stylesheet import Stylesheet
-from textual.drivers.linux_driver import LinuxDriver
 from textual.geometry import Size
 from textual.notifications import Notification
 from textual.renderables.background_screen import BackgroundScreen
@@ -34,31 +28,6 @@ Result = TypeVar("Result")
 
 WIDGET_KINDS: Final = 1024
 """More than the app has."""
-
-
-class Driver(LinuxDriver):
-    """Ends the app when its terminal closes, and resumes after SIGCONT only if the terminal still exists.
-
-    When a terminal closes, the kernel sends SIGHUP and SIGCONT together. Textual's driver takes SIGCONT for the end of
-    a suspension and writes to the closed terminal; its writer thread dies, and the exit waits for that thread forever.
-    Where the terminal is not the controlling one, the kernel sends no SIGHUP, and Textual's input thread spins on empty
-    reads.
-    """
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        threading.Thread(target=self._wait_for_hangup, name="hangup", daemon=True).start()
-
-    def _wait_for_hangup(self) -> None:
-        if sys.platform != "win32":  # which has neither poll nor SIGHUP, nor this driver
-            terminal = select.poll()
-            terminal.register(self.fileno, 0)  # POLLHUP and errors are reported all the same
-            if any(event & select.POLLHUP for _, event in terminal.poll()):
-                os.kill(os.getpid(), signal.SIGHUP)
-
-    def _sigcont_application(self, *args: object) -> None:
-        if os.isatty(self.fileno):
-            super()._sigcont_application(*args)
 
 
 def unskipped(timer: Timer) -> Timer:
