@@ -9,7 +9,10 @@ import sys
 import threading
 from typing import Any
 
+from textual.constants import DISABLE_KITTY_KEY
 from textual.drivers.linux_driver import LinuxDriver
+
+from mcphost.tui.terminal_reader import ASK_ALTERNATE_KEYS, read_terminal
 
 
 class Driver(LinuxDriver):
@@ -24,6 +27,11 @@ class Driver(LinuxDriver):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         threading.Thread(target=self._wait_for_hangup, name="hangup", daemon=True).start()
+
+    def run_input_thread(self) -> None:
+        if not DISABLE_KITTY_KEY:
+            self.write(ASK_ALTERNATE_KEYS)
+        read_terminal(self.fileno, self.exit_event, self.process_message)
 
     def _wait_for_hangup(self) -> None:
         if sys.platform != "win32":  # which has neither poll nor SIGHUP, nor this driver
