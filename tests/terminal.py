@@ -189,6 +189,10 @@ class Terminal:
             if key == "escape":
                 self.rest(AFTER_ESCAPE)
 
+    def send(self, data: bytes) -> None:
+        """Write bytes as they are, as a terminal that reports something."""
+        os.write(self._master, data)
+
     def press_until(self, keys: Sequence[str], *words: str, but: str = "", again: Sequence[str] = ()) -> str:
         """Press keys until the words are on the screen and ``but`` is not; where that takes long they come again.
 

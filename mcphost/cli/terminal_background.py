@@ -19,8 +19,12 @@ LOCAL_SECONDS: Final = 0.3
 REMOTE_SECONDS: Final = 1.0
 """How long after the query an answer may come, which from a local terminal takes a few milliseconds."""
 
+REST_SECONDS: Final = 2.0
+"""How long an answer that has begun may pause. The screen drops answers, but not the last half of one."""
+
 _COLOR: Final = re.compile(rb"\x1b\]11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})")
 _ATTRIBUTES: Final = re.compile(rb"\x1b\[\?[\d;]*c")
+_UNFINISHED: Final = re.compile(rb"\x1b(?:\][^\x07\x1b]*\x1b?|\[[ -?]*)?\Z")
 _LIGHT_COLORS: Final = {"7", *map(str, range(9, 16))}
 
 
@@ -53,7 +57,7 @@ def _answer(keyboard: int, deadline: float) -> bytes:
     read = b""
     while not _ATTRIBUTES.search(read):
         # After the deadline, what has come is still read: left there, the screen would take it for keys.
-        left = max(deadline - time.monotonic(), 0)
+        left = max(deadline - time.monotonic(), REST_SECONDS if _UNFINISHED.search(read) else 0)
         if not select.select([keyboard], [], [], left)[0] or not (more := os.read(keyboard, 1024)):
             break
         read += more

@@ -15,9 +15,11 @@ from io import StringIO
 from queue import SimpleQueue
 from typing import Any, Final
 
+from textual.constants import DISABLE_KITTY_KEY
 from textual.drivers.linux_driver import LinuxDriver
 
 from mcphost.posix import HANG_UP, STOP, has_foreground, open_terminal_of, set_terminal_modes, terminal_modes
+from mcphost.tui.terminal_reader import ASK_ALTERNATE_KEYS, read_terminal
 
 SIZE: Final = (80, 25)
 """Columns and rows that are assumed where a terminal reports none."""
@@ -222,6 +224,11 @@ class Driver(LinuxDriver):
         os.kill(os.getpid(), STOP)
 
     # Threads.
+
+    def run_input_thread(self) -> None:
+        if not DISABLE_KITTY_KEY:
+            self.write(ASK_ALTERNATE_KEYS)
+        read_terminal(self.fileno, self.exit_event, self.process_message)
 
     def _run_input_thread(self) -> None:
         while not self.exit_event.is_set():

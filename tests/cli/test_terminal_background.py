@@ -109,3 +109,19 @@ def test_an_answer_that_came_while_mcphost_was_busy_is_not_left_for_the_screen(
         thread.join(30)
         assert has_light_background() is True
     assert select.select([slave], [], [], 0)[0] == []
+
+
+@pytest.mark.parametrize("cut", [1, 2, 9, 23, 24, 26, 27, 30])
+def test_an_answer_that_has_begun_is_read_to_its_end(
+    cut: int, terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal_background, "LOCAL_SECONDS", 0.0)
+    master, slave = terminal
+    answer = b"\x1b]11;rgb:ffff/ffff/ffff\x1b\\" + ATTRIBUTES
+    rest = threading.Timer(0.05, os.write, (master, answer[cut:]))
+    with background_query(slave, slave, {}) as has_light_background:
+        os.write(master, answer[:cut])
+        rest.start()
+        assert has_light_background() is True
+    rest.join(30)
+    assert select.select([slave], [], [], 0)[0] == []
