@@ -210,7 +210,7 @@ def _broken(message: str, text: str, path: Path | None) -> ConfigError:
         return ConfigError("holds a number too long to read", path=path)
     line = int(place[1]) if place[1] else text.rstrip().count("\n") + 1
     if other := _other_format(text, line):
-        sentence = f"this is {other}, and mcphost's configuration is TOML; to take servers from it: mcphost import FILE"
+        sentence = f"this is not TOML but {other}: to take servers from it, run mcphost import FILE"
         return ConfigError(sentence, path=path, line=line)
     reason = message[: place.start()]
     if "Cannot" in reason:  # overwrite a value, declare twice, redefine, mutate

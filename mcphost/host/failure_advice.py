@@ -126,7 +126,7 @@ _BY_STATUS: Final = {
     425: "It was too early for the server: try again.",
     429: "The server wants fewer requests: wait a little, then try again.",
 }
-_FORBIDDEN: Final = "Nobody may do this, or not with this account: ask whoever runs the server."
+_FORBIDDEN: Final = "The server refuses this to everyone or to you: check http_headers, or ask whoever runs it."
 """For a 403 that names no missing scope, where there is no token in the configuration to check."""
 
 _BY_HUNDRED: Final = {

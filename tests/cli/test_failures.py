@@ -15,7 +15,7 @@ from tests.transports.http.http_connection import Echo, Talk, Web
 
 REFUSALS = [
     (404, "HTTP 404. There is no MCP server at this address, or none over this transport: check url and transport"),
-    (403, "HTTP 403. Its server lets nobody in like this: check the token and the headers in [servers.http]"),
+    (403, "HTTP 403. The server refuses this to everyone or to you: check http_headers, or ask whoever runs it."),
 ]
 
 

@@ -140,7 +140,8 @@ def test_a_refused_token_is_named_by_the_key_that_holds_it(more: dict[str, Any],
 def test_only_what_is_missing_is_named() -> None:
     config = ServerConfig(command="x")
     step = next_step(ClientCapabilityMissing(REFUSED, "nothing", ["sampling"]), "web", config)
-    assert step.endswith("provide it: sampling takes a configured model, or a text of --answers.")
+    assert "provide it; sampling takes a model in [models]" in step
+    assert "elicitation" not in step
     assert "sampling" not in next_step(ClientCapabilityMissing(REFUSED, "nothing", ["elicitation"]), "web", config)
 
 

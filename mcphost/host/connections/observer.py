@@ -97,7 +97,7 @@ class ConnectionObserver:
             self.note(LogLevel.WARNING, f"dropped a message ({found.last_malformed}): {quoted}")
         else:
             found.stray += 1
-            found.first_stray = found.first_stray or ("" if _is_binary(problem.data) else quoted)
+            found.first_stray = found.first_stray or quoted
             self._log(LogSource.STDOUT, LogLevel.WARNING, _text(problem.data, LINE_CHARACTERS))
         self._connection.publish_change()
 
@@ -123,17 +123,6 @@ class ConnectionObserver:
 
     def _log(self, source: LogSource, level: LogLevel, text: str, logger: str = "") -> None:
         self._logs.add(self._server, source, level, text, logger=logger)
-
-
-def _is_binary(data: bytes) -> bool:
-    """Is it no text, such as a compressed body, so that a quote would be nothing but marks?"""
-    try:
-        text = data[:QUOTED].decode()
-    except UnicodeDecodeError as error:
-        if error.start < len(data[:QUOTED]) - 3:  # not a character that was cut in two
-            return True
-        text = data[: error.start].decode()
-    return "\0" in text
 
 
 def _text(data: bytes, most: int) -> str:
