@@ -431,7 +431,8 @@ class Client:
 
     def tool_result(self, result: Mapping[str, Any]) -> CallToolResult:
         """Parse the result of a tool call, with remarks on it for the log. Raises InvalidResult."""
-        read = CallToolResult.read(result)
+        modern = self.session is not None and self.session.revision.modern
+        read = CallToolResult.read(result, null_is_value=modern)
         self.remark(*(f"tools/call: {remark}" for remark in read.remarks))
         return read
 

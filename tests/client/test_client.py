@@ -52,6 +52,14 @@ async def test_deviations_are_remarked_on_once(connect: Connect) -> None:
     ]
 
 
+async def test_null_as_structured_content_is_a_value_in_the_revisions_that_allow_it(connect: Connect) -> None:
+    line = await connect({"tools/call": {**CALLED, "structuredContent": None}})
+    result = await line.client.call_tool("a")
+    assert (result.has_structured, result.raw["structuredContent"]) == (False, None)
+    assert line.notes.all("remarked") == ["tools/call: structuredContent is null, and counts as absent"]
+    assert CallToolResult.read(result.raw).has_structured
+
+
 async def test_a_server_that_deviates_in_ever_new_ways_does_not_fill_the_log(connect: Connect) -> None:
     line = await connect()
     for number in range(1000):

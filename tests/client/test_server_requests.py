@@ -248,13 +248,13 @@ async def test_what_was_declared_last_is_what_holds(draw: Draw, until: Until) ->
     await line.client.connect(5)
     said = [(request.params or {})["capabilities"]["elicitation"] for request in line.server.requests("initialize")]
     assert said == [{"form": {}, "url": {}}, {}]
-    modes: list[dict[str, Any]] = [{}, {"mode": "form"}, {"mode": "url"}, {"mode": ["form"]}]
+    modes: list[dict[str, Any]] = [{}, {"mode": None}, {"mode": "form"}, {"mode": "url"}, {"mode": ["form"]}]
     for number, mode in enumerate(modes):
         line.server.asks(number, "elicitation/create", mode)
     await until(lambda: len(line.server.replies()) == len(modes))
     replies = sorted(line.server.replies(), key=lambda reply: int(reply["id"]))
-    assert ["error" in reply for reply in replies] == [False, False, True, True]
-    assert {reply["error"]["code"] for reply in replies[2:]} == {-32602}
+    assert ["error" in reply for reply in replies] == [False, False, False, True, True]
+    assert {reply["error"]["code"] for reply in replies[3:]} == {-32602}
 
 
 @pytest.mark.requirement("ROOT-04")

@@ -9,6 +9,7 @@ Specification: server/tools of every revision; extensions/apps (``_meta.ui``).
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from enum import Enum
 from functools import cached_property
 from typing import Any
@@ -140,13 +141,15 @@ class CallToolResult:
 
     raw: Mapping[str, Any]
     """The result object as received."""
+    null_is_value: bool = field(default=True, compare=False)
+    """May structured content be null? Since 2026-07-28 it may; before, null counts as absent."""
 
     @classmethod
-    def read(cls, result: Mapping[str, Any]) -> CallToolResult:
+    def read(cls, result: Mapping[str, Any], *, null_is_value: bool = True) -> CallToolResult:
         """Parse a tools/call result. Raises InvalidResult."""
         if type(result.get("content", [])) not in (list, str):
             items_of(result, "content", "tool result", "type", "text")
-        return cls(result)
+        return cls(result, null_is_value)
 
     @cached_property
     def content(self) -> tuple[Content, ...]:
@@ -162,7 +165,7 @@ class CallToolResult:
 
     @property
     def has_structured(self) -> bool:
-        return "structuredContent" in self.raw
+        return "structuredContent" in self.raw and (self.null_is_value or self.structured is not None)
 
     @property
     def is_error(self) -> bool:
@@ -182,6 +185,8 @@ class CallToolResult:
         """How the result breaks the specification although it could be read."""
         content, failed = self.raw.get("content", []), self.raw.get("isError", False)
         remarks = [] if isinstance(content, list) else [f"content is {kind_of(content)}, not a list"]
+        if "structuredContent" in self.raw and not self.has_structured:
+            remarks.append("structuredContent is null, and counts as absent")
         if not isinstance(failed, bool):
             counts = "an error" if self.is_error else "no error"
             remarks.append(f"isError is {kind_of(failed)}, not true or false, and counts as {counts}")

@@ -82,6 +82,7 @@ def book() -> Book:
         (request(1, "ping"), MessageKind.REQUEST, "ping", 1, ("waiting",)),
         (answer("x"), MessageKind.RESPONSE, "", "x", ("ok",)),
         (answer(1, isError=True), MessageKind.RESPONSE, "", 1, ("failed",)),
+        (answer(1, isError="true"), MessageKind.RESPONSE, "", 1, ("failed",)),
         (encoded(id=1, error={"code": -32601, "message": "no"}), MessageKind.ERROR, "", 1, ("error", "-32601")),
         (encoded(method="notifications/initialized"), MessageKind.NOTIFICATION, "notifications/initialized", None, ()),
         (b"[" + request(1) + b"," + answer(2) + b"]", MessageKind.BATCH, "", None, ()),

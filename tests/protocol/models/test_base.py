@@ -497,6 +497,18 @@ def test_what_deviates_is_remarked_on_and_kept_as_it_came() -> None:
     assert _Owner.read({"name": "n", "title": "t"}).remarks == ()
 
 
+def test_a_changed_copy_does_not_hold_what_came() -> None:
+    task = Task.read({"taskId": "1", "status": "working", "statusMessage": "secret"})
+    masked = task.model_copy(update={"status_message": "***"})
+    assert masked.definition() == {"taskId": "1", "status": "working", "statusMessage": "***"}
+
+
+@pytest.mark.parametrize("params", [{}, {"params": None}, {"params": {}}])
+def test_the_params_of_a_needed_input_may_be_null(params: Json) -> None:
+    read = needed({"resultType": "input_required", "inputRequests": {"a": {"method": "roots/list", **params}}})
+    assert (read.inputs["a"].method, read.inputs["a"].params) == ("roots/list", {})
+
+
 def test_a_lifetime_of_null_is_no_deviation() -> None:
     for read, member in ((Task.read, "ttl"), (ExtensionTask.read, "ttlMs")):
         task = read({"taskId": "1", "status": "working", member: None})
