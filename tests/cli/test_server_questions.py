@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from argparse import Namespace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ import pytest
 from mcphost.host.server_requests import pending
 from tests.cli.conftest import ECHO, Mcphost, Said, mcphost_command
 from tests.terminal import Terminal
+from tests.transports.http.http_connection import Talk, Web
+
+from questions import Questions  # isort: skip - http_connection makes the servers' folder importable
 
 pytestmark = pytest.mark.slow
 
@@ -146,6 +150,47 @@ def at_a_terminal(words: list[str], era: str, folder: Path) -> str:
             terminal.press(*keys, "enter")
         assert terminal.wait_exit() == 0
     return (folder / "out").read_text()
+
+
+class HttpWire:
+    """The wire of the scripted server over HTTP: one answer for each request."""
+
+    talk: Talk
+
+    def __call__(self, talk: Talk) -> None:
+        self.talk, message = talk, talk.visit.message
+        if "id" not in message:
+            talk.whole(202)
+        elif message["method"] == "subscriptions/listen":
+            self.refuse(message["id"], -32601, "unknown")
+        else:
+            self.server.requested(message)
+
+    def serve(self, *ask: dict[str, Any]) -> HttpWire:
+        options = Namespace(era="modern", ask=json.dumps(ask), again=False, changes=False)
+        self.server = Questions(options, self)
+        return self
+
+    def reply(self, number: Any, result: Any) -> None:
+        self.talk.json({"jsonrpc": "2.0", "id": number, "result": result})
+
+    def refuse(self, number: Any, code: int, words: str) -> None:
+        self.talk.json({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": words}}, 404)
+
+
+@pytest.mark.requirement("ELIC-24", "MRTR-02")
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door[0])
+def test_a_modern_server_over_http_gets_the_same_answers(mcphost: Mcphost, folder: Path, door: tuple[str, ...]) -> None:
+    command, *rest = door
+    with Web(HttpWire().serve(FORM, page("modern"), ROOTS)) as web:
+        config = folder.parent / "config.toml"
+        config.write_text(f'[servers.s]\nurl = "{web.url}"\ntool_timeout_sec = 0.5\n')
+        accept = [word for kind in ("form", "url", "roots") for word in ("--accept", kind)]
+        ended = mcphost("--config", str(config), command, "s", *rest, *accept)
+    got = answers(ended.out)
+    assert got[:2] == [form(name="Ada"), ACCEPT]
+    assert [root["uri"] for root in got[2]["result"]["roots"]] == [folder.as_uri()]
+    assert "this goes on after 0.5 s\n" in ended.err
 
 
 @pytest.mark.requirement("ELIC-20")

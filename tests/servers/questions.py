@@ -1,4 +1,4 @@
-"""A server of either era whose tool, resource and prompt ask what they are told to ask, and answer with what came back.
+"""A server of either era whose tool, resource and prompt ask the given questions, and answer with what came back.
 
     questions.py --era handshake|modern --ask JSON [--again] [--changes]
 
@@ -21,7 +21,7 @@ Asking = Generator[Message, Message, list[Message]]
 
 
 class Questions:
-    def __init__(self, options: argparse.Namespace, wire: Wire) -> None:
+    def __init__(self, options: argparse.Namespace, wire: Any) -> None:
         self.wire, self.modern = wire, options.era == "modern"
         self.ask, self.again, self.changes = json.loads(options.ask), options.again, options.changes
         self.description = "Asks."
