@@ -306,7 +306,7 @@ class McphostApp(App[None]):
 
     async def _copy_in_tmux(self, data: bytes, count: str) -> None:
         if await asyncio.to_thread(load_into_tmux, data):
-            self.notify(f"Copied {count} to tmux's buffer, and sent to the terminal's clipboard.")
+            self.notify(f"Copied {count} to tmux's buffer; sent to the clipboard, too.")
         else:
             self.notify(NOT_PASSED_ON, severity="warning", markup=False)
 

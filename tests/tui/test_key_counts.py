@@ -139,7 +139,7 @@ async def test_why_a_server_failed_is_shown_with_one_key(size: tuple[int, int]) 
         assert user.keys == 1
         await stage.press("s")
         await stage.shows("gone")
-        await stage.press("enter")
+        await stage.press("end", "enter")
         await stage.until(lambda app: app.main.card.has_focus_within)
 
 

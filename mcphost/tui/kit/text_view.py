@@ -50,7 +50,9 @@ class TextView(ScrollView, PlacedScrollbars, can_focus=True):
     TextView > .text-view--number { color: $text-warning; }
     TextView > .text-view--constant { color: $text-accent; text-style: bold; }
     TextView > .text-view--match { background: $warning-muted; color: $text-warning; text-style: underline; }
-    TextView > .text-view--selection { background: $screen-selection-background; color: $screen-selection-foreground; }
+    TextView > .text-view--selection {
+        background: $block-cursor-background; color: $block-cursor-foreground; text-style: $block-cursor-text-style;
+    }
     TextView > .text-view--current {
         color: $text-warning; text-style: bold reverse;
     }
