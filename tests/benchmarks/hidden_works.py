@@ -45,11 +45,12 @@ def _measure(sizes: Sizes) -> list[Row]:
 def _messages(sizes: Sizes, name: str, method: str) -> list[Row]:
     with tempfile.TemporaryDirectory() as folder:
         gate = Path(folder) / "gate"
-        with app_of(Path(folder), "flood", flood.__file__, gate, sizes.hidden_rate, TOOLS, method) as terminal:
+        words = flood.__file__, gate, sizes.hidden_rate, TOOLS, method
+        with app_of(Path(folder), "flood", *words, ui='log_panel = "closed"') as terminal:
             terminal.wait_for(lambda text: FIRST_FRAME(text) and "tool-0020" in text)
-            terminal.idle(1.0)
+            terminal.settle()
             gate.touch()
-            terminal.idle(0.3)
+            terminal.idle(1.0)
             rows = _rows(terminal, sizes, f"hidden {name}", LINE)
             gate.unlink()
     return rows
@@ -63,7 +64,7 @@ def _words(sizes: Sizes) -> list[Row]:
         terminal.press(b"question\r")
         terminal.wait_for(lambda text: "question" in text)
         terminal.press(TRAFFIC)
-        terminal.idle(1.0)
+        terminal.settle()
         model.say_at(sizes.hidden_rate, sizes.hidden_seconds)
         rows = _rows(terminal, sizes, "hidden words of a model", WORD)
         model.texts.put(None)

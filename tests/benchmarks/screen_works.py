@@ -67,10 +67,10 @@ def _in_folder(work: Callable[[Path, Sizes], list[Row]], sizes: Sizes) -> list[R
         return work(Path(folder), sizes)
 
 
-def app_of(home: Path, server: str, *args: object) -> Terminal:
+def app_of(home: Path, server: str, *args: object, ui: str = "") -> Terminal:
     words = ", ".join(f'"{word}"' for word in args)
     config = home / "benchmark.toml"
-    config.write_text(f'[servers.{server}]\ncommand = "{sys.executable}"\nargs = [{words}]\n')
+    config.write_text(f'[servers.{server}]\ncommand = "{sys.executable}"\nargs = [{words}]\n[ui]\n{ui}\n')
     return Terminal((*MCPHOST, "--config", str(config)), lonely_environment(home))
 
 

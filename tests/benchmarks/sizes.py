@@ -36,9 +36,9 @@ class Sizes:
     """How often the screen is started to open each pane for the first time."""
     flood_rate: int = 10_000
     """Log messages a second."""
-    hidden_rate: int = 2_000
-    """Messages a second that nothing on screen shows."""
-    hidden_seconds: float = 5.0
+    hidden_rate: int = 1_000
+    """Messages a second that nothing on screen shows; a server that logs twice as many is warned about."""
+    hidden_seconds: float = 10.0
     tokens: int = 40
     """Answers of a model whose first word is waited for."""
     deltas: int = 10_000

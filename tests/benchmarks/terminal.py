@@ -95,6 +95,11 @@ class Terminal:
         for _ in self._pieces(seconds):
             pass
 
+    def settle(self) -> None:
+        """Read and forget what is painted until nothing was for a second."""
+        while self.cost(1.0)[1]:
+            pass
+
     def resident(self) -> float:
         """The program's resident memory in MB."""
         status = Path(f"/proc/{self._process.pid}/status").read_text()
