@@ -90,6 +90,18 @@ def test_a_folder_of_others_is_refused_and_stays_as_it_is(tmp_path: Path, names:
     assert sorted(os.listdir(folder)) == sorted(names)
 
 
+@pytest.mark.hostile("C07")
+def test_a_link_in_place_of_the_platform_s_folder_closes_no_other_folder(isolated: Path, tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir(mode=0o755)
+    (theirs / "file").write_text("")
+    (isolated / "state").mkdir()
+    (isolated / "state" / "mcphost").symlink_to(theirs)
+    with pytest.raises(ConfigError, match="it holds other files"):
+        state_folder({})
+    assert theirs.stat().st_mode & 0o777 == 0o755
+
+
 @pytest.mark.parametrize("content", [b"a = ", b"\xff", b"x = " + b"[" * 5000])
 def test_a_damaged_file_is_set_aside_and_reported(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "s.toml"
