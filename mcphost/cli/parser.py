@@ -639,7 +639,7 @@ _MEANT: Final = {
 """Commands of other programs, and what they are called here."""
 
 _PATHS: Final = frozenset({
-    "config", "traffic", "output", "answers", "file", "source", "root", "program", "words", "host",
+    "config", "traffic", "output", "answers", "file", "source", "root", "program", "host",
 })  # fmt: skip
 """Words that may be names of files, in which any bytes can stand."""
 
