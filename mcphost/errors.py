@@ -308,8 +308,7 @@ class TaskExpired(RequestError):
 
     def __init__(self, task_id: str, seconds: float) -> None:
         self.task_id, self.seconds = task_id, seconds
-        time = f"{seconds:g} s" if seconds > 0 else "moment"
-        super().__init__(f"the task did not end in the {time} for which the server keeps it")
+        super().__init__(f"the task did not end in the {seconds:g} s for which the server keeps it")
 
 
 class RequestTimeout(RequestError):

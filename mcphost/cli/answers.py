@@ -108,10 +108,8 @@ def read_rules(file: str | None, accept: Sequence[str], decline: Sequence[str]) 
 class RuleApprover:
     """Answers server requests by ``rules``, then by ``person`` (None: there is none); ``calls`` approves tool calls."""
 
-    def __init__(
-        self, rules: Sequence[AnswerRule], calls: Approver, person: TerminalPerson | None, *, verbose: bool = False
-    ) -> None:
-        self._rules, self._calls, self._person, self._verbose = rules, calls, person, verbose
+    def __init__(self, rules: Sequence[AnswerRule], calls: Approver, person: TerminalPerson | None) -> None:
+        self._rules, self._calls, self._person = rules, calls, person
         self._asking = asyncio.Lock()
 
     @property
@@ -139,27 +137,25 @@ class RuleApprover:
         if rule is not None:
             return _report_rule(question, rule.answer(question))
         if self._person is None:
-            return self._nobody(kind, question, quietly=kind == "roots" and not self._verbose)
+            return self._nobody(kind, question)
         async with self._asking:
             return await self._person.ask(question)
 
     @staticmethod
-    def _nobody(kind: str, question: Question, *, quietly: bool) -> Answer:
+    def _nobody(kind: str, question: Question) -> Answer:
         flag = f"--accept {kind}:{question.server}"
-        how = f"add {flag} or --answers FILE to allow it"
-        if not quietly:  # many servers ask for roots at each start, and do without
-            remark(f"{question.server} asked you to {question.about}: declined; {how}")
+        remark(f"{question.server} asked you to {question.about}: declined; add {flag} or --answers FILE to allow it")
         return Answer(False, reason=f"there is no terminal to ask on; add {flag} to allow it", by="policy")
 
 
-def approver_with(rules: Sequence[AnswerRule], calls: Approver, *, verbose: bool = False) -> RuleApprover:
+def approver_with(rules: Sequence[AnswerRule], calls: Approver) -> RuleApprover:
     """The approver of this run, with a person where there is a terminal."""
     person: TerminalPerson | None = None
     if has_terminal():
         from mcphost.cli.server_questions import TerminalPerson  # late: most runs have none
 
         person = TerminalPerson()
-    return RuleApprover(rules, calls, person, verbose=verbose)
+    return RuleApprover(rules, calls, person)
 
 
 def read_roots(paths: Sequence[str]) -> tuple[Path, ...]:

@@ -60,7 +60,7 @@ def run_with_answers(
 ) -> int:
     """As `run_audited`, answering what servers ask meanwhile. ``calls`` approves tool calls."""
     rules = read_rules(options.answers, options.accept, options.decline)
-    approver = approver_with(rules, calls or DeclineAll("nothing is called here"), verbose=options.verbose)
+    approver = approver_with(rules, calls or DeclineAll("nothing is called here"))
 
     def with_reports(host: Host) -> Awaitable[Outcome]:
         approver.attach(host)

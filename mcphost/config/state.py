@@ -27,7 +27,7 @@ LOCK_SECONDS = 3.0
 """Seconds to wait for another mcphost that writes the same file; writing takes milliseconds."""
 
 _OWN_NAME = re.compile(
-    r"\.?(?:(?:approvals|chat|eras|imports|layout|roots|tasks|transports|trusted)\.toml|audit\.jsonl|completion\.json)"
+    r"\.?(?:(?:approvals|chat|eras|imports|layout|remarks|roots|tasks|transports|trusted)\.toml|audit\.jsonl|completion\.json)"
     r"(?:\.[a-z0-9_]{8}|\.lock|\.damaged-\d+|\.\d+)?|chats|crashes|running|locks|bundles|[0-9a-f]{32}\.lock"
 )
 """What mcphost has in its state folder."""

@@ -103,7 +103,7 @@ def test_every_state_file_is_known_as_mcphost_s_own() -> None:
     tables = (approval_store.APPROVALS, eras.FILE, started_tasks.FILE, detected_transports.FILE, roots.STATE)
     names = [f"{name}.toml" for name in tables]
     names += [remembered.FILE, settings.TRUSTED_FILE, known_names.REMEMBERED, crash_files.FOLDER, bundles.BUNDLES]
-    names += ["chat.toml", "layout.toml", "audit.jsonl", "audit.jsonl.1", "chats", "running", "locks"]
+    names += ["chat.toml", "layout.toml", "remarks.toml", "audit.jsonl", "audit.jsonl.1", "chats", "running", "locks"]
     assert [name for name in names if not state._OWN_NAME.fullmatch(name)] == []
 
 

@@ -89,8 +89,3 @@ def test_what_the_configuration_declares_is_missing_for_another_reason() -> None
     off = config.model_copy(update={"capabilities": CapabilitiesConfig(extensions=())})
     assert f'put extensions = ["{TASKS_EXTENSION}"] into' in next_step(error, "web", off)
     assert "sampling" not in next_step(error, "web", off)
-
-
-@pytest.mark.parametrize("seconds", [0, -0.001])
-def test_a_task_that_is_kept_for_no_time_has_no_negative_time(seconds: float) -> None:
-    assert str(TaskExpired("x", seconds)) == "the task did not end in the moment for which the server keeps it"
