@@ -57,7 +57,7 @@ async def add_found(found: Sequence[FoundServer], options: Namespace, *, places:
     """
     importer = open_importer(options.config, os.environ, writes=not (options.print or options.dry_run))
     comparison = await asyncio.to_thread(importer.compare, found, places)
-    if options.name is not None:
+    if options.name is not None and comparison.candidates:  # without any, the reasons follow
         comparison = _renamed(comparison, options.name, prints=options.print)
     adding = _Adding(importer, options)
     for candidate in comparison.candidates:
@@ -331,8 +331,6 @@ async def _place(secret: FoundSecret) -> SecretPlace:
 
 def _renamed(comparison: ImportComparison, name: str, *, prints: bool) -> ImportComparison:
     """The one candidate under this name; ``prints``: it is only shown, and may be there under another."""
-    if not comparison.candidates:  # the reasons follow
-        return comparison
     if len(comparison.candidates) != 1:
         raise UsageError(f"--as: {len(comparison.candidates)} servers were found, and one name is for one of them")
     (candidate,) = comparison.candidates

@@ -9,6 +9,7 @@ import asyncio
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
+from datetime import date
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from mcphost.cli.server_questions import TerminalPerson
     from mcphost.host.host import Host
     from mcphost.host.sampling.request import SamplingEdit, SamplingReply
+    from mcphost.host.state_store import StateStore
 
 KINDS: Final[Mapping[type, str]] = {
     FormQuestion: "form",
@@ -47,6 +49,9 @@ KINDS: Final[Mapping[type, str]] = {
 ACTIONS: Final = ("accept", "decline", "cancel")
 FILE_BYTES: Final = 4_000_000
 """Size limit of a file of answers, which a person writes."""
+
+REMARKS: Final = "remarks"
+"""The state file with the remarks that are made once a day."""
 
 MESSAGE: Final = 500
 """Characters of a server's words in a remark."""
@@ -111,12 +116,15 @@ def read_rules(file: str | None, accept: Sequence[str], decline: Sequence[str]) 
 
 
 class RuleApprover:
-    """Answers server requests by ``rules``, then by ``person`` (None: there is none); ``calls`` approves tool calls."""
+    """Answers server requests by ``rules``, then by ``person`` (None: there is none); ``calls`` approves tool calls.
+
+    ``store`` remembers which remarks were made today.
+    """
 
     def __init__(
-        self, rules: Sequence[AnswerRule], calls: Approver, person: TerminalPerson | None, *, verbose: bool = False
+        self, rules: Sequence[AnswerRule], calls: Approver, person: TerminalPerson | None, store: StateStore
     ) -> None:
-        self._rules, self._calls, self._person, self._verbose = rules, calls, person, verbose
+        self._rules, self._calls, self._person, self._store = rules, calls, person, store
         self.asking = asyncio.Lock()
         """Held while a person at the terminal is asked."""
 
@@ -145,27 +153,44 @@ class RuleApprover:
         if rule is not None:
             return _report_rule(question, rule.answer(question))
         if self._person is None:
-            return self._nobody(kind, question, quietly=kind == "roots" and not self._verbose)
+            return await self._nobody(kind, question)
         async with self.asking:
             return await self._person.ask(question)
 
-    @staticmethod
-    def _nobody(kind: str, question: Question, *, quietly: bool) -> Answer:
+    async def _nobody(self, kind: str, question: Question) -> Answer:
         flag = f"--accept {kind}:{question.server}"
-        how = f"add {flag} or --answers FILE to allow it"
-        if not quietly:  # many servers ask for roots at each start, and do without
-            remark(f"{question.server} asked you to {question.about}: declined; {how}")
+        # Most servers that ask for roots do so in every session, and go on without them.
+        if kind != "roots" or not await asyncio.to_thread(_said_today, self._store, question.server):
+            remark(
+                f"{question.server} asked you to {question.about}: declined; add {flag} or --answers FILE to allow it"
+            )
         return Answer(False, reason=f"there is no terminal to ask on; add {flag} to allow it", by="policy")
 
 
-def approver_with(rules: Sequence[AnswerRule], calls: Approver, *, verbose: bool = False) -> RuleApprover:
+def _said_today(store: StateStore, server: str) -> bool:
+    """Was the remark on a server's roots made today? From now on it was. Blocks on the disk."""
+    today, known = date.today(), dict[str, date]()
+
+    def change(data: Mapping[str, Any]) -> Mapping[str, Any]:
+        said = data.get("roots")
+        known.update({name: day for name, day in said.items() if day == today} if isinstance(said, Mapping) else {})
+        return {"roots": {**known, server: today}}
+
+    try:
+        store.update(REMARKS, change)
+    except ConfigError:
+        return False
+    return server in known
+
+
+def approver_with(rules: Sequence[AnswerRule], calls: Approver, store: StateStore) -> RuleApprover:
     """The approver of this run, with a person where there is a terminal."""
     person: TerminalPerson | None = None
     if has_terminal():
         from mcphost.cli.server_questions import TerminalPerson  # late: most runs have none
 
         person = TerminalPerson()
-    return RuleApprover(rules, calls, person, verbose=verbose)
+    return RuleApprover(rules, calls, person, store)
 
 
 def read_roots(paths: Sequence[str]) -> tuple[Path, ...]:

@@ -275,7 +275,7 @@ def json_text(value: Any, *, colours: bool = True) -> str:
 _HEAD: Final = "\x1b[1m"
 _KEY: Final = "\x1b[36m"
 _PLAIN: Final = "\x1b[0m"
-_STATES: Final = {"●": "\x1b[32m", "▲": "\x1b[33m", "✖": "\x1b[31m"}
+_STATES: Final = {"●": "\x1b[32m", "✓": "\x1b[32m", "▲": "\x1b[33m", "✖": "\x1b[31m", "✗": "\x1b[31m"}
 """Colours of cells that begin with these marks, of the terminal's own sixteen."""
 _JSON_KEY: Final = re.compile(r'^( *)("(?:[^"\\]|\\.)*")(?=: )', re.MULTILINE)
 
@@ -308,6 +308,11 @@ def _without_empty(rows: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
     columns = list(zip(*rows, strict=True))
     kept = [n < NAMES or any(cell not in ("", "-") for cell in column[1:]) for n, column in enumerate(columns)]
     return [list(compress(row, kept)) for row in rows] if len(rows) > 1 else rows
+
+
+def with_coloured_states(text: str) -> str:
+    """Lines that begin with a mark and a state, in colour where stdout shows colours."""
+    return "".join(map(_coloured, text.splitlines(keepends=True))) if _shows_colours(sys.stdout) else text
 
 
 def _coloured(line: str) -> str:

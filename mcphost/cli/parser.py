@@ -360,8 +360,6 @@ def add_answers(parser: Parser) -> None:
         group.add_argument(f"--{action}", action="append", default=[], metavar="KIND[:SERVER]", help=about)
     about = "share this folder with the server, in this run"
     group.add_argument("--root", action="append", default=[], metavar="PATH", help=about)
-    about = "name roots that were refused, too"
-    group.add_argument("-v", "--verbose", action="store_true", help=about)
 
 
 def add_output(parser: Parser, about: str) -> None:
@@ -639,7 +637,7 @@ _MEANT: Final = {
 """Commands of other programs, and what they are called here."""
 
 _PATHS: Final = frozenset({
-    "config", "traffic", "output", "answers", "file", "source", "root", "program", "words", "host",
+    "config", "traffic", "output", "answers", "file", "source", "root", "program", "host",
 })  # fmt: skip
 """Words that may be names of files, in which any bytes can stand."""
 

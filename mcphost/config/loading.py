@@ -173,7 +173,7 @@ class _AddedServers:
         try:
             text, _ = _text_of(path)
             self.validator = TableValidator(text, path)
-            self._take(parse_toml(text, path))
+            self._take(parse_toml(text, path, ours=True))
         except ConfigError as error:
             self.problems.append(error)
 
@@ -188,8 +188,8 @@ class _AddedServers:
         self.tables = servers
 
 
-def parse_toml(text: str, path: Path | None = None) -> dict[str, Any]:
-    """Parse TOML. Raises ConfigError with the line."""
+def parse_toml(text: str, path: Path | None = None, *, ours: bool = False) -> dict[str, Any]:
+    """Parse TOML. Raises ConfigError with the line; ``ours`` is a configuration of mcphost, not of another program."""
     if endless := re.search(_ENDLESS_KEY, text):
         line = text.count("\n", 0, endless.start()) + 1
         raise ConfigError("a key of more than 64 parts; nothing here needs one", path=path, line=line)
@@ -198,19 +198,19 @@ def parse_toml(text: str, path: Path | None = None) -> dict[str, Any]:
     except RecursionError:
         raise ConfigError("is nested too deeply to be read", path=path) from None
     except ValueError as error:  # TOMLDecodeError is one; a number of 5000 digits raises the plain one
-        raise _broken(str(error), text, path) from None
+        raise _broken(str(error), text, path, ours) from None
 
 
 _YAML_KEY = r"\s*(?:- )?[\w\"'.-]+\s*:(?:\s|$)|---\s*$"
 
 
-def _broken(message: str, text: str, path: Path | None) -> ConfigError:
+def _broken(message: str, text: str, path: Path | None, ours: bool) -> ConfigError:
     place = re.search(_AT_LINE, message)
     if place is None:
         return ConfigError("holds a number too long to read", path=path)
     line = int(place[1]) if place[1] else text.rstrip().count("\n") + 1
-    if other := _other_format(text, line):
-        sentence = f"this is not TOML but {other}: to take servers from it, run mcphost import FILE"
+    if ours and (other := _other_format(text, line)):
+        sentence = f"this is {other}, and mcphost's configuration is TOML; to take servers from it: mcphost import FILE"
         return ConfigError(sentence, path=path, line=line)
     reason = message[: place.start()]
     if "Cannot" in reason:  # overwrite a value, declare twice, redefine, mutate
@@ -254,7 +254,7 @@ class _Reader:
         self._data: dict[str, Any] = {}
 
     def read(self) -> LoadedConfig:
-        self._data = parse_toml(self._text, self._path)
+        self._data = parse_toml(self._text, self._path, ours=True)
         self._check_sections()
         config = Config(
             policy=self._section("policy", Policy),

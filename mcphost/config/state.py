@@ -27,8 +27,8 @@ LOCK_SECONDS = 3.0
 """Seconds to wait for another mcphost that writes the same file; writing takes milliseconds."""
 
 _OWN_NAME = re.compile(
-    r"\.?(?:(?:approvals|chat|eras|imports|layout|roots|tasks|transports|trusted)\.toml|audit\.jsonl|completion\.json)"
-    r"(?:\.[a-z0-9_]{8}|\.lock|\.damaged-\d+|\.\d+)?|chats|crashes|running|locks|bundles"
+    r"\.?(?:(?:approvals|chat|eras|imports|layout|remarks|roots|tasks|transports|trusted)\.toml|audit\.jsonl|completion\.json)"
+    r"(?:\.[a-z0-9_]{8}|\.lock|\.damaged-\d+|\.\d+)?|chats|crashes|running|locks|bundles|[0-9a-f]{32}\.lock"
 )
 """What mcphost has in its state folder."""
 
@@ -56,7 +56,7 @@ def _make_private(folder: Path, *, ours: bool) -> None:
         rights = folder.stat().st_mode & 0o077
         if not rights:
             return
-        names = [] if ours else os.listdir(folder)
+        names = [] if ours and not folder.is_symlink() else os.listdir(folder)
         strange = next((name for name in sorted(names) if not _OWN_NAME.fullmatch(name)), None)
         if strange is None:
             folder.chmod(0o700)

@@ -331,7 +331,7 @@ def _started(wrapper: Wrapper, reading: OptionReading) -> Iterator[tuple[str, ..
                 yield spec, *rest[index + 1 :]
         return
     yield rest
-    if reading.unsure:
+    if reading.unsure or (rest and re.fullmatch(r"(?:/[A-Za-z]{1,5})?", rest[0])):  # an option of Windows
         yield from (rest[index:] for index, word in enumerate(rest[:MAX_PROGRAMS]) if index and _is_known(word))
 
 

@@ -106,6 +106,7 @@ _FAR: Final = "Its container can use files far beyond one project"
 _KEEPS_RIGHTS: Final = re.compile(r"no-new-privileges(?:[:=](?:true|1))?", re.IGNORECASE)
 _NAMED: Final = re.compile(r"-|[A-Za-z_][\w.-]*=")
 """How a word begins that holds a name and a value."""
+_NAMES_INSIDE: Final = frozenset({"-e", "--env", "-l", "--label"})
 _EVALUATED: Final = re.compile(r"\b(?:iex|invoke-expression)\b|\[scriptblock\]", re.IGNORECASE)
 _FETCHED: Final = re.compile(
     r"\b(?:iwr|irm|invoke-webrequest|invoke-restmethod|curl|wget)\b|downloadstring|downloadfile|downloaddata|webclient",
@@ -128,7 +129,7 @@ _DOCKER_RIGHTS: Final = frozenset({"--privileged", "--cap-add", "--device", "--d
 _DOCKER_SHARED: Final = frozenset({"--network", "--net", "--pid", "--ipc", "--uts", "--userns", "--cgroupns"})
 _DOCKER_FOLDERS: Final = frozenset({"-v", "--volume", "--mount"})
 _OWNERS: Final = re.compile(
-    r"(?:docker|podman|containerd|crio|cri-dockerd|dockershim|buildkitd)[\w.-]*\.sock|docker_engine\w*|system_bus_socket",
+    r"(?:docker|podman|containerd|crio|cri-dockerd|dockershim|buildkitd)[\w.-]*\.sock[\w.]*|docker_engine\w*|system_bus_socket",
     re.IGNORECASE,
 )
 """Sockets and pipes with which a program does whatever their service may do."""
@@ -172,6 +173,8 @@ _HOME: Final = re.compile(
     r"~(?=/|$)|\$HOME\b|\$\{(?:env:)?HOME\}|\$\{userHome\}|%USERPROFILE%|\$env:USERPROFILE|%HOMEPATH%",
     re.IGNORECASE,
 )
+_WORK: Final = re.compile(r"^(?:\$PWD\b|\$\{PWD\}|\$\(pwd\)|\$\{workspaceFolder\}|\$\{workspaceRoot\})")
+_RUNTIME: Final = re.compile(r"^\$(?:\{XDG_RUNTIME_DIR\}|XDG_RUNTIME_DIR\b)")
 _DISK: Final = re.compile(
     r"/|[A-Z]:/?|/(?:mnt|host_mnt|run/desktop/mnt/host|cygdrive)/[A-Z]|(?:\.\./){2,}\.\.", re.IGNORECASE
 )
@@ -417,6 +420,7 @@ def _tidy(path: str) -> str:
     if not path:
         return ""
     text = re.sub(r"^file://(?:localhost)?", "", path[:MAX_PATH].strip().replace("\\", "/"), flags=re.IGNORECASE)
+    text = _RUNTIME.sub("/run/user/1", _WORK.sub("/home/user/code/work", text, count=1), count=1)
     text = posixpath.normpath(_HOME.sub("/home/user", text, count=1))
     text = re.sub(r"^(?:/proc/[^/]+/(?:root|cwd)(?=/|$))+", "", re.sub("^//", "/", text))
     return text or "/"
@@ -458,7 +462,8 @@ def _of_addresses_in(text: str) -> Iterator[DangerSign]:
 def _in_words(words: Sequence[str]) -> Iterator[DangerSign]:
     for number, word in enumerate(words[1:], 1):
         _, equals, after = word.partition("=")
-        value = after if equals and _NAMED.match(word) else word
+        inside = words[number - 1] in _NAMES_INSIDE  # a container has a disk of its own
+        value = after if equals and _NAMED.match(word) and not inside else word
         attached = re.fullmatch(r"-[A-Za-z](/.*)", word)
         value = attached[1] if attached else value
         if any(map(_is_everything, re.split(r"[,;]", value[:MAX_PATH]))):

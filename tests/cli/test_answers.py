@@ -59,15 +59,17 @@ def words(*requests: dict[str, Any], tool: str = "ask") -> list[str]:
 def test_a_flag_answers_and_without_one_a_no_says_which_it_takes(
     mcphost: Mcphost, flags: list[str], got: list[Any], said: str
 ) -> None:
-    told = mcphost(*words(FORM, PAGE, ROOTS), *flags, "--verbose")
+    told = mcphost(*words(FORM, PAGE, ROOTS), *flags)
     assert [reply["result"] for reply in json.loads(told.out)] == got
     assert said in told.err
     assert told.code == 0
 
 
-def test_roots_that_were_refused_are_named_only_where_that_is_wanted(mcphost: Mcphost) -> None:
-    assert mcphost(*words(ROOTS)).err == ""
-    assert "asked you to share your roots (folders): declined" in mcphost(*words(ROOTS), "-v").err
+def test_the_remark_on_roots_comes_once_a_day(mcphost: Mcphost) -> None:
+    words_ = words(ROOTS)
+    assert "asked you to share your roots (folders): declined; add --accept roots:stdio" in mcphost(*words_).err
+    assert mcphost(*words_).err == ""
+    assert "asked you to fill in a form" in mcphost(*words(FORM, ROOTS)).err
 
 
 @pytest.mark.parametrize("flags", [["--root", "../a b"], ["--accept", "roots"]])

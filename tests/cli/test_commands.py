@@ -468,6 +468,7 @@ def test_config_check_prints_each_problem_with_its_line(
         (["call", "a", "b", "text=\udcff"], r"'text=\xff' holds bytes that are not UTF-8, and only text can be sent"),
         (["call", "a", "\udcfft"], r"'\xfft' holds bytes that are not UTF-8"),
         (["read", "a", "x:\udcff"], "holds bytes that are not UTF-8"),
+        (["chat", "tell \udcff"], "holds bytes that are not UTF-8"),
         (
             ["call", "a", "b", "--output", "/no/such/folder/x.png"],
             "the folder /no/such/folder does not exist; create it",

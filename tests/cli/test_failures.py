@@ -29,16 +29,6 @@ def test_a_server_that_lets_nobody_in_says_what_to_do(mcphost: Mcphost, status: 
         assert words in json.loads(checked.out)["reason"]
 
 
-def test_bytes_that_are_no_text_are_not_quoted(mcphost: Mcphost) -> None:
-    with Web(lambda talk: talk.whole(200, gzip.compress(b"{}" * 100), "application/json")) as web:
-        said = mcphost("call", web.url, "echo", "--yes")
-    assert (said.code, said.out) == (3, "")
-    assert "the server's answer is invalid: not UTF-8 at byte 1" in said.err
-    assert "stdout" not in said.err
-    assert "first:" not in said.err
-    assert "␟" not in said.err
-
-
 class Refusing(Echo):
     """Begins a session, and refuses whatever is called."""
 

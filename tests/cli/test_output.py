@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mcphost.cli.commands.call import result_text
-from mcphost.cli.output import StatusLine, answer, foreign, json_text, remark, table
+from mcphost.cli.output import StatusLine, answer, foreign, json_text, remark, table, with_coloured_states
 from mcphost.protocol.models.tools import CallToolResult
 
 NASTY = "a\x1b[2J\u202eb\x7f\x9b"
@@ -45,6 +45,7 @@ def test_a_terminal_shows_heads_states_and_keys_in_colour(monkeypatch: pytest.Mo
         "\x1b[31m✖ failed\x1b[0m  c",
         "-         d",
     ]
+    assert with_coloured_states("✓ ok  a\n  ✗ b\n") == "\x1b[32m✓ ok\x1b[0m  a\n  ✗ b\n"
     assert json_text({"a": ['"b": c'], "d \\": 1}) == (
         '{\n  \x1b[36m"a"\x1b[0m: [\n    "\\"b\\": c"\n  ],\n  \x1b[36m"d \\\\"\x1b[0m: 1\n}\n'
     )

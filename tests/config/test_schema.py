@@ -32,7 +32,7 @@ BEYOND_A_SCHEMA = {
     "needs command": "servers.toml may have it",
     "remove one of them": "it is no TOML",
     "not valid TOML": "it is no TOML",
-    "is not TOML but": "it is no TOML",
+    "configuration is TOML": "it is no TOML",
     "import FILE": "it is no TOML",
     "begins an escape": "it is no TOML",
     "a number too long": "it is no TOML for Python",

@@ -15,8 +15,17 @@ from typing import Any
 
 import pytest
 
+from mcphost.cli import settings
+from mcphost.cli.completion import known_names
+from mcphost.composition import detected_transports
 from mcphost.config import TrustedFolders, read_toml, state, state_folder, update_toml, write_toml
 from mcphost.errors import ConfigError
+from mcphost.host import crash_files
+from mcphost.host.connections import eras
+from mcphost.host.consent import approval_store
+from mcphost.host.server_requests import roots
+from mcphost.host.tool_calls import started_tasks
+from mcphost.imports import bundles, remembered
 
 
 def _no_report(sentence: str) -> None:
@@ -88,6 +97,26 @@ def test_a_folder_of_others_is_refused_and_stays_as_it_is(tmp_path: Path, names:
         state_folder({"MCPHOST_STATE_DIR": str(folder)})
     assert folder.stat().st_mode & 0o7777 == mode
     assert sorted(os.listdir(folder)) == sorted(names)
+
+
+def test_every_state_file_is_known_as_mcphost_s_own() -> None:
+    tables = (approval_store.APPROVALS, eras.FILE, started_tasks.FILE, detected_transports.FILE, roots.STATE)
+    names = [f"{name}.toml" for name in tables]
+    names += [remembered.FILE, settings.TRUSTED_FILE, known_names.REMEMBERED, crash_files.FOLDER, bundles.BUNDLES]
+    names += ["chat.toml", "layout.toml", "remarks.toml", "audit.jsonl", "audit.jsonl.1", "chats", "running", "locks"]
+    assert [name for name in names if not state._OWN_NAME.fullmatch(name)] == []
+
+
+@pytest.mark.hostile("C07")
+def test_a_link_in_place_of_the_platform_s_folder_closes_no_other_folder(isolated: Path, tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir(mode=0o755)
+    (theirs / "file").write_text("")
+    (isolated / "state").mkdir()
+    (isolated / "state" / "mcphost").symlink_to(theirs)
+    with pytest.raises(ConfigError, match="it holds other files"):
+        state_folder({})
+    assert theirs.stat().st_mode & 0o777 == 0o755
 
 
 @pytest.mark.parametrize("content", [b"a = ", b"\xff", b"x = " + b"[" * 5000])

@@ -86,7 +86,9 @@ FRESH, OLD = HeldSignIn(True, ("a",), 5.0), HeldSignIn(True, ("a",), 5_000.0)
 
 
 def test_a_403_is_about_the_account_where_mcphost_signs_in() -> None:
-    assert "not with this account" in next_step(HttpStatusError(403), "web", ServerConfig.model_validate(WEB))
+    assert "refuses this to everyone or to you" in next_step(
+        HttpStatusError(403), "web", ServerConfig.model_validate(WEB)
+    )
     own = ServerConfig.model_validate(WEB | {"bearer_token_env_var": "TOKEN"})
     assert "check the token and the headers in [servers.web]" in next_step(HttpStatusError(403), "web", own)
 

@@ -10,7 +10,7 @@ from typing import Final
 from mcphost.cli.doctor.diagnosis import diagnose
 from mcphost.cli.doctor.findings import as_text
 from mcphost.cli.margin import size
-from mcphost.cli.output import Outcome, is_terminal, json_text
+from mcphost.cli.output import Outcome, is_terminal, json_text, with_coloured_states
 from mcphost.cli.run import finish
 
 PROBLEM: Final = 1
@@ -23,5 +23,6 @@ def run_doctor(options: Namespace) -> int:
     if options.json:
         text = "".join(json_text(each.as_object()) for each in diagnosis.findings)
     else:
-        text = as_text(diagnosis.findings, *([size(sys.stdout)[0]] if is_terminal(sys.stdout) else []))
+        columns = [size(sys.stdout)[0]] if is_terminal(sys.stdout) else []
+        text = with_coloured_states(as_text(diagnosis.findings, *columns))
     return finish(Outcome(text, PROBLEM if diagnosis.has_problem else 0))

@@ -169,7 +169,7 @@ def test_a_failed_handshake_names_the_probe_before_it_where_that_failed_otherwis
 
 @pytest.mark.parametrize(
     ("versions", "capabilities", "end"),
-    [(["2026-07-28"], {}, Agreed), (["2026-07-28"], [], Agreed), (["2026-07-28", 7], {}, InvalidResult)],
+    [(["2026-07-28"], {}, Agreed), (["2026-07-28"], [], Agreed), (["2026-07-28"], "all", InvalidResult)],
 )
 def test_a_late_answer_to_the_probe_wins(versions: list[str], capabilities: Any, end: type[object]) -> None:
     late = LateDiscovery({"supportedVersions": versions, "capabilities": capabilities})
