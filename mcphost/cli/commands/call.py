@@ -210,8 +210,8 @@ async def outcome_of(
 ) -> Outcome:
     """Wait for a call to end, showing its progress on the status line. Raises what kept mcphost from sending it."""
     server, status = running.request.server, StatusLine()
-    told = set[str]()
-    stop = host.bus.observe(lambda event: _show_progress(event, running, status, told), CallChanged)
+    reported = set[str]()
+    stop = host.bus.observe(lambda event: _show_progress(event, running, status, reported), CallChanged)
     try:
         result = await running.result()
     except ServerNotReady as error:
@@ -352,9 +352,14 @@ def _validation_remarks(running: ToolCall) -> Sequence[str]:
     return (*notes, *(f"does not match the output schema: {text}" for text in mismatches))
 
 
-def _show_progress(event: CallChanged, running: ToolCall, status: StatusLine, told: set[str]) -> None:
-    if event.call == running.number and running.task is not None and (odd := running.task.oddity) and odd not in told:
-        told.add(odd)
+def _show_progress(event: CallChanged, running: ToolCall, status: StatusLine, reported: set[str]) -> None:
+    if (
+        event.call == running.number
+        and running.task is not None
+        and (odd := running.task.oddity)
+        and odd not in reported
+    ):
+        reported.add(odd)
         remark(f"{running.request.server}: {odd}; mcphost goes on asking")
     if event.call == running.number and running.progress is not None:
         status.show(f"{running.request.tool}  {_progress_text(running.progress)}  {duration_text(running.elapsed)}")
