@@ -353,12 +353,8 @@ def _validation_remarks(running: ToolCall) -> Sequence[str]:
 
 
 def _show_progress(event: CallChanged, running: ToolCall, status: StatusLine, reported: set[str]) -> None:
-    if (
-        event.call == running.number
-        and running.task is not None
-        and (odd := running.task.oddity)
-        and odd not in reported
-    ):
+    odd = running.task.oddity if event.call == running.number and running.task is not None else ""
+    if odd and odd not in reported:
         reported.add(odd)
         remark(f"{running.request.server}: {odd}; mcphost goes on asking")
     if event.call == running.number and running.progress is not None:
