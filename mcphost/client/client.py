@@ -83,7 +83,7 @@ MOST_LISTENS: Final = 3
 """How often `Transport.listen` is called in one session while the server is reachable."""
 
 MOST_REMARKS: Final = 100
-"""Different remarks on one server: what breaks the specification in more ways need not be told in each."""
+"""Different remarks on one server: one that breaks the specification in more ways fills no log."""
 
 NOTE_LENGTH: Final = 300
 """Characters of a note, which may quote text of any length from the server."""

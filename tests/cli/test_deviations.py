@@ -180,6 +180,27 @@ def test_a_definition_is_listed_as_it_came(mcphost: Mcphost) -> None:
         assert words not in listed.err
 
 
+def test_a_status_that_no_task_may_have_is_named_while_it_is_waited_for(mcphost: Mcphost) -> None:
+    task = {"taskId": "1", "status": "working", "ttl": None, "createdAt": "x", "lastUpdatedAt": "x", "pollInterval": 0}
+    tool = {"name": "t", "inputSchema": {}, "execution": {"taskSupport": "required"}}
+    states = ["COMPLETED", "done", "done", "completed"]
+    server = plain(
+        {
+            "initialize": greeted(capabilities={"tools": {}, "tasks": {"requests": {"tools": {"call": []}}}}),
+            "tools/list": {"result": {"tools": [tool]}},
+            "tools/call": {"result": {"task": task}},
+            "tasks/get": [{"result": {**task, "status": status}} for status in states],
+            "tasks/result": {"result": {"content": ["fine"]}},
+        }
+    )
+    said = mcphost("call", server, "t", "--yes")
+    assert (said.code, said.out) == (0, "fine\n")
+    known = "which is not a status (working, input_required, completed, failed, cancelled); mcphost goes on asking"
+    assert said.err.splitlines() == [
+        f'mcphost: stdio: the server says that the task is "{status}", {known}' for status in ("COMPLETED", "done")
+    ]
+
+
 def test_a_notification_with_null_params_is_taken_and_a_ping_is_answered(mcphost: Mcphost, tmp_path: Path) -> None:
     traffic = tmp_path / "traffic.jsonl"
     ping = {"id": "p1", "method": "ping", "params": None}

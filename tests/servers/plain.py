@@ -2,7 +2,8 @@
 
     python tests/servers/plain.py '{"tools/call": {"result": {"output": "fine"}}, …}'
 
-For each method: the members of its answer besides `jsonrpc` and `id`. `initialize`, `tools/list` and `tools/call` have
+For each method: the members of its answer besides `jsonrpc` and `id`, or a list of such answers, of which the last is
+repeated. `initialize`, `tools/list` and `tools/call` have
 good answers otherwise. What `*` names is in every answer; `say` is a list of messages that follow the handshake.
 """
 
@@ -41,6 +42,8 @@ def main() -> None:
         if "id" in message and "method" in message:
             unknown = {"error": {"code": -32601, "message": "Method not found"}}
             answer = answers.get(message["method"], unknown)
+            if isinstance(answer, list):
+                answer = answer.pop(0) if len(answer) > 1 else answer[0]
             send({"id": message["id"], **(answers.get("*", {}) if "result" in answer else {}), **answer})
 
 

@@ -459,9 +459,8 @@ class _CallReport:
         server = self._running.request.server
         if not self._named:
             self._named.add("")
-            remark(
-                f"{server} answers {_task_name(self._running)} later: waiting for its task ({show_line(task.words)})"
-            )
+            name, state = _task_name(self._running), show_line(task.words)
+            remark(f"{server} answers {name} later: waiting for its task ({state})")
         if task.oddity and task.oddity not in self._named:
             self._named.add(task.oddity)
             remark(f"{server}: {task.oddity}; mcphost goes on asking")

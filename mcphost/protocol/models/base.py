@@ -102,7 +102,7 @@ def first_problem(error: ValidationError) -> str:
     elif value is None:
         words = "is null"
     else:
-        words = _WORDS.get(first["type"], f"cannot be {kind_of(value)} like this")
+        words = _WORDS.get(first["type"], "is not valid")
     return f"{place}: {words}" if place else words
 
 

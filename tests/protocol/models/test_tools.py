@@ -322,7 +322,7 @@ def test_a_tool_with_an_odd_member_is_a_tool_and_kept_as_it_came(odd: dict[str, 
          {"tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}}),
     ],
 )  # fmt: skip
-def test_capabilities_are_there_whatever_stands_for_them(declared: object, read: dict[str, Any]) -> None:
+def test_capabilities_are_there_whatever_declares_them(declared: object, read: dict[str, Any]) -> None:
     server = InitializeResult.read({"protocolVersion": "2025-11-25", "capabilities": declared})
     assert server.capabilities == read
     assert server.remarks
