@@ -288,7 +288,7 @@ class McphostApp(App[None]):
     # The clipboard.
 
     def copy_to_clipboard(self, text: str) -> None:
-        """Send ``text`` to the terminal's clipboard, and say what is known of it. Nothing is never copied."""
+        """Send ``text`` to the terminal's clipboard, and say what is known of it. An empty text is not copied."""
         data = text.encode("utf-8", "replace")
         if not data:
             return

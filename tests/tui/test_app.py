@@ -223,7 +223,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Written:
     return follow
 
 
-async def test_nothing_is_never_copied(written: Written) -> None:
+async def test_an_empty_text_is_not_copied(written: Written) -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         stage.app.copy_to_clipboard("kept")

@@ -346,7 +346,7 @@ async def what_servers_ask(snapshots: Snapshots) -> None:
         await snapshots.take(stage, "form")
         await stage.write("Ada")
         await stage.press("ctrl+r")
-        await stage.shows("Send this to a?")
+        await stage.shows("Send this to “a”?")
         await snapshots.take(stage, "form-review")
         await stage.press("n")
         await stage.ended(call)

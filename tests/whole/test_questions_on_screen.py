@@ -26,7 +26,7 @@ LISTENING = GUARD + 0.3
 
 ASKED = "asked by the server “e”, not by mcphost"
 
-DEAF = (ASKED, "What the model would say", "y   send it to e")
+DEAF = (ASKED, "What the model would say", "y   send it to “e”")
 """Words of dialogs that ignore what comes too early, of one that asks anew among them."""
 
 Step = tuple[Sequence[str], Sequence[str]]
@@ -44,7 +44,7 @@ WISH = (ASKED, "write an answer to this prompt?", "You are a helpful test server
 TIDES: Step = (["ctrl+u", "of the tides"], ["▏of the tides"])
 RUN: Step = (["ctrl+r"], WISH)
 WRITE: Step = (["y"], ["You are the model: write the answer", "What the model would say"])
-WORDS: Step = (["In my words", "ctrl+r"], ["Send this answer to e?", "In my words", "y   send it to e"])
+WORDS: Step = (["In my words", "ctrl+r"], ["Send this answer to “e”?", "In my words", "y   send it to “e”"])
 
 # The picker of folders.
 PICKER = (ASKED, "“e” asks for its roots", "suggested: the git work tree", "n   share none")
@@ -78,7 +78,7 @@ CASES: Mapping[str, tuple[str, Sequence[Step]]] = {
         [
             *(TIDES, RUN, WRITE, WORDS),
             (["e"], ["ctrl+r review what would be sent"]),
-            ([" alone", "ctrl+r"], ["In my words alone", "y   send it to e"]),
+            ([" alone", "ctrl+r"], ["In my words alone", "y   send it to “e”"]),
             (["y"], ['"model": "human"', '"stopReason": "endTurn"', '"text": "In my words alone"']),
         ],
     ),

@@ -92,7 +92,7 @@ def _nothing(field: FormField) -> Any:
 
 
 def _may_be_default(field: FormField) -> bool:
-    """True if the field takes its own default, which servers do not see to."""
+    """True if the default is of the field's own type, which servers do not always check."""
     kinds = {str: _TEXTS, list: (FieldKind.LIST,), dict: (), type(None): ()}[type(field.default)]
     return field.kind is FieldKind.JSON or field.kind in kinds
 

@@ -105,12 +105,13 @@ class ChatPane(SearchArea):
         "them: none, those from outside, or all."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "stop", "stop", id="chat.stop", tooltip="Stop the model; what it wrote stays"),
         Binding(
             "escape",
             "back",
             "back",
             id="chat.back",
-            tooltip="Stop the model; else go from the input to the conversation, then leave the chat",
+            tooltip="Go from the input to the conversation, then leave the chat",
         ),
         Binding(
             "ctrl+g",
@@ -275,14 +276,18 @@ class ChatPane(SearchArea):
     def _keep_time(self, busy: bool) -> None:
         if busy and self._ticking is None:
             self._ticking = self.set_interval(1.0, self.refresh_chat)
+            self.refresh_bindings()  # esc stops it now
         elif not busy and self._ticking is not None:
             self._ticking.stop()
             self._ticking = None
+            self.refresh_bindings()
 
     # Actions.
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         turns = self.chat.turns if self.chat else []
+        if action == "stop":
+            return self.chat is not None and self.chat.busy
         if action == "resume":
             return bool(turns) and turns[-1].state in (TurnState.FAILED, TurnState.STOPPED, TurnState.BOUNDED)
         if action in ("edit", "branch", "export", "open_item", "copy_code"):
@@ -374,6 +379,9 @@ class ChatPane(SearchArea):
 
     def searched(self) -> Sequence[Searchable]:
         return [self.transcript]
+
+    def action_stop(self) -> None:
+        self.action_back()
 
     def action_back(self) -> None:
         """Stop the model; if it is idle, move the focus from the input to the transcript, and leave the chat from

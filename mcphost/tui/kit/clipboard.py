@@ -1,4 +1,4 @@
-"""What is known of a copy to the terminal's clipboard: terminals do not answer."""
+"""Copies to a tmux around this program, and the size of one copy: terminals do not say what they took."""
 
 from __future__ import annotations
 

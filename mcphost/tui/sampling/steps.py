@@ -240,11 +240,13 @@ def _reviewing(sampling: Sampling, state: SamplingScreenState, name: str) -> str
         return "You are the model: write the answer"
     server = show_line(sampling.server, 40)
     if not state.sendable:
-        return f"Nothing to send to {server} yet" if sampling.error is None else f"{name} gave no answer"
+        return f"Nothing to send to “{server}” yet" if sampling.error is None else f"{name} gave no answer"
     if sampling.error is not None:
-        return f"The answer of {name} broke off. Send this much to {server}?"
+        return f"The answer of {name} broke off. Send this much to “{server}”?"
     return (
-        f"You stopped the answer. Send this much to {server}?" if sampling.stopped else f"Send this answer to {server}?"
+        f"You stopped the answer. Send this much to “{server}”?"
+        if sampling.stopped
+        else f"Send this answer to “{server}”?"
     )
 
 

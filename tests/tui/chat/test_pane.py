@@ -41,8 +41,9 @@ async def test_an_answer_grows_on_screen_as_it_comes_and_esc_keeps_what_came() -
         await stage.say("hi there")
         await stage.shows("▌ hi there", "▸ thoughts", "│ Head", "│ half")
         assert stage.pane.transcript.following
+        await stage.shows("esc stop ")
         await stage.press("escape")
-        await stage.shows("You stopped the model; its text so far is kept", "│ half")
+        await stage.shows("You stopped the model; its text so far is kept", "│ half", "esc back ")
         assert wait.closed
         await stage.press("escape", "r")
         await stage.shows("broke off and was asked again", "│ again")

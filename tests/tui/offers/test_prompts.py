@@ -207,3 +207,21 @@ async def test_a_refusal_is_called_what_the_protocol_calls_it(code: int, label: 
     async with Alone(lambda: view).run_test(size=(90, 24)) as pilot:
         view.show_reading(PaneReading("s", "p").with_error(ServerError(code, "prompt not found"), 0.1))
         await shows(pilot, f"✖ The server refused: error {code} · {label}", "s says", "prompt not found")
+
+
+@SIZES
+async def test_ctrl_r_in_the_messages_gets_the_prompt_again(size: tuple[int, int], tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    async with on_stage(offers("--record", record), size=size) as stage:
+        await go(stage)
+        await stage.press("down", "enter")
+        await stage.shows("Messages · offers › hello", "user · text")
+        await stage.press("ctrl+r")
+        await stage.until(lambda _: seen(record, "prompts/get") == [{"name": "hello"}] * 2)
+        await stage.press("escape", "up", "enter")
+        await stage.shows("offers › review", "language *")
+        await stage.write("go")
+        await stage.press("ctrl+r")
+        await stage.shows("Messages · offers › review", "user · text")
+        await stage.press("ctrl+r")
+        await stage.until(lambda _: [each["name"] for each in seen(record, "prompts/get")][2:] == ["review"] * 2)

@@ -28,7 +28,7 @@ async def test_a_newcomer_without_a_model_writes_the_verse() -> None:
         await stage.shows("You are the model: write the answer", "Write a verse of four lines about the fog.")
         await stage.write("the fog is here")
         await stage.press("ctrl+r")
-        await stage.shows("Send this answer to demo?", "the fog is here")
+        await stage.shows("Send this answer to “demo”?", "the fog is here")
         await stage.listens()
         await stage.press("y")
         await stage.gone()

@@ -144,7 +144,7 @@ async def test_the_dialog_is_as_high_as_the_answer_and_the_facts_need(size: tupl
     async with sampling_stage(size=size) as stage:
         call, screen = await stage.request_sampling(create())
         await stage.press("y")
-        await stage.shows("Send this answer to a?", "goes to")
+        await stage.shows("Send this answer to “a”?", "goes to")
         known = screen.query_one(".known")
         await stage.until(lambda _: known.size.height == screen.query_one(".known FactsTable").outer_size.height)
         assert not known.show_vertical_scrollbar, "all facts are in view"
@@ -258,7 +258,7 @@ async def test_an_answer_is_shown_while_it_comes_and_stopping_keeps_what_came() 
         await stage.press("q")
         await stage.shows("Say hello", "q the answer")
         await stage.press("q", "x")
-        await stage.shows("You stopped the answer. Send this much to a?", "stopped by you")
+        await stage.shows("You stopped the answer. Send this much to “a”?", "stopped by you")
         await stage.press("y")
         assert (await got(stage, call))["content"]["text"] == "So far"
 
@@ -307,7 +307,7 @@ async def test_without_a_model_one_writes_the_answer_and_is_told_how_to_have_one
         await stage.write("d")
         assert stage.sampling.state is SamplingState.REVIEWING, "letters and enter are text"
         await stage.press("escape")
-        await stage.shows("Send this answer to a?", "human (you)")
+        await stage.shows("Send this answer to “a”?", "human (you)")
         await stage.press("e", "ctrl+r")
         await stage.until(lambda _: not screen.screen_state.editing)
         await stage.press("y")

@@ -14,6 +14,7 @@ from mcphost.host.catalog import CatalogTool
 from mcphost.host.tool_calls.call import CallState
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.results.view import StructuredView
+from mcphost.tui.tools.pane import ToolsPane
 from tests.tui.main.test_screen import after_a_call
 from tests.tui.stage import NARROW, WIDE, Stage, calls_in, echo, hostile, on_stage, server, servers
 
@@ -292,7 +293,10 @@ async def test_ctrl_r_in_the_result_of_another_tool_runs_that_one_again(tmp_path
         await stage.call_dialog()
         await stage.press("y")
         await stage.ended(call)
-        await stage.press("h", "enter", "ctrl+r")
+        await stage.press("h", "enter")
+        bench = await stage.app.main.tools.bench()
+        assert bench.offered is None  # the form of the other tool is not beside it
+        await stage.press("ctrl+r")
         await stage.call_dialog()
         await stage.press("y")
         await stage.ended()
@@ -302,4 +306,6 @@ async def test_ctrl_r_in_the_result_of_another_tool_runs_that_one_again(tmp_path
 async def test_the_first_words_say_that_servers_start() -> None:
     config = servers(a=server("echo.py", "--delay", 30), b=server("echo.py", "--delay", 30))
     async with on_stage(config, size=NARROW) as stage:
-        assert "Starting 2 servers. Tools appear as soon as a server is ready." in stage.flat
+        words = "Starting 2 servers. Tools appear as soon as a server is ready."
+        assert words in stage.flat
+        assert ToolsPane(stage.host).list.rows.empty == words  # before its first update
