@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+import threading
 from inspect import getsource
 from pathlib import Path
 
@@ -218,14 +219,20 @@ def test_a_writer_leaves_what_is_not_taken_and_says_so() -> None:
 
 def test_a_writer_says_once_when_another_frame_can_be_drawn() -> None:
     reading, writing = wakeup_pipe()
-    drained = list[int]()
-    writer = TerminalWriter(writing, lambda: drained.append(writer.is_behind), list[Exception]().append)
+    drained, is_drained = list[bool](), threading.Event()
+
+    def note() -> None:
+        drained.append(writer.is_behind)
+        is_drained.set()
+
+    writer = TerminalWriter(writing, note, list[Exception]().append)
     for _ in range(QUEUED_WRITES + 1):
         writer.write("a frame")
     assert writer.is_behind
     writer.skip()
     writer.skip()
     writer.start()
+    assert is_drained.wait(30)
     writer.close()
     assert drained == [False]
     assert os.read(reading, 4096) == b"a frame" * (QUEUED_WRITES + 1)

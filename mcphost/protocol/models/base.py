@@ -142,6 +142,7 @@ _NAMED: Final = 5
 _WORDS: Final = {
     "string_type": "is not a text",
     "string_too_short": "is empty",
+    "string_too_long": "is too long",
     "dict_type": "is not an object",
     "model_type": "is not an object",
     "model_attributes_type": "is not an object",

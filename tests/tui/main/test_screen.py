@@ -284,6 +284,7 @@ async def add_lines(stage: Stage, count: int) -> None:
     """Log lines of a server, and wait until their list has them."""
     for number in range(count):
         stage.host.logs.add("echo", LogSource.SERVER, LogLevel.INFO, f"line {number} of {count}")
+    await stage.until(lambda app: bool(app.main.logs.query(RowList)))
     rows = stage.app.main.logs.query_one(RowList)
     await stage.until(lambda _: bool(rows.items) and rows.items[-1].text == f"line {count - 1} of {count}")
 

@@ -24,7 +24,7 @@ CARDS = [
     ),
     (hostile("crash-in-initialize"), ["exit code     3", "failures"]),
     (hostile("garbage-first"), ["stray stdout", "that are not messages; the first:"]),
-    (hostile("one-bad-tool"), ["left out", "inputSchema"]),
+    (hostile("one-bad-tool", "--kind", "list-schema"), ["left out", "inputSchema"]),
     (echo(disabled_tools=("echo",)), ["left out      echo: left out by enabled_tools or"]),
     (
         hostile("speaks-modern"),

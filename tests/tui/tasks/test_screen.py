@@ -11,7 +11,7 @@ import pytest
 from mcphost.config import Config
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.host.tool_calls.tasks import KeptTask
-from mcphost.protocol.models.tasks import Task
+from mcphost.protocol.models.tasks import TASK_ID_LENGTH, Task
 from mcphost.tui.tasks.screen import TasksScreen, task_facts, task_row
 from tests.tui.stage import NARROW, WIDE, Stage, on_stage, server, servers
 
@@ -180,7 +180,7 @@ async def test_an_id_that_would_command_the_terminal_is_shown_and_sent_as_it_is(
     ],
 )
 def test_whatever_a_server_says_of_a_task_can_be_drawn(told: dict[str, object]) -> None:
-    kept = KeptTask("a", Task.read({"taskId": "t" * 100_000, **told}))
+    kept = KeptTask("a", Task.read({"taskId": "t" * TASK_ID_LENGTH, **told}))
     now = datetime.now(UTC)
     for width in (20, 76, 200):
         assert task_row(kept, width, now, mixed=True).cell_length == width
