@@ -284,7 +284,6 @@ async def add_lines(stage: Stage, count: int) -> None:
     """Log lines of a server, and wait until their list has them."""
     for number in range(count):
         stage.host.logs.add("echo", LogSource.SERVER, LogLevel.INFO, f"line {number} of {count}")
-    await stage.until(lambda app: bool(app.main.logs.query(RowList)))
     rows = stage.app.main.logs.query_one(RowList)
     await stage.until(lambda _: bool(rows.items) and rows.items[-1].text == f"line {count - 1} of {count}")
 
@@ -292,6 +291,7 @@ async def add_lines(stage: Stage, count: int) -> None:
 async def test_lines_that_were_logged_while_the_drawer_was_closed_are_shown_when_it_opens() -> None:
     async with on_stage(echo("--tools", 100), size=(120, 30)) as stage:
         await stage.ready()
+        await stage.until(lambda app: bool(app.main.logs.query(RowList)))  # its pane is filled after the first frame
         rows = stage.app.main.logs.query_one(RowList)
         await add_lines(stage, 10)  # the drawer asks for more room
         await stage.pilot.pause()
