@@ -39,6 +39,7 @@ sys.exit(main(["demo"]))
         (signal.SIGTERM, 0.5, 1),
         (signal.SIGINT, 0.5, 1),
         (signal.SIGHUP, 0.5, 1),  # a terminal that closes may send it twice, so that a second one ends nothing
+        (signal.SIGQUIT, 0.5, 1),
         (signal.SIGTERM, 600, 5),
         (signal.SIGINT, 600, 5),
     ],
@@ -57,7 +58,7 @@ def test_a_blocked_event_loop_does_not_hold_up_the_end(number: signal.Signals, s
         assert terminal.raw.rindex(b"\x1b[?1049l") > terminal.raw.rindex(b"\x1b[?1049h")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
 def test_a_signal_while_the_terminal_is_asked_for_its_background_leaves_it_as_it_was(number: signal.Signals) -> None:
     with mcphost("demo", env={"COLORFGBG": ""}) as terminal:
         terminal.wait_until(lambda _: b"\x1b]11;?" in terminal.raw, "the question")
