@@ -139,8 +139,9 @@ def _internal_errors_saved() -> Iterator[None]:
         log.setLevel(level)
 
 
-def raise_signalled(number: int, _: object) -> NoReturn:
+def raise_signalled(number: int, frame: object) -> NoReturn:
     """Handle a signal by an exception, so that what was changed is put back on the way."""
+    _leave_job_control(number, frame)  # in the background, to put the terminal's modes back would stop it again
     raise Signalled(number)
 
 
