@@ -132,7 +132,7 @@ else:
                 termios.tcsetattr(terminal, termios.TCSANOW, modes)
 
     def wakeup_pipe() -> tuple[int, int]:
-        """A pipe whose writing end is for `signal.set_wakeup_fd`."""
+        """A pipe whose writing end never waits, as `signal.set_wakeup_fd` needs it."""
         reading, writing = os.pipe()
         os.set_blocking(writing, False)
         return reading, writing

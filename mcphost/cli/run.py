@@ -34,7 +34,10 @@ if TYPE_CHECKING:
     from mcphost.host.dependencies import Dependencies
     from mcphost.host.host import Host
 
-END_SIGNALS: Final = ("SIGINT", "SIGTERM", "SIGHUP")
+END_SIGNALS: Final = [
+    signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if name in signal.Signals.__members__
+]
+"""Signals that end a run in order. Some are missing on Windows."""
 
 SECOND_SIGNAL_SECONDS: Final = 0.3
 """Seconds after which a second signal ends the process at once; a terminal that closes sends several together."""
@@ -136,8 +139,9 @@ def _internal_errors_saved() -> Iterator[None]:
         log.setLevel(level)
 
 
-def raise_signalled(number: int, _: object) -> NoReturn:
+def raise_signalled(number: int, frame: object) -> NoReturn:
     """Handle a signal by an exception, so that what was changed is put back on the way."""
+    _leave_job_control(number, frame)  # in the background, to put the terminal's modes back would stop it again
     raise Signalled(number)
 
 
@@ -174,8 +178,7 @@ class _SignalWatch:
     def __enter__(self) -> Self:
         # nohup ignores SIGHUP on purpose. A shell ignores SIGINT for every background job, so a SIGINT that arrives
         # there is meant for this process.
-        numbers = [int(getattr(signal, name)) for name in END_SIGNALS if hasattr(signal, name)]
-        heard = [each for each in numbers if not (each == HANG_UP and signal.getsignal(each) is signal.SIG_IGN)]
+        heard = [each for each in END_SIGNALS if not (each == HANG_UP and signal.getsignal(each) is signal.SIG_IGN)]
         if threading.current_thread() is threading.main_thread():  # only that one may set handlers
             self._ears, self._mouth = wakeup_pipe()
             self._before = {number: signal.signal(number, _leave_job_control) for number in heard}

@@ -6,6 +6,7 @@ The host is already running when the app starts, and stops the servers after the
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable
@@ -92,10 +93,16 @@ GUARD: Final = 0.3
 
 QUIT: Final = "ctrl+q"
 
+COPY: Final = "ctrl+c"
+"""The key that copies a selection. Without one, it leaves as `QUIT` does if it is pressed twice."""
+
+TWICE_SECONDS: Final = 2.0
+"""Seconds within which `COPY` is pressed twice."""
+
 COUNT_AFTER: Final = 0.3
 """Seconds after which other programs' servers are counted: the screen is drawn first."""
 
-ALWAYS_ACTIVE: Final = frozenset({QUIT, "f1"})
+ALWAYS_ACTIVE: Final = frozenset({QUIT, COPY, "f1"})
 """Keys that answer nothing, and must work even while one dialog follows another."""
 
 DEMO: Final = "This is the built-in demo server: everything here is safe to try."
@@ -138,7 +145,14 @@ class McphostApp(App[None]):
         Binding("f2", "inbox", "inbox", id="app.inbox", tooltip="What waits for your answer"),
         Binding("g", "grants", "allowed", id="app.grants", tooltip="What runs without asking", show=False),
         Binding("ctrl+l", "reload", "reload", id="app.reload", tooltip="Read the configuration again", show=False),
-        Binding(QUIT, "quit", "quit", id="app.quit", tooltip="Leave mcphost; servers are stopped", priority=True),
+        Binding(
+            QUIT,
+            "quit",
+            "quit",
+            id="app.quit",
+            tooltip="Leave mcphost, as ctrl+c twice does; servers are stopped",
+            priority=True,
+        ),
     ]
 
     def __init__(
@@ -161,6 +175,8 @@ class McphostApp(App[None]):
         self.survives_failures: bool | None = None
         """Whether the app survives an exception; None: only on a real terminal, so that tests fail."""
         self.guard_seconds = GUARD
+        self._copy_pressed = -math.inf
+        """When `COPY` was pressed last, if nothing was copied since."""
         self.keys = KeyOrder(self, self._pass_on_key, lambda: self.focused or self.screen)
         self.questions = QuestionQueue(self, host, approver)
         self._reread, self._started = reread, started
@@ -265,6 +281,8 @@ class McphostApp(App[None]):
                 self.set_focus(None)  # an exception ended that widget: it would swallow all keys, even this one
             if event.key == QUIT:
                 await self._pass_on_key(event)
+            elif event.key == COPY and self._is_second(event) and not self._has_selection:
+                await self.action_quit()
             else:
                 await self.keys.take(event)
         elif isinstance(event, Paste | MouseDown) and self._too_early(event):
@@ -278,8 +296,21 @@ class McphostApp(App[None]):
             key.stop()
             if isinstance(self.screen, Dialog):
                 self.screen.show_too_early(key)
+        elif key.key == COPY and not self._has_selection:
+            key.stop()
+            self.notify("Press ctrl+c again to quit.", timeout=TWICE_SECONDS)
         else:
             await super().on_event(key)
+
+    def _is_second(self, press: Key) -> bool:
+        """Note that `COPY` was pressed, and return whether it was just before."""
+        before, self._copy_pressed = self._copy_pressed, press.time
+        return press.time - before <= TWICE_SECONDS
+
+    @property
+    def _has_selection(self) -> bool:
+        """Is there something for `COPY` to copy?"""
+        return bool(getattr(self.focused, "selected_text", "") or self.screen.get_selected_text())
 
     def _too_early(self, event: TextualEvent) -> bool:
         screen = self.screen_stack[-1] if self.screen_stack else None
@@ -292,6 +323,7 @@ class McphostApp(App[None]):
         data = text.encode("utf-8", "replace")
         if not data:
             return
+        self._copy_pressed = -math.inf
         count, saves = f"{len(text):,} character{'' if len(text) == 1 else 's'}", self._saves_with_w
         if len(data) > MOST_BYTES:
             instead = " w saves it to a file." if saves else ""

@@ -19,7 +19,7 @@ from textual.constants import DISABLE_KITTY_KEY
 from textual.drivers.linux_driver import LinuxDriver
 
 from mcphost.posix import HANG_UP, STOP, has_foreground, open_terminal_of, set_terminal_modes, terminal_modes
-from mcphost.tui.terminal_reader import ASK_ALTERNATE_KEYS, read_terminal
+from mcphost.tui.terminal_reader import ASK_ALTERNATE_KEYS, WakingEvent, read_terminal
 
 SIZE: Final = (80, 25)
 """Columns and rows that are assumed where a terminal reports none."""
@@ -116,6 +116,7 @@ class Driver(LinuxDriver):
     def __init__(self, *arguments: Any, size: tuple[int, int] | None = None, **options: Any) -> None:
         self._output = open_terminal_of((sys.__stdout__ or sys.stdout).fileno())
         super().__init__(*arguments, size=size or self._get_terminal_size(), **options)
+        self.exit_event: WakingEvent = WakingEvent()
         self._file: Any = StringIO()  # of Textual's own writer thread, which gets nothing
         self._writer = self._new_writer()
         self._raw: list[Any] = []

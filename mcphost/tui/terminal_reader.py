@@ -27,6 +27,8 @@ from textual.events import AppBlur, AppFocus, Key, Paste, Resize
 from textual.keys import Keys
 from textual.message import Message
 
+from mcphost.posix import wakeup_pipe
+
 ASK_ALTERNATE_KEYS: Final = "\x1b[=4;2u"
 """Adds a flag to those of kitty's protocol that Textual asks for: the key of the Latin layout. On a Russian keyboard
 ctrl+q is then `1081::113;5u`. Without the protocol, shift+enter would be lost, and escape would have to wait.
@@ -46,9 +48,6 @@ REST_CHARACTERS: Final = 8
 
 WAY_OUT_SILENCE: Final = 0.5
 """Seconds of silence after which ctrl+c or ctrl+q in a paste without an end is a key, and not a part of the text."""
-
-POLL: Final = 0.1
-"""Seconds after which the end of the app is noticed."""
 
 READ_BYTES: Final = 1 << 16
 
@@ -101,6 +100,7 @@ _TOKEN: Final = re.compile(
 _STRING_END: Final = re.compile(r"\x07|\x1b\\|[\x9c\udc9c\x18\x1a]|(?=\x1b\[200~)")
 _SEQUENCE_END: Final = re.compile(r"[@-~\x18\x1a]|(?=\x1b)")
 _MAYBE_WAY_OUT: Final = re.compile(r"[\x03\x11]|\x1b\[[0-9:;]{1,40}[u~]")
+_KEYS_AT_END: Final = re.compile(rf"(?:{_MAYBE_WAY_OUT.pattern})*+\Z")
 _ALT_O: Final = "\x1bO"
 _SHIFTED_EDIT_KEY: Final = re.compile(r"\x1b\[[0-9]+\$")  # of rxvt; `$` is no end elsewhere
 
@@ -154,13 +154,18 @@ _LATIN: Final = {
 """Keys of Russian, Ukrainian, Greek, Hebrew and Arabic layouts, for terminals that name no alternate keys."""
 
 
-def read_terminal(descriptor: int, ended: Event, take: Callable[[Message], None]) -> None:
+def read_terminal(descriptor: int, ended: WakingEvent, take: Callable[[Message], None]) -> None:
     """Pass what the terminal sends to ``take`` until ``ended`` is set or the terminal has gone. May raise OSError."""
     reader = TerminalReader()
     with selectors.SelectSelector() as selector:  # macOS cannot poll a terminal
         selector.register(descriptor, selectors.EVENT_READ)
-        while not ended.is_set():
-            if selector.select(min(POLL, max(0, reader.patience()))):
+        selector.register(ended, selectors.EVENT_READ)
+        while True:
+            patience = reader.patience()
+            ready = selector.select(None if patience == math.inf else max(0, patience))
+            if ended.is_set():
+                return
+            if ready:
                 try:
                     data = os.read(descriptor, READ_BYTES)
                 except BlockingIOError:  # another program made the terminal non-blocking, and was quicker
@@ -172,6 +177,25 @@ def read_terminal(descriptor: int, ended: Event, take: Callable[[Message], None]
                 messages = reader.tick()
             for message in messages:
                 take(message)
+
+
+class WakingEvent(Event):
+    """An event that also wakes a selector. Each `set` needs its own `clear`, as Textual's driver has it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._reading, self._writing = wakeup_pipe()
+
+    def fileno(self) -> int:
+        return self._reading
+
+    def set(self) -> None:
+        super().set()
+        os.write(self._writing, b"\0")
+
+    def clear(self) -> None:
+        os.read(self._reading, 1)
+        super().clear()
 
 
 class TerminalReader:
@@ -212,7 +236,7 @@ class TerminalReader:
 
     def _longest_silence(self) -> float:
         if self._paste is not None:
-            return WAY_OUT_SILENCE if self._way_out(self._held, at_end=True) else LONG_SILENCE
+            return WAY_OUT_SILENCE if self._way_out(self._held, at_end=True) >= 0 else LONG_SILENCE
         if self._dropped_until is not None:
             return SILENCE if self._fed_at - self._dropped_since < LONGEST else ESCAPE_DELAY
         if not self._held:
@@ -225,11 +249,11 @@ class TerminalReader:
         held, self._held = self._held, ""
         if self._paste is not None:
             way_out = self._way_out(held, at_end=True)
-            self._paste.append(held[: way_out.start()] if way_out else held)
+            text, keys = (held[:way_out], held[way_out:]) if way_out >= 0 else (held, "")
+            self._paste.append(text)
             yield self._pasted(self._paste)
-            if way_out:
-                yield from self._keys(way_out[0])
-            self._gave_up_paste = not way_out
+            yield from self._ways_out(keys)
+            self._gave_up_paste = not keys
         elif self._dropped_until is not None:
             self._dropped_until, self._gave_up_report = None, True
         elif self._escape_at is not None:  # a person typed a bracket after escape
@@ -296,22 +320,25 @@ class TerminalReader:
     def _drop(self, until: re.Pattern[str]) -> None:
         held = self._held
         end, way_out = until.search(held), self._way_out(held)
-        if way_out and (end is None or way_out.start() < end.start()):
-            self._dropped_until, self._held = None, held[way_out.start() :]
+        if way_out >= 0 and (end is None or way_out < end.start()):
+            self._dropped_until, self._held = None, held[way_out:]
         elif end:
             self._dropped_until, self._held = None, held[end.end() :]
         else:
             tail = held[-TAIL:]
             self._held = tail[tail.find(ESC) :] if ESC in tail else ""
 
-    def _way_out(self, text: str, *, at_end: bool = False) -> re.Match[str] | None:
-        """The first ctrl+c or ctrl+q in a text, or the one that ends it."""
-        for found in _MAYBE_WAY_OUT.finditer(text):
-            if at_end and found.end() < len(text):
-                continue
-            if any(key.key in WAYS_OUT for key in self._keys(found[0])):
-                return found
-        return None
+    def _way_out(self, text: str, *, at_end: bool = False) -> int:
+        """Where the first ctrl+c or ctrl+q of a text is, or of the keys that end it; negative without one."""
+        begin = _KEYS_AT_END.search(text) if at_end else None
+        for found in _MAYBE_WAY_OUT.finditer(text, begin.start() if begin else 0):
+            if any(self._ways_out(found[0])):
+                return found.start()
+        return -1
+
+    def _ways_out(self, text: str) -> Iterator[Key]:
+        for found in _MAYBE_WAY_OUT.findall(text):
+            yield from (key for key in self._keys(found) if key.key in WAYS_OUT)
 
     def _read_tokens(self) -> Iterator[Message]:
         held, at = self._held, 0

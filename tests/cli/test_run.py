@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -39,6 +40,7 @@ sys.exit(main(["demo"]))
         (signal.SIGTERM, 0.5, 1),
         (signal.SIGINT, 0.5, 1),
         (signal.SIGHUP, 0.5, 1),  # a terminal that closes may send it twice, so that a second one ends nothing
+        (signal.SIGQUIT, 0.5, 1),
         (signal.SIGTERM, 600, 5),
         (signal.SIGINT, 600, 5),
     ],
@@ -57,13 +59,34 @@ def test_a_blocked_event_loop_does_not_hold_up_the_end(number: signal.Signals, s
         assert terminal.raw.rindex(b"\x1b[?1049l") > terminal.raw.rindex(b"\x1b[?1049h")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
 def test_a_signal_while_the_terminal_is_asked_for_its_background_leaves_it_as_it_was(number: signal.Signals) -> None:
     with mcphost("demo", env={"COLORFGBG": ""}) as terminal:
         terminal.wait_until(lambda _: b"\x1b]11;?" in terminal.raw, "the question")
         terminal.process.send_signal(number)
         assert terminal.wait_exit() == 128 + number
         assert terminal.is_cooked
+
+
+def state(process: int) -> str:
+    """What Linux calls its state; empty once it is gone."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    return ""
+
+
+def test_a_program_that_was_stopped_before_its_first_frame_ends_when_it_is_asked_to() -> None:
+    with Terminal(["sh", "-i"], env={"PS1": "ready> ", "ENV": "", "COLORFGBG": ""}) as terminal:
+        terminal.wait_for("ready>")
+        terminal.press(f"{sys.executable} -m mcphost demo &\r")
+        terminal.wait_until(lambda _: bool(children(terminal.process.pid)), "the start")
+        (job,) = children(terminal.process.pid)
+        terminal.wait_until(lambda _: state(job) == "T", "the stop")
+        for number in (signal.SIGTERM, signal.SIGCONT):  # as the program timeout does
+            os.kill(job, number)
+        terminal.wait_until(lambda _: state(job) in ("Z", ""), "the end")
+        terminal.press("jobs\r")
+        terminal.wait_for("Done(143)")
 
 
 FAILING_THREAD = """

@@ -15,7 +15,9 @@ from textual.widgets._toast import Toast
 
 from mcphost.errors import NotDone
 from mcphost.host.crash_files import CrashFiles
+from mcphost.host.tool_calls.call import CallState
 from mcphost.tui import key_order
+from mcphost.tui.app import TWICE_SECONDS
 from mcphost.tui.bridge import HostChanged
 from mcphost.tui.error_boundary import FailureCounter, place, sentence
 from mcphost.tui.main.help import HelpScreen
@@ -142,6 +144,51 @@ async def test_ctrl_q_leaves_from_wherever_one_is() -> None:
         assert not stage.app.is_running
 
 
+@pytest.mark.parametrize("keys", [[], ["slash", "x"], ["f5"], ["f1"], ["ctrl+p"], ["g"], ["f2"], ["s", "a"], ["enter"]])
+async def test_ctrl_c_twice_leaves_from_wherever_one_is(keys: list[str]) -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        await stage.press(*keys, "ctrl+c")
+        await stage.shows("Press ctrl+c again to quit.")
+        assert stage.app.is_running
+        await stage.press("ctrl+c")
+        await stage.until(lambda app: not app.is_running)
+
+
+async def test_ctrl_c_twice_leaves_a_dialog_at_once_and_answers_nothing() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        stage.app.guard_seconds = 60.0
+        call = stage.call("echo", {"text": "x"})
+        await stage.call_dialog()
+        await stage.press("ctrl+c")
+        await stage.shows("Press ctrl+c again to quit.", "asked by you")
+        assert call.state is CallState.ASKING
+        await stage.press("ctrl+c")
+        await stage.until(lambda app: not app.is_running)
+
+
+async def test_ctrl_c_that_copies_leaves_nothing() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        await stage.press("slash", "x", "y", "ctrl+c", "shift+home", "ctrl+c", "ctrl+c", "ctrl+c")
+        assert stage.app.clipboard == "xy"
+        await stage.press("end", "ctrl+c")
+        assert stage.app.is_running
+
+
+async def test_ctrl_c_after_a_while_is_a_first_one() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        late = Key("ctrl+c", None)
+        late.time += TWICE_SECONDS + 0.1
+        for key in (Key("ctrl+c", None), late):
+            stage.app.post_message(key)
+        await stage.shows("Press ctrl+c again to quit.")
+        await stage.press("down")
+        assert stage.app.is_running
+
+
 async def test_leaving_and_help_work_at_once_in_a_dialog_that_has_just_appeared() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
@@ -160,11 +207,13 @@ async def test_leaving_and_help_work_at_once_in_a_dialog_that_has_just_appeared(
         assert not stage.app.is_running
 
 
-async def test_ctrl_q_does_not_wait_for_a_key_that_is_not_done() -> None:
+@pytest.mark.parametrize("keys", [["ctrl+q"], ["ctrl+c", "ctrl+c"]])
+async def test_leaving_does_not_wait_for_a_key_that_is_not_done(keys: list[str]) -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         stage.app.keys._current = 1  # a key whose target is busy with a flood
-        stage.app.post_message(Key("ctrl+q", None))
+        for key in keys:
+            stage.app.post_message(Key(key, None))
         await stage.until(lambda app: not app.is_running)
 
 

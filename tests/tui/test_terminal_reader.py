@@ -9,7 +9,9 @@ import threading
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
+from queue import SimpleQueue
 from random import Random, SystemRandom
+from selectors import SelectorKey, SelectSelector
 from types import FunctionType
 from typing import Any
 
@@ -30,6 +32,7 @@ from mcphost.tui.terminal_reader import (
     SILENCE,
     WAY_OUT_SILENCE,
     TerminalReader,
+    WakingEvent,
     read_terminal,
 )
 from tests.tui.stage import calls_in, echo, on_stage
@@ -286,6 +289,21 @@ def test_ctrl_q_and_ctrl_c_are_heard_in_every_state(begun: bytes) -> None:
         assert wire.wait(WAY_OUT_SILENCE * 1.1).keys.endswith(key), sent
 
 
+@pytest.mark.parametrize("begun", BEGUN, ids=range(len(BEGUN)))
+@pytest.mark.parametrize("pause", [0.0, 0.3, 1.9])
+@pytest.mark.parametrize("sent", [b"\x03", b"\x1b[57442;5u\x1b[99;5u", b"\x1b[1089::99;5u", b"\x1b[27;5;99~"])
+def test_ctrl_c_twice_is_two_keys_in_every_state(begun: bytes, pause: float, sent: bytes) -> None:
+    wire = Wire().send(begun, pause=0.01).send(sent, sent, pause=pause).wait(WAY_OUT_SILENCE * 1.1)
+    pressed = [each for each in wire.keys.split() if each not in ("escape", "left_control")]
+    assert pressed[-2:] == ["ctrl+c", "ctrl+c"]
+    assert all(sent.decode()[-7:] not in each for each in wire.pasted)
+
+
+def test_keys_after_a_way_out_of_a_paste_are_not_pressed() -> None:
+    wire = Wire().send(b"\x1b[200~hello", b"\x03\x1b[121u").wait(LONG_SILENCE)
+    assert (wire.keys, wire.pasted) == ("ctrl+c", ["hello"])
+
+
 # Bytes that say nothing.
 
 
@@ -364,7 +382,7 @@ async def test_ten_thousand_things_that_no_person_typed_answer_no_question(tmp_p
 def test_what_a_terminal_sends_reaches_the_app_until_the_thread_is_to_end() -> None:
     master, slave = os.openpty()
     said: list[Message] = []
-    heard, ended = threading.Event(), threading.Event()
+    heard, ended = threading.Event(), WakingEvent()
 
     def take(message: Message) -> None:
         said.append(message)
@@ -384,12 +402,35 @@ def test_what_a_terminal_sends_reaches_the_app_until_the_thread_is_to_end() -> N
     os.close(slave)
 
 
+def test_the_thread_sleeps_until_something_comes_or_it_is_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = SimpleQueue[float | None]()
+
+    class Recording(SelectSelector):
+        def select(self, timeout: float | None = None) -> list[tuple[SelectorKey, int]]:
+            waits.put(timeout)
+            return super().select(timeout)
+
+    monkeypatch.setattr("selectors.SelectSelector", Recording)
+    (master, slave), ended = os.openpty(), WakingEvent()
+    for _ in range(2):  # the second time after a suspension
+        thread = threading.Thread(target=read_terminal, args=(slave, ended, lambda _: None))
+        thread.start()
+        assert waits.get(timeout=30) is None
+        ended.set()
+        thread.join(30)
+        assert not thread.is_alive()
+        assert waits.empty()
+        ended.clear()
+    os.close(master)
+    os.close(slave)
+
+
 def test_the_thread_ends_when_the_input_does() -> None:
     output, given = os.pipe()
     os.write(given, b"y")
     os.close(given)
     said: list[Message] = []
-    read_terminal(output, threading.Event(), said.append)
+    read_terminal(output, WakingEvent(), said.append)
     os.close(output)
     assert [each.key for each in said if isinstance(each, Key)] == ["y"]
 

@@ -20,7 +20,7 @@ from tests.whole.test_real_servers import GUARD, QUESTION, agree, find
 
 COLOR = b"\x1b]4;1;rgb:aaaa/aaaa/aaaa\x07"
 LEAVES_IN = 10.0
-"""Seconds that ctrl+q may take on a busy machine. Elsewhere it takes one, half of it to see whether a paste goes on."""
+"""Seconds that leaving may take on a busy machine. Elsewhere it takes one, half of it to see if a paste goes on."""
 
 
 @contextmanager
@@ -46,9 +46,9 @@ def unanswered(terminal: Terminal, folder: Path) -> bool:
     return QUESTION in terminal.text and calls_in(folder / "record") == [] and stored == []
 
 
-def leave(terminal: Terminal, ctrl_q: bytes = b"\x11") -> None:
+def leave(terminal: Terminal, keys: bytes = b"\x11") -> None:
     begun = time.monotonic()
-    terminal.send(ctrl_q)
+    terminal.send(keys)
     assert terminal.wait_exit() == 0
     assert time.monotonic() - begun < LEAVES_IN
 
@@ -80,9 +80,10 @@ def test_no_byte_ends_the_program_and_late_reports_run_no_call(tmp_path: Path) -
         leave(terminal, b"\x1b[1081;5u")
 
 
+@pytest.mark.parametrize("keys", [b"\x11", b"\x03\x03"])
 @pytest.mark.parametrize("begun", [b"\x1b[200~hello", COLOR[:-1], b"\x1b[1"])
-def test_ctrl_q_leaves_whatever_the_terminal_has_begun(begun: bytes, tmp_path: Path) -> None:
+def test_ctrl_q_and_ctrl_c_leave_whatever_the_terminal_has_begun(begun: bytes, keys: bytes, tmp_path: Path) -> None:
     with asked(tmp_path) as terminal:
         terminal.send(begun)
         terminal.rest(0.15)
-        leave(terminal)
+        leave(terminal, keys)

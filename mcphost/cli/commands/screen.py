@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.cli.completion.remembering import remember_offers
 from mcphost.cli.output import Exit, is_terminal
-from mcphost.cli.run import raise_signalled, run, traffic_path
+from mcphost.cli.run import END_SIGNALS, raise_signalled, run, traffic_path
 from mcphost.cli.settings import TRUSTED_FILE, find, settings_for_screen
 from mcphost.cli.terminal_background import background_query
 from mcphost.composition import demo_config, dependencies, values_for
@@ -25,7 +25,6 @@ from mcphost.host.desktop import open_page
 from mcphost.host.host import Host
 from mcphost.host.server_requests.kinds import SCREEN_KINDS
 from mcphost.places import PROJECT_FILE, with_tilde, working_folder
-from mcphost.posix import HANG_UP
 
 if TYPE_CHECKING:
     from mcphost.imports.importer import Importer
@@ -67,7 +66,7 @@ def run_screen(options: Namespace) -> int:
             f"TERM={os.environ['TERM']} cannot show the screen; check, list, call, read, prompt and chat work without "
             "one, see: mcphost --help"
         )
-    for number in (signal.SIGTERM, HANG_UP):  # without its terminal a screen is of no use, even under nohup
+    for number in END_SIGNALS:  # without its terminal a screen is of no use, even under nohup
         signal.signal(number, raise_signalled)
     os.environ.setdefault("TEXTUAL_FPS", FRAMES)
     gc.set_threshold(*COLLECTED_AFTER)

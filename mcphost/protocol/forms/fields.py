@@ -153,7 +153,7 @@ _KINDS = {
 }
 _LONG_NAMES = frozenset(
     {"body", "code", "comment", "content", "contents", "diff", "html", "markdown", "message", "patch", "prompt"}
-    | {"query", "script", "snippet", "sql", "source", "template", "text"}
+    | {"script", "snippet", "sql", "source", "template", "text"}
 )
 
 
@@ -250,8 +250,10 @@ def _is_long(schema: dict[str, Any], path: Path) -> bool:
     longest = number(schema.get("maxLength"))
     if "format" in schema or (longest is not None and longest <= LONG_TEXT):
         return False
-    last_word = re.split(r"[\W_]+|(?<=[a-z])(?=[A-Z])", name)[-1].lower()
-    return longest is not None or "contentMediaType" in schema or last_word in _LONG_NAMES
+    words = re.split(r"[\W_]+|(?<=[a-z])(?=[A-Z])", name)
+    # A query is a line, in which enter goes on, unless it is SQL. A box of one line grows when lines are pasted.
+    is_long = words[-1].lower() in _LONG_NAMES or words[0].lower() == "sql"
+    return longest is not None or "contentMediaType" in schema or is_long
 
 
 def _has_properties(schema: dict[str, Any]) -> bool:

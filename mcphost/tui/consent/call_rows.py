@@ -147,6 +147,8 @@ def is_cut(arguments: Mapping[str, Any]) -> bool:
 
 
 def _value(value: object, provenance: Provenance, name: str) -> Content:
+    if value == "":
+        return Content.styled("(empty)", "$foreground-muted")
     text = text_of(value)
     lines = [_coloured(_shown(text, _spans(value, text, provenance.of(name))), value)]
     lines.extend(Content.styled(f"▲ {words}", "$text-warning") for words in provenance.words(name))

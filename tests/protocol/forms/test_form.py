@@ -141,6 +141,11 @@ def test_fields_that_hold_long_texts_have_several_lines(name: str) -> None:
     assert field({"type": "string", "maxLength": 40}, name).kind is FieldKind.STRING
 
 
+@pytest.mark.parametrize("name", ["query", "searchQuery", "title", "context_id"])
+def test_what_is_typed_in_a_line_has_one(name: str) -> None:
+    assert field({"type": "string", "default": ""}, name).kind is FieldKind.STRING
+
+
 @pytest.mark.requirement("TOOLS-03", "ELIC-10", "TOOLS-28")
 @pytest.mark.parametrize(
     ("schema", "reason"),

@@ -43,6 +43,10 @@ def rows(arguments: dict[str, Any]) -> list[str]:
     return [": ".join(filter(None, part)) for part in parts]
 
 
+def test_an_empty_text_is_named() -> None:
+    assert rows({"query": "", "list": []}) == ['"query": (empty)', '"list": []']
+
+
 def nested(value: Any, depth: int) -> Any:
     for _ in range(depth):
         value = {"k": [value]}
