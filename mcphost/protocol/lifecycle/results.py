@@ -88,7 +88,7 @@ def read_inputs(given: object) -> dict[str, ServerInput]:
 def _read_input(key: str, value: object) -> ServerInput:
     method = value.get("method") if isinstance(value, dict) else None
     params = value.get("params") if isinstance(value, dict) else None
-    params = {} if params is None else params
+    params = {} if params in (None, []) else params  # PHP writes an object without members as []
     if not isinstance(method, str) or not isinstance(params, dict):
         raise InvalidResult(f"input request {key[:RESULT_TYPE_LENGTH]!r} has no method, or params that are no object")
     return ServerInput(method, params)
