@@ -285,7 +285,7 @@ async def test_a_request_that_times_out_names_the_answer_that_came_to_no_request
     line = await connect({"tools/call": [answers, NEVER]}, timeouts=BRIEF)
     with pytest.raises(RequestTimeout, match=says):
         await line.client.call_tool("t")
-    with pytest.raises(RequestTimeout, match="a sign of progress$"):
+    with pytest.raises(RequestTimeout, match=r"a sign of progress$"):
         await line.client.call_tool("t")
 
 

@@ -153,7 +153,7 @@ async def test_a_wait_too_short_to_be_sure_names_the_output_all_the_same(draw: D
         return NEVER
 
     line = draw({"initialize": writes})
-    with pytest.raises(RequestTimeout, match="initialize timed out .*; an answer came with the id"):
+    with pytest.raises(RequestTimeout, match=r"initialize timed out .*; an answer came with the id"):
         await line.client.connect(0.05)
 
 
