@@ -202,7 +202,9 @@ def test_a_status_that_no_task_may_have_is_named_while_it_is_waited_for(mcphost:
     said = mcphost("call", server, "t", "--yes")
     assert (said.code, said.out) == (0, "fine\n")
     known = "which is not a status (working, input_required, completed, failed, cancelled); mcphost goes on asking"
-    assert said.err.splitlines() == [
+    waits, *odd = said.err.splitlines()
+    assert waits == "mcphost: stdio answers t later: waiting for its task (working)"
+    assert odd == [
         f'mcphost: stdio: the server says that the task is "{status}", {known}' for status in ("COMPLETED", "done")
     ]
 
