@@ -63,8 +63,8 @@ def read_result(
         return _read_input_required(result)
     if kind == "task" and method == "tools/call" and has_extension(TASKS_EXTENSION, declare()):
         return TaskStarted(result)
-    shown = kind[:RESULT_TYPE_LENGTH] if isinstance(kind, str) else type(kind).__name__
-    raise InvalidResult(f"the server answered {method} with a result of type {shown!r}, which it may not have")
+    shown = f"of type {kind[:RESULT_TYPE_LENGTH]!r}" if isinstance(kind, str) else "whose type is not a text"
+    raise InvalidResult(f"the server answered {method} with a result {shown}, which it may not have")
 
 
 def _read_input_required(result: Mapping[str, Any]) -> InputRequired:
