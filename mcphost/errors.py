@@ -366,12 +366,15 @@ class TaskExpired(RequestError):
 
 
 class RequestTimeout(RequestError):
-    """No answer to ``method`` after ``seconds``; the server was told that we stopped waiting."""
+    """No answer to ``method`` after ``seconds``; the server was told that we stopped waiting.
 
-    def __init__(self, method: str, seconds: float, *, hard: bool = False) -> None:
-        self.method, self.seconds, self.hard = method, seconds, hard
+    ``instead`` says what came that answers no request.
+    """
+
+    def __init__(self, method: str, seconds: float, *, hard: bool = False, instead: str = "") -> None:
+        self.method, self.seconds, self.hard, self.instead = method, seconds, hard, instead
         why = "in all, progress or not" if hard else "without an answer or a sign of progress"
-        super().__init__(f"{method} timed out after {seconds:g} s {why}")
+        super().__init__(f"{method} timed out after {seconds:g} s {why}{f'; {instead}' if instead else ''}")
 
 
 class ListingFailed(RequestError):

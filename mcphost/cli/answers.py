@@ -250,10 +250,16 @@ def _read(path: Path) -> dict[str, Any]:
         if len(data) > FILE_BYTES:
             raise ConfigError(f"is larger than {size_text(FILE_BYTES)}", path=path)
         text = text_of(data)
-        found = read_json(text) if text.lstrip()[:1] in ("{", "[") and path.suffix != ".toml" else tomllib.loads(text)
+        start = text.lstrip()[:2]
+        is_json = start[:1] in ("{", "[") and start != "[[" and path.suffix != ".toml"  # [[answer]] is TOML
+        found = read_json(text) if is_json else tomllib.loads(text)
+    except UnicodeDecodeError:
+        raise ConfigError("is not text in UTF-8", path=path) from None
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", path=path) from None
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise ConfigError("is nested too deeply", path=path) from None
+    except ValueError as error:
         raise ConfigError(f"is neither JSON nor TOML that can be read: {error}", path=path) from None
     return found if isinstance(found, dict) else {"answer": found}
 
@@ -261,7 +267,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _rule(path: Path, number: int, entry: object) -> AnswerRule:
     where = f"answer {number} of {path.name}"
     if not isinstance(entry, dict):
-        raise ConfigError(f"{where} is no table", path=path)
+        raise ConfigError(f"{where} is not a table", path=path)
     if unknown := entry.keys() - _KEYS:
         raise ConfigError(f"{where}: {min(unknown)!a} is none of {', '.join(sorted(_KEYS))}", path=path)
     for key in _TEXTS & entry.keys():

@@ -260,7 +260,7 @@ class Client:
                 raise with_what_was_sent(error, request, rules) from None
             except RequestTimeout as error:
                 if error.hard:  # what was left of the limit is not the limit
-                    raise RequestTimeout(method, limits.hard, hard=True) from None
+                    raise RequestTimeout(method, limits.hard, hard=True, instead=error.instead) from None
                 raise
             budget.left -= clock() - began
             return rules.read(method, result)
@@ -492,8 +492,11 @@ class Client:
             self._server_requests.refuse(problem.asks, problem.code, problem.reason)
         if self._opening is not None and not problem.is_json:
             self._opening.unusable.stray(problem.data)
-        elif self._opening is not None and b'"method"' not in problem.data:
-            self._opening.unusable.mismatched(f"the server sent what answers no request: {problem.reason}")
+        elif problem.is_json and b'"method"' not in problem.data:
+            words = f"the server sent what answers no request: {problem.reason}"
+            if self._opening is not None:
+                self._opening.unusable.mismatched(words)
+            self._requests.mismatched(words)
         self._observer.malformed(problem)
 
     def unmatched(self, response: Response) -> None:
@@ -508,6 +511,7 @@ class Client:
             self._observer.malformed(Malformed(words, encode(response)))
         if self._opening is not None:
             self._opening.unusable.mismatched(f"{words}; the request had {shown_id(self._ids.latest)}")
+        self._requests.mismatched(words)
 
     def stderr(self, text: str) -> None:
         if self._opening is not None:

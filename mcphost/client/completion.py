@@ -60,4 +60,6 @@ class Completions:
             raise
         if found.unreadable:
             self._client.remark(f"{METHOD}: suggestions that are not texts were left out")
+        if found.unread:
+            self._client.remark(f"{METHOD}: {found.unread}")
         return found

@@ -174,7 +174,8 @@ class SessionOpening:
         """The exception for an opening that took too long: names the step, and its share of the time."""
         if self._probe is not None and self._step == "initialize":
             return probe_failed("answered nothing after it was asked for its protocol versions", silent=True)
-        return RequestTimeout(self._step, round(asyncio.get_running_loop().time() - self._began, 1))
+        seconds = round(asyncio.get_running_loop().time() - self._began, 1)
+        return RequestTimeout(self._step, seconds, instead=self.unusable.words)
 
     async def _outcome(self, attempt: DiscoverAttempt | InitializeAttempt) -> Outcome | LateDiscovery:
         try:

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from mcphost.errors import InvalidResult, McphostError, ServerError
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.limits import LIST_ITEMS, LIST_PAGES, LIST_SECONDS
-from mcphost.protocol.models.base import Wire
+from mcphost.protocol.models.base import Wire, unread_words
 from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
@@ -105,6 +105,8 @@ async def _read_once(
             listed.remarks["nextCursor is an empty text where there are no more pages"] = []
             return listed
         _take(page.get(key) or [], read, listed, limits.items)
+        if page.get(key) is None:
+            listed.notice = listed.notice or unread_words(page, (key, "nextCursor"), f"has no {key}") or None
         if page.get(key, []) is None:
             listed.remarks.setdefault(f"{key} is null, and counts as absent", [])
         if listed.notice or page.get("nextCursor") is None:

@@ -109,12 +109,19 @@ class Requests:
         self.ended: Exception | None = None
         """What ended the connection first: a stream may find it gone before the requests do."""
         self._background: set[asyncio.Task[None]] = set()
+        self._mismatched = (0, "")
+        """How many answers came to no request, and what the last one was."""
+
+    def mismatched(self, words: str) -> None:
+        """An answer came to no request; ``words`` say which. Requests that time out name it."""
+        self._mismatched = self._mismatched[0] + 1, words
 
     async def send(
         self, request: Request, rules: SessionRules, timeouts: RequestTimeouts, report: ProgressCallback | None
     ) -> Mapping[str, Any]:
         """Return the result object. Raises as `mcphost.client.client.Client.request` does."""
         headers = rules.headers(request)
+        before, _ = self._mismatched
         limit = Deadline(self._deadlines, timeouts.idle, timeouts.hard, pausable=request.method in MAY_ASK)
         try:
             with limit:
@@ -129,7 +136,9 @@ class Requests:
         except TimeoutError:
             self._cancel(request, rules, "timed out")
             seconds = timeouts.hard if limit.hard else timeouts.idle
-            raise RequestTimeout(request.method, seconds, hard=limit.hard) from None
+            count, words = self._mismatched
+            instead = words if count > before else ""
+            raise RequestTimeout(request.method, seconds, hard=limit.hard, instead=instead) from None
         except asyncio.CancelledError as cancelled:
             self._cancel(request, rules, BY_USER if BY_USER in cancelled.args else "nobody waits for the answer")
             raise

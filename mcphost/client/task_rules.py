@@ -121,7 +121,10 @@ class CoreTasks:
         # A task that needs input sends its requests on the stream of this request.
         waiting = RequestTimeouts(timeouts.hard, timeouts.hard) if task.wants_input else timeouts
         result = await self._client.request("tasks/result", {"taskId": task.task_id}, timeouts=waiting)
-        return self._client.tool_result(result)
+        found = self._client.tool_result(result)
+        if task.status == "failed" and not found.is_error:
+            raise task.failed_without_error({name: each for name, each in result.items() if name != "_meta"})
+        return found
 
     async def cancelled(self, task_id: str, answer: Mapping[str, Any]) -> Task:
         return Task.read(answer)

@@ -145,7 +145,11 @@ def test_a_call_that_wants_a_page_visited_is_sent_again_though_nobody_says_that_
         (None, "cannot be read"),
         ("x = [", "neither JSON nor TOML"),
         ("x = 1", 'no list called "answer"'),
-        ("[1]", "answer 1 of a is no table"),
+        ('{"answer": ' + "[" * 99_999, "nested too deeply"),
+        ("[[answers]]", 'no list called "answer"'),
+        ("\udcff\udcfe", "is not text in UTF-8"),
+        (f"[{'9' * 9999}]", "a number of 9,999 digits is too long"),
+        ("[1]", "answer 1 of a is not a table"),
         ('[{"kind": "x"}]', "kind must be one of form, url, roots, sampling"),
         ('[{"action": "maybe"}]', "action must be one of"),
         ('[{"server": 3}]', "server must be text"),
@@ -159,7 +163,7 @@ def test_a_mistake_in_the_file_is_said_before_anything_is_done(
     mcphost: Mcphost, tmp_path: Path, content: str | None, reason: str
 ) -> None:
     if content is not None:
-        (tmp_path / "a").write_text(content)
+        (tmp_path / "a").write_bytes(content.encode("utf-8", "surrogateescape"))
     told = mcphost(*words(FORM), "--answers", "a")
     assert (told.code, told.out) == (2, "")
     assert reason in told.err

@@ -94,6 +94,12 @@ def test_a_result_that_shows_nothing_or_says_it_oddly_is_remarked_on(
             {"completion": {"values": [1, 2, 3]}},
             "left out 3 suggestions that are not texts",
         ),
+        (
+            "complete prompt:p a x",
+            "completion/complete",
+            {"values": ["fine"]},
+            "the result has no suggestions, but values",
+        ),
     ],
 )
 def test_an_answer_of_which_nothing_is_printed_is_no_success(

@@ -26,7 +26,7 @@ from mcphost.protocol.wire.jsonrpc import ErrorCode, ErrorObject, Malformed, Not
 from mcphost.transports.base import TransportLimits
 from mcphost.transports.stdio.transport import StdioTransport
 from tests.client.conftest import BRIEF, Connect, Line, hello
-from tests.client.scripted import NEVER, Notes
+from tests.client.scripted import NEVER, Answer, Notes
 from tests.conftest import PythonServer, Until
 
 CALLED = {"content": [{"type": "text", "text": "done"}]}
@@ -262,6 +262,31 @@ async def test_cancelling_tells_the_server_once_and_drops_the_late_answer(
     assert reason in told
     assert str(request.id) in dropped
     assert line.server.methods().count("notifications/cancelled") == 1
+
+
+@pytest.mark.parametrize(
+    ("came", "says"),
+    [
+        (Response("1", result=CALLED), r'; an answer came with the id "1" \(a text\), which no request has$'),
+        (Response(None, error=ErrorObject(-1, "no id")), "; the server answered with an error to no request: no id$"),
+        (Malformed("a result whose id is neither", b'{"id": 1.0, "result": {}}'), "; .* whose id is neither$"),
+        (Malformed("not JSON", b"INFO at work", is_json=False), "a sign of progress$"),
+        (Malformed("params is no object", b'{"method": "x", "params": 1}'), "a sign of progress$"),
+    ],
+)
+async def test_a_request_that_times_out_names_the_answer_that_came_to_no_request(
+    connect: Connect, came: Response | Malformed, says: str
+) -> None:
+    def answers(request: Request) -> Answer:
+        take: Any = line.client.unmatched if isinstance(came, Response) else line.client.malformed
+        take(came)
+        return NEVER
+
+    line = await connect({"tools/call": [answers, NEVER]}, timeouts=BRIEF)
+    with pytest.raises(RequestTimeout, match=says):
+        await line.client.call_tool("t")
+    with pytest.raises(RequestTimeout, match=r"a sign of progress$"):
+        await line.client.call_tool("t")
 
 
 @pytest.mark.requirement("CANC-05")

@@ -146,6 +146,17 @@ async def test_output_that_answers_nothing_ends_the_wait_soon_and_is_named(
         await line.client.connect(60)
 
 
+async def test_a_wait_too_short_to_be_sure_names_the_output_all_the_same(draw: Draw) -> None:
+    def writes(request: Request) -> Answer:
+        assert line.server.inbound is not None
+        line.server.inbound.unmatched(Response("1", result={}))
+        return NEVER
+
+    line = draw({"initialize": writes})
+    with pytest.raises(RequestTimeout, match=r"initialize timed out .*; an answer came with the id"):
+        await line.client.connect(0.05)
+
+
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("output", [[STRAY] * 2, [Malformed("params is no object", b'{"method": "x", "params": 1}')]])
 async def test_a_few_lines_and_a_broken_notification_are_no_reason_to_give_up(

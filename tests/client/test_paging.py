@@ -64,6 +64,11 @@ async def test_every_page_is_read_and_cursors_go_back_as_they_came(
     assert listing.notice is None
 
 
+async def test_a_list_under_another_name_is_said_to_be_missing() -> None:
+    listing, _ = await read({"items": [page("a")], "nextCursor": None, "ttlMs": 0})
+    assert (listing.items, listing.notice) == ([], "the result has no tools, but items")
+
+
 async def test_a_list_that_is_null_is_empty_with_a_remark() -> None:
     listing, _ = await read({"tools": None})
     assert (listing.items, listing.notice) == ([], None)

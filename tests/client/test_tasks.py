@@ -239,6 +239,13 @@ async def test_a_task_that_takes_too_long_is_cancelled_and_told_apart(open_line:
         ({"tasks/get": {"taskId": "t1"}}, InvalidResult, "status"),
         ({"tasks/get": told("cancelled", statusMessage="by the operator")}, TaskStopped, "by the operator"),
         ({"tasks/get": told("failed"), "tasks/result": ErrorObject(-32603, "it broke")}, ServerError, "it broke"),
+        ({"tasks/get": told("failed"), "tasks/result": {"_meta": {}}}, InvalidResult, "failed without an error$"),
+        ({"tasks/get": told("failed"), "tasks/result": DONE}, InvalidResult, "failed without an error: done$"),
+        (
+            {"tasks/get": told("failed", statusMessage="no quota"), "tasks/result": {"isError": False}},
+            InvalidResult,
+            "failed without an error: .*no quota$",
+        ),
     ],
 )
 async def test_a_task_that_brings_nothing_says_why(
@@ -247,6 +254,12 @@ async def test_a_task_that_brings_nothing_says_why(
     line = await open_line({"tools/call": BEGUN, **script})
     with pytest.raises(error, match=words):
         await line.client.tasks.call_tool("t", timeouts=PATIENCE)
+
+
+async def test_a_failed_task_brings_what_its_tool_reports(open_line: Open) -> None:
+    reported = {**DONE, "isError": True}
+    line = await open_line({"tools/call": BEGUN, "tasks/get": told("failed"), "tasks/result": reported})
+    assert (await line.client.tasks.call_tool("t", timeouts=PATIENCE)).raw == reported
 
 
 async def test_a_server_that_answers_at_once_has_answered(open_line: Open) -> None:

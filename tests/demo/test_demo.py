@@ -48,7 +48,7 @@ def test_the_revision_asked_for_is_spoken_if_known(newcomer: Keeper, asked: str,
         (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600),
         (b'{"jsonrpc":"2.0","id":9,"method":"tools/list"}', -32600),
         (b'{"jsonrpc":"2.0","id":9,"method":"server/discover"}', -32601),
-        (b'{"jsonrpc":"2.0","id":9,"method":"ping","params":[]}', -32602),
+        (b'{"jsonrpc":"2.0","id":9,"method":"ping","params":[1]}', -32602),
     ],
 )  # fmt: skip
 def test_a_line_that_is_no_proper_request_gets_its_error_and_the_next_one_its_answer(

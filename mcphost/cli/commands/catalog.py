@@ -239,6 +239,8 @@ async def complete(
 
     async def work() -> Outcome:
         found = await host.completion.complete(server, ref, argument, value, context)
+        if found.unread:
+            return Outcome("", Exit.NOT_CONNECTED, errors=(ErrorReport.of(InvalidResult(f"{server}: {found.unread}")),))
         left = (found.total or 0) - len(found.values) - found.unreadable
         more = f"{left} more" if left > 0 else "there are more" if found.has_more else ""
         odd = f"left out {found.unreadable} suggestions that are not texts" if found.unreadable else ""

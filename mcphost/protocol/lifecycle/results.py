@@ -63,8 +63,8 @@ def read_result(
         return _read_input_required(result)
     if kind == "task" and method == "tools/call" and has_extension(TASKS_EXTENSION, declare()):
         return TaskStarted(result)
-    shown = kind[:RESULT_TYPE_LENGTH] if isinstance(kind, str) else type(kind).__name__
-    raise InvalidResult(f"the server answered {method} with a result of type {shown!r}, which it may not have")
+    shown = f"of type {kind[:RESULT_TYPE_LENGTH]!r}" if isinstance(kind, str) else "whose type is not a text"
+    raise InvalidResult(f"the server answered {method} with a result {shown}, which it may not have")
 
 
 def _read_input_required(result: Mapping[str, Any]) -> InputRequired:
@@ -88,7 +88,7 @@ def read_inputs(given: object) -> dict[str, ServerInput]:
 def _read_input(key: str, value: object) -> ServerInput:
     method = value.get("method") if isinstance(value, dict) else None
     params = value.get("params") if isinstance(value, dict) else None
-    params = {} if params is None else params
+    params = {} if params in (None, []) else params  # PHP writes an object without members as []
     if not isinstance(method, str) or not isinstance(params, dict):
         raise InvalidResult(f"input request {key[:RESULT_TYPE_LENGTH]!r} has no method, or params that are no object")
     return ServerInput(method, params)

@@ -127,7 +127,7 @@ CompletionRef = PromptRef | TemplateRef
 
 
 class _Suggestions(Wire):
-    values: Hint[list[Any]] = None
+    values: list[Any] | None = None
     total: Hint[int] = None
     has_more: Hint[bool] = None
 
@@ -143,6 +143,8 @@ class Completion:
     has_more: bool = False
     unreadable: int = field(default=0, compare=False)
     """How many values are not texts."""
+    unread: str = field(default="", compare=False)
+    """Why there are no suggestions although the result holds something; empty if that is not so."""
 
     @property
     def usable(self) -> tuple[str, ...]:
@@ -153,12 +155,15 @@ class Completion:
     @classmethod
     def read(cls, result: Mapping[str, Any]) -> Completion:
         """Parse a completion/complete result. Never raises: an invalid result is empty."""
+        given = result.get("completion") or {}
         try:
-            found = _Suggestions.read(result.get("completion"))
-        except InvalidResult:
-            return cls()
-        given = found.values or []
-        values = [value for value in given if isinstance(value, str)]
-        cut, unreadable = len(values) > COMPLETION_VALUES, len(given) - len(values)
+            found = _Suggestions.read(given)
+        except InvalidResult as error:
+            return cls(unread=f"the completion of the result cannot be read: {error}")
+        known = ("values", "total", "hasMore") if given else ("completion",)
+        unread = "" if found.values is not None else unread_words(given or result, known, "has no suggestions")
+        items = found.values or []
+        values = [value for value in items if isinstance(value, str)]
+        cut, unreadable = len(values) > COMPLETION_VALUES, len(items) - len(values)
         more = found.has_more is True or cut
-        return cls(tuple(values[:COMPLETION_VALUES]), found.total, more, unreadable=unreadable)
+        return cls(tuple(values[:COMPLETION_VALUES]), found.total, more, unreadable=unreadable, unread=unread)

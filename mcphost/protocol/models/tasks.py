@@ -88,6 +88,11 @@ class Task(Wire):
         state = self.status.replace("_", " ")
         return f"{state}: {self.status_message}" if self.status_message else state
 
+    def failed_without_error(self, *places: object) -> InvalidResult:
+        """The exception for a failed task without an error; the reason may be in these places, or in its message."""
+        said = " · ".join(filter(None, [*map(words_in, places), self.status_message]))
+        return InvalidResult(f"the task failed without an error{f': {said[:FAILURE_CHARACTERS]}' if said else ''}")
+
 
 class ExtensionTask(Task):
     """A task of the extension: its status holds what it needs, what it brought, or why it failed."""
@@ -107,7 +112,8 @@ class ExtensionTask(Task):
     def outcome(self) -> Mapping[str, Any]:
         """The result object that a completed task brought. Raises InvalidResult."""
         if not isinstance(self.result, dict):
-            raise InvalidResult("the task is completed, and its result is not an object")
+            said = words_in(self.result)[:FAILURE_CHARACTERS]
+            raise InvalidResult(f"the task is completed, and its result is not an object{f': {said}' if said else ''}")
         return self.result
 
     @property
@@ -116,9 +122,7 @@ class ExtensionTask(Task):
         error = ErrorObject.read(self.error)
         if error is not None:
             return error.code, error.message, error.data
-        # The reason may stand where the result belongs, or only in the message of the status.
-        said = " · ".join(filter(None, [*map(words_in, (self.error, self.result)), self.status_message]))
-        raise InvalidResult(f"the task failed without an error{f': {said[:FAILURE_CHARACTERS]}' if said else ''}")
+        raise self.failed_without_error(self.error, self.result)
 
 
 class CreateTaskResult(Wire):

@@ -321,7 +321,8 @@ def _message_of(value: dict[str, Any], data: bytes) -> Message | Malformed:
         return _call(value, data)
     if is_answer:
         return _response(value, data)
-    return Malformed("neither a method nor a result nor an error", data, answers=_id_of(value))
+    rest = {name: member for name, member in value.items() if name not in ("jsonrpc", "id")}
+    return Malformed(f"neither a method nor a result nor an error{_says(rest)}", data, answers=_id_of(value))
 
 
 def _id_of(value: dict[str, Any]) -> RequestId | None:
@@ -336,13 +337,16 @@ def _call(value: dict[str, Any], data: bytes) -> Message | Malformed:
         return Malformed('"jsonrpc" is not "2.0"', data, asks=request_id)
     if type(method) is not str:
         return Malformed("the method is not a string", data, asks=request_id)
+    remark = ""
+    if params == []:  # how PHP writes an object without members
+        params, remark = None, "messages with an empty array as params, which must be an object"
     if params is not None and type(params) is not dict:
         return Malformed("params is not an object", data, asks=request_id, code=ErrorCode.INVALID_PARAMS)
     if "id" not in value:
-        return Notification(method, params)
+        return Notification(method, params, remark)
     if request_id is None:
         return Malformed("the id is neither a string nor an integer", data)
-    return Request(request_id, method, params)
+    return Request(request_id, method, params, remark)
 
 
 def _response(value: dict[str, Any], data: bytes) -> Message | Malformed:
@@ -357,7 +361,7 @@ def _response(value: dict[str, Any], data: bytes) -> Message | Malformed:
 
 def _response_problem(value: dict[str, Any], request_id: RequestId | None) -> str | None:
     if value.get("jsonrpc") != VERSION:
-        return '"jsonrpc" is not "2.0"'
+        return f'"jsonrpc" is not "2.0"{_says(value.get("error"))}'
     if "result" in value and "error" in value:
         return f"both a result and an error{_says(value['error'])}"
     if "result" in value:

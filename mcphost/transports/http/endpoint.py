@@ -181,7 +181,7 @@ class ServerEndpoint:
         if response.status_code == 404:
             return not (own and found and found.error and found.error.code == ErrorCode.METHOD_NOT_FOUND)
         # Many servers, such as the examples of the official SDKs, answer 400 with their own words instead of 404.
-        return response.status_code == 400 and not own and mentions_session(words)
+        return response.status_code in _SESSION_REFUSALS and not own and mentions_session(words)
 
     def session_expired(self, words: str, status: int, *, refused: bool) -> SessionExpired:
         """The exception for a session that the server no longer knows, in its ``words``."""
@@ -246,6 +246,10 @@ class ServerEndpoint:
         self._authorization = given
         if before not in (None, given):
             self._authorization_changed()
+
+
+_SESSION_REFUSALS: Final = (400, 410, 422)
+"""Statuses with which servers refuse a session that they forgot, besides 404; 422 is a web framework's check."""
 
 
 def mentions_session(words: str) -> bool:

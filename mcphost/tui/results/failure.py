@@ -147,6 +147,7 @@ def _timeout(error: RequestTimeout, server: str) -> Failure:
         f"Timed out: {error.seconds:g} s {why}",
         f"The server was notified. Raise {setting} if the tool needs longer.",
         "warning",
+        (Quote("instead", error.instead),) if error.instead else (),
     )
 
 

@@ -169,6 +169,22 @@ def test_an_answer_of_which_nothing_is_shown_says_what_it_has() -> None:
     assert ReadResourceResult.read({}).unread == GetPromptResult.read({"messages": [], "description": "d"}).unread == ""
 
 
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        ({"values": ["a"]}, "the result has no suggestions, but values"),
+        ({"completion": {"items": ["a"], "total": 1}}, "the result has no suggestions, but items"),
+        ({"completion": {"values": "abc"}}, "the completion of the result cannot be read: values: is not a list"),
+        ({"completion": ["a"]}, "the completion of the result cannot be read: is not an object"),
+        ({"completion": []}, ""),
+        ({"completion": {"values": None, "total": 0}}, ""),
+        ({"completion": {"values": [], "extra": 1}}, ""),
+    ],
+)
+def test_a_completion_that_holds_something_else_says_what(result: dict[str, Any], words: str) -> None:
+    assert Completion.read(result).unread == words
+
+
 def test_suggestions_that_are_not_texts_are_counted() -> None:
     assert Completion.read({"completion": {"values": [1, "a", None]}}).unreadable == 2
 

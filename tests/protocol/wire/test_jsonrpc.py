@@ -127,6 +127,28 @@ def test_an_answer_of_the_wrong_shape_keeps_what_the_server_says(members: str, f
     assert problem.answers == 7
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        f'{{"error":"{QUOTA}"}}',
+        f'{{"id":7,"error":{{"code":1,"message":"{QUOTA}"}}}}',
+        f'{{"message":"{QUOTA}"}}',
+        f'{{"jsonrpc":"2.0","id":7,"output":"{QUOTA}"}}',
+    ],
+)
+def test_what_is_no_answer_keeps_what_the_server_says(data: str) -> None:
+    assert QUOTA in refused(data).reason
+
+
+@pytest.mark.parametrize("head", ['"id":"a","method":"ping"', '"method":"notifications/tools/list_changed"'])
+def test_an_empty_array_as_params_is_absent_with_a_remark(head: str) -> None:
+    read = one(f'{{"jsonrpc":"2.0",{head},"params":[]}}')
+    assert isinstance(read, Request | Notification)
+    assert read.params is None
+    assert "an empty array as params" in read.remark
+    assert refused(f'{{"jsonrpc":"2.0",{head},"params":[1]}}').reason == "params is not an object"
+
+
 def test_what_an_odd_error_says_leaves_out_a_request_state() -> None:
     problem = refused(answer('"error":{"data":[{"requestState":"secret","why":"no"}],"requestState":"secret"}'))
     assert 'it says: {"why": "no"}' in problem.reason
@@ -242,14 +264,14 @@ def test_how_deep_a_message_may_be_can_be_set() -> None:
 
 
 INVALID_REQUESTS: list[tuple[str, int | str | None, ErrorCode]] = [
-    ('{"jsonrpc":"2.0","id":7,"method":"a","params":[]}', 7, ErrorCode.INVALID_PARAMS),
+    ('{"jsonrpc":"2.0","id":7,"method":"a","params":[1]}', 7, ErrorCode.INVALID_PARAMS),
     ('{"jsonrpc":"2.0","id":"x","method":1}', "x", ErrorCode.INVALID_REQUEST),
     ('{"jsonrpc":"1.0","id":7,"method":"a"}', 7, ErrorCode.INVALID_REQUEST),
     ('{"jsonrpc":"2.0","id":1.5,"method":"a"}', None, ErrorCode.INVALID_REQUEST),
     ('{"jsonrpc":"2.0","id":true,"method":"a"}', None, ErrorCode.INVALID_REQUEST),
     ('{"jsonrpc":"2.0","id":{},"method":"a"}', None, ErrorCode.INVALID_REQUEST),
     ('{"jsonrpc":"2.0","id":null,"method":"a"}', None, ErrorCode.INVALID_REQUEST),
-    ('{"jsonrpc":"2.0","method":"a","params":[]}', None, ErrorCode.INVALID_PARAMS),
+    ('{"jsonrpc":"2.0","method":"a","params":[1]}', None, ErrorCode.INVALID_PARAMS),
 ]
 
 

@@ -183,9 +183,12 @@ def _is_call(talk: Talk) -> bool:
         ("text/plain", b"bad header", False),
     ],
 )
-async def test_many_servers_say_400_of_a_session_they_forgot(kind: str, body: bytes, forgotten: bool) -> None:
+@pytest.mark.parametrize("status", [400, 410, 422])
+async def test_many_servers_do_not_say_404_of_a_session_they_forgot(
+    status: int, kind: str, body: bytes, forgotten: bool
+) -> None:
     echo = Echo()
-    async with connected(lambda talk: talk.whole(400, body, kind) if _is_call(talk) else echo(talk)) as line:
+    async with connected(lambda talk: talk.whole(status, body, kind) if _is_call(talk) else echo(talk)) as line:
         (outcome,) = await asyncio.gather(line.ask("tools/call"), return_exceptions=True)
         assert isinstance(outcome, SessionExpired) is forgotten
 
