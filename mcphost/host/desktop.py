@@ -43,6 +43,10 @@ def find_opener(
     return program
 
 
+_showing: list[subprocess.Popen[bytes]] = []
+"""Openers that go on. Python warns of a process that is dropped before it has ended."""
+
+
 def launch(program: str, what: str) -> int | None:
     """Have ``program`` open ``what``; its exit code, None while it goes on. Takes up to `PATIENCE`. Raises OSError.
 
@@ -55,6 +59,7 @@ def launch(program: str, what: str) -> int | None:
     try:
         return process.wait(PATIENCE)
     except subprocess.TimeoutExpired:
+        _showing[:] = [each for each in (*_showing, process) if each.poll() is None]
         return None
 
 
