@@ -150,6 +150,12 @@ class Terminal:
         modes = termios.tcgetattr(self._master)[3]
         return bool(modes & termios.ECHO and modes & termios.ICANON and modes & termios.ISIG)
 
+    def cook(self) -> None:
+        """Set the modes that a shell expects."""
+        modes = termios.tcgetattr(self._master)
+        modes[3] |= termios.ECHO | termios.ICANON | termios.ISIG
+        termios.tcsetattr(self._master, termios.TCSANOW, modes)
+
     def hang_up(self) -> None:
         """Close the terminal, as a window or an ssh connection does."""
         os.close(self._master)

@@ -6,9 +6,13 @@ Windows has none of this. What stands in its place lets the types be checked the
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+
+from mcphost.posix import STOP, set_terminal_modes
 
 if sys.platform == "win32":
 
@@ -49,7 +53,10 @@ else:
 
     @contextmanager
     def without_echo(descriptor: int) -> Iterator[None]:
-        """Turn off echo and line mode; in line mode a terminal drops everything after 4,095 bytes."""
+        """Turn off echo and line mode; in line mode a terminal drops everything after 4,095 bytes.
+
+        While ctrl+z has stopped the process, they are as before.
+        """
         own = os.dup(descriptor)  # a signal may point the descriptor elsewhere meanwhile
         before = termios.tcgetattr(own)
         silent = [*before[:6], [*before[6]]]
@@ -57,11 +64,32 @@ else:
         silent[6][termios.VMIN], silent[6][termios.VTIME] = 1, 0
         termios.tcsetattr(own, termios.TCSADRAIN, silent)
         try:
-            yield
+            with _suspended_with(lambda: set_terminal_modes(own, before), lambda: set_terminal_modes(own, silent)):
+                yield
         finally:
             with suppress(termios.error):  # the terminal hung up
                 termios.tcsetattr(own, termios.TCSADRAIN, before)
             os.close(own)
+
+    @contextmanager
+    def _suspended_with(leave: Callable[[], None], come_back: Callable[[], None]) -> Iterator[None]:
+        """Call ``leave`` before ctrl+z stops the process, and ``come_back`` when it goes on."""
+        is_main = threading.current_thread() is threading.main_thread()  # only that one may set handlers
+        if not is_main or signal.getsignal(signal.SIGTSTP) is not signal.SIG_DFL:  # an outer one does it, or it cannot
+            yield
+            return
+
+        def suspend(*_: object) -> None:
+            leave()
+            os.kill(os.getpid(), STOP)
+
+        before = signal.signal(signal.SIGCONT, lambda *_: come_back())
+        signal.signal(signal.SIGTSTP, suspend)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+            signal.signal(signal.SIGCONT, before)
 
     @contextmanager
     def answering(descriptor: int) -> Iterator[bool]:

@@ -182,6 +182,25 @@ def test_a_hang_up_while_a_secret_is_asked_for_ends_the_command_as_one(tmp_path:
 
 
 @pytest.mark.slow
+def test_a_secret_is_not_shown_after_a_suspension_either(tmp_path: Path) -> None:
+    shelf = KeychainFile(tmp_path / "items.shelf")
+    command = [sys.executable, "-m", KeychainFile.PROGRAM, "secret", "set", "a"]
+    with Terminal(command, env={**shelf.env, "MCPHOST_KEYCHAIN": ""}, cwd=tmp_path) as terminal:
+        terminal.wait_for("Secret a (not shown):")
+        for number in (signal.SIGTSTP, signal.SIGSTOP):  # a shell may change the modes before it continues the program
+            terminal.process.send_signal(number)
+            terminal.wait_until(lambda _: os.waitpid(terminal.process.pid, os.WUNTRACED | os.WNOHANG)[0] != 0, "a stop")
+            terminal.cook()
+            terminal.process.send_signal(signal.SIGCONT)
+            terminal.wait_until(lambda _: not terminal.is_cooked, "the modes of the question")
+        terminal.press(CANARY, "enter")
+        terminal.wait_for("a is in the keychain")
+        assert CANARY.encode() not in terminal.raw
+        assert terminal.wait_exit() == 0
+        assert terminal.is_cooked
+
+
+@pytest.mark.slow
 def test_a_secret_is_asked_for_without_being_shown(tmp_path: Path) -> None:
     shelf = KeychainFile(tmp_path / "items.shelf")
     command = [sys.executable, "-m", KeychainFile.PROGRAM, "secret", "set", "a b"]
