@@ -18,7 +18,7 @@ from mcphost.protocol.lifecycle.session import SessionRules
 from mcphost.protocol.limits import REQUEST_SECONDS, REQUEST_SECONDS_IN_ALL
 from mcphost.protocol.models.initialization import InitializeResult
 from mcphost.protocol.models.progress import Progress
-from mcphost.protocol.wire.jsonrpc import Notification, Request, RequestId, Response
+from mcphost.protocol.wire.jsonrpc import Notification, Request, RequestId, Response, words_in
 from mcphost.transports.base import Transport
 
 Item = TypeVar("Item")
@@ -74,8 +74,9 @@ class RequestIds(Iterator[RequestId]):
 
 def result_of(response: Response, method: str) -> Mapping[str, Any]:
     """The result object of the response to ``method``. Raises ServerError if it is an error."""
-    if response.error is not None:
-        raise ServerError(response.error.code, response.error.message, response.error.data, method=method)
+    if (error := response.error) is not None:
+        message = error.message if error.message.strip() else words_in(error.data) or "it gives no reason"
+        raise ServerError(error.code, message, error.data, method=method)
     return response.result or {}
 
 

@@ -289,6 +289,16 @@ async def test_a_request_that_times_out_names_the_answer_that_came_to_no_request
         await line.client.call_tool("t")
 
 
+@pytest.mark.parametrize(
+    ("data", "says"), [({"detail": "quota used up"}, "quota used up (-1)"), (None, "it gives no reason (-1)")]
+)
+async def test_an_error_with_an_empty_message_says_what_its_data_says(connect: Connect, data: Any, says: str) -> None:
+    line = await connect({"tools/call": ErrorObject(-1, " ", data)})
+    with pytest.raises(ServerError) as caught:
+        await line.client.call_tool("t")
+    assert str(caught.value) == says
+
+
 @pytest.mark.requirement("CANC-05")
 @pytest.mark.parametrize("turns", range(6))
 async def test_a_cancel_that_meets_the_answer_harms_nothing(connect: Connect, turns: int) -> None:

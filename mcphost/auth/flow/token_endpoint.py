@@ -127,7 +127,7 @@ def why_not_revoked(answer: HttpAnswer | Unreachable, fetch: HttpExchange) -> st
 
 def has_error(document: Mapping[str, Any]) -> bool:
     """True for an OAuth error object; some servers write every member, also in a success."""
-    return document.get("error") not in (None, "")
+    return bool(document.get("error"))
 
 
 def refusal(document: Mapping[str, Any], status: int, what: str, fetch: HttpExchange) -> SignInFailed:

@@ -208,14 +208,14 @@ def read_content(item: object) -> Content:
 
 
 def items_of(result: Mapping[str, Any], key: str, owner: str, *members: str) -> list[Any]:
-    """The list under ``key``; empty for null. An object with one of these members is the only item of one.
+    """The list under ``key``; empty for null. A text, or an object with one of these members, is the only item.
 
     Raises InvalidResult for anything else; ``owner`` is what holds the list, in words.
     """
     value = result.get(key)
     if value is None:
         return []
-    if isinstance(value, dict) and any(name in value for name in members):
+    if isinstance(value, str) or (isinstance(value, dict) and any(name in value for name in members)):
         return [value]
     if type(value) is not list:
         raise InvalidResult(f"the {key} of the {owner} {'is' if key == 'content' else 'are'} not an array")

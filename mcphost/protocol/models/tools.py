@@ -147,16 +147,13 @@ class CallToolResult:
     @classmethod
     def read(cls, result: Mapping[str, Any], *, null_is_value: bool = True) -> CallToolResult:
         """Parse a tools/call result. Raises InvalidResult."""
-        if type(result.get("content", [])) not in (list, str):
-            items_of(result, "content", "tool result", "type", "text")
+        items_of(result, "content", "tool result", "type", "text")
         return cls(result, null_is_value)
 
     @cached_property
     def content(self) -> tuple[Content, ...]:
         """The blocks, parsed at first use."""
-        content = self.raw.get("content")
-        blocks = [content] if isinstance(content, str) else items_of(self.raw, "content", "tool result", "type", "text")
-        return tuple(map(read_content, blocks))
+        return tuple(map(read_content, items_of(self.raw, "content", "tool result", "type", "text")))
 
     @property
     def structured(self) -> Any:

@@ -212,7 +212,17 @@ def words_in(body: bytes) -> str:
     if body.lstrip()[:1] in (b"{", b"["):
         with suppress(Refused):
             sentences = list(dict.fromkeys(islice(_sentences(parse(body[:SPARE], WORDS_DEPTH)), MOST_SENTENCES)))
-    return ": ".join(sentences) or body[:READ_TO_QUOTE].decode("utf-8", "replace")
+    return ": ".join(sentences) or _text_in(body[:READ_TO_QUOTE])
+
+
+def _text_in(start: bytes) -> str:
+    text = start.decode("utf-8", "replace")
+    odd = sum(letter == "\ufffd" or (letter < "\x1b" and not letter.isspace()) for letter in text)
+    return text if odd * ODD_SHARE <= len(text) else "(bytes that are not text)"
+
+
+ODD_SHARE: Final = 4
+"""A body is not quoted if one character in so few is no text, as in a compressed one; Latin-1 has fewer."""
 
 
 WORDS_DEPTH: Final = 8

@@ -13,6 +13,7 @@ from mcphost.auth import masking
 from mcphost.auth.flow.oauth import refresh
 from mcphost.auth.flow.registration import hosted_document
 from mcphost.auth.flow.steps import HttpAnswer, HttpExchange
+from mcphost.auth.flow.token_endpoint import read_tokens
 from mcphost.auth.ports import ClientOrigin, OAuthSettings, SignInConsent
 from mcphost.auth.storage.credentials import Credentials
 from mcphost.errors import SignInFailed
@@ -185,6 +186,17 @@ def test_the_configured_secret_is_the_one_that_is_sent_also_after_it_was_changed
     world.places[f"{ISSUER}/token"] = TOKEN
     world.work(refresh(grant, new, lambda: NOW))
     assert world.asked[-1].headers["Authorization"] != world.asked[-2].headers["Authorization"]
+
+
+@pytest.mark.parametrize("error", [None, "", False, 0, [], {}])
+def test_an_error_that_names_nothing_refuses_no_token(error: object) -> None:
+    assert read_tokens(document({**TOKEN, "error": error}), SENT).access_token == TOKEN["access_token"]
+
+
+@pytest.mark.parametrize("error", ["invalid_grant", True, {"message": "no"}, ["no"]])
+def test_an_error_of_any_shape_refuses_a_token(error: object) -> None:
+    with pytest.raises(SignInFailed, match="refused a token"):
+        read_tokens(document({**TOKEN, "error": error}), SENT)
 
 
 # What is shown.

@@ -137,7 +137,15 @@ def test_the_messages_of_a_prompt_keep_order_role_and_content() -> None:
     ]  # fmt: skip
     assert prompt.description is None
     with pytest.raises(InvalidResult, match="not an array"):
-        GetPromptResult.read({"messages": "hello"})
+        GetPromptResult.read({"messages": 7})
+
+
+def test_a_text_where_a_list_belongs_is_kept_in_the_words() -> None:
+    (message,) = GetPromptResult.read({"messages": "hello"}).messages
+    (contents,) = ReadResourceResult.read({"contents": "hello"}).contents
+    for each in (message.content, contents):
+        assert isinstance(each, UnreadableContent)
+        assert "hello" in each.words
 
 
 @pytest.mark.parametrize(

@@ -95,3 +95,15 @@ async def test_another_403_says_why_as_well() -> None:
     assert isinstance(error, HttpStatusError)
     assert WHY in str(error)
     assert TOKEN not in str(error)
+
+
+@pytest.mark.parametrize("body", [b"\x1f\x8b\x08\x00\x00\x00abc", bytes(range(256)), '{"error": 1}'.encode("utf-16")])
+def test_bytes_that_are_not_text_are_not_quoted(body: bytes) -> None:
+    assert responses.words_in(body) == "(bytes that are not text)"
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"quota \xfcberzogen", "\u00fcber\r\n\tdie Quote".encode(), b"\x1b[31mred\x1b[0m"]
+)
+def test_text_with_a_few_odd_bytes_is_quoted(body: bytes) -> None:
+    assert responses.words_in(body) == body.decode("utf-8", "replace")
