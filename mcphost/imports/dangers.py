@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from mcphost.config import references_within
 from mcphost.imports.commands import (
+    MAX_SCRIPT,
     MAX_WORDS,
     Script,
     ScriptSyntax,
@@ -112,6 +113,10 @@ _FETCHED: Final = re.compile(
     r"\b(?:iwr|irm|invoke-webrequest|invoke-restmethod|curl|wget)\b|downloadstring|downloadfile|downloaddata|webclient",
     re.IGNORECASE,
 )
+_JOINS: Final = re.compile(r"\||[$<]\(")
+"""How a shell gives the output of one program to another."""
+_NAME_BEFORE: Final = re.compile(r"^[^\s|]*[=!]")
+"""What stands before a text in its own word, as in ``core.sshCommand=curl …`` or ``alias.x=!curl …``."""
 _CODE_ADDRESS: Final = re.compile(r"data:|javascript:|vbscript:|about:", re.IGNORECASE)
 _CODE_VARIABLES: Final = frozenset({
     "BASH_ENV", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH", "ENV", "GIT_SSH_COMMAND", "JAVA_TOOL_OPTIONS",
@@ -170,7 +175,7 @@ _SHARED_FOLDER: Final = re.compile(
 )
 _PLAIN_HTTP: Final = re.compile(r"http://[^\s'\"<>]+", re.IGNORECASE)
 _HOME: Final = re.compile(
-    r"~(?=/|$)|\$HOME\b|\$\{(?:env:)?HOME\}|\$\{userHome\}|%USERPROFILE%|\$env:USERPROFILE|%HOMEPATH%",
+    r"~(?=/|$)|\$HOME\b|\$\{(?:env:)?HOME(?::?-[^}]*)?\}|\$\{userHome\}|%USERPROFILE%|\$env:USERPROFILE|%HOMEPATH%",
     re.IGNORECASE,
 )
 _WORK: Final = re.compile(r"^(?:\$PWD\b|\$\{PWD\}|\$\(pwd\)|\$\{workspaceFolder\}|\$\{workspaceRoot\})")
@@ -202,6 +207,7 @@ def danger_signs(table: Mapping[str, Any]) -> tuple[DangerSign, ...]:
     found += _in_text(_with_plain_slashes(joined[:MAX_TEXT]))
     found += _of_addresses_in(joined[:MAX_TEXT])
     found += _in_words(words)
+    found += _in_texts((*words[1:], *env.values()))
     found += _of_variables(env)
     found += _of_address(url)
     named = [("the command" if number == 0 else f"argument {number}", word) for number, word in enumerate(words)]
@@ -349,6 +355,17 @@ def _downloaded(script: Script) -> Iterator[DangerSign]:
             yield _sign(_RUNS_LOADED, f"{load[0]} … {run[0]}")
 
 
+def _in_texts(texts: Iterable[str]) -> Iterator[DangerSign]:
+    """What a program that hands a text to a shell would download and run, whatever its option is called."""
+    for text in texts:
+        if _JOINS.search(text[:MAX_SCRIPT]) and " " in text:
+            script = Script(_NAME_BEFORE.sub("", text[:MAX_SCRIPT]).replace("`", " "), "")  # in prose, ` quotes
+            programs = (each for command in commands_of(script) for each in programs_in(command.words))
+            inner = (each for program in islice(programs, MAX_COMMANDS) for each in scripts_in(program))
+            for each in (script, *inner):
+                yield from _downloaded(each)
+
+
 def _last_part(word: str) -> str:
     return re.split(r"[/\\]", word.rstrip("/\\"))[-1]
 
@@ -386,7 +403,8 @@ def _mounted(name: str, value: str) -> Iterator[str]:
     if name != "--mount":
         drive = re.match(r"[A-Za-z]:(?=[/\\])", value)
         start = drive.end() if drive else 0
-        yield value[: start + value[start:].index(":")] if ":" in value[start:] else ""
+        source = re.match(r"(?:\$\{[^}]*\}|[^:])*(?=:)", value[start:])
+        yield value[: start + source.end()] if source else ""
         return
     try:
         fields = next(csv.reader([value]), [])
