@@ -661,8 +661,10 @@ def parse(argv: Sequence[str]) -> Words:
     unknown = [word for word in rest if word.startswith("-")]
     several: str | None = getattr(options, "several", None)
     if unknown or (rest and several is None):
-        known = options.command._option_string_actions
-        near = _near(unknown[0].partition("=")[0], [each for each in known if each.startswith("--")]) if unknown else ""
+        known, name = options.command._option_string_actions, unknown[0].partition("=")[0] if unknown else ""
+        if name in known:
+            options.command.error(f"{_shown(unknown[0])} belongs behind {word}, the command")
+        near = _near(name, [each for each in known if each.startswith("--")])
         options.command.error(f"unrecognized: {' '.join(map(_shown, unknown or rest))}{near}")
     if several is not None:
         setattr(options, several, [*getattr(options, several), *rest])
@@ -708,7 +710,7 @@ def _first_plain(words: Sequence[str]) -> str | None:
             next(waiting, None)
         elif word in ("-h", "--help", "--version"):
             return None
-        elif not word.startswith("-"):
+        elif word == "--" or not word.startswith("-"):
             return word
     return None
 
@@ -717,6 +719,7 @@ def _near(word: str, known: Iterable[str], meant: Mapping[str, str] | None = Non
     """What was probably meant, as the end of a sentence."""
     from difflib import get_close_matches  # late: only who mistypes pays for it
 
+    word = word.lower()
     near = [meant[word]] if meant and word in meant else get_close_matches(word, list(known), 2, 0.6)
     return f"; did you mean {' or '.join(near)}?" if near else ""
 

@@ -8,7 +8,7 @@ import fcntl
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -136,11 +136,21 @@ def test_a_planted_link_is_neither_read_nor_written_through(tmp_path: Path) -> N
     target, path = tmp_path / "target", tmp_path / "s.toml"
     target.write_text("a = 1")
     path.symlink_to(target)
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="is a link, which mcphost does not follow to its own files; move it away"):
         read_toml(path, _no_report)
     write_toml(path, {"b": 2})
     assert not path.is_symlink()
     assert target.read_text() == "a = 1"
+
+
+@pytest.mark.hostile("C06", "C07")
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo], ids=["folder", "pipe"])
+def test_what_is_in_place_of_a_state_file_and_no_file_is_to_be_moved_away(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    make(path := tmp_path / "s.toml")
+    with pytest.raises(ConfigError, match="is not a regular file; move it away"):
+        read_toml(path, _no_report)
 
 
 @pytest.mark.hostile("C07")

@@ -82,6 +82,15 @@ def test_another_name_for_what_is_there_is_refused_with_the_one_it_has(mcphost: 
     assert mcphost("add", "git", "--yes", "--as", "git", *program).out == "= git: unchanged\n"
 
 
+@pytest.mark.parametrize("name", ["", "a\nb", "a b", "-a", "x" * 65])
+def test_a_name_that_no_server_may_have_is_refused_before_anything_is_shown(
+    mcphost: Mcphost, configured: Path, name: str
+) -> None:
+    said = mcphost("add", "git", "--yes", f"--as={name}", "--", "uvx", "mcp-server-git")
+    assert (said.code, "a name has 1 to 64 letters" in said.err, "would run" in said.err) == (2, True, False)
+    assert len(said.err.splitlines()) == 1
+
+
 def test_a_change_under_another_name_is_a_new_entry_and_replaces_none(mcphost: Mcphost, configured: Path) -> None:
     assert mcphost("add", "git", "--yes", "--", "uvx", "mcp-server-git").code == 0
     assert mcphost("add", "ev", "--yes", "--", "uvx", "other").code == 0
