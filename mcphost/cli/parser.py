@@ -10,6 +10,7 @@ from mcphost import __version__
 from mcphost.errors import UsageError
 
 CONFIG_HELP: Final = "use this configuration and no other"
+YES_HELP: Final = "allow without a question, even what deletes or sends; what policy denies stays denied"
 
 SERVER_HELP: Final = "a configured name, a URL, or 'stdio:COMMAND LINE'"
 
@@ -324,7 +325,7 @@ def add_compare(parser: Parser) -> None:
     parser.add_argument("--era", type=_eras, metavar="ERA,ERA", help=about)
     parser.add_argument("--args", metavar="JSON", help="all arguments as one object, or - to read it from stdin")
     parser.add_argument("--times", type=_count, default=1, metavar="N", help="call N times (default: 1)")
-    parser.add_argument("--yes", action="store_true", help="allow the calls; what policy denies stays denied")
+    parser.add_argument("--yes", action="store_true", help=YES_HELP)
     about = "give up after S seconds without an answer or progress"
     parser.add_argument("--timeout", type=_seconds, metavar="S", help=about)
     add_json(parser, "print the comparison as one object")
@@ -374,7 +375,7 @@ def add_call(parser: Parser) -> None:
     parser.add_argument("pairs", nargs="*", default=[], metavar="KEY=VALUE", help=about)
     about = "all arguments as one object, or - to read it from stdin; KEY=VALUE replaces a member"
     parser.add_argument("--args", metavar="JSON", help=about)
-    parser.add_argument("--yes", action="store_true", help="allow the call; what policy denies stays denied")
+    parser.add_argument("--yes", action="store_true", help=YES_HELP)
     about = "give up after S seconds without an answer or progress"
     parser.add_argument("--timeout", type=_seconds, metavar="S", help=about)
     add_output(parser, "save pictures, sounds and other files to FILE")
