@@ -79,7 +79,7 @@ def _filled(text: str) -> str:
 
 def _location(text: str) -> str:
     if _CONTROLS.search(text):
-        raise ValueError(r"holds a control character; in \"...\" a \ begins an escape, so write such a path in '...'")
+        raise ValueError('holds a control character; in "..." a \\ begins an escape, so write \\\\ for it')
     return text
 
 

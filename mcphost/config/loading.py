@@ -220,7 +220,7 @@ def _broken(message: str, text: str, path: Path | None, ours: bool) -> ConfigErr
     if "Cannot" in reason:  # overwrite a value, declare twice, redefine, mutate
         reason += "; the same key or table is there already, remove one of them"
     elif re.search("hex value|Unescaped|unicode", reason) and "\\" in _line_of(text, line):
-        reason += r"; in \"...\" a \ begins an escape, so write such a path in '...'"
+        reason += "; in \"...\" a \\ begins an escape, so write such a path in '...'"
     elif "Invalid value" in reason:
         reason += _about_value(_line_of(text, line).strip())
     return ConfigError(f"this is not valid TOML: {reason}", path=path, line=line)

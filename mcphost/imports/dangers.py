@@ -224,6 +224,11 @@ def danger_signs(table: Mapping[str, Any]) -> tuple[DangerSign, ...]:
     return tuple(sign for sign in dict.fromkeys(found) if not _is_said(sign, found))
 
 
+def name_signs(name: str) -> tuple[DangerSign, ...]:
+    """The signs of danger in the name that a server has where it was found."""
+    return (*_of_letters([("its name there", name)]), *_of_doubles([name], ()))
+
+
 def _is_said(sign: DangerSign, signs: Sequence[DangerSign]) -> bool:
     """Does a worse sign say the same?"""
     worse = {_USES: _RUNS_FROM, _LOADS: _RUNS_LOADED}.get(sign.sentence)

@@ -15,7 +15,7 @@ MISTAKES = [
     ('[servers.a]\nurl = "https://h"\nargs = []', 3, "args has no meaning for a server with a url"),
     ('[servers.a]\nargs = []\ncommand = "x"\n\nurl = "https://h"', 5, "has both command and url"),
     ("\n[servers.a]\nenabled = true", 2, "needs command"),
-    ('[servers.a]\ncommand = "D:\\new\\tool.exe"', 2, r"a \ begins an escape, so write such a path in '...'"),
+    ('[servers.a]\ncommand = "D:\\new\\tool.exe"', 2, r'character; in "..." a \ begins an escape, so write \\ for it'),
     ('[servers.a]\ncommand = "x"\ncwd = "D:\\tools"', 3, "servers.a.cwd: holds a control character"),
     ("[servers.a]\ncommand = 5", 2, "must be a string, not a number"),
     ('[servers.a]\ncommand = "x"\nenabled = "yes"', 3, "must be true or false, not a string"),
@@ -92,8 +92,12 @@ MISTAKES = [
 # The same for what concerns the whole file.
 FATAL = [
     ("a = ", 1, "not valid TOML"),
-    ('[servers.a]\ncommand = "C:\\Users\\me\\x.exe"', 2, r"a \ begins an escape, so write such a path in '...'"),
-    ('[servers.a]\ncommand = "C:\\me\\x.exe"', 2, r"a \ begins an escape, so write such a path in '...'"),
+    (
+        '[servers.a]\ncommand = "C:\\Users\\me\\x.exe"',
+        2,
+        "in \"...\" a \\ begins an escape, so write such a path in '...'",
+    ),
+    ('[servers.a]\ncommand = "C:\\me\\x.exe"', 2, "in \"...\" a \\ begins an escape, so write such a path in '...'"),
     ('{\n  "mcpServers": {}\n}', 1, "this is JSON, and mcphost's configuration is TOML"),
     ('// servers\n{"servers": {}}', 1, "this is JSON, and mcphost's configuration is TOML"),
     ('[\n  {"command": "x"}\n]', 1, "this is JSON, and mcphost's configuration is TOML"),
