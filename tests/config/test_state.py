@@ -272,6 +272,15 @@ def test_a_state_folder_that_cannot_be_made_says_what_to_do(tmp_path: Path) -> N
         state_folder({"MCPHOST_STATE_DIR": str(tmp_path / "file" / "state")})
 
 
+@pytest.mark.parametrize("place", ["file", "dangling", "loop"])
+def test_what_is_in_place_of_the_state_folder_and_no_folder_is_said_to_be_none(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "dangling").symlink_to("nothing")
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(ConfigError, match="it is not a folder; set MCPHOST_STATE_DIR to a new folder"):
+        state_folder({"MCPHOST_STATE_DIR": str(tmp_path / place)})
+
+
 def test_trust_holds_for_one_file_with_one_content(tmp_path: Path) -> None:
     """Cases C01 and C02: a link to a trusted file is that file; other content asks again."""
     project, link = tmp_path / "mcphost.toml", tmp_path / "link.toml"
