@@ -124,7 +124,10 @@ _CODE_VARIABLES: Final = frozenset({
     "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "RUBYLIB", "RUBYOPT", "ZDOTDIR", "_JAVA_OPTIONS", "PATH", "NODE_PATH",
     "BUN_OPTIONS", "CLASSPATH", "COMSPEC", "DOTNET_STARTUP_HOOKS", "GCONV_PATH", "GIT_ASKPASS", "GIT_EXTERNAL_DIFF",
     "GIT_PROXY_COMMAND", "GIT_SSH", "JDK_JAVA_OPTIONS", "LUA_INIT", "NPM_CONFIG_NODE_OPTIONS",
-    "NPM_CONFIG_SCRIPT_SHELL", "PERL5DB", "PYTHONBREAKPOINT", "PYTHONUSERBASE", "SSH_ASKPASS",
+    "NPM_CONFIG_SCRIPT_SHELL", "PERL5DB", "PYTHONBREAKPOINT", "PYTHONUSERBASE", "SSH_ASKPASS", "SHELLOPTS", "PS4",
+    "GIT_CONFIG_COUNT", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_EDITOR", "GIT_EXEC_PATH", "GIT_TEMPLATE_DIR",
+    "COR_PROFILER_PATH", "CORECLR_PROFILER_PATH", "NPM_CONFIG_GLOBALCONFIG", "NPM_CONFIG_USERCONFIG", "OPENSSL_CONF",
+    "OPENSSL_ENGINES", "OPENSSL_MODULES", "PYTHONWARNINGS",
 })  # fmt: skip
 _ROUTE_VARIABLES: Final = frozenset({
     "ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NODE_EXTRA_CA_CERTS", "NODE_TLS_REJECT_UNAUTHORIZED",
@@ -352,7 +355,9 @@ def _downloaded(script: Script) -> Iterator[DangerSign]:
             fetching = found
             files |= {_last_part(word) for word in command.words[1:] if not word.startswith("-") and len(word) > 1}
     for mark, words in substitutions_in(script):
-        if any(program_name(program[0]) in _FETCHERS for program in programs_in(words)):
+        names = [program_name(program[0]) for program in programs_in(words)]
+        # What is written to >(…) is its input.
+        if fetching and not _RUNNERS.isdisjoint(names) if mark == ">(" else not _FETCHERS.isdisjoint(names):
             yield _sign(_RUNS_LOADED, f"{mark}{words[0]} …)")
     if script.syntax is ScriptSyntax.POWERSHELL:
         run, load = (pattern.search(script.text[:MAX_TEXT]) for pattern in (_EVALUATED, _FETCHED))
@@ -508,7 +513,7 @@ def _hides_text(encoded: str) -> bool:
 
 def _of_variables(env: Mapping[str, str]) -> Iterator[DangerSign]:
     for name, value in env.items():
-        if name.upper() in _CODE_VARIABLES:
+        if name.upper() in _CODE_VARIABLES or name.startswith("BASH_FUNC_"):
             yield _sign("A variable changes which code its programs load", name)
         elif name.upper() in _ROUTE_VARIABLES:
             yield _sign("A variable changes where its connections go, or whom they trust", name)

