@@ -253,6 +253,8 @@ def _read(path: Path) -> dict[str, Any]:
         found = read_json(text) if text.lstrip()[:1] in ("{", "[") and path.suffix != ".toml" else tomllib.loads(text)
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", path=path) from None
+    except UnicodeDecodeError:
+        raise ConfigError("is not UTF-8; save the file as UTF-8", path=path) from None
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"is neither JSON nor TOML that can be read: {error}", path=path) from None
     return found if isinstance(found, dict) else {"answer": found}

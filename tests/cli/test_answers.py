@@ -253,6 +253,13 @@ def test_a_file_of_answers_may_begin_with_a_byte_order_mark(mcphost: Mcphost, tm
         assert reply["result"]["action"] == "accept"
 
 
+@pytest.mark.parametrize("name", ["a.json", "a.toml"])
+def test_a_file_of_answers_that_is_not_utf8_is_refused(mcphost: Mcphost, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes("[]".encode("utf-16"))
+    said = mcphost(*words(FORM), "--answers", str(tmp_path / name))
+    assert (said.code, "is not UTF-8; save the file as UTF-8" in said.err) == (2, True)
+
+
 def test_a_key_that_is_twice_in_a_file_of_answers_is_refused(mcphost: Mcphost, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('[{"kind": "form", "kind": "url"}]')
     said = mcphost(*words(FORM), "--answers", str(tmp_path / "a.json"))
