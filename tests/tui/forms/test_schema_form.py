@@ -415,6 +415,13 @@ def test_a_number_is_nudged_within_its_range(rules: Any, text: str, step: int, t
     assert stepped_number(field, text, step) == told
 
 
+async def test_the_hint_of_an_empty_text_is_whole_in_a_narrow_form() -> None:
+    async with shown(schema("a", a={**STRING, "minLength": 0}, b=STRING), size=(48, 24)) as (app, pilot):
+        for _ in range(2):
+            assert '("" for empty)' in app.screen_text()
+            await pilot.press("tab")
+
+
 async def test_the_keys_below_a_row_of_a_list_name_the_one_that_runs() -> None:
     rows = {"type": "array", "items": schema(name=STRING)}
     async with shown(schema(rows=rows), {"rows": [{"name": "a"}]}, size=(57, 24)) as (app, pilot):
