@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -247,3 +248,15 @@ def test_with_no_registry_nobody_is_asked(mcphost: Mcphost, configured: Path) ->
         said = mcphost(*words)
         assert said.code == 2
         assert "no registry is configured" in said.err
+
+
+@pytest.mark.hostile("C06")
+@pytest.mark.parametrize("command", [("add", "x", "--yes", "--", "y"), ("remove", "x"), ("check",)])
+@pytest.mark.parametrize("target", ["pipe", "/dev/zero"])
+def test_what_is_in_place_of_the_file_of_servers_is_named_and_not_waited_for(
+    mcphost: Mcphost, configured: Path, command: tuple[str, ...], target: str
+) -> None:
+    os.mkfifo(configured.with_name("pipe"))
+    configured.with_name("servers.toml").symlink_to(target)
+    said = mcphost(*command)
+    assert (said.code, "is not a regular file" in said.err) == (2, True)
