@@ -18,10 +18,13 @@ SERVERS_FILE: Final = "servers.toml"
 def users_path(env: Mapping[str, str]) -> Path:
     """The user's own file, there or not: ``$MCPHOST_CONFIG``, else ``config.toml`` in the platform's folder.
 
-    Raises ConfigError where there is no home folder for it.
+    Raises ConfigError where there is no home folder for it, or where a file cannot be called so.
     """
     if named := env.get("MCPHOST_CONFIG"):
-        return Path(os.path.expanduser(named))
+        path = Path(os.path.expanduser(named))
+        if not path.name:
+            raise ConfigError("MCPHOST_CONFIG names a folder; name a file in it", path=path)
+        return path
     from platformdirs import user_config_path  # late: slow to import
 
     folder = _of_platform(lambda: user_config_path("mcphost", appauthor=False), "MCPHOST_CONFIG to a file")

@@ -38,6 +38,18 @@ def test_without_a_home_the_places_are_named_that_can_be_set(homeless: None, tmp
     assert (home_folder(), with_tilde(Path("/a/b"))) == (None, Path("/a/b"))
 
 
+@pytest.mark.parametrize("named", ["/", ".", "//", "./."])
+def test_a_configuration_that_is_named_as_a_folder_is_refused(
+    named: str, mcphost: Mcphost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCPHOST_CONFIG", named)
+    for words in COMMANDS:
+        done = mcphost(*words)
+        assert "MCPHOST_CONFIG names a folder; name a file in it" in done.err + done.out, words
+        assert done.code in (0, 2)
+    assert mcphost("__complete", "call", "").err == ""
+
+
 @pytest.mark.parametrize("home", ["", "relative"])
 def test_a_home_that_is_not_a_path_is_none(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", home)

@@ -19,6 +19,7 @@ from mcphost.cli.importer import open_importer
 from mcphost.cli.margin import LABEL, labelled
 from mcphost.cli.output import ErrorReport, Exit, answer, json_text, remark, report, reports_on
 from mcphost.cli.terminal import has_terminal, say, secret_problem, terminal_size
+from mcphost.config.fields import server_name
 from mcphost.config.servers_file import servers_toml
 from mcphost.errors import ConfigError, UsageError
 from mcphost.imports.found import FoundServer, Input
@@ -333,6 +334,10 @@ def _renamed(comparison: ImportComparison, name: str, *, prints: bool) -> Import
     """The one candidate under this name; ``prints``: it is only shown, and may be there under another."""
     if len(comparison.candidates) != 1:
         raise UsageError(f"--as: {len(comparison.candidates)} servers were found, and one name is for one of them")
+    try:
+        server_name(name)
+    except ValueError as error:
+        raise UsageError(f"--as {show_name(name)}: {error}") from None
     (candidate,) = comparison.candidates
     if candidate.status is ImportStatus.SAME and candidate.name != name and not prints:
         there = show_name(candidate.name)

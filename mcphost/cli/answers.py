@@ -254,7 +254,7 @@ def _read(path: Path) -> dict[str, Any]:
         is_json = start[:1] in ("{", "[") and start != "[[" and path.suffix != ".toml"  # [[answer]] is TOML
         found = read_json(text) if is_json else tomllib.loads(text)
     except UnicodeDecodeError:
-        raise ConfigError("is not text in UTF-8", path=path) from None
+        raise ConfigError("is not UTF-8; save the file as UTF-8", path=path) from None
     except OSError as error:
         raise ConfigError(f"cannot be read: {error.strerror}", path=path) from None
     except RecursionError:

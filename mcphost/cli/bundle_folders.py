@@ -6,6 +6,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from mcphost.config import servers_path, state_folder, users_path
+from mcphost.config.files import read_regular
+from mcphost.config.loading import MAX_FILE_BYTES
+from mcphost.errors import ConfigError
 from mcphost.imports.bundles import BUNDLES, discard
 
 
@@ -21,10 +24,10 @@ def used_bundles(env: Mapping[str, str]) -> frozenset[str]:
     texts: list[str] = []
     for path in (servers_path(env), users_path(env)):
         try:
-            texts.append(path.read_text("utf-8", "replace"))
+            texts.append(read_regular(path, MAX_FILE_BYTES).decode("utf-8", "replace"))
         except FileNotFoundError:
             continue
-        except OSError:  # it may name any of them
+        except ConfigError:  # it may name any of them
             return frozenset(names)
     return frozenset(name for name in names if any(name in text for text in texts))
 

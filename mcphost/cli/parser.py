@@ -10,6 +10,7 @@ from mcphost import __version__
 from mcphost.errors import UsageError
 
 CONFIG_HELP: Final = "use this configuration and no other"
+YES_HELP: Final = "allow without a question, even what deletes or sends; what policy denies stays denied"
 
 SERVER_HELP: Final = "a configured name, a URL, or 'stdio:COMMAND LINE'"
 
@@ -324,7 +325,7 @@ def add_compare(parser: Parser) -> None:
     parser.add_argument("--era", type=_eras, metavar="ERA,ERA", help=about)
     parser.add_argument("--args", metavar="JSON", help="all arguments as one object, or - to read it from stdin")
     parser.add_argument("--times", type=_count, default=1, metavar="N", help="call N times (default: 1)")
-    parser.add_argument("--yes", action="store_true", help="allow the calls; what policy denies stays denied")
+    parser.add_argument("--yes", action="store_true", help=YES_HELP)
     about = "give up after S seconds without an answer or progress"
     parser.add_argument("--timeout", type=_seconds, metavar="S", help=about)
     add_json(parser, "print the comparison as one object")
@@ -374,7 +375,7 @@ def add_call(parser: Parser) -> None:
     parser.add_argument("pairs", nargs="*", default=[], metavar="KEY=VALUE", help=about)
     about = "all arguments as one object, or - to read it from stdin; KEY=VALUE replaces a member"
     parser.add_argument("--args", metavar="JSON", help=about)
-    parser.add_argument("--yes", action="store_true", help="allow the call; what policy denies stays denied")
+    parser.add_argument("--yes", action="store_true", help=YES_HELP)
     about = "give up after S seconds without an answer or progress"
     parser.add_argument("--timeout", type=_seconds, metavar="S", help=about)
     add_output(parser, "save pictures, sounds and other files to FILE")
@@ -661,8 +662,10 @@ def parse(argv: Sequence[str]) -> Words:
     unknown = [word for word in rest if word.startswith("-")]
     several: str | None = getattr(options, "several", None)
     if unknown or (rest and several is None):
-        known = options.command._option_string_actions
-        near = _near(unknown[0].partition("=")[0], [each for each in known if each.startswith("--")]) if unknown else ""
+        known, name = options.command._option_string_actions, unknown[0].partition("=")[0] if unknown else ""
+        if name in known:
+            options.command.error(f"{_shown(unknown[0])} belongs behind {word}, the command")
+        near = _near(name, [each for each in known if each.startswith("--")])
         options.command.error(f"unrecognized: {' '.join(map(_shown, unknown or rest))}{near}")
     if several is not None:
         setattr(options, several, [*getattr(options, several), *rest])
@@ -708,7 +711,7 @@ def _first_plain(words: Sequence[str]) -> str | None:
             next(waiting, None)
         elif word in ("-h", "--help", "--version"):
             return None
-        elif not word.startswith("-"):
+        elif word == "--" or not word.startswith("-"):
             return word
     return None
 
@@ -717,6 +720,7 @@ def _near(word: str, known: Iterable[str], meant: Mapping[str, str] | None = Non
     """What was probably meant, as the end of a sentence."""
     from difflib import get_close_matches  # late: only who mistypes pays for it
 
+    word = word.lower()
     near = [meant[word]] if meant and word in meant else get_close_matches(word, list(known), 2, 0.6)
     return f"; did you mean {' or '.join(near)}?" if near else ""
 

@@ -39,8 +39,11 @@ def load_config(options: Namespace, servers: Sequence[str]) -> LoadedConfig:
 
 def select_servers(options: Namespace) -> Selection:
     """The servers that the command line names, or all that are configured. Raises ConfigError."""
-    chosen = select(load_config(options, options.servers), options.servers)
+    loaded = load_config(options, options.servers)
+    chosen = select(loaded, options.servers)
     if not chosen.names and not chosen.broken:
+        for problem in loaded.problems:  # such as a file of servers that cannot be read
+            raise problem
         raise ConfigError(
             "no server is configured; to see those of other hosts: mcphost import; or name one as 'stdio:COMMAND LINE'"
         )

@@ -77,6 +77,12 @@ def _filled(text: str) -> str:
     return text
 
 
+def _location(text: str) -> str:
+    if _CONTROLS.search(text):
+        raise ValueError('holds a control character; in "..." a \\ begins an escape, so write \\\\ for it')
+    return text
+
+
 def _url(text: str) -> str:
     pieces = parse(text)
     if isinstance(pieces[0], Reference):
@@ -180,6 +186,8 @@ _PRINTABLE = rf"^(?:[\t\x20-~]|{_REFERENCE})*$"
 Text = Annotated[str, AfterValidator(_text), InSchema(_TEXT)]
 """Free text in which ``${…}`` references may stand."""
 Filled = Annotated[Text, AfterValidator(_filled), InSchema(r"\S")]
+Location = Annotated[Filled, AfterValidator(_location), InSchema(r"^[^\x00-\x1f\x7f]*$")]
+"""A program or a folder, where a control character comes from a path in ``"…"``, such as ``"C:\\new"``."""
 Url = Annotated[Filled, AfterValidator(_url), InSchema(_URL)]
 PlainUrl = Annotated[str, AfterValidator(_plain_url), InSchema(_PLAIN_URL)]
 """A URL in which no reference may stand."""

@@ -28,8 +28,13 @@ def read_regular(path: Path, limit: int, *, ours: bool = False, trusted_owner: b
     except FileNotFoundError:
         raise
     except NotRegularError:
-        raise ConfigError("is not a regular file; name one that is", path=path) from None
+        raise ConfigError(
+            f"is not a regular file; {'move it away' if ours else 'name one that is'}", path=path
+        ) from None
     except OSError as error:
+        if ours and path.is_symlink():  # the system calls it a loop
+            reason = "is a link, which mcphost does not follow to its own files; move it away"
+            raise ConfigError(reason, path=path) from None
         raise ConfigError(f"cannot be read: {error.strerror}", path=path) from None
     if len(content) > limit:
         raise _too_large(path, limit)

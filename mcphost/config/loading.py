@@ -201,6 +201,10 @@ def parse_toml(text: str, path: Path | None = None, *, ours: bool = False) -> di
         raise _broken(str(error), text, path, ours) from None
 
 
+_JSON_START = r"\s*(?:\{|\[\s*\{|//|/\*)"
+"""A comment begins so in the JSON of several editors."""
+_PYTHON_OR_JSON = r"[\w.\"'-]+\s*=\s*(?:(True|False)|(null|None|nil))\b"
+_UNQUOTED = r"[\w.\"'-]+\s*=\s*[A-Za-z~/$.\\]"
 _YAML_KEY = r"\s*(?:- )?[\w\"'.-]+\s*:(?:\s|$)|---\s*$"
 
 
@@ -216,8 +220,17 @@ def _broken(message: str, text: str, path: Path | None, ours: bool) -> ConfigErr
     if "Cannot" in reason:  # overwrite a value, declare twice, redefine, mutate
         reason += "; the same key or table is there already, remove one of them"
     elif re.search("hex value|Unescaped|unicode", reason) and "\\" in _line_of(text, line):
-        reason += r"; in \"...\" a \ begins an escape, so write such a path in '...'"
+        reason += "; in \"...\" a \\ begins an escape, so write such a path in '...'"
+    elif "Invalid value" in reason:
+        reason += _about_value(_line_of(text, line).strip())
     return ConfigError(f"this is not valid TOML: {reason}", path=path, line=line)
+
+
+def _about_value(line: str) -> str:
+    """What was meant by a value that is none in TOML, for the end of a sentence; nothing of it is quoted."""
+    if word := re.match(_PYTHON_OR_JSON, line):
+        return f"; write {word[1].lower()}" if word[1] else "; TOML has no null, so leave the key out"
+    return '; put the text in quotes: "..."' if re.match(_UNQUOTED, line) else ""
 
 
 def _line_of(text: str, line: int) -> str:
@@ -226,7 +239,7 @@ def _line_of(text: str, line: int) -> str:
 
 def _other_format(text: str, line: int) -> str:
     """The format that a text has, which is no TOML; empty where it is not known."""
-    if text.lstrip().startswith("{"):
+    if re.match(_JSON_START, text):
         return "JSON"
     return "YAML" if re.match(_YAML_KEY, _line_of(text, line)) else ""
 

@@ -17,6 +17,7 @@ from mcphost.config.fields import (
     Filled,
     HeaderName,
     HeaderValue,
+    Location,
     LogLevel,
     Name,
     Pattern,
@@ -162,7 +163,7 @@ def _root(value: object) -> object:
 class ServerConfig(ConfigTable):
     """``[servers.NAME]``: a program to start (``command``) or an address to call (``url``)."""
 
-    command: Filled | None = None
+    command: Location | None = None
     """The program, found on PATH or by its path; never a shell line."""
     args: Several[Text] = ()
     """Its arguments, one string each."""
@@ -170,7 +171,7 @@ class ServerConfig(ConfigTable):
     """Variables added to its small environment."""
     env_vars: Several[VariableName] = ()
     """Names of variables passed on from mcphost's own environment, where they are set."""
-    cwd: Filled | None = None
+    cwd: Location | None = None
     """The folder it starts in, relative to the configuration file; absent: where mcphost was started."""
 
     url: Url | None = None

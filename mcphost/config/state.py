@@ -67,7 +67,9 @@ def _make_private(folder: Path, *, ours: bool) -> None:
                 path=folder,
             )
     except OSError as error:
-        reason = f"cannot be used as state folder: {error.strerror}; set MCPHOST_STATE_DIR"
+        # mkdir says of everything that is in its place that it exists, and of a file above it that it is no folder.
+        why = "it is not a folder" if os.path.lexists(folder) and not folder.is_dir() else error.strerror
+        reason = f"cannot be used as state folder: {why}; set MCPHOST_STATE_DIR to a new folder"
         raise ConfigError(reason, path=folder) from None
 
 

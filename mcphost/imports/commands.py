@@ -16,6 +16,7 @@ from mcphost.imports.launchers import (
     ALIASES,
     DOCKERS,
     INTERPRETERS,
+    PACKAGE_FLAGS,
     POWERSHELLS,
     SHELLS,
     SUBCOMMANDS,
@@ -34,6 +35,9 @@ MAX_PROGRAMS: Final = 64
 
 MAX_SUBSTITUTIONS: Final = 64
 """Substitutions of one script that are looked at."""
+
+LONGEST_START: Final = 12
+"""Words of a shell's start that are read: its name, its options and the text."""
 
 LONGEST_SUBSTITUTION: Final = 400
 """Characters of a substitution that are read: it is about the program at its start."""
@@ -278,7 +282,8 @@ def _wrapper_of(words: Sequence[str]) -> tuple[Wrapper, OptionReading] | None:
     if name == "env":
         return wrapper, _env_options(rest, wrapper)
     takes = wrapper.valued | wrapper.scripts
-    return wrapper, read_options(rest, takes, operands=wrapper.operands, exact=wrapper.exact)
+    flags = PACKAGE_FLAGS if wrapper.package else ()
+    return wrapper, read_options(rest, takes, flags=flags, operands=wrapper.operands, exact=wrapper.exact)
 
 
 def _env_options(words: tuple[str, ...], wrapper: Wrapper) -> OptionReading:
@@ -314,8 +319,11 @@ def _inner(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     if name in ("find", "fd", "fdfind"):
         starts = {"-exec", "-execdir", "-ok", "-okdir"} if name == "find" else {"-x", "-X", "--exec", "--exec-batch"}
         yield from (words[index + 1 :] for index, word in enumerate(words) if word in starts)
-    elif (found := _wrapper_of(words)) is not None and not found[0].joins:
-        yield from _started(*found)
+    elif (found := _wrapper_of(words)) is not None:
+        if not found[0].joins:
+            yield from _started(*found)
+    elif name not in SHELLS | POWERSHELLS | DOCKERS | INTERPRETERS.keys() | {"cmd"}:
+        yield from _handed_on(words)
 
 
 def _started(wrapper: Wrapper, reading: OptionReading) -> Iterator[tuple[str, ...]]:
@@ -329,10 +337,22 @@ def _started(wrapper: Wrapper, reading: OptionReading) -> Iterator[tuple[str, ..
             spec = word.partition("@")[0]
             if family_of(spec) in INTERPRETERS or family_of(spec) in SHELLS | POWERSHELLS:
                 yield spec, *rest[index + 1 :]
+        yield from _handed_on(rest)
         return
     yield rest
     if reading.unsure or (rest and re.fullmatch(r"(?:/[A-Za-z]{1,5})?", rest[0])):  # an option of Windows
         yield from (rest[index:] for index, word in enumerate(rest[:MAX_PROGRAMS]) if index and _is_known(word))
+
+
+def _handed_on(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """What a program that is not known may start: a command behind ``--``, and a shell that is given a text."""
+    if "--" in words[1:-1] and _is_known((rest := words[words.index("--", 1) + 1 :])[0]):
+        yield rest
+    for index, word in enumerate(words[1:], 1):
+        if word != "shell" and (program_name(word) == "cmd" or family_of(word) in SHELLS | POWERSHELLS):
+            start = words[index : index + LONGEST_START]
+            if any(" " in script.text for script in scripts_in(start)):
+                yield start
 
 
 def _is_known(word: str) -> bool:

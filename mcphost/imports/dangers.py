@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from mcphost.config import references_within
 from mcphost.imports.commands import (
+    MAX_SCRIPT,
     MAX_WORDS,
     Script,
     ScriptSyntax,
@@ -112,6 +113,10 @@ _FETCHED: Final = re.compile(
     r"\b(?:iwr|irm|invoke-webrequest|invoke-restmethod|curl|wget)\b|downloadstring|downloadfile|downloaddata|webclient",
     re.IGNORECASE,
 )
+_JOINS: Final = re.compile(r"\||[$<]\(")
+"""How a shell gives the output of one program to another."""
+_NAME_BEFORE: Final = re.compile(r"^[^\s|]*[=!]")
+"""What stands before a text in its own word, as in ``core.sshCommand=curl …`` or ``alias.x=!curl …``."""
 _CODE_ADDRESS: Final = re.compile(r"data:|javascript:|vbscript:|about:", re.IGNORECASE)
 _CODE_VARIABLES: Final = frozenset({
     "BASH_ENV", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH", "ENV", "GIT_SSH_COMMAND", "JAVA_TOOL_OPTIONS",
@@ -119,7 +124,10 @@ _CODE_VARIABLES: Final = frozenset({
     "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "RUBYLIB", "RUBYOPT", "ZDOTDIR", "_JAVA_OPTIONS", "PATH", "NODE_PATH",
     "BUN_OPTIONS", "CLASSPATH", "COMSPEC", "DOTNET_STARTUP_HOOKS", "GCONV_PATH", "GIT_ASKPASS", "GIT_EXTERNAL_DIFF",
     "GIT_PROXY_COMMAND", "GIT_SSH", "JDK_JAVA_OPTIONS", "LUA_INIT", "NPM_CONFIG_NODE_OPTIONS",
-    "NPM_CONFIG_SCRIPT_SHELL", "PERL5DB", "PYTHONBREAKPOINT", "PYTHONUSERBASE", "SSH_ASKPASS",
+    "NPM_CONFIG_SCRIPT_SHELL", "PERL5DB", "PYTHONBREAKPOINT", "PYTHONUSERBASE", "SSH_ASKPASS", "SHELLOPTS", "PS4",
+    "GIT_CONFIG_COUNT", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_EDITOR", "GIT_EXEC_PATH", "GIT_TEMPLATE_DIR",
+    "COR_PROFILER_PATH", "CORECLR_PROFILER_PATH", "NPM_CONFIG_GLOBALCONFIG", "NPM_CONFIG_USERCONFIG", "OPENSSL_CONF",
+    "OPENSSL_ENGINES", "OPENSSL_MODULES", "PYTHONWARNINGS",
 })  # fmt: skip
 _ROUTE_VARIABLES: Final = frozenset({
     "ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NODE_EXTRA_CA_CERTS", "NODE_TLS_REJECT_UNAUTHORIZED",
@@ -170,7 +178,7 @@ _SHARED_FOLDER: Final = re.compile(
 )
 _PLAIN_HTTP: Final = re.compile(r"http://[^\s'\"<>]+", re.IGNORECASE)
 _HOME: Final = re.compile(
-    r"~(?=/|$)|\$HOME\b|\$\{(?:env:)?HOME\}|\$\{userHome\}|%USERPROFILE%|\$env:USERPROFILE|%HOMEPATH%",
+    r"~(?=/|$)|\$HOME\b|\$\{(?:env:)?HOME(?::?-[^}]*)?\}|\$\{userHome\}|%USERPROFILE%|\$env:USERPROFILE|%HOMEPATH%",
     re.IGNORECASE,
 )
 _WORK: Final = re.compile(r"^(?:\$PWD\b|\$\{PWD\}|\$\(pwd\)|\$\{workspaceFolder\}|\$\{workspaceRoot\})")
@@ -202,6 +210,7 @@ def danger_signs(table: Mapping[str, Any]) -> tuple[DangerSign, ...]:
     found += _in_text(_with_plain_slashes(joined[:MAX_TEXT]))
     found += _of_addresses_in(joined[:MAX_TEXT])
     found += _in_words(words)
+    found += _in_texts((*words[1:], *env.values()))
     found += _of_variables(env)
     found += _of_address(url)
     named = [("the command" if number == 0 else f"argument {number}", word) for number, word in enumerate(words)]
@@ -216,6 +225,11 @@ def danger_signs(table: Mapping[str, Any]) -> tuple[DangerSign, ...]:
         size = f"{len(joined):,} characters, {len(words):,} words"
         found.append(DangerSign("It is too long to be searched for danger to its end", size))
     return tuple(sign for sign in dict.fromkeys(found) if not _is_said(sign, found))
+
+
+def name_signs(name: str) -> tuple[DangerSign, ...]:
+    """The signs of danger in the name that a server has where it was found."""
+    return (*_of_letters([("its name there", name)]), *_of_doubles([name], ()))
 
 
 def _is_said(sign: DangerSign, signs: Sequence[DangerSign]) -> bool:
@@ -341,12 +355,25 @@ def _downloaded(script: Script) -> Iterator[DangerSign]:
             fetching = found
             files |= {_last_part(word) for word in command.words[1:] if not word.startswith("-") and len(word) > 1}
     for mark, words in substitutions_in(script):
-        if any(program_name(program[0]) in _FETCHERS for program in programs_in(words)):
+        names = [program_name(program[0]) for program in programs_in(words)]
+        # What is written to >(…) is its input.
+        if fetching and not _RUNNERS.isdisjoint(names) if mark == ">(" else not _FETCHERS.isdisjoint(names):
             yield _sign(_RUNS_LOADED, f"{mark}{words[0]} …)")
     if script.syntax is ScriptSyntax.POWERSHELL:
         run, load = (pattern.search(script.text[:MAX_TEXT]) for pattern in (_EVALUATED, _FETCHED))
         if run and load:
             yield _sign(_RUNS_LOADED, f"{load[0]} … {run[0]}")
+
+
+def _in_texts(texts: Iterable[str]) -> Iterator[DangerSign]:
+    """What a program that hands a text to a shell would download and run, whatever its option is called."""
+    for text in texts:
+        if _JOINS.search(text[:MAX_SCRIPT]) and " " in text:
+            script = Script(_NAME_BEFORE.sub("", text[:MAX_SCRIPT]).replace("`", " "), "")  # in prose, ` quotes
+            programs = (each for command in commands_of(script) for each in programs_in(command.words))
+            inner = (each for program in islice(programs, MAX_COMMANDS) for each in scripts_in(program))
+            for each in (script, *inner):
+                yield from _downloaded(each)
 
 
 def _last_part(word: str) -> str:
@@ -386,7 +413,8 @@ def _mounted(name: str, value: str) -> Iterator[str]:
     if name != "--mount":
         drive = re.match(r"[A-Za-z]:(?=[/\\])", value)
         start = drive.end() if drive else 0
-        yield value[: start + value[start:].index(":")] if ":" in value[start:] else ""
+        source = re.match(r"(?:\$\{[^}]*\}|[^:])*(?=:)", value[start:])
+        yield value[: start + source.end()] if source else ""
         return
     try:
         fields = next(csv.reader([value]), [])
@@ -485,7 +513,7 @@ def _hides_text(encoded: str) -> bool:
 
 def _of_variables(env: Mapping[str, str]) -> Iterator[DangerSign]:
     for name, value in env.items():
-        if name.upper() in _CODE_VARIABLES:
+        if name.upper() in _CODE_VARIABLES or name.startswith("BASH_FUNC_"):
             yield _sign("A variable changes which code its programs load", name)
         elif name.upper() in _ROUTE_VARIABLES:
             yield _sign("A variable changes where its connections go, or whom they trust", name)

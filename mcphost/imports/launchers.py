@@ -64,6 +64,9 @@ UVX_VALUES: Final = _set(
 )
 PIPX_VALUES: Final = _set("--python --fetch-python --index-url -i --pip-args --with --backend")
 
+PACKAGE_FLAGS: Final = _set("-y --yes -q --quiet")
+"""Options without a value of the programs that run a package."""
+
 INTERPRETERS: Final[Mapping[str, Interpreter]] = {
     "python": Interpreter(_set("-c"), _set("-W -X -Q --check-hash-based-pycs"), ends=_set("-m")),
     "node": Interpreter(
@@ -218,7 +221,8 @@ WRAPPERS: Final[Mapping[str, Wrapper]] = {
     **dict.fromkeys(
         ("poetry run", "pipenv run", "pdm run", "hatch run", "rye run", "conda run", "mamba run", "micromamba run",
          "op run", "doppler run", "infisical run", "dotenv run", "dotenvx run", "mise exec", "mise x", "asdf exec",
-         "pyenv exec", "rbenv exec", "bundle exec", "devbox run", "toolbox run", "podman unshare"),
+         "pyenv exec", "rbenv exec", "bundle exec", "devbox run", "toolbox run", "podman unshare", "lima",
+         "colima nerdctl"),
         Wrapper(),
     ),
     "direnv exec": Wrapper(operands=1),
@@ -239,12 +243,12 @@ ALIASES: Final = {
     "gmake": "make", "gtimeout": "timeout", "genv": "env", "gnice": "nice", "gnohup": "nohup", "gxargs": "xargs",
     "gstdbuf": "stdbuf", "docker-init": "tini", "perl5": "perl", "remsh": "ssh", "autossh": "ssh", "dbclient": "ssh",
     "busybox-static": "busybox", "proxychains": "nohup", "torsocks": "nohup", "torify": "nohup", "linux": "setarch",
-    "bash-static": "bash", "zsh-static": "zsh",
+    "bash-static": "bash", "zsh-static": "zsh", "rundll32": "mshta",
 }  # fmt: skip
 """Other names of the same programs."""
 
 
-DOCKERS: Final = _set("docker podman podman-remote nerdctl finch")
+DOCKERS: Final = _set("docker podman podman-remote nerdctl finch container")
 DOCKER_GLOBAL_VALUES: Final = _set(
     "-c --context --config -H --host -l --log-level --tlscacert --tlscert --tlskey --url --connection --identity "
     "--root --runroot --storage-driver --storage-opt --cgroup-manager --conmon --events-backend --hooks-dir "

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from mcphost.config.references import MalformedReferenceError, Reference, parse
 from mcphost.errors import ConfigError
-from mcphost.imports.dangers import DangerSign, command_words, danger_signs, texts_by_name
+from mcphost.imports.dangers import DangerSign, command_words, danger_signs, name_signs, texts_by_name
 from mcphost.imports.downloads import Download, downloads_of
 from mcphost.imports.found import FoundServer, Input, Origin
 from mcphost.imports.hosts import BY_ID
@@ -130,7 +130,7 @@ def preview_of(found: FoundServer, env: Mapping[str, str]) -> Preview:
         words=tuple(map(shown, command_words(safe))),
         url=shown(url) if isinstance(url, str) else "",
         folder=shown(cwd) if isinstance(cwd, str) else "",
-        dangers=danger_signs(_with_defaults(found)),
+        dangers=(*danger_signs(_with_defaults(found)), *name_signs(found.origin.name)),
         downloads=downloads_of(words, texts_by_name(table, "env")),
         values=tuple(_ValueReader(table, safe, env, found.inputs).all()),
         settings=tuple(_settings(safe)),

@@ -147,7 +147,7 @@ def test_a_call_that_wants_a_page_visited_is_sent_again_though_nobody_says_that_
         ("x = 1", 'no list called "answer"'),
         ('{"answer": ' + "[" * 99_999, "nested too deeply"),
         ("[[answers]]", 'no list called "answer"'),
-        ("\udcff\udcfe", "is not text in UTF-8"),
+        ("\udcff\udcfe", "is not UTF-8; save the file as UTF-8"),
         (f"[{'9' * 9999}]", "a number of 9,999 digits is too long"),
         ("[1]", "answer 1 of a is not a table"),
         ('[{"kind": "x"}]', "kind must be one of form, url, roots, sampling"),
@@ -255,6 +255,13 @@ def test_a_file_of_answers_may_begin_with_a_byte_order_mark(mcphost: Mcphost, tm
         (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + text.encode())
         (reply,) = json.loads(mcphost(*words(FORM), "--answers", str(tmp_path / name)).out)
         assert reply["result"]["action"] == "accept"
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.toml"])
+def test_a_file_of_answers_that_is_not_utf8_is_refused(mcphost: Mcphost, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes("[]".encode("utf-16"))
+    said = mcphost(*words(FORM), "--answers", str(tmp_path / name))
+    assert (said.code, "is not UTF-8; save the file as UTF-8" in said.err) == (2, True)
 
 
 def test_a_key_that_is_twice_in_a_file_of_answers_is_refused(mcphost: Mcphost, tmp_path: Path) -> None:

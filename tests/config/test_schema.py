@@ -34,6 +34,7 @@ BEYOND_A_SCHEMA = {
     "not valid TOML": "it is no TOML",
     "configuration is TOML": "it is no TOML",
     "import FILE": "it is no TOML",
+    "Invalid value; ": "it is no TOML",
     "begins an escape": "it is no TOML",
     "a number too long": "it is no TOML for Python",
     "nested too deeply": "it is no TOML for Python",

@@ -8,7 +8,7 @@ import fcntl
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -136,11 +136,21 @@ def test_a_planted_link_is_neither_read_nor_written_through(tmp_path: Path) -> N
     target, path = tmp_path / "target", tmp_path / "s.toml"
     target.write_text("a = 1")
     path.symlink_to(target)
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="is a link, which mcphost does not follow to its own files; move it away"):
         read_toml(path, _no_report)
     write_toml(path, {"b": 2})
     assert not path.is_symlink()
     assert target.read_text() == "a = 1"
+
+
+@pytest.mark.hostile("C06", "C07")
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo], ids=["folder", "pipe"])
+def test_what_is_in_place_of_a_state_file_and_no_file_is_to_be_moved_away(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    make(path := tmp_path / "s.toml")
+    with pytest.raises(ConfigError, match="is not a regular file; move it away"):
+        read_toml(path, _no_report)
 
 
 @pytest.mark.hostile("C07")
@@ -260,6 +270,15 @@ def test_a_state_folder_that_cannot_be_made_says_what_to_do(tmp_path: Path) -> N
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="set MCPHOST_STATE_DIR"):
         state_folder({"MCPHOST_STATE_DIR": str(tmp_path / "file" / "state")})
+
+
+@pytest.mark.parametrize("place", ["file", "dangling", "loop"])
+def test_what_is_in_place_of_the_state_folder_and_no_folder_is_said_to_be_none(tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "dangling").symlink_to("nothing")
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(ConfigError, match="it is not a folder; set MCPHOST_STATE_DIR to a new folder"):
+        state_folder({"MCPHOST_STATE_DIR": str(tmp_path / place)})
 
 
 def test_trust_holds_for_one_file_with_one_content(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.imports.found import FoundServer, ImportNote, Input, Origin
+from mcphost.imports.found import FoundServer, ImportNote, Input, Origin, legal_name
 from mcphost.imports.preview import Preview, ValueSource, preview_of
 
 SECRET = "ghp_0123456789abcdefABCDEF0123456789abcd"
@@ -172,3 +172,20 @@ def test_a_default_that_is_a_danger_has_its_sign() -> None:
     table = {"command": "docker", "args": ["run", "-v", "${input:folder}:/host", "ada/x:1"]}
     assert preview(table, inputs=(Input("folder", "", default="/"),)).dangers
     assert not preview(table, inputs=(Input("folder", ""),)).dangers
+
+
+@pytest.mark.hostile("C04")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("g\u0456thub", "It holds letters that only look like others: g\u0456thub (\u0456 is Cyrillic)"),
+        ("git\u200bhub", "It holds characters that cannot be seen"),
+        ("\x1b[31mred", "It holds characters that cannot be seen"),
+        ("\u0437\u0430\u043f\u0438\u0441\u044c", ""),
+        ("Gr\u00f6\u00dfe \u65e5\u672c", ""),
+    ],
+)
+def test_a_name_there_that_looks_like_another_has_its_sign(name: str, said: str) -> None:
+    found = FoundServer(legal_name(name), Origin("cursor", "/f", name, "0"), {"command": "x"})
+    assert "; ".join(sign.text for sign in preview_of(found, {}).dangers)[: len(said)] == said
+    assert bool(said) == bool(preview_of(found, {}).dangers)

@@ -117,6 +117,8 @@ def read_source(source: str, env: Mapping[str, str], home: Path | None) -> tuple
                 remark(_problem(each))
         return found, [str(path) for path in files_of(source, *here)]
     path = Path(os.path.expanduser(source))
+    if "://" in source and not os.path.lexists(path):
+        raise UsageError("import reads a host's files, or FILE; an address or a link is for mcphost add")
     if not os.path.lexists(path) and not {"/", os.sep, "."} & set(source):
         raise UnknownName(f"{show_line(source)!a} is no known host and no file; hosts are {', '.join(BY_ID)}")
     return read_file(path), [str(path.absolute())]

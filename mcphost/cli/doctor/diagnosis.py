@@ -18,6 +18,7 @@ from mcphost.cli.doctor.programs import install_command, missing_programs, progr
 from mcphost.cli.doctor.servers import StartedServers, start_servers
 from mcphost.cli.margin import size
 from mcphost.cli.output import is_terminal
+from mcphost.composition import select
 from mcphost.composition.diagnosis import ask_keychain, leftover_servers
 from mcphost.config import Config, references_within, state_folder
 from mcphost.errors import ConfigError
@@ -67,6 +68,8 @@ def diagnose(options: Namespace, env: Mapping[str, str]) -> Diagnosis:
     elif not options.no_start:
         without = {name for servers in missing.values() for name in servers}
         started = start_servers(options, settings.loaded, settings.edit, without)
+    elif options.server:
+        select(settings.loaded, [options.server])  # refuses a name that is not there
     return Diagnosis((*found, *started.findings), started.logs, started.mask)
 
 

@@ -16,7 +16,8 @@ from mcphost.posix import open_regular
 FIRST_LINE_BYTES: Final = 512
 """Bytes of a script's first line that are read; the system reads no more than 256."""
 
-_SHELL_VARIABLE: Final = re.compile(r"\$([A-Za-z_]\w*)")
+_SHELL_VARIABLE: Final = re.compile(r"(?:\$(?:env:)?|%(?=\w+%))([A-Za-z_]\w*)%?")
+"""A variable as a shell writes it, on Windows too."""
 
 
 def not_found(program: str, path: str) -> str:
@@ -38,10 +39,15 @@ def not_started(program: str, error: OSError | ValueError) -> str:
 
 
 def unexpanded(args: Sequence[str], stderr: Sequence[str]) -> str:
-    """A hint for a program that did not find a file in its home folder; empty where that is not why it ended."""
+    """A hint for a program that did not find a file whose path a shell would expand; empty where it ended otherwise."""
     for arg in args:
-        if arg.startswith("~/") and any(arg in line for line in stderr):
-            return f"~ is not expanded in args: write ${{HOME}}{arg[1:]}"
+        path = arg.partition("=")[2] if arg.startswith("-") and "=" in arg else arg
+        if not path or not any(path in line for line in stderr):
+            continue
+        if path.startswith("~/"):
+            return f"~ is not expanded in args: write ${{HOME}}{path[1:]}"
+        if variable := _SHELL_VARIABLE.search(path):
+            return f"{variable[0]} is not expanded in args: write ${{{variable[1]}}}"
     return ""
 
 

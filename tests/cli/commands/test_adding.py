@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,6 +81,15 @@ def test_another_name_for_what_is_there_is_refused_with_the_one_it_has(mcphost: 
     assert "mcphost remove" in renamed.err
     assert list(added(configured)) == ["git"]
     assert mcphost("add", "git", "--yes", "--as", "git", *program).out == "= git: unchanged\n"
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "a b", "-a", "x" * 65])
+def test_a_name_that_no_server_may_have_is_refused_before_anything_is_shown(
+    mcphost: Mcphost, configured: Path, name: str
+) -> None:
+    said = mcphost("add", "git", "--yes", f"--as={name}", "--", "uvx", "mcp-server-git")
+    assert (said.code, "a name has 1 to 64 letters" in said.err, "would run" in said.err) == (2, True, False)
+    assert len(said.err.splitlines()) == 1
 
 
 def test_a_change_under_another_name_is_a_new_entry_and_replaces_none(mcphost: Mcphost, configured: Path) -> None:
@@ -238,3 +248,15 @@ def test_with_no_registry_nobody_is_asked(mcphost: Mcphost, configured: Path) ->
         said = mcphost(*words)
         assert said.code == 2
         assert "no registry is configured" in said.err
+
+
+@pytest.mark.hostile("C06")
+@pytest.mark.parametrize("command", [("add", "x", "--yes", "--", "y"), ("remove", "x"), ("check",)])
+@pytest.mark.parametrize("target", ["pipe", "/dev/zero"])
+def test_what_is_in_place_of_the_file_of_servers_is_named_and_not_waited_for(
+    mcphost: Mcphost, configured: Path, command: tuple[str, ...], target: str
+) -> None:
+    os.mkfifo(configured.with_name("pipe"))
+    configured.with_name("servers.toml").symlink_to(target)
+    said = mcphost(*command)
+    assert (said.code, "is not a regular file" in said.err) == (2, True)

@@ -99,6 +99,9 @@ def test_a_senseless_schema_leaves_texts_as_they_are(schema: dict[str, Any]) -> 
         (b'\xef\xbb\xbf{"text": "a", "count": 1}', {"text": "a", "count": 2}),
         (b'{"text": "a", "text": "b"}', "the key 'text' is there twice"),
         (b'{"text": {"a": 1, "a": 1}}', "the key 'a' is there twice"),
+        (b'{"text": "\\ud83d!"}', "an escape such as .ud83d is half of a character"),
+        (b'{"text": "a", "count": 1e999}', "1e999 is too large for a number"),
+        (b'{"text": "a", "count": ' + b"9" * 5000 + b"}", "a number of 5,000 digits is too long"),
         (b'{"text": "a",}', "line 1, column 1"),
     ],
 )

@@ -158,8 +158,11 @@ def test_a_server_that_is_started_by_hand_only_is_tried_when_it_is_named(mcphost
     assert "ready after" in named["server shy"]["text"]
 
 
-def test_a_server_that_is_not_configured_is_a_mistake_of_the_command_line(mcphost: Mcphost) -> None:
-    said = mcphost("doctor", "nobody")
+@pytest.mark.parametrize("words", [(), ("--no-start",)])
+def test_a_server_that_is_not_configured_is_a_mistake_of_the_command_line(
+    mcphost: Mcphost, words: tuple[str, ...]
+) -> None:
+    said = mcphost("doctor", "nobody", *words)
     assert (said.code, said.out) == (2, "")
     assert "no server is called 'nobody'" in said.err
 

@@ -243,3 +243,10 @@ def test_the_help_names_every_host(mcphost: Mcphost, capsys: pytest.CaptureFixtu
         mcphost("import", "--help")
     (named,) = re.findall(r"HOST is one of ([^.]+)\.", capsys.readouterr().out)
     assert named.replace(",", "").split() == sorted(BY_ID)
+
+
+@pytest.mark.parametrize("source", ["https://user:s3cret@x.example/mcp", "vscode://mcp/install?x", "file:///x/y.json"])
+def test_an_address_is_for_add(mcphost: Mcphost, source: str) -> None:
+    done = mcphost("import", source)
+    assert (done.code, "an address or a link is for mcphost add" in done.err) == (2, True)
+    assert "s3cret" not in done.err

@@ -276,6 +276,9 @@ async def test_a_server_runs_in_its_folder_and_by_its_absolute_name(tmp_path: Pa
         ("/bin/sh /x/srv.sh", {}, "/bin/sh does: what follows the program belongs in args"),
         ("sh -c x", {}, "sh does: what follows the program belongs in args"),
         ("$HOME/srv.sh", {}, "write ${HOME} for the variable HOME"),
+        ("%USERPROFILE%/srv.exe", {}, "write ${USERPROFILE} for the variable USERPROFILE"),
+        ("$env:HOME/srv.ps1", {}, "write ${HOME} for the variable HOME"),
+        ("./100%/srv", {}, "./100%/srv does not exist or is not executable"),
         ("planted", {}, "planted was not found in PATH"),
         ("sh", {"cwd": Path("nowhere")}, "the folder nowhere does not exist; correct cwd"),
         ("sh", {"args": ("a\0b",)}, "could not be started: an argument or a variable holds a NUL character"),
@@ -300,13 +303,23 @@ async def test_a_server_that_cannot_start_says_why(
         await transport.send(Notification("x"))
 
 
-async def test_a_server_that_finds_no_file_in_a_home_folder_is_told_how_to_write_it(until: Until) -> None:
-    command = Command(sys.executable, ("-S", "-E", "~/no-such-server.py"))
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("~/no-such-server.py", "~ is not expanded in args: write ${HOME}/no-such-server.py"),
+        ("$HOME/no-such-server.py", "$HOME is not expanded in args: write ${HOME}"),
+        ("%APPDATA%/no-such-server.py", "%APPDATA% is not expanded in args: write ${APPDATA}"),
+    ],
+)
+async def test_a_server_that_finds_no_file_whose_path_a_shell_would_expand_is_told_how_to_write_it(
+    until: Until, path: str, says: str
+) -> None:
+    command = Command(sys.executable, ("-S", "-E", path))
     transport = StdioTransport(command, FAST, {"PATH": "/usr/bin:/bin"})
     inbox = Inbox()
     await transport.open(inbox)
     await until(lambda: inbox.ends)
-    assert "exited with code 2; ~ is not expanded in args: write ${HOME}/no-such-server.py" in str(inbox.ends[0])
+    assert f"exited with code 2; {says}" in str(inbox.ends[0])
     await transport.aclose()
 
 

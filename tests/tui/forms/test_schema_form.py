@@ -415,6 +415,23 @@ def test_a_number_is_nudged_within_its_range(rules: Any, text: str, step: int, t
     assert stepped_number(field, text, step) == told
 
 
+async def test_the_hint_of_an_empty_text_is_whole_in_a_narrow_form() -> None:
+    async with shown(schema("a", a={**STRING, "minLength": 0}, b=STRING), size=(48, 24)) as (app, pilot):
+        for _ in range(2):
+            assert '("" for empty)' in app.screen_text()
+            await pilot.press("tab")
+
+
+async def test_the_keys_below_a_row_of_a_list_name_the_one_that_runs() -> None:
+    rows = {"type": "array", "items": schema(name=STRING)}
+    async with shown(schema(rows=rows), {"rows": [{"name": "a"}]}, size=(57, 24)) as (app, pilot):
+        await pilot.press("tab")
+        await pilot.pause()
+        keys = app.screen_text().splitlines()[-1]
+        assert "ctrl+d delete" in keys
+        assert "ctrl+r run" in keys
+
+
 @pytest.mark.parametrize("size", [(24, 20), (55, 24), (80, 24), (200, 60)])
 async def test_the_focused_field_is_on_screen_at_any_size(size: tuple[int, int]) -> None:
     parts = {f"field_{n}": {**STRING, "description": "What it is for. " * 20} for n in range(60)}

@@ -108,6 +108,8 @@ async def test_a_resource_from_the_cache_says_so_and_can_be_read_again() -> None
         await stage.press("escape")
         await stage.press("enter")
         await stage.shows("cached ", "fresh until ", "r read again")
+        await stage.press("space")
+        await stage.shows("◉ watching", "cached ", "fresh until ")
         await stage.press("r")
         await stage.until(lambda _: "cached " not in stage.text)
         await stage.shows("2")

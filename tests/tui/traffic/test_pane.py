@@ -387,6 +387,16 @@ async def test_f4_on_a_result_shows_its_frames_c_goes_to_the_call_and_it_is_sent
         assert stage.app.main.tools.shown_call == again.number
 
 
+async def test_the_footer_of_filtered_traffic_names_the_key_that_saves_it() -> None:
+    async with on_stage(echo(), size=(120, 36)) as stage:
+        await stage.ready()
+        await stage.press("f4", "slash")
+        await stage.write("dir:out")
+        await stage.press("enter")
+        await stage.until(lambda _: "clear filter" in stage.text.splitlines()[-1])
+        assert "w save" in stage.text.splitlines()[-1]
+
+
 @pytest.mark.slow
 async def test_a_listing_is_sent_again_and_answered() -> None:
     async with on_stage(echo(), size=WIDE) as stage:
