@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import time
 import tomllib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -53,9 +54,15 @@ def _make_private(folder: Path, *, ours: bool) -> None:
         # A link planted by another user would redirect our files.
         if not (owned_by_us(folder.lstat()) and owned_by_us(folder.stat())):
             raise ConfigError("the state folder belongs to another user; set MCPHOST_STATE_DIR", path=folder)
-        rights = folder.stat().st_mode & 0o077
+        mode = folder.stat().st_mode
+        rights = mode & 0o077
         if not rights:
             return
+        if mode & stat.S_ISVTX:  # such as /tmp of a new container, which is empty
+            raise ConfigError(
+                "cannot be used as state folder: it is shared by all users; set MCPHOST_STATE_DIR to a new folder",
+                path=folder,
+            )
         names = [] if ours and not folder.is_symlink() else os.listdir(folder)
         strange = next((name for name in sorted(names) if not _OWN_NAME.fullmatch(name)), None)
         if strange is None:

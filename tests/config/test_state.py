@@ -56,7 +56,6 @@ def test_the_state_folder_is_the_platforms_and_made_private(isolated: Path) -> N
     ("names", "mode", "after"),
     [
         ((), 0o755, 0o700),
-        ((), 0o1777, 0o700),
         (("approvals.toml", "audit.jsonl", ".eras.toml.lock", "running", "chats"), 0o755, 0o700),
         (("approvals.toml.damaged-1", ".layout.toml.a1b2c3d4", "completion.json"), 0o777, 0o700),
         (("approvals.toml", "theirs"), 0o755, 0o755),
@@ -81,6 +80,7 @@ def test_a_folder_is_closed_to_others_only_where_it_is_mcphost_s(
     ("names", "mode"),
     [
         (("theirs",), 0o755),
+        ((), 0o1777),
         (("theirs",), 0o1777),
         (("config.toml",), 0o750),
         (("approvals.toml", "theirs"), 0o1777),
@@ -93,7 +93,9 @@ def test_a_folder_of_others_is_refused_and_stays_as_it_is(tmp_path: Path, names:
     for name in names:
         (folder / name).write_text("")
     folder.chmod(mode)
-    with pytest.raises(ConfigError, match=r"it holds other files, such as .* set MCPHOST_STATE_DIR to a new folder"):
+    with pytest.raises(
+        ConfigError, match=r"(other files, such as|shared by all users).* set MCPHOST_STATE_DIR to a new folder"
+    ):
         state_folder({"MCPHOST_STATE_DIR": str(folder)})
     assert folder.stat().st_mode & 0o7777 == mode
     assert sorted(os.listdir(folder)) == sorted(names)
