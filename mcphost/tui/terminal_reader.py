@@ -100,7 +100,7 @@ _TOKEN: Final = re.compile(
 _STRING_END: Final = re.compile(r"\x07|\x1b\\|[\x9c\udc9c\x18\x1a]|(?=\x1b\[200~)")
 _SEQUENCE_END: Final = re.compile(r"[@-~\x18\x1a]|(?=\x1b)")
 _MAYBE_WAY_OUT: Final = re.compile(r"[\x03\x11]|\x1b\[[0-9:;]{1,40}[u~]")
-_KEYS_AT_END: Final = re.compile(rf"(?:{_MAYBE_WAY_OUT.pattern})*+\Z")
+_KEYS_AT_END: Final = re.compile(rf"(?:{_MAYBE_WAY_OUT.pattern})*\Z")
 _ALT_O: Final = "\x1bO"
 _SHIFTED_EDIT_KEY: Final = re.compile(r"\x1b\[[0-9]+\$")  # of rxvt; `$` is no end elsewhere
 
