@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
-from mcphost.errors import Declined, McphostError
+from mcphost.errors import Declined, InvalidResult, McphostError
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.comparison.sides import Side, Sides
 from mcphost.host.connections.connection import Connection
@@ -147,7 +147,10 @@ class ComparisonService:
         began, error, result = self._traffic.newest, None, None
         call = self._tool_calls.call(side.server, planned.tool, arguments, timeout=planned.timeout)
         try:
-            result = (await call.result()).raw
+            found = await call.result()
+            result = found.raw
+            if found.unread:
+                raise InvalidResult(found.unread)
         except Declined:
             raise
         except McphostError as raised:

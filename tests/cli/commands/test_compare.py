@@ -57,6 +57,17 @@ def test_two_servers_differ_by_what_they_offer(mcphost: Mcphost, tmp_path: Path)
     assert [side["server"] for side in json.loads(said.out)["sides"]] == ["one", "two"]
 
 
+def test_results_of_which_nothing_can_be_read_are_no_answers(mcphost: Mcphost, tmp_path: Path) -> None:
+    args = json.dumps([str(SERVERS / "plain.py"), json.dumps({"tools/call": {"result": {"output": "fine"}}})])
+    config = tmp_path / "own.toml"
+    config.write_text(
+        "".join(f"[servers.{name}]\ncommand = {json.dumps(sys.executable)}\nargs = {args}\n" for name in "ab")
+    )
+    said = mcphost("--config", str(config), "compare", "a", "b", "t", "--yes")
+    assert said.code == 1, said.err
+    assert "has neither content nor structuredContent, but output" in said.out
+
+
 def test_nothing_is_called_without_consent(mcphost: Mcphost, tmp_path: Path) -> None:
     config = tmp_path / "own.toml"
     deny = '[policy]\ndeny = ["one:*"]\n'
