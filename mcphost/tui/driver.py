@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import errno
+import math
 import os
 import select
 import sys
@@ -35,6 +36,9 @@ ROOM_SECONDS: Final = 0.005
 
 RETRY_SECONDS: Final = 0.1
 """Pause after a failure of a thread, so that one that fails each time does not keep a processor busy."""
+
+TOGETHER_SECONDS: Final = 0.05
+"""Seconds after SIGCONT in which SIGTSTP came with it: Python handles signals that came together by their numbers."""
 
 RESTORE: Final = (
     "\x1b\\"  # ends a string that a frame may have begun
@@ -122,6 +126,7 @@ class Driver(LinuxDriver):
         self._raw: list[Any] = []
         """The terminal's attributes in application mode."""
         self._active = self._suspended = self._stop_due = False
+        self._continued_at = -math.inf
         threading.Thread(target=self._wait_for_hangup, name="hangup", daemon=True).start()
 
     # The app's frames.
@@ -194,11 +199,13 @@ class Driver(LinuxDriver):
     # Signals. Their handlers interrupt whatever runs, so the work is done by the event loop.
 
     def _sigtstp_application(self, *_: object) -> None:
+        if time.monotonic() - self._continued_at < TOGETHER_SECONDS:
+            return
         self._stop_due = True
         self._loop.call_soon_threadsafe(self._suspend)
 
     def _sigcont_application(self, *_: object) -> None:
-        self._stop_due = False
+        self._stop_due, self._continued_at = False, time.monotonic()
         self._loop.call_soon_threadsafe(self._resume)
 
     def _suspend(self) -> None:

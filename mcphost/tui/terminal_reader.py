@@ -88,6 +88,7 @@ _TOKEN: Final = re.compile(
       )
     | {_SS3} (?: (?P<ss3> [0-9;]* [ @-~] ) | [0-9;]* (?: {_STOPS} | [^ @-~0-9;] ) )
     | (?P<string> {_STRING} )
+    | \x1b [ -/]+ [0-~]
     | \x1b (?P<alt> [^\x1b\[\]PX^_O\\\x80-\x9f\udc80-\udcff] )
     | \x1b (?: \\ | (?=[\x80-\x9f\udc80-\udcff]) )
     | (?P<undecodable> (?: [\udcc2-\udcf4][\udc80-\udcbf]{{0,2}} | (?! {_BEGINS} ) [\udc80-\udcff] )+ )

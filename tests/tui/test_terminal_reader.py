@@ -151,6 +151,12 @@ def test_a_report_is_no_key_whole_or_in_pieces_or_late(part: int) -> None:
         is_no_key(as_bytes(report))
 
 
+@pytest.mark.parametrize("sequence", [b"\x1b(y", b"\x1b%G", b"\x1b#8", b"\x1b (y"])
+def test_a_sequence_that_chooses_letters_or_sizes_is_no_key(sequence: bytes) -> None:
+    assert Wire().send(sequence).wait(SILENCE).messages == []
+    assert Wire().send(sequence[:2]).wait(SILENCE).send(b"y").keys.endswith("y")
+
+
 def is_no_key(data: bytes) -> None:
     assert Wire().send(data).wait(SILENCE).messages == [], data
     for first, rest in cuts(data):
