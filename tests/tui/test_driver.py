@@ -82,7 +82,12 @@ def test_a_suspension_that_is_over_at_once_does_not_stop_the_program() -> None:
         terminal.wait_for(*SHOWN)
         terminal.process.send_signal(signal.SIGTSTP)
         terminal.process.send_signal(signal.SIGCONT)
-        leave(terminal)
+        while terminal.process.poll() is None:  # a key that comes while it is suspended is not the program's
+            terminal.press("ctrl+q")
+            terminal.rest(0.5)
+        assert terminal.wait_exit() == 0
+        assert terminal.is_cooked
+        modes_are_off(terminal)
 
 
 def test_a_suspended_program_ends_when_it_is_asked_to() -> None:

@@ -260,14 +260,19 @@ async def test_what_is_hidden_causes_no_layout() -> None:
     async with on_stage(echo("--tools", 100), size=(120, 30)) as stage:
         await stage.ready()
         await stage.until(lambda app: app.main.traffic is not None and app.main.traffic.is_attached)
-        main, idle = stage.app.main, asyncio.Event()
+        main = stage.app.main
         below = [each for pane in main.query("*") if not pane.display for each in pane.query("*")]
         assert {type(each).__name__ for each in below} >= {"RowList", "Transcript", "TrafficList", "FilterLine"}
         layouts = layouts_of(stage.app)
-        for widget in below:
-            widget.refresh(layout=True)
-        below[-1].call_after_refresh(main.call_after_refresh, idle.set)
-        await stage.until(lambda _: idle.is_set())
+        for _ in range(3):  # what is shown may want one meanwhile, but not each time
+            layouts.clear()
+            idle = asyncio.Event()
+            for widget in below:
+                widget.refresh(layout=True)
+            below[-1].call_after_refresh(main.call_after_refresh, idle.set)
+            await asyncio.wait_for(idle.wait(), 30)
+            if not layouts:
+                break
         assert layouts == []
 
 
