@@ -9,7 +9,7 @@
     │   ├── VersionRefused       it speaks a revision we do not, or one below the configured minimum
     │   ├── NoSharedRevision     it and mcphost have no revision in common that the configuration allows
     │   ├── InvalidResult        an answer of the wrong shape
-    │   │   └── NoAnswerFound    what it writes are no messages, or answers under ids of no request
+    │   │   └── NoAnswerFound    it writes lines that are not messages, or answers to unknown request ids
     │   └── InvalidSampling      it asks for a model's answer in a way that the rules do not allow
     ├── TransportError           the wire
     │   ├── SpawnFailed          the program could not be started
@@ -72,7 +72,7 @@ class McphostError(Exception):
     lasting = False
     """Would trying again meet the same, until somebody changes something?"""
     after_probe = ""
-    """What became of ``server/discover``, as a clause, where it failed before and may have a part in this."""
+    """A clause about an earlier failure of ``server/discover`` that may have contributed; else empty."""
 
 
 class UsageError(McphostError):
@@ -366,7 +366,7 @@ class TaskExpired(RequestError):
 
 
 class RequestTimeout(RequestError):
-    """No answer to ``method`` after ``seconds``; the server was told that we stopped waiting.
+    """No answer to ``method`` after ``seconds``; the server was notified that mcphost stopped waiting.
 
     ``instead`` says what came that answers no request.
     """

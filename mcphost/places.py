@@ -18,7 +18,7 @@ SERVERS_FILE: Final = "servers.toml"
 def users_path(env: Mapping[str, str]) -> Path:
     """The user's own file, there or not: ``$MCPHOST_CONFIG``, else ``config.toml`` in the platform's folder.
 
-    Raises ConfigError where there is no home folder for it, or where a file cannot be called so.
+    Raises ConfigError without a home folder, or if a file cannot have that name.
     """
     if named := env.get("MCPHOST_CONFIG"):
         path = Path(os.path.expanduser(named))

@@ -107,7 +107,7 @@ else:
         return os.sysconf(name)
 
     def has_foreground(terminal: int) -> bool:
-        """May this process use the terminal? True too where it is not the one that controls the process."""
+        """True if this process may use the terminal, even one that does not control the process."""
         try:
             return os.tcgetpgrp(terminal) == os.getpgrp()
         except OSError:

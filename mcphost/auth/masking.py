@@ -21,7 +21,7 @@ SECRET_MEMBERS: Final = OAUTH_SECRETS | {"code", "state", "token"}
 _OPEN_MEMBERS: Final = frozenset({
     "token_endpoint", "token_endpoint_auth_method", "token_endpoint_auth_signing_alg", "token_type", "token_type_hint",
 })  # fmt: skip
-"""Their names look secret, and their values are not."""
+"""Members whose names look secret although their values are not."""
 
 SHORTEST: Final = 8
 """Characters of the shortest secret that is masked anywhere in a text; shorter ones occur in words by chance."""
@@ -114,7 +114,7 @@ def _masked(text: str, secrets: tuple[str, ...]) -> str:
 
 
 def _shown(document: Any, mask: Mask | None) -> str:
-    """The document as JSON without its secrets; empty if there is none or it is nested too deeply."""
+    """Return the document as JSON without its secrets; empty if absent or nested too deeply."""
     try:
         return "" if document is None else json.dumps(_without_secrets(document, mask), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
@@ -122,7 +122,7 @@ def _shown(document: Any, mask: Mask | None) -> str:
 
 
 def _parsed(content: bytes) -> Any:
-    """The JSON value; None if there is none."""
+    """Return the JSON value, or None if it cannot be parsed."""
     try:
         return json.loads(content)
     except (ValueError, RecursionError):

@@ -116,7 +116,7 @@ def read_rules(file: str | None, accept: Sequence[str], decline: Sequence[str]) 
 
 
 class RuleApprover:
-    """Answers server requests by ``rules``, then by ``person`` (None: there is none); ``calls`` approves tool calls.
+    """Answers server requests by ``rules``, then by ``person`` if given; ``calls`` approves tool calls.
 
     ``store`` remembers which remarks were made today.
     """
@@ -168,7 +168,7 @@ class RuleApprover:
 
 
 def _said_today(store: StateStore, server: str) -> bool:
-    """Was the remark on a server's roots made today? From now on it was. Blocks on the disk."""
+    """True if the remark on a server's roots was made today; records that it was. Blocks on the disk."""
     today, known = date.today(), dict[str, date]()
 
     def change(data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def read_json(text: str) -> Any:
-    """Parse JSON. Raises RecursionError, and ValueError also for a key that is there twice and what cannot be sent."""
+    """Parse JSON. Raises RecursionError, and ValueError also for a repeated key or a value that cannot be sent."""
     try:
         value = json.loads(
             text,

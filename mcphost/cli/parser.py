@@ -640,7 +640,7 @@ _MEANT: Final = {
 _PATHS: Final = frozenset({
     "config", "traffic", "output", "answers", "file", "source", "root", "program", "host",
 })  # fmt: skip
-"""Words that may be names of files, in which any bytes can stand."""
+"""Words that may be file names, which can hold any bytes."""
 
 
 def parse(argv: Sequence[str]) -> Words:
@@ -717,7 +717,7 @@ def _first_plain(words: Sequence[str]) -> str | None:
 
 
 def _near(word: str, known: Iterable[str], meant: Mapping[str, str] | None = None) -> str:
-    """What was probably meant, as the end of a sentence."""
+    """The end of a sentence that suggests the words probably meant; empty without any."""
     from difflib import get_close_matches  # late: only who mistypes pays for it
 
     word = word.lower()

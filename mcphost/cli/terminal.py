@@ -25,7 +25,7 @@ HIDDEN_LINE_BYTES: Final = 1 << 16
 """Limit of a line read without echo; the longest URL that is pasted there takes an eighth of it."""
 
 _ENDS, _ERASES, _ERASES_WORD, _EMPTIES, _CLOSES = b"\r\n", b"\x7f\b", b"\x17", b"\x15", b"\x04"
-"""What enter, backspace, ctrl+w, ctrl+u and ctrl+d send."""
+"""Bytes sent by enter, backspace, ctrl+w, ctrl+u and ctrl+d."""
 
 _EDITS: Final = _ERASES + _ERASES_WORD + _EMPTIES
 
@@ -39,7 +39,7 @@ SEQUENCE_BYTES: Final = 4096
 
 _PASTE_BEGINS, _PASTE_ENDS = b"\x1b[200~", b"\x1b[201~"
 _STRINGS: Final = (b"]", b"P", b"X", b"^", b"_")
-"""What begins, after an escape, a report that may hold line ends."""
+"""Bytes that, after an escape, begin a report that may hold line ends."""
 
 
 async def shown_line(descriptor: int) -> bytes:
@@ -77,7 +77,7 @@ class _HiddenLine:
         self._pasting = False
 
     def ends_with(self, byte: int) -> bool:
-        """Does this byte end the line?"""
+        """True if this byte ends the line."""
         return byte in _ENDS and not self._pasting and bytes(self._sequence[1:2]) not in _STRINGS
 
     def take(self, byte: int) -> None:

@@ -46,10 +46,10 @@ PROBE_SHARE: Final = 3
 """The probe may take this part of the time for opening: a server that ignores it needs time for ``initialize``."""
 
 STRAY_LINES: Final = 3
-"""Lines that are no messages, after which a server that goes on with silence is taken to write nothing else."""
+"""Lines that are not messages, after which a silent server is taken to write nothing else."""
 
 SILENCE: Final = 5.0
-"""Seconds without output that end the wait for an answer to ``initialize``, where what came before is no answer."""
+"""Seconds without output that end the wait for an answer to ``initialize``, if something else came before."""
 
 PROBE_SILENCE: Final = 1.0
 """As `SILENCE`, for the probe: its answer is still taken when it comes while ``initialize`` is waited for."""
@@ -68,7 +68,7 @@ class Identity:
 
 
 class UnusableOutput:
-    """What a server writes instead of an answer while its session is opened."""
+    """A server's output instead of an answer, while its session is opened."""
 
     def __init__(self) -> None:
         self._strays = 0
@@ -78,7 +78,7 @@ class UnusableOutput:
 
     @property
     def words(self) -> str:
-        """What came instead of an answer, as a sentence; empty while that is not certain."""
+        """A sentence about what came instead of an answer; empty while that is not certain."""
         if self._mismatch:
             return self._mismatch
         if self._pieces or self._strays >= STRAY_LINES:
@@ -86,7 +86,7 @@ class UnusableOutput:
         return ""
 
     def stray(self, line: bytes) -> None:
-        """A line came that is no JSON."""
+        """Count a line that is not JSON."""
         self._strays += 1
         # A piece of a message, or the header of another framing: no program writes these into its log.
         self._pieces = self._pieces or b'"jsonrpc"' in line or line.lower().startswith(b"content-length:")
@@ -137,7 +137,7 @@ class SessionOpening:
         self._probe: asyncio.Task[Response] | None = None
         """The probe, as long as its answer may still come."""
         self._refused_probe = False
-        """Did the process behind a pipe answer the probe with an error?"""
+        """True if the process behind a pipe answered the probe with an error."""
         self._step, self._began = "initialize", asyncio.get_running_loop().time()
         self.unusable = UnusableOutput()
         self.lost: Exception | None = None

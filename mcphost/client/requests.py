@@ -47,7 +47,7 @@ class Session:
     versions: tuple[str, ...] = ()
     """All protocol versions that it listed; empty if it listed none."""
     proven: bool = True
-    """Is the evidence an answer, which the same server will give again?"""
+    """True if the evidence is an answer, which the same server will give again."""
     probe_seconds: float = 0.0
     """How long ``server/discover`` was waited for; 0 if it was not asked."""
 
@@ -68,7 +68,7 @@ class RequestIds(Iterator[RequestId]):
         return self._next - 1
 
     def __contains__(self, given: object) -> bool:
-        """Was this id used for a request?"""
+        """True if this id was used for a request."""
         return type(given) is int and self._first <= given < self._next
 
 

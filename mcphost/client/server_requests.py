@@ -38,7 +38,7 @@ class InputPurpose:
     """Of the tool or prompt, or the URI of the resource."""
     round: int
     budget: TimeBudget = field(compare=False)
-    """What the request may still take: no person's or model's time, but all that mcphost waits by itself."""
+    """The time left for the request: all of mcphost's own waiting, but not that for a person or a model."""
     declined: list[object] = field(compare=False)
     """The questions of this request that were declined without asking a person."""
 

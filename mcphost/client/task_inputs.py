@@ -37,7 +37,7 @@ class GivenInputs:
 class TaskInputs:
     """The inputs of task ``task_id``, which tool ``name`` began.
 
-    ``given`` is continued. While a person or a model is asked, the clock of ``limit`` stands still. ``wake`` is called
+    ``given`` is continued. The clock of ``limit`` stops while a person or a model is asked. ``wake`` is called
     if that fails; `answer` then raises why.
     """
 

@@ -227,7 +227,7 @@ def _broken(message: str, text: str, path: Path | None, ours: bool) -> ConfigErr
 
 
 def _about_value(line: str) -> str:
-    """What was meant by a value that is none in TOML, for the end of a sentence; nothing of it is quoted."""
+    """Suggest, as the end of a sentence, how to write a value that is not valid TOML; nothing of it is quoted."""
     if word := re.match(_PYTHON_OR_JSON, line):
         return f"; write {word[1].lower()}" if word[1] else "; TOML has no null, so leave the key out"
     return '; put the text in quotes: "..."' if re.match(_UNQUOTED, line) else ""

@@ -44,7 +44,7 @@ class OAuthConfig(ConfigTable):
     issuer: Url | None = None
     """The one authorization server that may be used, spelled as the server names it; absent: any that it names."""
     issuer_slash: Literal["exact", "ignore"] = "exact"
-    """Whether spellings of an issuer may differ by one slash at the end; the specification wants them to be equal."""
+    """``ignore`` accepts issuers that differ by one slash at the end; the specification requires them to be equal."""
     resource: Filled | None = None
     """The exact resource that the server's metadata may name instead of its address, such as the one behind a proxy."""
     client_id: Filled | None = None

@@ -31,7 +31,7 @@ _OWN_NAME = re.compile(
     r"\.?(?:(?:approvals|chat|eras|imports|layout|remarks|roots|tasks|transports|trusted)\.toml|audit\.jsonl|completion\.json)"
     r"(?:\.[a-z0-9_]{8}|\.lock|\.damaged-\d+|\.\d+)?|chats|crashes|running|locks|bundles|[0-9a-f]{32}\.lock"
 )
-"""What mcphost has in its state folder."""
+"""Names of the files and folders that mcphost keeps in its state folder."""
 
 Report = Callable[[str], None]
 """Takes a sentence for the user."""
@@ -74,7 +74,7 @@ def _make_private(folder: Path, *, ours: bool) -> None:
                 path=folder,
             )
     except OSError as error:
-        # mkdir says of everything that is in its place that it exists, and of a file above it that it is no folder.
+        # mkdir reports "exists" for anything in its place, and "not a directory" for a file above it.
         why = "it is not a folder" if os.path.lexists(folder) and not folder.is_dir() else error.strerror
         reason = f"cannot be used as state folder: {why}; set MCPHOST_STATE_DIR to a new folder"
         raise ConfigError(reason, path=folder) from None

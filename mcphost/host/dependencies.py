@@ -53,7 +53,7 @@ class Dependencies:
     open_url: Open = no_browser
     """Opens a URL in the browser; returns why it could not, or an empty text."""
     prefetch: bool = True
-    """List the resources and prompts of a server as soon as it is ready, or only once they are used?"""
+    """True to list a server's resources and prompts as soon as it is ready, False to wait until they are used."""
     begin_sign_ins: bool = True
     """Does an operation that needs a sign-in start it?"""
     measure: Callable[[int], ProcessUsageReport | None] | None = None

@@ -68,7 +68,7 @@ def _era_advice(error: McphostError, server: str, config: ServerConfig | None) -
 
 
 def older_version_advice(text: str, server: str, config: ServerConfig | None) -> str:
-    """What to try where a server says that a modern version lacks something; empty if ``text`` names none."""
+    """Advice for a server that says that a modern version lacks something; empty if ``text`` names no version."""
     if config is None or config.protocol != "auto" or not any(each.version in text for each in MODERN_REVISIONS):
         return ""
     return f"If it is the protocol version that lacks this, {_protocol('legacy', server, config)} uses an older one."
@@ -109,7 +109,7 @@ class _Place:
 
 
 RECENT_SECONDS: Final = 600.0
-"""How old a sign-in may be so that making it once more changes nothing."""
+"""Age of a sign-in, in seconds, below which signing in once more changes nothing."""
 
 MOST_SCOPES: Final = 20
 """Scopes that a command in an advice names."""
@@ -127,7 +127,7 @@ _BY_STATUS: Final = {
     429: "The server wants fewer requests: wait a little, then try again.",
 }
 _FORBIDDEN: Final = "The server refuses this to everyone or to you: check http_headers, or ask whoever runs it."
-"""For a 403 that names no missing scope, where there is no token in the configuration to check."""
+"""For a 403 that names no missing scope, if the configuration holds no token to check."""
 
 _BY_HUNDRED: Final = {
     2: "Something answers at this address, but not as an MCP server does: check url and transport in {}.",
@@ -176,7 +176,7 @@ def repeats_sign_in(error: AuthorizationRequired) -> bool:
 
 
 def _next_token(error: AuthorizationRequired, place: _Place) -> str:
-    """What to do where mcphost does not sign in."""
+    """Advice on the token for a server to which mcphost does not sign in."""
     config = place.config
     if error.status != 401:
         return f"The token in {place.entry} must be one that allows this."
@@ -196,7 +196,7 @@ def _own_header(config: ServerConfig) -> str:
 
 
 def _scopes(error: AuthorizationRequired) -> list[str]:
-    """What the refusal says is needed, as far as scopes are well formed: they become part of a command."""
+    """The scopes that the refusal asks for, if well formed: they become part of a command."""
     named = read_challenge(error.www_authenticate).scopes
     return [scope for scope in named if re.fullmatch(_SCOPE, scope)][:MOST_SCOPES]
 
@@ -215,7 +215,7 @@ _TAKES: Final = {
     "elicitation": "somebody who can answer, or --answers",
     "roots": "a folder to share, and somebody who can answer",
 }
-"""What else than a line of the configuration a capability takes."""
+"""Requirements of capabilities besides a line of the configuration."""
 
 
 def _client_capability_missing(error: ClientCapabilityMissing, place: _Place) -> Advice:

@@ -34,13 +34,13 @@ MAX_PROGRAMS: Final = 64
 """Programs of one command line that are looked at."""
 
 MAX_SUBSTITUTIONS: Final = 64
-"""Substitutions of one script that are looked at."""
+"""Substitutions of one script that are examined."""
 
 LONGEST_START: Final = 12
 """Words of a shell's start that are read: its name, its options and the text."""
 
 LONGEST_SUBSTITUTION: Final = 400
-"""Characters of a substitution that are read: it is about the program at its start."""
+"""Characters of a substitution that are read; only the program at its start matters."""
 
 
 class ScriptSyntax(Enum):
@@ -56,7 +56,7 @@ class Script(NamedTuple):
 
     text: str
     option: str
-    """The word that says so, such as ``-lc``."""
+    """The option that introduces it, such as ``-lc``; empty without one."""
     syntax: ScriptSyntax = ScriptSyntax.SHELL
     elsewhere: bool = False
     """True if a shell on another machine runs it."""
@@ -71,13 +71,13 @@ class ScriptCommand(NamedTuple):
 
 
 class OptionReading(NamedTuple):
-    """The options at the start of a command, and what follows them."""
+    """The options at the start of a command, and the words after them."""
 
     options: tuple[tuple[str, str, str], ...]
     """The name, the value and the word with the name of each; a flag has no value."""
     rest: tuple[str, ...]
     unsure: bool
-    """True if there is an option that may or may not take the word behind it."""
+    """True if an option may or may not take the word after it."""
 
     def values(self, names: Collection[str]) -> Iterator[tuple[str, str]]:
         """The values of these options, each after the option as it was written."""
@@ -91,7 +91,7 @@ _POWERSHELL_VALUED: Final = (
     "configurationfile", "workingdirectory", "wd", "settingsfile", "custompipename", "psconsolefile",
 )  # fmt: skip
 _DASHES: Final = "-/\u2013\u2014\u2015"
-"""What PowerShell takes for the mark of an option."""
+"""Characters that PowerShell accepts as the mark of an option."""
 
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*\+?=")
 _SEPARATOR: Final = re.compile(r"[;&|()<>{}\n]+")
@@ -153,7 +153,7 @@ def scripts_in(words: Sequence[str]) -> Iterator[Script]:
 
 
 def commands_of(script: Script) -> Iterator[ScriptCommand]:
-    """The commands of a script, as well as they can be told without being the shell."""
+    """The commands of a script, as far as they can be recognized without being the shell."""
     text = re.sub(r"\$\{?IFS\}?", " ", script.text[:MAX_SCRIPT])
     if script.syntax is ScriptSyntax.CMD:
         text = text.replace("^", "")
@@ -172,7 +172,7 @@ def commands_of(script: Script) -> Iterator[ScriptCommand]:
             else:
                 command.append(word)
         yield _command(command, piped=piped)
-    except ValueError:  # a quotation that never ends: the shell runs what stands before its line
+    except ValueError:  # a quotation that never ends: the shell runs what comes before its line
         for part in re.split(r"((?:[;&()<>\n]|\|\|)+|\|)", text):
             if not _SEPARATOR.fullmatch(part):
                 yield _command(part.replace('"', "").replace("'", "").split(), piped=piped)
@@ -233,7 +233,7 @@ def read_options(
 
 
 def after_subcommand(words: Sequence[str], *commands: tuple[str, ...]) -> Sequence[str] | None:
-    """What follows one of these subcommands; only options and their values may stand before it."""
+    """Return the words after one of these subcommands; only options and their values may come before it."""
     for start in range(1, len(words)):
         for command in commands:
             if tuple(words[start : start + len(command)]) == command:
@@ -261,14 +261,14 @@ def _split(word: str, takes: Collection[str], attached: str) -> Iterator[tuple[s
 
 
 def _whole(name: str, known: Collection[str]) -> str:
-    """The option that GNU's programs take ``name`` for: the beginning of a long one is enough."""
+    """The option that GNU programs read ``name`` as; they accept the beginning of a long option."""
     if name in known or not name.startswith("--") or len(name) < 4:
         return name
     return next((option for option in sorted(known) if option.startswith(name)), name)
 
 
 def _wrapper_of(words: Sequence[str]) -> tuple[Wrapper, OptionReading] | None:
-    """The wrapper that this command is, with its options."""
+    """The wrapper that starts this command, with its options; None for other commands."""
     name, rest = family_of(words[0]), tuple(words[1:])
     wrapper = WRAPPERS.get(name)
     for phrase in SUBCOMMANDS.get(name, ()):
@@ -287,7 +287,7 @@ def _wrapper_of(words: Sequence[str]) -> tuple[Wrapper, OptionReading] | None:
 
 
 def _env_options(words: tuple[str, ...], wrapper: Wrapper) -> OptionReading:
-    """The options of ``env``, whose ``-S`` puts the words of its value in the place of the rest."""
+    """The options of ``env``; the words in the value of its ``-S`` come before the rest."""
     reading = read_options(words, wrapper.valued, exact=False)
     for _, text in reading.values({"-S", "--split-string"}):
         try:
@@ -327,12 +327,12 @@ def _inner(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 
 def _started(wrapper: Wrapper, reading: OptionReading) -> Iterator[tuple[str, ...]]:
-    """The command that a wrapper starts, or all that it may be where an option is not known."""
+    """The command that a wrapper starts; all candidates if an option is unknown."""
     rest = tuple(reading.rest)
     while rest and _ASSIGNMENT.match(rest[0]):
         rest = rest[1:]
     if wrapper.package:
-        # A package may be called like a program that does something else; what runs code does so under every name.
+        # A package may share its name with an unrelated program; interpreters and shells run code under any name.
         for index, word in [each for each in enumerate(rest) if not each[1].startswith("-")][: 1 + reading.unsure]:
             spec = word.partition("@")[0]
             if family_of(spec) in INTERPRETERS or family_of(spec) in SHELLS | POWERSHELLS:
@@ -345,7 +345,7 @@ def _started(wrapper: Wrapper, reading: OptionReading) -> Iterator[tuple[str, ..
 
 
 def _handed_on(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """What a program that is not known may start: a command behind ``--``, and a shell that is given a text."""
+    """Commands that an unknown program may start: one after ``--``, and a shell that is given a text."""
     if "--" in words[1:-1] and _is_known((rest := words[words.index("--", 1) + 1 :])[0]):
         yield rest
     for index, word in enumerate(words[1:], 1):
@@ -367,7 +367,7 @@ def _shell_script(name: str, words: Sequence[str]) -> Iterator[Script]:
         reading = read_options(words, scripts | {"-d", "-o", "-D", "--config", "--env-config", "--features", "--debug"})
         yield from (Script(text, word) for word, text in reading.values(scripts))
         return
-    # Options of the shell may stand between its -c and the text: bash -c -x 'text'.
+    # The shell's options may come between its -c and the text: bash -c -x 'text'.
     waiting, named = deque(words), ""
     while waiting and waiting[0][:1] in ("-", "+"):
         word = waiting.popleft()
@@ -433,7 +433,7 @@ def _decoded(encoded: str) -> str:
 
 
 def _command(words: Sequence[str], *, piped: bool) -> ScriptCommand:
-    """A command without what the shell reads before its name; one that sets variables is an ``env``."""
+    """A command without the shell's reserved words before its name; one that sets variables becomes an ``env``."""
     index = 0
     while index < len(words) and words[index] in _RESERVED:
         index += 1

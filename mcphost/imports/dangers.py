@@ -47,10 +47,10 @@ LONGEST: Final = 120
 """Characters of the words that a sign points at; the screen shows the whole command beside it."""
 
 MAX_PATH: Final = 4096
-"""Characters of a path that are looked at; longer ones do not exist."""
+"""Characters of a path that are examined; longer ones do not exist."""
 
 MAX_COMMANDS: Final = 500
-"""Commands of one script that are looked at together."""
+"""Commands of one script that are examined together."""
 
 MAX_ADDRESSES: Final = 8
 """Addresses of one text that are looked at."""
@@ -83,7 +83,7 @@ _FETCHERS: Final = frozenset({
     "certutil", "tftp", "ftp", "sftp", "scp",
 })  # fmt: skip
 _RUNNERS: Final = SHELLS | POWERSHELLS | INTERPRETERS.keys() | {"cmd", "iex", "invoke-expression", "source", "."}
-"""What runs the text that it is given."""
+"""Programs that run the text they are given."""
 _RAW_PROGRAMS: Final = frozenset({"nc", "ncat", "netcat", "nc.traditional", "nc.openbsd", "socat", "telnet"})
 _STARTUP_PROGRAMS: Final = frozenset({"crontab", "schtasks", "launchctl", "systemctl", "at", "update-rc.d"})
 _DELETERS: Final = frozenset({"shred", "srm", "wipefs", "blkdiscard", "remove-item", "format"})
@@ -106,7 +106,7 @@ _OWNS: Final = "Its container can start others with all rights, and so owns this
 _FAR: Final = "Its container can use files far beyond one project"
 _KEEPS_RIGHTS: Final = re.compile(r"no-new-privileges(?:[:=](?:true|1))?", re.IGNORECASE)
 _NAMED: Final = re.compile(r"-|[A-Za-z_][\w.-]*=")
-"""How a word begins that holds a name and a value."""
+"""The start of a word that holds a name and a value."""
 _NAMES_INSIDE: Final = frozenset({"-e", "--env", "-l", "--label"})
 _EVALUATED: Final = re.compile(r"\b(?:iex|invoke-expression)\b|\[scriptblock\]", re.IGNORECASE)
 _FETCHED: Final = re.compile(
@@ -114,9 +114,9 @@ _FETCHED: Final = re.compile(
     re.IGNORECASE,
 )
 _JOINS: Final = re.compile(r"\||[$<]\(")
-"""How a shell gives the output of one program to another."""
+"""The shell's operators that pass one program's output to another."""
 _NAME_BEFORE: Final = re.compile(r"^[^\s|]*[=!]")
-"""What stands before a text in its own word, as in ``core.sshCommand=curl …`` or ``alias.x=!curl …``."""
+"""The part of a word before a text, as in ``core.sshCommand=curl …`` or ``alias.x=!curl …``."""
 _CODE_ADDRESS: Final = re.compile(r"data:|javascript:|vbscript:|about:", re.IGNORECASE)
 _CODE_VARIABLES: Final = frozenset({
     "BASH_ENV", "DYLD_INSERT_LIBRARIES", "DYLD_LIBRARY_PATH", "ENV", "GIT_SSH_COMMAND", "JAVA_TOOL_OPTIONS",
@@ -140,7 +140,7 @@ _OWNERS: Final = re.compile(
     r"(?:docker|podman|containerd|crio|cri-dockerd|dockershim|buildkitd)[\w.-]*\.sock[\w.]*|docker_engine\w*|system_bus_socket",
     re.IGNORECASE,
 )
-"""Sockets and pipes with which a program does whatever their service may do."""
+"""Sockets and pipes that give a program all rights of their service."""
 _OFF: Final = frozenset({"false", "0", "f", "no"})
 
 _START: Final = r"(?:^|(?<=[\s;&|(`'\"]))"
@@ -296,7 +296,7 @@ def _of_script(program: str, script: Script) -> Iterator[DangerSign]:
 
 
 def _code_option(family: str, words: Sequence[str]) -> str | None:
-    """The word of an interpreter's command that says that code follows, or holds it."""
+    """The word of an interpreter's command that holds code or says that code follows."""
     interpreter = INTERPRETERS.get(family)
     if interpreter is None:
         return None
@@ -319,7 +319,7 @@ def _code_option(family: str, words: Sequence[str]) -> str | None:
 
 
 def _deleting_word(name: str, words: Sequence[str]) -> str | None:
-    """The word with which this program deletes more than a named file; None where it does not."""
+    """The word with which this program deletes more than a named file; None if it does not."""
     if name in _DELETERS or name.partition(".")[0] == "mkfs":
         return ""
     pattern = _DELETING_WORDS.get(name)
@@ -342,7 +342,7 @@ def _connecting_word(name: str, words: Sequence[str]) -> str | None:
 
 
 def _downloaded(script: Script) -> Iterator[DangerSign]:
-    """What is downloaded and run at once: ``curl … | sh``, ``sh <(curl …)``, ``curl -o file …; sh file``."""
+    """Signs of downloading and running at once: ``curl … | sh``, ``sh <(curl …)``, ``curl -o file …; sh file``."""
     fetching, files = "", set[str]()
     for command in islice(commands_of(script), MAX_COMMANDS):
         names = [family_of(program[0]) for program in programs_in(command.words)]
@@ -356,7 +356,7 @@ def _downloaded(script: Script) -> Iterator[DangerSign]:
             files |= {_last_part(word) for word in command.words[1:] if not word.startswith("-") and len(word) > 1}
     for mark, words in substitutions_in(script):
         names = [program_name(program[0]) for program in programs_in(words)]
-        # What is written to >(…) is its input.
+        # Data written to >(…) becomes that command's input.
         if fetching and not _RUNNERS.isdisjoint(names) if mark == ">(" else not _FETCHERS.isdisjoint(names):
             yield _sign(_RUNS_LOADED, f"{mark}{words[0]} …)")
     if script.syntax is ScriptSyntax.POWERSHELL:
@@ -366,7 +366,7 @@ def _downloaded(script: Script) -> Iterator[DangerSign]:
 
 
 def _in_texts(texts: Iterable[str]) -> Iterator[DangerSign]:
-    """What a program that hands a text to a shell would download and run, whatever its option is called."""
+    """Signs of downloads that a program would run by handing a text to a shell, whatever its option is called."""
     for text in texts:
         if _JOINS.search(text[:MAX_SCRIPT]) and " " in text:
             script = Script(_NAME_BEFORE.sub("", text[:MAX_SCRIPT]).replace("`", " "), "")  # in prose, ` quotes
@@ -444,7 +444,7 @@ def _is_everything(path: str) -> bool:
 
 
 def _tidy(path: str) -> str:
-    """The plain spelling of a path: ``/etc`` for ``//etc/./x/../``; a home folder is ``/home/user``."""
+    """The normalized path: ``/etc`` for ``//etc/./x/../``; a home folder becomes ``/home/user``."""
     if not path:
         return ""
     text = re.sub(r"^file://(?:localhost)?", "", path[:MAX_PATH].strip().replace("\\", "/"), flags=re.IGNORECASE)
@@ -455,7 +455,7 @@ def _tidy(path: str) -> str:
 
 
 def _with_plain_slashes(text: str) -> str:
-    """The text with ``/`` for ``//`` and ``/./``, but for those of addresses."""
+    """The text with ``/`` for ``//`` and ``/./``, except in addresses."""
     return re.sub(r"(?<![:/])/(?:\.?/)+", "/", text)
 
 
@@ -490,7 +490,7 @@ def _of_addresses_in(text: str) -> Iterator[DangerSign]:
 def _in_words(words: Sequence[str]) -> Iterator[DangerSign]:
     for number, word in enumerate(words[1:], 1):
         _, equals, after = word.partition("=")
-        inside = words[number - 1] in _NAMES_INSIDE  # a container has a disk of its own
+        inside = words[number - 1] in _NAMES_INSIDE  # a container has its own disk
         value = after if equals and _NAMED.match(word) and not inside else word
         attached = re.fullmatch(r"-[A-Za-z](/.*)", word)
         value = attached[1] if attached else value

@@ -70,12 +70,12 @@ _VERBS: Final = (("run",), ("create",), ("exec",))
 
 
 class ContainerStart(NamedTuple):
-    """What ``docker run``, ``create`` or ``exec`` is given."""
+    """The options and the image of ``docker run``, ``create`` or ``exec``."""
 
     options: tuple[tuple[str, str], ...]
     """Names and values, also of options behind an unknown one that may take the word that looks like the image."""
     image: str
-    """The image, or the container of ``exec``; empty if there is none."""
+    """The image, or the container of ``exec``; empty without either."""
     downloads: bool
     """True if the image is downloaded."""
 

@@ -127,7 +127,7 @@ class ImportCandidate:
         return masked(self.table, self.secrets)
 
     def preview(self, env: Mapping[str, str]) -> Preview:
-        """What the user is to see of it; ``env`` is mcphost's own environment, in which references are looked up."""
+        """The preview for the user; references are looked up in ``env``, mcphost's own environment."""
         preview = preview_of(replace(self.found, name=self.name, table=self.table), env)
         if not self.double:
             return preview

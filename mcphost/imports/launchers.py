@@ -23,7 +23,7 @@ class Interpreter(NamedTuple):
     attached: str = ""
     """Letters of options that take the rest of their own word as their value."""
     ends: frozenset[str] = frozenset()
-    """Options whose value names what runs: all words behind it belong to that."""
+    """Options whose value names the code to run; all later words are its arguments."""
 
 
 class Wrapper(NamedTuple):
@@ -35,13 +35,13 @@ class Wrapper(NamedTuple):
     operands: int = 0
     """Plain words before the command, such as the duration of ``timeout``."""
     joins: bool = False
-    """True if the rest is not a command but a shell's text."""
+    """True if the rest is text for a shell rather than a command."""
     elsewhere: bool = False
     """True if the command runs on another machine."""
     package: bool = False
     """True if the command's first word is the name of a package."""
     exact: bool = False
-    """True if it does not take the beginning of a long option for the option."""
+    """True if it does not accept abbreviated long options."""
 
 
 def _set(names: str) -> frozenset[str]:
@@ -65,7 +65,7 @@ UVX_VALUES: Final = _set(
 PIPX_VALUES: Final = _set("--python --fetch-python --index-url -i --pip-args --with --backend")
 
 PACKAGE_FLAGS: Final = _set("-y --yes -q --quiet")
-"""Options without a value of the programs that run a package."""
+"""Flags of the programs that run a package."""
 
 INTERPRETERS: Final[Mapping[str, Interpreter]] = {
     "python": Interpreter(_set("-c"), _set("-W -X -Q --check-hash-based-pycs"), ends=_set("-m")),
@@ -120,7 +120,7 @@ INTERPRETERS: Final[Mapping[str, Interpreter]] = {
     "awk": Interpreter(_set("-e --source"), _set("-F -v --assign --field-separator"), ends=_set("-f --file")),
     "mshta": Interpreter(frozenset()),
 }  # fmt: skip
-"""Programs that run code which an option can hold."""
+"""Programs with options that hold code to run."""
 
 WRAPPERS: Final[Mapping[str, Wrapper]] = {
     "sudo": Wrapper(_set(
@@ -231,7 +231,7 @@ WRAPPERS: Final[Mapping[str, Wrapper]] = {
     "machinectl shell": Wrapper(_set("--uid -E --setenv -M -H"), operands=1),
     "vagrant ssh": Wrapper(scripts=_set("-c --command"), elsewhere=True),
 }  # fmt: skip
-"""Programs that start the one that follows; some do so only with a subcommand."""
+"""Programs that start the command after them; some only with a subcommand."""
 
 ALIASES: Final = {
     "nodejs": "node", "pypy": "python", "pythonw": "python", "py": "python", "ipython": "python", "jython": "python",

@@ -37,7 +37,7 @@ REFUSAL_BYTES: Final = 256_000
 AGENT: Final = "mcphost"
 
 _QUOTES_NOTHING: Final = ("Server disconnected", "peer closed connection", "Receive buffer too long")
-"""How those of httpx's words for a broken response begin that quote nothing of it."""
+"""Beginnings of httpx's messages about a broken response that quote nothing of it."""
 
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 

@@ -1,4 +1,4 @@
-"""Parses ``WWW-Authenticate``: the parameters of the Bearer challenge, also where its syntax is slightly off.
+"""Parses ``WWW-Authenticate``: the parameters of the Bearer challenge, even if its syntax is slightly off.
 
 Specification: RFC 9110 section 11.6.1; RFC 6750 section 3; RFC 9728 section 5.1.
 """
@@ -14,7 +14,7 @@ MOST_CHARACTERS: Final = 16_384
 """Characters of the header that are parsed; no honest challenge needs more."""
 
 _TOKEN: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
-# Texts: the module `re` compiles and keeps them when they are first needed; most runs read no challenge.
+# Strings, not compiled patterns: `re` compiles and caches them on first use, and most runs read no challenge.
 _SEPARATOR: Final = r"[\s,;]*"
 _FIRST_SCHEME: Final = rf"({_TOKEN})(?=[ \t,]|$)"
 _SCHEME: Final = rf"({_TOKEN})(?=[ \t]*(?:,|$)|[ \t]+(?:{_TOKEN}[ \t]*=|[A-Za-z0-9\-._~+/]+=*[ \t]*(?:,|$)))"
@@ -26,7 +26,7 @@ _WORD: Final = r"[^\s,;]+"
 
 
 class Challenge(NamedTuple):
-    """The parameters of a Bearer challenge: foreign text, not made safe."""
+    """The parameters of a Bearer challenge: untrusted text, not made safe to show."""
 
     parameters: Mapping[str, str] = MappingProxyType({})
     unread: str = ""
@@ -49,15 +49,15 @@ class Challenge(NamedTuple):
 
     @property
     def description(self) -> str:
-        """Why the request was refused, in the server's words; empty if it does not say."""
+        """The server's reason for the refusal; empty if not given."""
         return self.parameters.get("error_description", "")
 
 
 def read_challenge(header: str) -> Challenge:
-    """The Bearer challenges of a header value (several headers joined by commas); of equal parameters the first counts.
+    """The Bearer challenges of a header value (several headers joined by commas); the first of equal parameters wins.
 
-    Read besides the specification's form: values without quotes or in single ones, parameters separated by semicolons
-    or blanks, and parameters without any scheme.
+    Also accepted are values without quotes or in single ones, parameters separated by semicolons
+    or blanks, and parameters without a scheme.
     """
     if len(header) > MOST_CHARACTERS:
         return Challenge(unread=header[:100])

@@ -215,7 +215,7 @@ class SurrogatePairs:
             yield type(event)(whole)
 
     def end(self) -> Iterator[ProviderEvent]:
-        """What was held."""
+        """Yield the event that was held."""
         if self._held is not None:
             yield type(self._held)(paired(self._held.text))
             self._held = None

@@ -40,7 +40,7 @@ from mcphost.providers.retry import RetryLimits, requested_wait
 from mcphost.providers.tool_names import NameMapping, tool_names
 
 DONE: Final = "[DONE]"
-"""What some endpoints send in place of a document at the end of a stream."""
+"""Sent by some endpoints in place of a document at the end of a stream."""
 
 
 class StreamFraming(Protocol):
@@ -86,7 +86,7 @@ class _WholeLines(httpx.AsyncByteStream):
         self._chunks, self._limit = chunks, limit
         self._size = 0
         self.closed = False
-        """Has the stream ended? What comes then is an event without the blank line at its end."""
+        """True once the stream has ended; anything after that is an event without its final blank line."""
 
     def event_ended(self) -> None:
         """Count what follows towards the next event."""
@@ -339,11 +339,11 @@ class StreamReader(Protocol):
 
     @property
     def complete(self) -> bool:
-        """Has the model ended its answer? Token counts may follow."""
+        """True once the model has ended its answer; token counts may follow."""
 
     @property
     def ended(self) -> bool:
-        """Was the end of the stream announced?"""
+        """True once the end of the stream was announced."""
 
     def feed(self, document: Any) -> Iterator[ProviderEvent]:
         """The events of a document (None for ``[DONE]``). Raises ModelError for an error inside the stream."""

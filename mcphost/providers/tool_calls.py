@@ -40,11 +40,11 @@ class _Pieces:
     parts: list[str] = field(default_factory=list)
     size: int = 0
     replaced: bool = False
-    """Did another tool use take its place before it was complete?"""
+    """True if another tool use took its place before it was complete."""
 
     @property
     def whole(self) -> bool:
-        """Are its arguments a whole JSON object?"""
+        """True if its arguments are a whole JSON object."""
         return bool(self.parts) and self.parts[-1].rstrip().endswith("}") and not _arguments(self.written, self.size)[1]
 
     @property
@@ -61,7 +61,7 @@ class ToolUseParts:
         self._unnamed: dict[int, _Pieces] = {}
         """Pieces that came before a name did."""
         self._ended: list[_Pieces] = []
-        """Those that wait until it is known that the answer was not cut off before their arguments, and those after."""
+        """Tool uses held until it is certain that the answer was not cut off before their arguments, and later ones."""
         self._ids = {use.id for message in request.messages for use in message.uses}
         self.count = 0
         """The number of tool uses begun."""
@@ -71,7 +71,7 @@ class ToolUseParts:
         return next((key for key, use in self._open.items() if use.id == use_id), None)
 
     def continues(self, key: int, use_id: str, vendor_name: str) -> bool:
-        """Does a piece with this id and name belong to the unfinished tool use under ``key``, rather than begin one?
+        """True if a piece with this id and name continues the unfinished tool use under ``key`` and does not begin one.
 
         Some servers repeat the name in each piece, and some of those give each piece another id, or none.
         """
@@ -105,7 +105,7 @@ class ToolUseParts:
             use.size += len(part)
 
     def is_empty(self, key: int) -> bool:
-        """Did none of the arguments come yet?"""
+        """True if no arguments have arrived yet."""
         return key in self._open and not self._open[key].size
 
     def end(self, key: int, *, replaced: bool = False) -> Iterator[ToolUseReady]:

@@ -309,7 +309,7 @@ class McphostApp(App[None]):
 
     @property
     def _has_selection(self) -> bool:
-        """Is there something for `COPY` to copy?"""
+        """True if `COPY` has something to copy."""
         return bool(getattr(self.focused, "selected_text", "") or self.screen.get_selected_text())
 
     def _too_early(self, event: TextualEvent) -> bool:

@@ -29,13 +29,13 @@ QUEUED_WRITES: Final = 30
 """Writes that may wait for the terminal before frames are skipped; a frame is up to three of them."""
 
 CLOSE_SECONDS: Final = 0.5
-"""Seconds that leaving waits for a terminal to take the last writes, and then to take `RESTORE`."""
+"""Seconds to wait on exit for the terminal to take the last writes, and again for `RESTORE`."""
 
 ROOM_SECONDS: Final = 0.005
-"""Pause after a write that the terminal did not take: it may say that it has room, and not take a line end."""
+"""Pause after a write that the terminal did not take: it may report room and still not take a line end."""
 
 RETRY_SECONDS: Final = 0.1
-"""Pause after a failure of a thread, so that one that fails each time does not keep a processor busy."""
+"""Pause after a thread fails, so that a permanent failure does not keep a processor busy."""
 
 TOGETHER_SECONDS: Final = 0.05
 """Seconds after SIGCONT in which SIGTSTP came with it: Python handles signals that came together by their numbers."""
@@ -53,7 +53,7 @@ class TerminalWriter(threading.Thread):
     """Writes to the terminal, so that nobody else waits for it.
 
     ``drained`` is called, in this thread, when all is written after `skip` was called. ``failed`` gets exceptions; a
-    terminal that closed is none, since the driver hears of that.
+    closed terminal does not count, since the driver notices it itself.
     """
 
     def __init__(self, descriptor: int, drained: Callable[[], None], failed: Callable[[Exception], None]) -> None:
@@ -62,7 +62,7 @@ class TerminalWriter(threading.Thread):
         self._texts: SimpleQueue[str | None] = SimpleQueue()
         self._skipped = self._abandoned = False
         self.lost = False
-        """Was something not written?"""
+        """True if something was not written."""
 
     @property
     def is_behind(self) -> bool:
@@ -72,7 +72,7 @@ class TerminalWriter(threading.Thread):
         self._texts.put(text)
 
     def skip(self) -> None:
-        """A frame was left out: say when another one can be drawn."""
+        """Call ``drained`` once another frame can be drawn, since one was left out."""
         if not self._skipped:
             self._skipped = True
             self._texts.put("")  # the thread may have written everything in the meantime
@@ -108,7 +108,7 @@ class TerminalWriter(threading.Thread):
 class Driver(LinuxDriver):
     """Draws on the terminal of stdout, whatever stderr is, and reads the one of stdin.
 
-    Nothing here waits for the terminal: a writer of its own takes what is drawn, and the app skips frames while that
+    Nothing here waits for the terminal: a separate thread writes what is drawn, and the app skips frames while that
     one is behind. An exception in a thread goes through the app's error boundary. The terminal is given back however
     the process ends, and after SIGTSTP until SIGCONT.
 
@@ -121,7 +121,7 @@ class Driver(LinuxDriver):
         self._output = open_terminal_of((sys.__stdout__ or sys.stdout).fileno())
         super().__init__(*arguments, size=size or self._get_terminal_size(), **options)
         self.exit_event: WakingEvent = WakingEvent()
-        self._file: Any = StringIO()  # of Textual's own writer thread, which gets nothing
+        self._file: Any = StringIO()  # for Textual's own writer thread, which gets nothing
         self._writer = self._new_writer()
         self._raw: list[Any] = []
         """The terminal's attributes in application mode."""
@@ -135,7 +135,7 @@ class Driver(LinuxDriver):
         self._writer.write(data)
 
     def takes_frame(self) -> bool:
-        """Whether the terminal keeps up; if not, the whole screen is drawn once it does."""
+        """True if the terminal keeps up; if not, the whole screen is drawn once it does."""
         if self._writer.is_behind:
             self._writer.skip()
             return False
@@ -151,7 +151,7 @@ class Driver(LinuxDriver):
             columns, rows = os.get_terminal_size(self._output)
         return columns or SIZE[0], rows or SIZE[1]
 
-    # Pairs: each knows whether its half is due.
+    # Starting and stopping.
 
     def start_application_mode(self) -> None:
         if not self._writer.is_alive():
@@ -170,7 +170,7 @@ class Driver(LinuxDriver):
             return
         self._active = False
         atexit.unregister(self._restore)
-        self._writer.lost = False  # what restores the terminal must not be
+        self._writer.lost = False  # the sequences that restore the terminal must not be lost
         if not has_foreground(self.fileno):
             self.attrs_before = None  # the terminal's attributes are another program's now
         super().stop_application_mode()
@@ -189,7 +189,7 @@ class Driver(LinuxDriver):
             self.write("\x1b[?1016l")
 
     def _restore(self, seconds: float = 0) -> None:
-        """Give the terminal back, from any thread: something else may hold up the app. Wait ``seconds`` for it."""
+        """Restore the terminal, from any thread, even while the app is blocked. Wait up to ``seconds`` for it."""
         if has_foreground(self.fileno):
             set_terminal_modes(self.fileno, self.attrs_before or [])
         with suppress(OSError):
@@ -252,7 +252,7 @@ class Driver(LinuxDriver):
                 return
 
     def _failed(self, error: Exception) -> None:
-        """Let the app's error boundary take an exception of a thread."""
+        """Pass a thread's exception to the app's error boundary."""
         self._from_thread(_raise, error)
 
     def _from_thread(self, callback: Callable[..., object], *arguments: object) -> None:
@@ -260,7 +260,7 @@ class Driver(LinuxDriver):
             self._app.call_later(callback, *arguments)
 
     def _wait_for_hangup(self) -> None:
-        if sys.platform != "win32":  # which has no poll, nor this driver
+        if sys.platform != "win32":  # where neither poll nor this driver exists
             terminal = select.poll()
             terminal.register(self.fileno, 0)  # POLLHUP and errors are reported all the same
             if any(event & select.POLLHUP for _, event in terminal.poll()):

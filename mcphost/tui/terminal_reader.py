@@ -1,7 +1,7 @@
-"""Reads the terminal's bytes: keys, mouse, focus, size and pastes. Whatever else arrives is never taken for a key.
+"""Reads the terminal's bytes: keys, mouse, focus, size and pastes. Nothing else is taken for a key.
 
-A tool call needs a person's key, but a terminal also sends answers to questions, perhaps of the program before this
-one, late or in pieces. Textual presses what it does not know letter by letter, takes escape characters out of pastes,
+Approving a tool call takes a person's key, but a terminal also sends reports, perhaps ones that the program before this
+one asked for, late or in pieces. Textual turns unknown sequences into keys, removes escape characters from pastes,
 and ends the app on bytes that are not UTF-8. This module can go once its driver decodes with replacement, drops
 unknown and unfinished sequences, keeps a paste as text up to its end mark or to some seconds of silence, checks numbers
 before it uses them, and asks for the alternate keys of kitty's protocol.
@@ -35,30 +35,30 @@ ctrl+q is then `1081::113;5u`. Without the protocol, shift+enter would be lost, 
 """
 
 SILENCE: Final = 2.0
-"""Seconds of silence after which a report without an end is given up. A lost packet is sent again after 0.2 to 1 s."""
+"""Seconds of silence after which an unfinished report is given up. A lost packet is sent again after 0.2 to 1 s."""
 
 LONGEST: Final = 10.0
-"""Seconds after which a report without an end is given up at the first pause, so that typing does not prolong it."""
+"""Seconds after which an unfinished report is given up at the first pause, so that typing does not prolong it."""
 
 LONG_SILENCE: Final = 5.0
-"""Seconds for a paste, which is worth the wait, and for a sequence that ends with a letter, as the next key may be."""
+"""As `SILENCE`, for a paste, which is worth the wait, and a sequence that ends with a letter, as the next key may."""
 
 REST_CHARACTERS: Final = 8
-"""So much text in one read, after a paste or a report was given up, is the rest of it. Nobody types so fast."""
+"""Characters in one read that count as the rest of a paste or report that was given up; nobody types so fast."""
 
 WAY_OUT_SILENCE: Final = 0.5
-"""Seconds of silence after which ctrl+c or ctrl+q in a paste without an end is a key, and not a part of the text."""
+"""Seconds of silence after which ctrl+c or ctrl+q in an unfinished paste is a key rather than text."""
 
 READ_BYTES: Final = 1 << 16
 
 PASTE_CHARACTERS: Final = 1 << 24
-"""Limit of a paste; no box takes a fourth of it. What is longer is cut."""
+"""Limit of a paste, above which it is cut; no input box takes a quarter of it."""
 
 SEQUENCE_CHARACTERS: Final = 4096
 """Limit of a key's sequence. Kitty's protocol sends the text of an input method in one, as numbers."""
 
 TAIL: Final = 64
-"""Characters that are kept of text without its end: no end and no way out is longer."""
+"""Characters kept of unfinished text; no end mark and no ctrl+c or ctrl+q is longer."""
 
 MOST_CELLS: Final = 2048
 """Limit of the rows and columns that a terminal may report. The largest screen in the smallest font has 2,000."""
@@ -96,19 +96,19 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-"""Everything that is whole. What begins with ESC and does not match waits for its rest."""
+"""A complete key, sequence or mark. Text that begins with ESC and does not match waits for its rest."""
 
 _STRING_END: Final = re.compile(r"\x07|\x1b\\|[\x9c\udc9c\x18\x1a]|(?=\x1b\[200~)")
 _SEQUENCE_END: Final = re.compile(r"[@-~\x18\x1a]|(?=\x1b)")
 _MAYBE_WAY_OUT: Final = re.compile(r"[\x03\x11]|\x1b\[[0-9:;]{1,40}[u~]")
 _KEYS_AT_END: Final = re.compile(rf"(?:{_MAYBE_WAY_OUT.pattern})*\Z")
 _ALT_O: Final = "\x1bO"
-_SHIFTED_EDIT_KEY: Final = re.compile(r"\x1b\[[0-9]+\$")  # of rxvt; `$` is no end elsewhere
+_SHIFTED_EDIT_KEY: Final = re.compile(r"\x1b\[[0-9]+\$")  # of rxvt; elsewhere `$` does not end a sequence
 
 _REPORT = r"(?:\][0-9]{1,5};|P(?:[01]?[$+]r|>\||!\|)|_G)"
 _END = r"[^\x07\x1b\x9c\udc9c]*(?:\x07|\x1b\\|[\x9c\udc9c])"
 _REST: Final = re.compile(rf"{_REPORT}{_END}|\[[<=>?][0-9;:]+\$?[A-Za-z]")
-"""What only a terminal sends, without its escape, at once."""
+"""Sequences that only a terminal sends, complete but without their escape."""
 
 _REPORT_TAIL: Final = re.compile(
     r"[ -~]+(?:\x1b\\|[\x9c\udc9c])|(?:rgba?:)?[0-9a-f]{0,4}(?:/[0-9a-f]{2,4})+\x07", re.IGNORECASE
@@ -118,7 +118,7 @@ _REPORT_TAIL: Final = re.compile(
 _LATE_REST: Final = re.compile(
     rf"{_REPORT}|[]P_^X]{_END}|\[(?:[<=>?]|[A-DFHIMOZ]|\[[A-E]|[0-9;:]+(?:[ -/]?[A-Za-z~^@]|\$))"
 )
-"""What people hardly ever type right after escape."""
+"""Text that people hardly ever type right after escape."""
 
 _LATE_REST_BEGINS: Final = re.compile(r"\][0-9]{0,5}|P(?:[01]?[$+]?|>|!)|_|\[\[?|\[[0-9;:]+")
 
@@ -129,14 +129,14 @@ _KITTY: Final = re.compile(
 """Key, its key on a Latin layout, modifiers, kind of event, text as code points, and the end."""
 
 _OTHER_KEY: Final = "27~"
-"""How xterm's modifyOtherKeys begins and ends; the key follows the modifiers."""
+"""First parameter and end of xterm's modifyOtherKeys sequences; the key follows the modifiers."""
 
 _RELEASED: Final = "3"
 _CHORD: Final = 0b00111110
 """Modifiers with which a key is not text: alt, ctrl, super, hyper, meta."""
 
 _FOCUS: Final = frozenset({"\x1b[I", "\x1b[O"})
-_FOCUS_EVENTS: Final = (AppFocus, AppBlur)  # each is drawn, which takes longer than to send hundreds
+_FOCUS_EVENTS: Final = (AppFocus, AppBlur)  # drawing one takes longer than sending hundreds
 _MODE: Final = re.compile(r"\x1b\[\?(?:2026|2048);[0-4]\$y")
 _MOUSE: Final = re.compile(r"\x1b\[<[0-9]{1,3};[0-9]{1,5};[0-9]{1,5}[Mm]")
 _CURSOR: Final = re.compile(r"\x1b\[[0-9]*;[0-9]*R")  # a report that looks like shift+f3
@@ -200,24 +200,24 @@ class WakingEvent(Event):
 
 
 class TerminalReader:
-    """Makes messages of the bytes it is fed; `tick` makes them of what has waited longer than `patience`."""
+    """Turns the bytes it is fed into messages; `tick` does so with input that has waited longer than `patience`."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._decode = getincrementaldecoder("utf-8")("surrogateescape").decode
         self._textual = XTermParser()
-        """Gets only whole sequences that it knows, with numbers that it can take."""
+        """Fed only complete sequences that it knows, with numbers in its range."""
         self._held = ""
-        """Text that was not read yet, or waits for its rest."""
+        """Text not yet read, or waiting for its rest."""
         self._fed_at = clock()
         self._paste: list[str] | None = None
         self._dropped_until: re.Pattern[str] | None = None
-        """The end of a report, up to which everything is dropped."""
+        """The end of the report that is being dropped."""
         self._dropped_since = 0.0
         self._gave_up_paste = self._gave_up_report = False
-        """Whether the next that comes may be the rest of it."""
+        """True if the next input may be the rest of it."""
         self._escape_at: float | None = None
-        """When escape was taken for a key, since nothing came after it, until something does."""
+        """When a lone escape was taken for a key; None once more input has come."""
 
     def feed(self, data: bytes) -> list[Message]:
         self._fed_at = self._clock()
@@ -232,7 +232,7 @@ class TerminalReader:
         return list(self._give_up()) if self.patience() <= 0 else []
 
     def patience(self) -> float:
-        """Seconds until `tick` gives up what has begun; infinite where nothing has."""
+        """Seconds until `tick` gives up what has begun; infinite if nothing has."""
         return self._fed_at + self._longest_silence() - self._clock()
 
     def _longest_silence(self) -> float:
@@ -269,9 +269,9 @@ class TerminalReader:
             yield from self._keys(held)
 
     def _waits_for_beginning(self) -> bool:
-        """Recognize the rest of what lost its beginning to a long pause, or to the program before this one.
+        """Recognize the rest of a sequence whose beginning was lost to a long pause, or to the previous program.
 
-        True where more must come to tell it from keys.
+        Return True if more input is needed to distinguish it from keys.
         """
         held = self._held
         is_soon = self._escape_at is not None and self._fed_at - self._escape_at <= SILENCE
@@ -302,7 +302,7 @@ class TerminalReader:
                 yield from self._read_tokens()
 
     def _read_paste(self, paste: list[str]) -> Iterator[Message]:
-        # The last end mark of one read: a web page may put one into the text, to have what follows taken for keys.
+        # Use the last end mark of one read: a web page may put one into its text so that the rest is taken for keys.
         end = self._held.rfind(PASTE_ENDS)
         text = self._held[:end] if end >= 0 else self._held[:-TAIL]
         if sum(map(len, paste)) < PASTE_CHARACTERS:
@@ -330,7 +330,7 @@ class TerminalReader:
             self._held = tail[tail.find(ESC) :] if ESC in tail else ""
 
     def _way_out(self, text: str, *, at_end: bool = False) -> int:
-        """Where the first ctrl+c or ctrl+q of a text is, or of the keys that end it; negative without one."""
+        """The index of the first ctrl+c or ctrl+q in a text, or among the keys that end it; negative without one."""
         begin = _KEYS_AT_END.search(text) if at_end else None
         for found in _MAYBE_WAY_OUT.finditer(text, begin.start() if begin else 0):
             if any(self._ways_out(found[0])):
@@ -400,7 +400,7 @@ class TerminalReader:
         yield from known or self._textual._sequence_to_key_events(character, alt=True)
 
     def _keys(self, sequence: str) -> Iterator[Key]:
-        """The keys of a character or a whole sequence; none where it is not a key's."""
+        """The keys of a character or a complete sequence; empty for other sequences."""
         table = ANSI_SEQUENCES_KEYS.get(sequence)
         if found := _KITTY.fullmatch(sequence):
             key, *_, text, end = found.groups(default="")
@@ -418,7 +418,7 @@ class TerminalReader:
 
 
 def _plain(found: re.Match[str]) -> str:
-    """A key of kitty's protocol in the form that Textual reads; empty where none was pressed."""
+    """A key of kitty's protocol in the form that Textual reads; empty if no key was pressed."""
     key, latin, pressed, kind, written, end = found.groups(default="")
     if kind == _RELEASED:
         return ""
@@ -437,7 +437,7 @@ def _plain(found: re.Match[str]) -> str:
 
 
 def _on_latin_layout(code: int, latin: int) -> int:
-    """The key that a shortcut is named by. Letters of a Latin layout keep their names: those of AZERTY are elsewhere.
+    """The key that names a shortcut. Letters of a Latin layout keep their names: AZERTY has them elsewhere.
 
     Signs do not: where a Hebrew or Greek layout has one, the Latin layout has q or w.
     """
@@ -447,5 +447,5 @@ def _on_latin_layout(code: int, latin: int) -> int:
 
 
 def _is_character(code: int) -> bool:
-    """Whether a code point is a character other than a control character."""
+    """True if a code point is a character other than a control character."""
     return 32 <= code < 0x110000 and not (127 <= code < 160 or 0xD800 <= code < 0xE000)

@@ -101,7 +101,7 @@ class PlacedScrollbars(Widget):
     """
 
     _scrollbars_of: object = None
-    """What the scrollbars were computed from."""
+    """The inputs of the last scrollbar computation."""
 
     def _scroll_update(self, virtual_size: Size) -> None:
         styles = self.styles

@@ -44,7 +44,7 @@ class _Found(NamedTuple, Generic[_T]):
     place: str
     tried: tuple[str, ...]
     broken: bool
-    """True if one of them answered something else than that there is no document."""
+    """True if one of them failed for a reason other than a missing document."""
     failure: str
 
 
@@ -135,7 +135,7 @@ class Discovery:
 
 
 def _problem(answer: HttpAnswer | Unreachable) -> tuple[str, bool]:
-    """Why this response holds no metadata, or an empty text; and whether it says that there is none."""
+    """Return why this response holds no metadata, or an empty text, and True if it says that none exists."""
     if isinstance(answer, Unreachable):
         return answer.reason, False
     if answer.status != 200:

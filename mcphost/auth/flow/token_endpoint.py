@@ -148,7 +148,7 @@ _DESCRIPTIONS: Final = ("error_description", "message", "detail", "details", "ti
 
 
 def _described(document: object, depth: int = 3) -> str:
-    """The first words in a refusal that say why; empty if there are none."""
+    """Return the first explanation in a refusal, or an empty text."""
     if isinstance(document, str):
         return document
     if isinstance(document, list) and document and depth:

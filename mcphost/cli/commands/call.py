@@ -437,7 +437,7 @@ def _validation_remarks(running: ToolCall) -> Sequence[str]:
 
 
 def _task_name(running: ToolCall) -> str:
-    """What the call is called; one that collects a task may not know the tool."""
+    """The call's display name; a call that collects a task may not know the tool."""
     return show_line(running.request.tool or "the call", 64)
 
 

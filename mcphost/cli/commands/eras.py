@@ -42,7 +42,7 @@ class EraCheck:
     answer: str
     failure: McphostError | None = None
     known: bool = True
-    """Does the answer show whether the server speaks the era? Silence and outages do not."""
+    """False if the answer does not show whether the server speaks the era, as after silence or an outage."""
 
     def as_object(self) -> dict[str, Any]:
         """For ``--json``; ``speaks`` is null where that is not known."""
@@ -176,7 +176,7 @@ def _check(host: Host, copy: str, broken: BrokenServers) -> EraCheck:
 
 
 def _is_answer(failure: McphostError | None) -> bool:
-    """Did the server answer, rather than be silent or out of reach? A program that exits at a question answers, too."""
+    """True unless the server was silent or out of reach; a program that exits at a question has answered."""
     if isinstance(failure, HttpStatusError):
         return failure.lasting
     answers = isinstance(failure, PeerError | ServerError | ProbeFailed | ConfigError)

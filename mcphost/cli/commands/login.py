@@ -271,7 +271,7 @@ def _may_paste() -> bool:
 def _link_lines(
     url: str, redirect_uri: str, expires: float, environment: Mapping[str, str], known_at: str = ""
 ) -> Iterator[str]:
-    """What to do with the link; ``known_at``: the server at whose authorization server mcphost registered before."""
+    """Explain how to use the link; ``known_at``: the server at whose authorization server mcphost registered before."""
     yield "Open this page in a browser, and agree there:"
     yield ""
     yield show_line(url, NO_CUT)

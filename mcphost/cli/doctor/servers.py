@@ -88,7 +88,7 @@ def _finding(result: ServerCheck, edit: str) -> Finding:
     if result.needs_sign_in:
         return warning(topic, result.remark, result.sign_in)
     if result.failure is not None:
-        # What is wrong on the way to the server, or in it, no change of the file mends.
+        # Editing the file helps only against configuration errors, not against faults of the server or the network.
         return problem(topic, result.remark, edit if isinstance(result.failure, ConfigError) else "")
     server = result.server or {}
     facts = [

@@ -39,7 +39,7 @@ class MaskedFile:
     lines: tuple[str, ...]
     values: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
-    """Paths that must not stand there either, but as parts of longer words they are others."""
+    """Paths that must not appear there either, except within longer words, where they are other paths."""
 
 
 def masked_files(paths: Iterable[Path]) -> list[MaskedFile]:
@@ -115,9 +115,9 @@ def _reference(reference: Reference) -> str:
 
 
 def _secret_texts(keys: Keys, value: Any, known: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
-    """What of a value must not be anywhere in a report, and whether it is a path.
+    """The parts of a value that must not appear in a report, each with True if it is a path.
 
-    It is the text beside references, and the words in it, but for a path, in which blanks separate nothing.
+    These are the text beside references and its words; a path is not split at blanks.
     """
     if not isinstance(value, str) or _is_ours(keys, value, known):
         return

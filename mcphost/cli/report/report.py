@@ -61,7 +61,7 @@ def report_text(diagnosis: Diagnosis, files: Iterable[Path], state: Path | None)
 
 
 def _without_paths(text: str, paths: Sequence[str]) -> str:
-    """The text with masks for these paths, where they stand as a whole or lead to more."""
+    """Return the text with these paths masked, alone or as the beginning of longer paths."""
     longest_first = sorted(set(paths), key=len, reverse=True)
     if not longest_first:
         return text

@@ -52,7 +52,7 @@ class AnswerComparison:
     changed: tuple[Difference, ...]
     varying: tuple[str, ...]
     failed: bool = False
-    """Did a call fail on either side? Then there is no answer to compare."""
+    """True if a call failed on either side; then there are no answers to compare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Comparison:
 
     @property
     def same(self) -> bool:
-        """Is nothing different that matters, and no call failed? Revisions, times and bytes do not count."""
+        """True if no call failed and nothing that matters differs; revisions, times and bytes do not count."""
         different = self.capabilities or self.instructions or any(kind.differs for kind in self.kinds)
         answers = self.answers
         return self.complete and not different and not (answers and (answers.changed or answers.failed))

@@ -25,11 +25,11 @@ class Side:
     server: str
     label: str
     original: str = ""
-    """The server that ``server`` is a copy of; empty where it is none."""
+    """The server that ``server`` is a copy of; empty if it is not a copy."""
 
     @property
     def name(self) -> str:
-        """How the side is called beside others: by a name that the user gave."""
+        """The side's label beside others: a name that the user gave."""
         return f"{self.original} ({self.label})" if self.original else self.server
 
 

@@ -106,7 +106,7 @@ class ConnectionContext:
     served_from_cache: Callable[[str, str], None]
     """Called with a server and what was not requested of it, because a kept result was fresh."""
     prefetch: bool = True
-    """List resources and prompts before anybody uses them?"""
+    """True to list resources and prompts before anybody uses them."""
 
 
 class Connection:
@@ -144,7 +144,7 @@ class Connection:
         self.failure: McphostError | None = None
         """Why the last connection failed or could not be opened; None once it is ready."""
         self._probe_failed: ProbeFailed | None = None
-        """What the probe did to the last connection; the next one is opened without it."""
+        """How the probe ended the last connection; the next one is opened without a probe."""
         self._next_era: Era | None = None
         """The era in which the next connection is opened, where the last one showed that; None: as configured."""
         self._probed_at = 0.0

@@ -87,7 +87,7 @@ class ApprovedTool:
         return fingerprint(self.identity, self.definition)
 
     def was_given_to(self, identity: str, definition: Mapping[str, Any]) -> bool:
-        """Was it this tool that was allowed?"""
+        """True if this tool was the one allowed."""
         return self.fingerprint == fingerprint(identity, definition) or self.fingerprint == fingerprint(
             identity, as_kept_before(definition)
         )

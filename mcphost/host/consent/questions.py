@@ -71,7 +71,7 @@ class ToolCallQuestion:
 
     @property
     def careful(self) -> bool:
-        """Should refusing be the easy answer? The definition changed, or the tool may destroy something."""
+        """True if refusing should be the easy answer: the definition changed, or the tool may destroy something."""
         return self.approval.kind is ApprovalStatus.CHANGED or self.tool.may_destroy
 
     @property
@@ -85,7 +85,7 @@ class ToolCallQuestion:
 
     @property
     def changes_nothing(self) -> bool:
-        """Does the tool claim to be read-only, by a definition that is not new to the user in parts?"""
+        """True if the tool claims to be read-only, and its definition has not changed since the user saw it."""
         return "read-only" in self.tool.claims and self.approval.kind is not ApprovalStatus.CHANGED
 
 
@@ -162,7 +162,7 @@ class UrlQuestion(ServerQuestion):
 
     @property
     def warnings(self) -> Sequence[str]:
-        """What a person should know before they agree, in sentences."""
+        """Sentences that a person should read before agreeing."""
         doubts: Sequence[str] = () if self.address is None else self.address.doubts
         if self.address is not None and self.address.opens.startswith("http://"):
             # Only on this machine, where an IP address is not suspicious.

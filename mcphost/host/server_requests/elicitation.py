@@ -113,7 +113,7 @@ class ElicitationService:
         return await self._open(request, wanted, until, attended=answer.by == "user")
 
     async def visit_required(self, call: ToolCall, data: object) -> bool:
-        """Have the pages of error -32042 visited; True where each is done with."""
+        """Get the pages of error -32042 visited; return True if each is done with."""
         request = ServerRequest(call.request.server, {}, call, certain=True)
         if URL not in self.modes(request.server):
             return False
@@ -128,7 +128,7 @@ class ElicitationService:
             return False
 
     async def _visit_all(self, request: ServerRequest, required: Sequence[UrlElicitationRequest]) -> Mapping[str, Any]:
-        """Have pages visited, wait until the server or the user says that each is done with; return the result.
+        """Get pages visited, wait until the server or the user says that each is done with, and return the result.
 
         Raises InputRefused where the user gives one up, TimeoutError after the server's ``tool_timeout_max_sec``, and
         RequestTimeout where nobody is there to visit a page and the request may take no longer.

@@ -55,7 +55,7 @@ class UrlElicitation:
         self.until = until
         """When a call that needs it gives up, by a monotonic clock in seconds; None: nothing of ours waits for it."""
         self.attended = attended
-        """Did a person agree to it? A rule that agrees opens no browser."""
+        """True if a person agreed to it; a rule that agrees opens no browser."""
         self.state = UrlElicitationState.WAITING
         self.not_opened = ""
         """Why no browser opened; the user then copies the address."""

@@ -185,7 +185,7 @@ class ToolCall:
 
     @contextmanager
     def visiting(self) -> Iterator[None]:
-        """Its server needs the user on a page before it goes on."""
+        """Show the call as visiting while its server waits for the user to complete a page."""
         before = self.state
         if before is not CallState.CANCELLING:
             self.state = CallState.VISITING

@@ -75,7 +75,7 @@ class Agreed:
     evidence: str = ""
     """How the server answered ``server/discover``, as a clause; empty if it was not asked."""
     proven: bool = True
-    """Is the evidence an answer, which the same server will give again? Silence and outages are not."""
+    """True if the evidence is an answer, which the same server will give again; silence and outages are not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ def _read_discovery(
 
 
 def _forbids_handshake(outcome: McphostError) -> bool:
-    """Is it an error that only modern servers send, a demand for a sign-in, or a connection that cannot be had?"""
+    """True for an error that only modern servers send, a demand for a sign-in, or an impossible connection."""
     if isinstance(outcome, ServerError):
         return outcome.code in (ErrorCode.HEADER_MISMATCH, ErrorCode.MISSING_CLIENT_CAPABILITY)
     if isinstance(outcome, AuthorizationRequired):
@@ -200,7 +200,7 @@ def _forbids_handshake(outcome: McphostError) -> bool:
 
 
 def _is_proof(outcome: McphostError) -> bool:
-    """Will the same server answer the same again?"""
+    """True if the same server will give the same answer again."""
     if isinstance(outcome, HttpStatusError):
         return outcome.lasting and outcome.status // 100 != 3
     return not isinstance(outcome, ConnectionLost | RequestTimeout | NoAnswerFound)
@@ -217,12 +217,12 @@ def _answer_in_words(outcome: McphostError) -> str:
 
 
 def lists_modern(result: Mapping[str, Any]) -> bool:
-    """Does this result of ``server/discover`` list a modern revision?"""
+    """True if this result of ``server/discover`` lists a modern revision."""
     return _newest(MODERN_REVISIONS, _listed(result, "supportedVersions")) is not None
 
 
 def no_handshake(era: Era, minimum: Revision) -> bool:
-    """May no ``initialize`` follow the probe?"""
+    """True if no ``initialize`` may follow the probe."""
     return era == "modern" or minimum.modern
 
 
@@ -300,7 +300,7 @@ def _accepted(result: Mapping[str, Any], offered: Revision, minimum: Revision) -
 
 
 def _another_offer(error: ServerError, offered: Sequence[Revision], minimum: Revision, era: Era) -> Revision | None:
-    """What to offer a server after this refusal; None if it is not about the version, or nothing is left."""
+    """The revision to offer after this refusal; None if it is not about the version, or no revision is left."""
     usable = HANDSHAKE_REVISIONS if era == "legacy" else REVISIONS
     codes = (ErrorCode.INVALID_PARAMS, ErrorCode.UNSUPPORTED_PROTOCOL_VERSION)
     listed = _listed(error.data, "supported") if error.code in codes else []

@@ -1,7 +1,7 @@
-"""The base of models that are read from JSON, and the one rule by which their members are read.
+"""The base of models read from JSON, and the rule for reading their members.
 
-A member that may be absent is absent if it is null. One that is only shown (`Hint`) is absent if it has a wrong type.
-Everything else must be as the specification says.
+An optional member counts as absent if it is null; one that is only shown (`Hint`) also if its type is wrong.
+Everything else must follow the specification.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Wire(BaseModel):
     )
 
     NULLABLE: ClassVar[frozenset[str]] = frozenset()
-    """Members for which the specification allows null, with a meaning of its own."""
+    """Members for which the specification gives null a meaning."""
 
     @classmethod
     def read(cls, value: object) -> Self:
@@ -62,12 +62,12 @@ class Wire(BaseModel):
 
     @cached_property
     def received(self) -> dict[str, Any]:
-        """The object as received; of one that was made here, as it is sent."""
+        """The object as received; for one made here, as it is sent."""
         return self.model_dump(by_alias=True, exclude_unset=True)
 
     @cached_property
     def remarks(self) -> tuple[str, ...]:
-        """How the object breaks the specification, although it could be read. Names in it are the server's."""
+        """Violations of the specification that did not prevent reading; names in them are the server's."""
         return ()
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
@@ -114,7 +114,7 @@ def kind_of(value: object) -> str:
 
 
 def unread_words(result: Mapping[str, Any], known: Collection[str], lacks: str) -> str:
-    """Words for a result that holds something, though not in the members that mcphost knows; else empty."""
+    """A clause about a result that holds something, but in none of the members that mcphost knows; else empty."""
     unknown = (name for name, value in result.items() if value is not None and name not in (*known, *ENVELOPE))
     named = ", ".join(islice(unknown, _NAMED))
     return f"the result {lacks}, but {named}" if named else ""
@@ -137,7 +137,7 @@ ENVELOPE: Final = frozenset({"_meta", "resultType", "ttlMs", "cacheScope"})
 """Members of a result that say how it is sent, which differs by revision."""
 
 _NAMED: Final = 5
-"""Unknown members that are named."""
+"""Limit of unknown members that are named."""
 
 _WORDS: Final = {
     "string_type": "is not a text",
@@ -157,12 +157,12 @@ _WORDS: Final = {
     "float_parsing": "is not a number",
     "finite_number": "is not a finite number",
 }
-"""Problems by pydantic's names for them."""
+"""Words for problems, by pydantic's names."""
 
 
 @cache
 def _optional_members(model: type[Wire]) -> frozenset[str]:
-    """The names on the wire of the members that may be absent."""
+    """Wire names of the optional members."""
     return frozenset(field.alias or name for name, field in model.model_fields.items() if not field.is_required())
 
 

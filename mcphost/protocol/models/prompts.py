@@ -144,7 +144,7 @@ class Completion:
     unreadable: int = field(default=0, compare=False)
     """How many values are not texts."""
     unread: str = field(default="", compare=False)
-    """Why there are no suggestions although the result holds something; empty if that is not so."""
+    """The reason for no suggestions although the result holds something; else empty."""
 
     @property
     def usable(self) -> tuple[str, ...]:

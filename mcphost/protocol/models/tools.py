@@ -142,7 +142,7 @@ class CallToolResult:
     raw: Mapping[str, Any]
     """The result object as received."""
     null_is_value: bool = field(default=True, compare=False)
-    """May structured content be null? Since 2026-07-28 it may; before, null counts as absent."""
+    """True if structured content may be null, as since 2026-07-28; before, null counts as absent."""
 
     @classmethod
     def read(cls, result: Mapping[str, Any], *, null_is_value: bool = True) -> CallToolResult:

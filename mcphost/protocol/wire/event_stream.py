@@ -56,7 +56,7 @@ class EventParser:
 
     @property
     def unfinished(self) -> bool:
-        """Is there data whose event was not ended?"""
+        """True if there is data whose event has not ended."""
         return bool(self._data) or self._line.startswith(b"data")
 
     def feed(self, chunk: bytes) -> list[ServerSentEvent]:

@@ -388,7 +388,7 @@ def _error_problem(value: dict[str, Any], request_id: RequestId | None) -> str |
 
 
 def _says(value: object) -> str:
-    """What the server says in a value of the wrong shape, to follow a reason."""
+    """The server's words in a value of the wrong shape, as a clause after a reason."""
     words = words_in(value)
     rest = "…" if len(words) > QUOTED_WORDS else ""
     return f"; it says: {words[:QUOTED_WORDS]}{rest}" if words else ""

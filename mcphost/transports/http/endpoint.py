@@ -61,7 +61,7 @@ class ServerEndpoint:
         self._auth = auth
         self._session = ""
         self._renamed = False
-        """Did a later answer than that to ``initialize`` name a session?"""
+        """True if an answer after that to ``initialize`` named a session."""
         self._client: httpx.AsyncClient | None = None
         self._closed = asyncio.Event()
         self._authorization: str | None = None
@@ -174,7 +174,7 @@ class ServerEndpoint:
     def _is_session_lost(
         self, response: httpx.Response, found: Response | None, words: str, request: Request | None
     ) -> bool:
-        """Does the refusal say that the session is gone? Sure only where it is not an error of this very request."""
+        """True if the refusal says that the session is gone; certain only if it is not an error of this request."""
         if "mcp-session-id" not in response.request.headers:
             return False
         own = found is not None and request is not None and found.id == request.id
@@ -191,7 +191,7 @@ class ServerEndpoint:
         return SessionExpired(f"the server no longer knows this session ({where}){other}", refused=refused)
 
     def may_have_lost_session(self, error: ErrorObject | None) -> bool:
-        """May this error say that the session is gone, rather than something about the request?"""
+        """True if this error may say that the session is gone, rather than something about the request."""
         return bool(self._session) and error is not None and mentions_session(error.message)
 
     async def refuse(self, response: httpx.Response) -> None:
@@ -253,5 +253,5 @@ _SESSION_REFUSALS: Final = (400, 410, 422)
 
 
 def mentions_session(words: str) -> bool:
-    """Do a server's words name the session, or say that there was no handshake?"""
+    """True if a server's words name the session, or say that there was no handshake."""
     return re.search(r"(?i)session|not (?:been |yet )?initiali[sz]ed", words) is not None

@@ -71,7 +71,7 @@ QUOTED: Final = 200
 """Characters of an unexpected body that an error quotes."""
 
 WORDS_SECONDS: Final = 2.0
-"""How long a sign-in waits for the body of the refusal; its headers say what to do."""
+"""Seconds that a sign-in waits for the body of the refusal; its headers say what to do."""
 
 READ_TO_QUOTE: Final = 4096
 """Bytes read for the quotation, since a character may take several bytes."""
@@ -148,7 +148,7 @@ def _challenge(response: httpx.Response) -> str:
 
 
 async def _brief_words(response: httpx.Response) -> str:
-    """What the body of a refusal says, unless that is a page or does not come at once."""
+    """The words in the body of a refusal; empty for a page, or if they do not come at once."""
     try:
         async with asyncio.timeout(WORDS_SECONDS):
             return "" if media_type(response) == "text/html" else words_in(await _start_of(response))
@@ -207,7 +207,7 @@ MOST_SENTENCES: Final = 5
 
 
 def words_in(body: bytes) -> str:
-    """What a body says: the sentences in the members of its JSON that are there for that, else all of its text."""
+    """The words of a body: the sentences in the JSON members meant for them, else all of its text."""
     sentences: list[str] = []
     if body.lstrip()[:1] in (b"{", b"["):
         with suppress(Refused):
@@ -222,11 +222,11 @@ def _text_in(start: bytes) -> str:
 
 
 ODD_SHARE: Final = 4
-"""A body is not quoted if one character in so few is no text, as in a compressed one; Latin-1 has fewer."""
+"""A body is not quoted if one character in this many is not text, as in compressed data; Latin-1 has fewer."""
 
 
 WORDS_DEPTH: Final = 8
-"""How deep a body may be nested whose sentences are looked for."""
+"""Maximum nesting of a body that is searched for sentences."""
 
 
 def _sentences(value: Any) -> Iterator[str]:
@@ -244,7 +244,7 @@ def _sentences(value: Any) -> Iterator[str]:
 
 
 def _retry_after(response: httpx.Response) -> str:
-    """What a refusal says of the next try, as a clause; empty if it says nothing."""
+    """A clause about when to try again, from the refusal; empty if it does not say."""
     given = response.headers.get("retry-after", "").strip()
     if not given:
         return ""

@@ -55,7 +55,7 @@ class ResumableStream:
         self.last_id = ""
         """The cursor for resuming; empty if the server set none."""
         self.ignored = ""
-        """What was there and was not taken for a message, as a clause; empty if there was nothing."""
+        """A clause about data that was not taken for a message; empty without any."""
 
     async def read(self, pieces: AsyncIterable[bytes], enough: Callable[[], bool]) -> None:
         """Read one connection until it ends, or until ``enough()``."""

@@ -1,4 +1,4 @@
-"""Says why a program could not be started, and what to correct: the one place for such sentences."""
+"""Explains why a program could not be started, and what to correct."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ FIRST_LINE_BYTES: Final = 512
 """Bytes of a script's first line that are read; the system reads no more than 256."""
 
 _SHELL_VARIABLE: Final = re.compile(r"(?:\$(?:env:)?|%(?=\w+%))([A-Za-z_]\w*)%?")
-"""A variable as a shell writes it, on Windows too."""
+"""A variable in the syntax of a shell, including those of Windows."""
 
 
 def not_found(program: str, path: str) -> str:
-    """Why there is no such program; ``path`` is the PATH that was searched."""
+    """Explain why the program was not found; ``path`` is the PATH that was searched."""
     if variable := _SHELL_VARIABLE.search(program):
         return f"{program} does not exist: write ${{{variable[1]}}} for the variable {variable[1]}"
     first, _, rest = program.partition(" ")
@@ -34,12 +34,12 @@ def not_found(program: str, path: str) -> str:
 
 
 def not_started(program: str, error: OSError | ValueError) -> str:
-    """Why the system did not start a program that is there."""
+    """Explain why the system did not start an existing program."""
     return f"{program} could not be started: {_reason(program, error)}"
 
 
 def unexpanded(args: Sequence[str], stderr: Sequence[str]) -> str:
-    """A hint for a program that did not find a file whose path a shell would expand; empty where it ended otherwise."""
+    """A hint for a program that did not find a file whose path a shell would expand; else empty."""
     for arg in args:
         path = arg.partition("=")[2] if arg.startswith("-") and "=" in arg else arg
         if not path or not any(path in line for line in stderr):

@@ -283,7 +283,7 @@ class ToolCallScreen(QuestionDialog):
         return FactsTable(facts).get_content_height(self.size, self.size, width)
 
     def _facts_to_read(self) -> list[Fact]:
-        """What must be read before the call can be allowed."""
+        """Facts to be read before the call can be allowed."""
         return [*self._own_facts(), *(() if self.question.changes_nothing else tool_facts(self.question))]
 
     def _other_facts(self) -> list[Fact]:

@@ -1,4 +1,4 @@
-"""Copies to a tmux around this program, and the size of one copy: terminals do not say what they took."""
+"""Copies through a tmux around this program; limits the size of a copy, as terminals do not report what they took."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import subprocess
 from typing import Final
 
 MOST_BYTES: Final = 74_994
-"""Bytes of one copy. They become 100,000 in base64, the most that hterm takes; others take more or less, unseen."""
+"""Limit of one copy in bytes: 100,000 in base64, the most that hterm takes. Others silently take more or less."""
 
 TMUX_SECONDS: Final = 2.0
-"""For tmux, which answers within milliseconds, to take a copy."""
+"""Time limit for tmux, which answers within milliseconds."""
 
 NOT_PASSED_ON: Final = "tmux did not take the copy. `tmux set -s set-clipboard on` lets programs copy."
 
@@ -19,7 +19,7 @@ def load_into_tmux(data: bytes) -> bool:
     """Load ``data`` into a buffer of the tmux around this program, and into its terminal's clipboard; False if it did
     not.
 
-    By default (``set-clipboard external``) tmux ignores what a program's output copies, but not its own command.
+    By default (``set-clipboard external``) tmux ignores copies in a program's output, but not its own command.
     """
     command = [shutil.which("tmux") or "tmux", "load-buffer", "-w", "-"]
     nowhere = subprocess.DEVNULL

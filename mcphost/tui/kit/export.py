@@ -1,4 +1,4 @@
-"""Saves content under a name of ours in a folder of the user's choice."""
+"""Saves content under a generated name in a folder of the user's choice."""
 
 from __future__ import annotations
 

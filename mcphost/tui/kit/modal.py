@@ -37,7 +37,7 @@ TOO_EARLY: Final = "that key came too early: press it again"
 """What a dialog says when a key came in the moment after it appeared."""
 
 SPACE_FIRST: Final = "space first: there is more to read"
-"""What a dialog says when a key of an answer came that is still locked."""
+"""A dialog's remark on an answer key that is still locked."""
 
 SIGN_SECONDS: Final = 3.0
 

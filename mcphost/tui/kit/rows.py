@@ -73,9 +73,9 @@ class RowList(ScrollView, PlacedScrollbars, Generic[Item], can_focus=True):
     """
 
     following: reactive[bool] = reactive(False, repaint=False, init=False)
-    shows_cursor: reactive[bool] = reactive(True)
-    """Is the row under the cursor marked?"""
     """Does the cursor stay on the last row when rows are added? Only with ``tails``."""
+    shows_cursor: reactive[bool] = reactive(True)
+    """True if the row under the cursor is marked."""
 
     class _ListMessage(Message):
         row_list: RowList[Any]

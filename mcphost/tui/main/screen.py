@@ -324,7 +324,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         return super().post_message(message)
 
     def _hides(self, widget: Widget) -> bool:
-        """Is a part of this screen hidden that ``widget`` is in? Whether it is hidden itself does not count."""
+        """True if a part of this screen that contains ``widget`` is hidden; ``widget`` itself does not count."""
         return not all(node.display for node in takewhile(lambda node: node is not self, widget.ancestors))
 
     def on_screen_resume(self) -> None:

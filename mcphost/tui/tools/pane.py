@@ -52,7 +52,7 @@ class ToolList(FilteredOffers[CatalogTool]):
 
 
 def _claim(offered: CatalogTool) -> tuple[str, str]:
-    """What asks for attention; titles need the rest of the room, and the preview says everything."""
+    """A label that asks for attention, with its color; titles need the remaining width."""
     if offered.tool.refusal:
         return "refused", "$text-error"
     if offered.tool.app_only:
@@ -172,7 +172,7 @@ class ToolsPane(Container):
             self._bench.tool.show_none()
 
     def _say_when_empty(self) -> None:
-        """Say why there are no tools; how to add a server only if nothing is beside the list."""
+        """Explain why the list is empty; say how to add a server only if nothing is beside the list."""
         if self._how_to_add is None:
             self.list.explain(self._host.servers, self._server)
         else:
