@@ -37,7 +37,7 @@ ROOM_SECONDS: Final = 0.005
 RETRY_SECONDS: Final = 0.1
 """Pause after a thread fails, so that a permanent failure does not keep a processor busy."""
 
-TOGETHER_SECONDS: Final = 0.05
+TOGETHER_SECONDS: Final = 0.001
 """Seconds after SIGCONT in which SIGTSTP came with it: Python handles signals that came together by their numbers."""
 
 RESTORE: Final = (

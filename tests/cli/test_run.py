@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -78,7 +79,7 @@ def state(process: int) -> str:
 def test_a_program_that_was_stopped_before_its_first_frame_ends_when_it_is_asked_to() -> None:
     with Terminal(["sh", "-i"], env={"PS1": "ready> ", "ENV": "", "COLORFGBG": ""}) as terminal:
         terminal.wait_for("ready>")
-        terminal.press(f"{sys.executable} -m mcphost demo &\r")
+        terminal.press(f"{shlex.quote(sys.executable)} -m mcphost demo &\r")
         terminal.wait_until(lambda _: bool(children(terminal.process.pid)), "the start")
         (job,) = children(terminal.process.pid)
         terminal.wait_until(lambda _: state(job) == "T", "the stop")

@@ -119,7 +119,7 @@ async def test_a_uri_goes_out_as_it_came(open_line: Open) -> None:
             "resource not found: x:1; the server says: nope (-32002)",
         ),
         (ErrorObject(-32001, "resource not found"), ServerError, "resource not found (-32001)"),
-        ({"contents": "all of it"}, InvalidResult, "the contents of the resource are not an array"),
+        ({"contents": 7}, InvalidResult, "the contents of the resource are not an array"),
     ],
 )
 async def test_a_resource_that_is_not_there_is_named(

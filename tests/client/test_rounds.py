@@ -182,7 +182,7 @@ INVALID: list[dict[str, Any]] = [
     {"resultType": "input_required", "inputRequests": []},
     {"resultType": "input_required", "inputRequests": {"a": 5}},
     {"resultType": "input_required", "inputRequests": {"a": {"method": 5}}},
-    {"resultType": "input_required", "inputRequests": {"a": {"method": "roots/list", "params": []}}},
+    {"resultType": "input_required", "inputRequests": {"a": {"method": "roots/list", "params": [1]}}},
     {"resultType": "input_required", "requestState": 5},
     {"resultType": "zzz"},
     {"resultType": 5},

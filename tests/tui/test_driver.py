@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import signal
 import sys
 import threading
@@ -105,7 +106,7 @@ def test_a_suspended_program_ends_when_it_is_asked_to() -> None:
 def test_a_screen_sleeps_in_the_background_and_comes_back_with_fg(begins_in_background: bool) -> None:
     with Terminal(["sh", "-i"], env={"PS1": "ready> ", "ENV": ""}) as terminal:
         terminal.wait_for("ready>")
-        terminal.press(f"{sys.executable} -m mcphost demo {'&' * begins_in_background}\r")
+        terminal.press(f"{shlex.quote(sys.executable)} -m mcphost demo {'&' * begins_in_background}\r")
         if not begins_in_background:
             terminal.wait_for(*SHOWN)
             (job,) = children(terminal.process.pid)

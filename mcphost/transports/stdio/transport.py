@@ -13,6 +13,7 @@ import asyncio
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
@@ -96,7 +97,7 @@ class StdioTransport(Pipe):
         child = self._child = ServerProcess(self, self.limits)
         try:
             process, _ = await asyncio.get_running_loop().subprocess_exec(
-                lambda: child, *self._argv, env=env, cwd=self._command.cwd, start_new_session=True
+                lambda: child, *map(_encoded, self._argv), env=env, cwd=self._command.cwd, start_new_session=True
             )
         except (OSError, ValueError) as error:
             raise SpawnFailed(not_started(self._argv[0], error)) from None
@@ -217,6 +218,11 @@ class StdioTransport(Pipe):
         del live_groups[group]
         await asyncio.to_thread(self.ended, group)
         process.close()
+
+
+def _encoded(word: str) -> str | bytes:
+    """A word of a command line as the system takes it: UTF-8 in any locale, where Python would encode it as ASCII."""
+    return word if sys.platform == "win32" else word.encode("utf-8", "surrogateescape")
 
 
 def _ignore(pid: int, mark: str = "") -> None:

@@ -174,7 +174,8 @@ def test_a_hidden_secret_is_what_was_meant_or_refused(tmp_path: Path, typed: byt
 def test_a_hang_up_while_a_secret_is_asked_for_ends_the_command_as_one(tmp_path: Path) -> None:
     shelf = KeychainFile(tmp_path / "items.shelf")
     program = shlex.join([sys.executable, "-m", KeychainFile.PROGRAM, "secret", "set", "a"])
-    command = ["sh", "-c", f"sh -c 'echo $$ >pid; exec {program}'; echo ended with $?; stty -a"]
+    inner = shlex.quote(f"echo $$ >pid; exec {program}")
+    command = ["sh", "-c", f"sh -c {inner}; echo ended with $?; stty -a"]
     with Terminal(command, env={**shelf.env, "MCPHOST_KEYCHAIN": ""}, cwd=tmp_path) as terminal:
         terminal.wait_for("Secret a (not shown):")
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGHUP)
