@@ -76,7 +76,9 @@ class StdioTransport(Pipe):
         self, command: Command, limits: TransportLimits, environ: Mapping[str, str], *, tap: Tap | None = None
     ) -> None:
         super().__init__(limits, tap)
-        self._command = command
+        words = [_in_locale(word) for word in (command.program, *command.args)]
+        cwd = command.cwd and Path(_in_locale(str(command.cwd)))
+        self._command = Command(words[0], words[1:], command.env, cwd)
         self._environ = environ
         self._argv: tuple[str, ...] = ()
         self._child: ServerProcess | None = None
@@ -97,7 +99,7 @@ class StdioTransport(Pipe):
         child = self._child = ServerProcess(self, self.limits)
         try:
             process, _ = await asyncio.get_running_loop().subprocess_exec(
-                lambda: child, *map(_encoded, self._argv), env=env, cwd=self._command.cwd, start_new_session=True
+                lambda: child, *self._argv, env=env, cwd=self._command.cwd, start_new_session=True
             )
         except (OSError, ValueError) as error:
             raise SpawnFailed(not_started(self._argv[0], error)) from None
@@ -220,9 +222,9 @@ class StdioTransport(Pipe):
         process.close()
 
 
-def _encoded(word: str) -> str | bytes:
-    """A word of a command line as the system takes it: UTF-8 in any locale, where Python would encode it as ASCII."""
-    return word if sys.platform == "win32" else word.encode("utf-8", "surrogateescape")
+def _in_locale(word: str) -> str:
+    """A word as this locale spells it for the system: where Python takes the locale for ASCII, with surrogates."""
+    return word if sys.platform == "win32" else os.fsdecode(word.encode("utf-8", "surrogateescape"))
 
 
 def _ignore(pid: int, mark: str = "") -> None:

@@ -425,7 +425,7 @@ async def test_a_bundle_is_added_with_the_folders_that_it_asks_for(tmp_path: Pat
         "user_config": {"folders": {"type": "directory", "title": "Folders", "required": True, "multiple": True}},
     }
     (tmp_path / "tides.mcpb").write_bytes(archive(("run", b"x"), about=manifest))
-    async with importing_stage() as stage:
+    async with importing_stage(size=(120, 60)) as stage:
         await stage.press("s", "a")
         await stage.at(ServerLineScreen)
         stage.app.screen.query_one(Input).value = str(tmp_path / "tides.mcpb")
