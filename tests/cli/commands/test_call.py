@@ -122,9 +122,7 @@ def test_the_help_of_a_tool_names_its_arguments_and_calls_nothing(mcphost: Mcpho
     assert lines[0].startswith("usage: mcphost call 'stdio:")
     assert any(line.split()[:2] == ["fish", "integer"] for line in lines)
     assert json.loads(mcphost("call", demo, "feed_gulls", "-h", "--json").out)["name"] == "feed_gulls"
-    first, *_, last = mcphost("call", echo(), "add", "--help").out.splitlines()
-    assert first.endswith(" add [KEY=VALUE ...]")
-    assert last == "*: needed"
+    assert mcphost("call", echo(), "add", "--help").out.splitlines()[-1] == "*: needed"
 
 
 def test_without_a_tool_it_is_the_help_of_the_command(capsys: pytest.CaptureFixture[str], mcphost: Mcphost) -> None:
