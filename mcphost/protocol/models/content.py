@@ -207,6 +207,11 @@ def read_content(item: object) -> Content:
         return UnreadableContent(kind, str(error), item)
 
 
+def is_plain_text(item: object) -> bool:
+    """True if an item is a text block with nothing else in it, so that parsing it can find nothing to remark on."""
+    return type(item) is dict and len(item) == 2 and item.get("type") == "text" and type(item.get("text")) is str
+
+
 def items_of(result: Mapping[str, Any], key: str, owner: str, *members: str) -> list[Any]:
     """The list under ``key``; empty for null. A text, or an object with one of these members, is the only item.
 

@@ -18,7 +18,7 @@ from pydantic import Field, StrictBool
 
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.base import Hint, Wire, kind_of, unread_words
-from mcphost.protocol.models.content import Content, items_of, read_content, remarks_on
+from mcphost.protocol.models.content import Content, is_plain_text, items_of, read_content, remarks_on
 from mcphost.protocol.schema.validation import refers_outside
 
 
@@ -187,6 +187,8 @@ class CallToolResult:
         if not isinstance(failed, bool):
             counts = "an error" if self.is_error else "no error"
             remarks.append(f"isError is {kind_of(failed)}, not true or false, and counts as {counts}")
+        if isinstance(content, list) and content and all(map(is_plain_text, content)):
+            return remarks  # most results: their blocks are parsed at first use, not for each response
         if self.unread:
             remarks.append(self.unread)
         return remarks + remarks_on(self.content)
