@@ -241,9 +241,9 @@ the keychain cannot say) and usedBy.
 """,
     "import": """\
 HOST is one of amazon-q, antigravity, claude-code, claude-desktop, cline,
-codex, codex-plugins, continue, copilot-cli, copilot-intellij, cursor, docker,
-fx, gemini, goose, grok, inspector, junie, kilo, kimi, kiro, lm-studio,
-mastra, mcphost-go, mcporter, opencode, pi, roo, vscode, windsurf, witsy, zed.
+codex, codex-plugins, continue, copilot-cli, copilot-intellij, cursor, fx,
+gemini, goose, grok, inspector, junie, kilo, kimi, kiro, lm-studio, mastra,
+mcphost-go, mcporter, opencode, pi, roo, vscode, windsurf, witsy, zed.
 
 Each server is shown in full before it is added to servers.toml. Approvals,
 trust and sandboxes of other programs are not taken over.

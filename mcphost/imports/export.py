@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from mcphost.config import Reference, ServerConfig
-from mcphost.errors import ConfigError
 from mcphost.imports.dialects.dialect import Wire
 from mcphost.imports.documents import write_document
 from mcphost.imports.hosts import KnownHost
@@ -68,8 +67,6 @@ def export_servers(
     ``folder`` is that of the configuration file, where relative paths start. With ``resolve`` secrets, and variables
     that the host could not read, are written as their values. Raises ConfigError where ``resolve`` does.
     """
-    if not host.dialect.path:
-        raise ConfigError(f"{host.label} has no file of its own to export to")
     writer = _DocumentWriter(host, folder, resolve)
     for name, server in servers.items():
         writer.add(name, server)

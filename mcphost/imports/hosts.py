@@ -244,7 +244,6 @@ HOSTS: Final = (
         table.KIRO,
     ),
     KnownHost("junie", "Junie", _places("~/.junie/mcp/mcp.json"), _places(".junie/mcp/mcp.json"), table.PLAIN),
-    KnownHost("docker", "Docker MCP gateway", _places("~/.docker/mcp/registry.yaml"), (), table.DOCKER),
     KnownHost("kimi", "Kimi", _places("${KIMI_CODE_HOME:-~/.kimi-code}/mcp.json"), (), table.KIMI),
     KnownHost("grok", "Grok Build", _places("~/.grok/config.toml"), _places(".grok/config.toml"), table.GROK),
     KnownHost("fx", "fx", _places("~/.fx/mcp.json"), (), table.FX),

@@ -1,4 +1,4 @@
-"""Reads the links with which web pages offer servers to VS Code, Cursor, LM Studio, Kiro and Goose.
+"""Reads the links with which web pages offer servers to VS Code and Cursor.
 
 A link is parsed as the user pasted it; no address in it is called, and mcphost never registers itself for links.
 """
@@ -15,12 +15,10 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from mcphost.errors import ConfigError
 from mcphost.imports.dialects.dialect import DocumentSource, EntryGroup, HostDialect
 from mcphost.imports.dialects.entries import read_group
-from mcphost.imports.dialects.table import CURSOR, KIRO, VSCODE, looks_like_entry
+from mcphost.imports.dialects.table import CURSOR, VSCODE, looks_like_entry
 from mcphost.imports.documents import read_document
-from mcphost.imports.found import FoundServer, ImportNote, Input, Origin, digest_of, legal_name
-from mcphost.imports.inputs import input_id, join, literal, placeholder
+from mcphost.imports.found import FoundServer
 from mcphost.lazy_dataclass import dataclass
-from mcphost.redaction import looks_secret
 
 MOST_BYTES: Final = 64_000
 """Of a link; browsers take less."""
@@ -48,7 +46,7 @@ def read_link(text: str) -> list[FoundServer]:
     parts = _split(text)
     kind = _kind_of(parts)
     if parts is None or kind is None:
-        raise ConfigError("is no link of VS Code, Cursor, LM Studio, Kiro or Goose")
+        raise ConfigError("is not a link of VS Code or Cursor")
     return list(kind.read(parts, _place(parts)))
 
 
@@ -94,16 +92,12 @@ def _from_vscode_page(parts: SplitResult, place: str) -> Iterator[FoundServer]:
     yield from _servers(given.get("name"), _object(_json(given.get("config", ""))), place, VSCODE, inputs)
 
 
-def _from_config(dialect: HostDialect) -> Callable[[SplitResult, str], Iterator[FoundServer]]:
+def _from_cursor(parts: SplitResult, place: str) -> Iterator[FoundServer]:
     """``name`` and ``config``, which is JSON, mostly as base64."""
-
-    def read(parts: SplitResult, place: str) -> Iterator[FoundServer]:
-        given = _parameters(parts)
-        config = given.get("config", "")
-        text = config if config.lstrip().startswith("{") else _decoded(config)
-        yield from _servers(given.get("name"), _object(_json(text)), place, dialect)
-
-    return read
+    given = _parameters(parts)
+    config = given.get("config", "")
+    text = config if config.lstrip().startswith("{") else _decoded(config)
+    yield from _servers(given.get("name"), _object(_json(text)), place, CURSOR)
 
 
 def _servers(
@@ -124,49 +118,11 @@ def _servers(
     yield from read_group(EntryGroup(entries, inputs=inputs), dialect, DocumentSource("link", place))
 
 
-def _from_goose(parts: SplitResult, place: str) -> Iterator[FoundServer]:
-    """Words of a command, or an address; ``env`` and ``header`` name what has to be given, with a description."""
-    pairs = _pairs(parts)
-    given = dict(reversed(pairs))
-    inputs: dict[str, Input] = {}
-
-    def asked(key: str) -> dict[str, str]:
-        table: dict[str, str] = {}
-        for name, _, about in (value.partition("=") for found, value in pairs if found == key):
-            if name:
-                one = Input(input_id(name), about, secret=looks_secret(name))
-                inputs[one.id] = one
-                table[name] = join([placeholder(one.id)])
-        return table
-
-    if url := given.get("url"):
-        kind = "sse" if given.get("type") == "sse" else "http"
-        table: dict[str, Any] = {"url": literal(url), "transport": kind, "http_headers": asked("header")}
-    else:
-        args = [literal(value) for key, value in pairs if key == "arg"]
-        table = {"command": literal(given.get("cmd", "")), "args": args, "env": asked("env")}
-    refusal = "" if given.get("url") or given.get("cmd") else "the link names neither a command nor a URL"
-    name = given.get("name") or given.get("id") or "server"
-    yield FoundServer(
-        name=legal_name(name),
-        origin=Origin("link", place, name, digest_of(pairs)),
-        table={} if refusal else {key: value for key, value in table.items() if value},
-        inputs=() if refusal else tuple(inputs.values()),
-        notes=tuple(ImportNote(key, "mcphost has its own") for key in given if key == "timeout"),
-        refusal=refusal,
-        description=given.get("description", ""),
-    )
-
-
-def _pairs(parts: SplitResult) -> list[tuple[str, str]]:
+def _parameters(parts: SplitResult) -> dict[str, str]:
     try:
-        return parse_qsl(parts.query, keep_blank_values=True, max_num_fields=MOST_PARAMETERS, errors="replace")
+        pairs = parse_qsl(parts.query, keep_blank_values=True, max_num_fields=MOST_PARAMETERS, errors="replace")
     except ValueError:
         raise ConfigError("the link has too many parameters") from None
-
-
-def _parameters(parts: SplitResult) -> dict[str, str]:
-    pairs = _pairs(parts)
     given = dict(pairs)
     if len(given) != len(pairs):
         raise ConfigError("the link has a parameter twice")
@@ -211,17 +167,6 @@ _KINDS: Final = (
             (parts.scheme == "cursor" and _path(parts) == "anysphere.cursor-deeplink/mcp/install")
             or (_web(parts, "cursor.com") and _CURSOR_PATH.fullmatch(parts.path) is not None)
         ),
-        _from_config(CURSOR),
+        _from_cursor,
     ),
-    _LinkKind(
-        lambda parts: (
-            (parts.scheme == "lmstudio" and _path(parts) == "add_mcp")
-            or (_web(parts, "lmstudio.ai") and parts.path.rstrip("/") == "/install-mcp")
-        ),
-        _from_config(CURSOR),
-    ),
-    _LinkKind(
-        lambda parts: _web(parts, "kiro.dev") and parts.path.rstrip("/") == "/launch/mcp/add", _from_config(KIRO)
-    ),
-    _LinkKind(lambda parts: parts.scheme == "goose" and _path(parts) == "extension", _from_goose),
 )

@@ -108,7 +108,7 @@ def kind_of_source(request: AddRequest) -> SourceKind:
     if is_server_name(word.partition("@")[0]):
         return SourceKind.REGISTERED
     if _SCHEME.match(word):
-        raise UsageError("mcphost knows no such link; it takes those of VS Code, Cursor, LM Studio, Kiro and Goose")
+        raise UsageError("mcphost knows no such link; it takes those of VS Code and Cursor")
     what = show_line(word, 100)
     raise UsageError(
         f"{what} is no URL, file, link or name in a registry (such as io.github.ada/weather); "

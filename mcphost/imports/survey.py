@@ -133,7 +133,7 @@ def read_any(content: bytes, place: str = "stdin", platform: str = sys.platform)
         platform=platform,
     )
     found = _servers(dialect, document, source)
-    if host is None and dialect.path:
+    if host is None:
         rest = {key: value for key, value in document.items() if key != dialect.path[0]}
         found += [server for server in _servers_beside(rest, source) if server not in found]
     return found

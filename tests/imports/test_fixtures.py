@@ -1,7 +1,7 @@
 """The files of each host, most of them written by the host itself, are read as expected, written, and read back.
 
 ``made_fixtures.py`` makes those of programs that can be had. The others follow the documentation of their hosts:
-amazon-q, codex-plugins, continue, copilot-intellij, docker, inspector, junie, lm-studio, mcphost-go, roo, witsy, and
+amazon-q, codex-plugins, continue, copilot-intellij, inspector, junie, lm-studio, mcphost-go, roo, witsy, and
 every fixture ``HOST@documented``, which holds what no command line writes.
 """
 
@@ -50,7 +50,7 @@ def test_a_fixture_is_found_by_the_host_whose_it_is(case: str) -> None:
     assert [each.problem for each in listed if each.problem] == []
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if BY_ID[host_of_case(case)].dialect.path])
+@pytest.mark.parametrize("case", CASES)
 def test_what_was_read_is_written_for_the_host_and_read_back(case: str, tmp_path: Path) -> None:
     host = BY_ID[host_of_case(case)]
     found = importable(read_case(case))

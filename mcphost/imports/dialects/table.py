@@ -89,11 +89,6 @@ def _vscode(document: Mapping[str, Any]) -> Iterator[EntryGroup]:
     yield from group_at(document, "mcpServers")
 
 
-def _kiro(document: Mapping[str, Any]) -> Iterator[EntryGroup]:
-    yield from group_at(document, "mcpServers")
-    yield from group_at(document, "powers", "mcpServers", scope="powers")
-
-
 def _opencode(document: Mapping[str, Any]) -> Iterator[EntryGroup]:
     """``mcp.NAME`` in version 1, ``mcp.servers.NAME`` in version 2."""
     mcp = document.get("mcp")
@@ -105,11 +100,6 @@ def _opencode(document: Mapping[str, Any]) -> Iterator[EntryGroup]:
 
 def _at(*path: str) -> Groups:
     return lambda document: group_at(document, *path)
-
-
-def _docker(_: Mapping[str, Any]) -> Iterator[EntryGroup]:
-    """Whatever the files say: Docker's gateway offers all of its servers as one."""
-    yield EntryGroup({"docker": {"command": "docker", "args": ["mcp", "gateway", "run"]}})
 
 
 _HTTP_TYPES: Final[Mapping[Wire, str]] = {"stdio": "stdio", "http": "http", "sse": "sse"}
@@ -217,7 +207,7 @@ ROO: Final = HostDialect(
 )
 KIRO: Final = HostDialect(
     "kiro",
-    _kiro,
+    _at("mcpServers"),
     ("mcpServers",),
     SHELL_LIKE,
     _MS_PER_CALL,
@@ -361,7 +351,6 @@ MCPHOST_GO: Final = HostDialect(
     ),
     kind="yaml",
 )  # fmt: skip
-DOCKER: Final = HostDialect("docker", _docker, (), NO_VARIABLES)
 PLAIN: Final = HostDialect(
     "mcp-servers",
     _claude_code,

@@ -165,7 +165,7 @@ def test_a_project_is_imported_without_the_users_own_files(mcphost: Mcphost, iso
 def test_a_project_is_narrowed_for_a_host_only(mcphost: Mcphost, tmp_path: Path) -> None:
     (tmp_path / ".mcp.json").write_text('{"mcpServers": {"ours": {"command": "ours"}}}')
     assert mcphost("import", ".mcp.json", "--project").code == 2
-    said = mcphost("import", "--project", "docker")
+    said = mcphost("import", "--project", "lm-studio")
     assert (said.code, said.out) == (0, "")
 
 
@@ -233,7 +233,7 @@ def test_export_writes_secrets_where_that_is_asked_for(
     assert "servers.db.env.OTHER: ${OTHER} is not set" in said.err
 
 
-@pytest.mark.parametrize("words", [("export", "nobody"), ("export", "cursor", "nobody"), ("export", "docker")])
+@pytest.mark.parametrize("words", [("export", "nobody"), ("export", "cursor", "nobody")])
 def test_export_refuses_a_host_or_server_that_is_not_there(mcphost: Mcphost, words: tuple[str, ...]) -> None:
     assert mcphost(*words).code == 2
 
