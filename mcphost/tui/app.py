@@ -36,6 +36,7 @@ from mcphost.host.host import Host
 from mcphost.protocol.display import show
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
+from mcphost.tui.catalog.controller import CatalogController
 from mcphost.tui.chat.controller import ChatController
 from mcphost.tui.comparison.controller import ComparisonController
 from mcphost.tui.driver import Driver
@@ -64,7 +65,6 @@ from mcphost.tui.kit.modal import Dialog, QuestionDialog
 from mcphost.tui.main.layout import LayoutFile
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.main.updater import MainScreenUpdater
-from mcphost.tui.offers.controller import OffersController
 from mcphost.tui.results.controller import ResultsController
 from mcphost.tui.roots.controller import RootsController
 from mcphost.tui.sampling.controller import SamplingController
@@ -194,7 +194,7 @@ class McphostApp(App[None]):
         self.imports = ImportsController(
             self, self.keys, host, self.configuration, start.state_folder, self._take_over, open_importer
         )
-        self.offers = OffersController(self, self.keys, self.main)
+        self.catalog = CatalogController(self, self.keys, self.main)
         self.results = ResultsController(self)
         self.roots = RootsController(self, self.keys, host)
         self.sampling = SamplingController(self, host, approver, self.questions)
@@ -446,7 +446,7 @@ class McphostApp(App[None]):
 
     @on(ResourceLinkFollowed)
     def _resource_link_followed(self, event: ResourceLinkFollowed) -> None:
-        self.offers.open(event.server, event.uri, event.size)
+        self.catalog.open(event.server, event.uri, event.size)
 
     @on(RootsRequested)
     def _roots_requested(self, event: RootsRequested) -> None:
@@ -560,7 +560,7 @@ class McphostApp(App[None]):
         """What the command palette finds; imported when it is first opened."""
         from mcphost.tui.palette import Palette
 
-        return Palette(self, self.host, self.main, self.tools, self.offers, self.chat)
+        return Palette(self, self.host, self.main, self.tools, self.catalog, self.chat)
 
     def action_command_palette(self) -> None:
         from mcphost.tui.palette import PaletteScreen

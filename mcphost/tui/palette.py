@@ -29,13 +29,13 @@ from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line
+from mcphost.tui.catalog.controller import CatalogController
 from mcphost.tui.chat.controller import ChatController
 from mcphost.tui.kit.inputs import LineInput
 from mcphost.tui.kit.ranking import Search, SearchIndex, SearchText
 from mcphost.tui.kit.rows import Cell, columns, even_if_reversed
 from mcphost.tui.main.layout import DRAWERS
 from mcphost.tui.main.screen import MainScreen
-from mcphost.tui.offers.controller import OffersController
 from mcphost.tui.tools.controller import ToolsController
 
 if TYPE_CHECKING:
@@ -112,11 +112,11 @@ class Palette:
         host: Host,
         main: MainScreen,
         tools: ToolsController,
-        offers: OffersController,
+        catalog: CatalogController,
         chat: ChatController,
     ) -> None:
         self._app, self._host, self._main = app, host, main
-        self._tools, self._offers, self._chat = tools, offers, chat
+        self._tools, self._catalog, self._chat = tools, catalog, chat
         self._offered: Catalog | None = None
         self._indexing: Worker[SearchIndex[Entry]] | None = None
 
@@ -155,14 +155,14 @@ class Palette:
             return offer_entry("tool", offered.server, tool.name, tool.label, tool.description, act)
         if isinstance(offered, CatalogPrompt):
             prompt = offered.prompt
-            act = partial(self._offers.choose_prompt, offered)
+            act = partial(self._catalog.choose_prompt, offered)
             return offer_entry("prompt", offered.server, prompt.name, prompt.label, prompt.description, act)
         if isinstance(offered, CatalogResource):
             resource = offered.resource
-            open_it = partial(self._offers.open, offered.server, resource.uri, resource.size)
+            open_it = partial(self._catalog.open, offered.server, resource.uri, resource.size)
             return offer_entry("resource", offered.server, resource.uri, resource.label, resource.description, open_it)
         template = offered.template
-        act = partial(self._offers.choose_template, offered)
+        act = partial(self._catalog.choose_template, offered)
         return offer_entry("template", offered.server, template.uri_template, template.label, template.description, act)
 
     def entries(self, screen: Screen[object], commands: Iterable[SystemCommand]) -> Iterator[Found]:

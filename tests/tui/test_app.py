@@ -56,7 +56,7 @@ async def test_a_part_that_fails_on_what_a_server_sent_leaves_the_rest_alive(mon
     async with on_stage(servers(one=server("echo.py"), two=server("echo.py")), size=NARROW) as stage:
         await stage.ready()
         stage.app.survives_failures = True
-        monkeypatch.setattr(ToolList, "show_offers", broken)
+        monkeypatch.setattr(ToolList, "show_entries", broken)
         await stage.press("s", "down")
         await stage.shows("mcphost could not show something", "ValueError")
         assert TOKEN not in stage.text
@@ -120,7 +120,7 @@ async def fail_too_often(monkeypatch: pytest.MonkeyPatch) -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         stage.app.survives_failures, stage.app.failures = True, FailureCounter(limit=1)
-        monkeypatch.setattr(ToolList, "show_offers", broken)
+        monkeypatch.setattr(ToolList, "show_entries", broken)
         await stage.press("s", "down", "up", "down")
         await stage.until(lambda app: not app.is_running)
 

@@ -36,7 +36,7 @@ from mcphost.tui.elicitation.form import FormElicitationScreen
 from mcphost.tui.elicitation.url import UrlElicitationScreen
 from mcphost.tui.forms.edit_arguments import EditArgumentsScreen
 from mcphost.tui.imports.form import EditServerScreen
-from mcphost.tui.imports.line import ServerLineScreen
+from mcphost.tui.imports.line_screen import ServerLineScreen
 from mcphost.tui.inbox.screen import InboxScreen
 from mcphost.tui.kit.export import SaveScreen
 from mcphost.tui.kit.reader import ReaderScreen

@@ -181,11 +181,11 @@ import sys
 from mcphost.cli import main
 from mcphost.tui.tools.pane import ToolList
 
-def show_offers(self, *_):
+def show_entries(self, *_):
     token = "sk-planted-secret"
     raise ValueError("cannot show " + token)
 
-ToolList.show_offers = show_offers
+ToolList.show_entries = show_entries
 sys.exit(main(["--config", sys.argv[1]]))
 """
 

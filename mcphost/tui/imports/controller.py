@@ -83,8 +83,8 @@ class ImportsController:
         importer = await self._importer()
         if importer is None:
             return
-        from mcphost.tui.imports.found import FoundServersScreen
-        from mcphost.tui.imports.reading import found_here
+        from mcphost.tui.imports.candidate_list import FoundServersScreen
+        from mcphost.tui.imports.candidates import found_here
 
         screen = FoundServersScreen()
         await self.app.push_screen(screen, partial(self._chosen, importer))
@@ -101,10 +101,10 @@ class ImportsController:
         importer = await self._importer()
         if importer is not None:
             from mcphost.imports.bundles import BUNDLES
-            from mcphost.tui.imports.line import ServerLineScreen
-            from mcphost.tui.imports.meaning import LineReader
+            from mcphost.imports.server_line import ServerLineReader
+            from mcphost.tui.imports.line_screen import ServerLineScreen
 
-            reader = LineReader(self._state / BUNDLES, self._host.config.registry.urls)
+            reader = ServerLineReader(self._state / BUNDLES, self._host.config.registry.urls)
             await self.app.push_screen(ServerLineScreen(reader), partial(self._named, importer))
 
     def _named(self, importer: Importer, found: FoundSource | None) -> None:
@@ -112,7 +112,7 @@ class ImportsController:
             self.run(partial(self._compare, importer, found))
 
     async def _compare(self, importer: Importer, found: FoundSource) -> None:
-        from mcphost.tui.imports.reading import compared
+        from mcphost.tui.imports.candidates import compared
 
         try:
             candidates = await asyncio.to_thread(compared, importer, found.servers)
@@ -124,10 +124,6 @@ class ImportsController:
 
 def _opened(open_importer: OpenImporter) -> Importer:
     """Open it, and load the modules of the screens that follow."""
-    import mcphost.tui.imports.consent  # late: few runs add a server
-    import mcphost.tui.imports.meaning
-    import mcphost.tui.imports.reading  # noqa: F401
-
     return open_importer()
 
 
@@ -226,8 +222,8 @@ class Additions:
 
     async def _add(self, decision: AdditionDecision) -> None:
         """Raises ConfigError."""
+        from mcphost.tui.imports.candidates import lines_with_secrets
         from mcphost.tui.imports.facts import AddedServer
-        from mcphost.tui.imports.reading import lines_with_secrets
 
         planned = await self._importer.store(decision.candidate, decision.answer)
         lines = await asyncio.to_thread(lines_with_secrets, decision.candidate)
@@ -235,7 +231,7 @@ class Additions:
 
     async def _finish(self) -> None:
         """Start what was added, and say so."""
-        from mcphost.tui.imports.reading import discard_unused
+        from mcphost.tui.imports.candidates import discard_unused
         from mcphost.tui.imports.report import AddedScreen
 
         if self._unpacked:

@@ -37,10 +37,10 @@ from mcphost.tui.tools.call_list import CallList
 from mcphost.tui.tools.pane import ToolsPane
 
 if TYPE_CHECKING:
+    from mcphost.tui.catalog.pane import CatalogPane
     from mcphost.tui.chat.pane import ChatPane
-    from mcphost.tui.offers.pane import OfferPane
-    from mcphost.tui.offers.prompts import PromptsPane
-    from mcphost.tui.offers.resources import ResourcesPane
+    from mcphost.tui.prompts.pane import PromptsPane
+    from mcphost.tui.resources.pane import ResourcesPane
     from mcphost.tui.traffic.pane import TrafficPane
 
 Pane = TypeVar("Pane", bound=Widget)
@@ -275,7 +275,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
     async def resources_pane(self) -> ResourcesPane:
         async with self._making:
             if self.resources is None:
-                from mcphost.tui.offers.resources import ResourcesPane
+                from mcphost.tui.resources.pane import ResourcesPane
 
                 self.resources = await self._add_pane("resources", ResourcesPane(self._host, single=self.single))
         return self.resources
@@ -283,7 +283,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
     async def prompts_pane(self) -> PromptsPane:
         async with self._making:
             if self.prompts is None:
-                from mcphost.tui.offers.prompts import PromptsPane
+                from mcphost.tui.prompts.pane import PromptsPane
 
                 self.prompts = await self._add_pane("prompts", PromptsPane(self._host, single=self.single))
         return self.prompts
@@ -513,7 +513,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
     async def _go_to_chat(self) -> None:
         (await self.chat_pane()).focus_input()
 
-    async def _go_to_list(self, made: Callable[[], Awaitable[OfferPane[Any]]]) -> None:
+    async def _go_to_list(self, made: Callable[[], Awaitable[CatalogPane[Any]]]) -> None:
         (await made()).focus_list()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -23,8 +23,8 @@ from mcphost.protocol.models.content import (
 from mcphost.tui.kit.code_text import language_of
 from mcphost.tui.kit.json_text import json_lines, parse
 from mcphost.tui.kit.markdown import LONGEST, looks_like_markdown
+from mcphost.tui.results.desktop_open import opened_as
 from mcphost.tui.results.media import Probe, decoded_size, probe_base64
-from mcphost.tui.results.opening import opened_as
 from mcphost.tui.results.pictures import is_drawn
 
 TEXT_CHARACTERS: Final = 200_000

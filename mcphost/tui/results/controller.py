@@ -9,7 +9,7 @@ from textual.app import App
 
 from mcphost.errors import NotDone
 from mcphost.protocol.display import show_line, size_text
-from mcphost.tui.results.opening import Desktop, opener
+from mcphost.tui.results.desktop_open import Desktop, opener
 from mcphost.tui.results.pictures import NO_PICTURES
 
 if TYPE_CHECKING:

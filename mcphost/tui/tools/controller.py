@@ -19,10 +19,10 @@ class ToolsController:
     def __init__(self, app: App[Any], host: Host, main: MainScreen, updater: MainScreenUpdater) -> None:
         self._app, self._host, self._main, self._updater = app, host, main, updater
 
-    async def open_tool(self, offered: CatalogTool) -> None:
+    async def open_tool(self, entry: CatalogTool) -> None:
         """Go to a tool's form."""
         self._main.action_go("tools")
-        await self._main.tools.open_tool(offered)
+        await self._main.tools.open_tool(entry)
 
     async def open_call(self, number: int) -> None:
         call = self._host.tool_calls.calls.get(number)
@@ -35,12 +35,12 @@ class ToolsController:
     async def open_again(self, number: int) -> None:
         """Open the tool of a call with the same arguments."""
         call = self._host.tool_calls.calls.get(number)
-        offered = self._offered(call) if call is not None else None
-        if call is None or offered is None:
+        entry = self._entry_of(call) if call is not None else None
+        if call is None or entry is None:
             self._app.notify("No server offers this tool now.", severity="warning")
             return
         self._main.action_go("tools")
-        await self._main.tools.open_tool(offered, call.arguments)
+        await self._main.tools.open_tool(entry, call.arguments)
 
     def cancel(self, number: int) -> None:
         call = self._host.tool_calls.calls.get(number)
@@ -48,6 +48,6 @@ class ToolsController:
             call.cancel()
             self._updater.top_line()
 
-    def _offered(self, call: ToolCall) -> CatalogTool | None:
+    def _entry_of(self, call: ToolCall) -> CatalogTool | None:
         tools = self._host.catalog.tools(call.request.server)
         return next((each for each in tools if each.tool.name == call.request.tool), None)

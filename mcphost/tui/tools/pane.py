@@ -18,9 +18,9 @@ from mcphost.host.connections.connection import ServerState
 from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.protocol.models.tools import Tool
+from mcphost.tui.catalog.list import CatalogList
 from mcphost.tui.kit.ranking import SearchText
 from mcphost.tui.kit.rows import Cell, RowList, columns
-from mcphost.tui.offers.list import FilteredOffers
 
 if TYPE_CHECKING:
     from mcphost.tui.forms.schema_form import SchemaForm
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mcphost.tui.tools.workbench import Workbench
 
 
-class ToolList(FilteredOffers[CatalogTool]):
+class ToolList(CatalogList[CatalogTool]):
     TITLE = "Tools"
     EMPTY = "No tools: no ready server offers any.\nc opens the server's card; f3 opens the logs."
     HELP = (
@@ -36,28 +36,28 @@ class ToolList(FilteredOffers[CatalogTool]):
         "A tool without arguments needs no form. A refused tool never runs; its form says why."
     )
 
-    def row(self, offered: CatalogTool, width: int) -> Content:
-        tool = offered.tool
-        cells = [Cell(offered.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
+    def row(self, entry: CatalogTool, width: int) -> Content:
+        tool = entry.tool
+        cells = [Cell(entry.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
         cells += self.title_cells(tool.label, tool.name, tool.description or "", width)
-        word, style = _claim(offered)
+        word, style = _claim(entry)
         return columns(width, [*cells, Cell(word, style, len(word), len(word), "right")])
 
-    def defined(self, offered: CatalogTool) -> Tool:
-        return offered.tool
+    def defined(self, entry: CatalogTool) -> Tool:
+        return entry.tool
 
-    def search_text(self, offered: CatalogTool) -> SearchText:
-        tool = offered.tool
-        return SearchText(tool.name, tool.label, offered.server, more=tool.description or "")
+    def search_text(self, entry: CatalogTool) -> SearchText:
+        tool = entry.tool
+        return SearchText(tool.name, tool.label, entry.server, more=tool.description or "")
 
 
-def _claim(offered: CatalogTool) -> tuple[str, str]:
+def _claim(entry: CatalogTool) -> tuple[str, str]:
     """A label that asks for attention, with its color; titles need the remaining width."""
-    if offered.tool.refusal:
+    if entry.tool.refusal:
         return "refused", "$text-error"
-    if offered.tool.app_only:
+    if entry.tool.app_only:
         return "app only", "$foreground-muted"
-    return ("destroys", "$text-error") if "destructive" in offered.tool.claims else ("", "")
+    return ("destroys", "$text-error") if "destructive" in entry.tool.claims else ("", "")
 
 
 NO_SERVERS: Final = "No servers are configured."
@@ -189,10 +189,10 @@ class ToolsPane(Container):
         beside = self.has_class("-single") or self.has_class("-wide")
         self.set_class(self._called and not beside, "-above")
 
-    def show_tools(self, offered: Sequence[CatalogTool], server: str | None) -> None:
+    def show_tools(self, entries: Sequence[CatalogTool], server: str | None) -> None:
         self._server = server
         self._say_when_empty()
-        self.list.show_offers(offered, server)
+        self.list.show_entries(entries, server)
         starting = (each.state is ServerState.STARTING for each in self._host.servers.values())
         self.list.expect_items(any(starting))
 
@@ -209,10 +209,10 @@ class ToolsPane(Container):
     def _leave_other_form(self, bench: Workbench, call: ToolCall) -> None:
         """Describe the tool of this call in place of another tool's form."""
         key = (call.request.server, call.request.tool)
-        if bench.offered is not None and bench.offered.key != key:
+        if bench.entry is not None and bench.entry.key != key:
             found = (each for each in self._host.catalog.tools(call.request.server) if each.key == key)
-            if (offered := next(found, None)) is not None:
-                bench.preview(offered)
+            if (entry := next(found, None)) is not None:
+                bench.preview(entry)
 
     def refresh_call(self) -> None:
         if self._bench is not None:
@@ -222,10 +222,10 @@ class ToolsPane(Container):
         self._go("list")
         self.list.rows.focus()
 
-    async def open_tool(self, offered: CatalogTool, arguments: Mapping[str, Any] | None = None) -> None:
+    async def open_tool(self, entry: CatalogTool, arguments: Mapping[str, Any] | None = None) -> None:
         """Open a tool's form with what was typed before, or with these arguments."""
         bench = await self.bench()
-        await bench.load(offered, arguments)
+        await bench.load(entry, arguments)
         self._go("form")
         bench.form.focus_first()
 
@@ -243,19 +243,19 @@ class ToolsPane(Container):
     @on(ToolList.Chosen)
     async def _chosen(self, event: ToolList.Chosen) -> None:
         event.stop()
-        offered = self.list.item
-        if offered is None:
+        entry = self.list.item
+        if entry is None:
             return
-        if not offered.tool.takes_arguments:
-            await (await self.bench()).load(offered)
-            await self._run(*offered.key, {}, composed=True)
+        if not entry.tool.takes_arguments:
+            await (await self.bench()).load(entry)
+            await self._run(*entry.key, {}, composed=True)
         else:
-            await self.open_tool(offered)
+            await self.open_tool(entry)
 
     async def on_schema_form_submitted(self, event: SchemaForm.Submitted) -> None:
         event.stop()
-        if self._bench is not None and self._bench.offered is not None:
-            await self._run(*self._bench.offered.key, event.arguments, composed=self._bench.composed)
+        if self._bench is not None and self._bench.entry is not None:
+            await self._run(*self._bench.entry.key, event.arguments, composed=self._bench.composed)
 
     async def on_result_view_again_requested(self, event: ResultView.AgainRequested) -> None:
         event.stop()
@@ -278,7 +278,7 @@ class ToolsPane(Container):
         if bench is None or call is None:
             return
         key = (call.request.server, call.request.tool)
-        if bench.offered is not None and bench.offered.key == key and bench.offered.tool.takes_arguments:
+        if bench.entry is not None and bench.entry.key == key and bench.entry.tool.takes_arguments:
             self._go("form")  # where its problems are, if it has any
             bench.form.submit()
         else:
@@ -287,7 +287,7 @@ class ToolsPane(Container):
     def action_back(self) -> None:
         """Go back one step; the call continues, and what was typed stays."""
         bench = self._bench
-        if self._step == "result" and bench and bench.offered and bench.offered.tool.takes_arguments:
+        if self._step == "result" and bench and bench.entry and bench.entry.tool.takes_arguments:
             self._go("form")
             bench.form.focus_first()
         else:

@@ -57,12 +57,12 @@ class ToolForm(FormFrame):
         """Say how to add a server: there is none."""
         self._show("Add a server", words, form=False)
 
-    def preview(self, offered: CatalogTool) -> None:
+    def preview(self, entry: CatalogTool) -> None:
         """What the server says, and the names of the arguments."""
-        self._show(_title(offered), Content("\n\n").join([_about(offered), _arguments(offered)]), form=False)
+        self._show(_title(entry), Content("\n\n").join([_about(entry), _arguments(entry)]), form=False)
 
-    def show_about(self, offered: CatalogTool) -> None:
-        self._show(_title(offered), _about(offered), form=True)
+    def show_about(self, entry: CatalogTool) -> None:
+        self._show(_title(entry), _about(entry), form=True)
 
     def _show(self, title: str | Content, about: str | Content, *, form: bool) -> None:
         self.border_title = title
@@ -76,7 +76,7 @@ class Workbench(Vertical):
 
     def __init__(self, welcome: str = "") -> None:
         super().__init__()
-        self.offered: CatalogTool | None = None
+        self.entry: CatalogTool | None = None
         self.tool = ToolForm(welcome)
         self.result = ResultView()
         self._forms: dict[tuple[str, str], FormState] = {}
@@ -94,41 +94,41 @@ class Workbench(Vertical):
     @property
     def composed(self) -> bool:
         """Did the user write what the form holds?"""
-        return self.offered is not None and self.offered.key not in self._filled
+        return self.entry is not None and self.entry.key not in self._filled
 
-    async def load(self, offered: CatalogTool, arguments: Mapping[str, Any] | None = None) -> None:
+    async def load(self, entry: CatalogTool, arguments: Mapping[str, Any] | None = None) -> None:
         """Show a tool with what was typed before, or with these arguments."""
         self._keep_form()
-        self.offered = offered
+        self.entry = entry
         if arguments is not None:
-            self._filled.add(offered.key)
-        self.tool.show_about(offered)
-        await self.form.load(offered.tool.input_schema, arguments)
-        if arguments is None and offered.key in self._forms:
-            await self.form.restore(self._forms[offered.key])
+            self._filled.add(entry.key)
+        self.tool.show_about(entry)
+        await self.form.load(entry.tool.input_schema, arguments)
+        if arguments is None and entry.key in self._forms:
+            await self.form.restore(self._forms[entry.key])
 
-    def preview(self, offered: CatalogTool) -> None:
+    def preview(self, entry: CatalogTool) -> None:
         """Show what a tool is and takes; its form comes when it is chosen."""
         self._keep_form()
-        self.offered = None
-        self.tool.preview(offered)
+        self.entry = None
+        self.tool.preview(entry)
 
     def _keep_form(self) -> None:
-        if self.offered is None:
+        if self.entry is None:
             return
-        self._forms.pop(self.offered.key, None)
-        self._forms[self.offered.key] = self.form.state()
+        self._forms.pop(self.entry.key, None)
+        self._forms[self.entry.key] = self.form.state()
         while len(self._forms) > KEPT_FORMS:
             del self._forms[next(iter(self._forms))]
 
 
-def _title(offered: CatalogTool) -> Content:
-    return Content(f"{offered.server} › {show_line(offered.tool.name, 60)}")
+def _title(entry: CatalogTool) -> Content:
+    return Content(f"{entry.server} › {show_line(entry.tool.name, 60)}")
 
 
-def _arguments(offered: CatalogTool) -> Content:
+def _arguments(entry: CatalogTool) -> Content:
     """What can be filled in, required arguments first, and what enter does."""
-    schema = offered.tool.input_schema
+    schema = entry.tool.input_schema
     properties, required = schema.get("properties"), schema.get("required")
     properties = properties if isinstance(properties, dict) else {}
     names = list(properties)[:MOST_ARGUMENTS]
@@ -146,8 +146,8 @@ def _arguments(offered: CatalogTool) -> Content:
     return Content.assemble(("arguments  ", "$foreground-muted"), Content(" · ").join(listed), more, "\n\n", keys)
 
 
-def _about(offered: CatalogTool) -> Content:
-    tool = offered.tool
+def _about(entry: CatalogTool) -> Content:
+    tool = entry.tool
     lines = []
     if tool.label != tool.name:
         lines.append(Content.styled(show_line(tool.label, 120), "bold"))

@@ -20,9 +20,9 @@ from textual.widgets import Input
 from mcphost.cli.settings import find, settings_for_screen
 from mcphost.config import Config, servers_path
 from mcphost.tui.app import McphostApp
+from mcphost.tui.imports.candidate_list import FoundServersScreen
 from mcphost.tui.imports.form import EditServerScreen
-from mcphost.tui.imports.found import FoundServersScreen
-from mcphost.tui.imports.line import ServerLineScreen
+from mcphost.tui.imports.line_screen import ServerLineScreen
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.kit.rows import RowList
 from tests.imports.test_bundles import archive
@@ -374,7 +374,7 @@ async def test_a_command_line_is_added_from_a_box() -> None:
         await stage.press("s", "a")
         await stage.at(ServerLineScreen)
         await stage.press("x", "space", "'", "enter")
-        await stage.shows("is no command line")
+        await stage.shows("is not a command line")
         stage.app.screen.query_one(Input).value = shlex.join([str(python), *words])
         await stage.press("enter")
         await stage.agree()
@@ -451,7 +451,7 @@ async def test_what_means_nothing_is_said_in_the_box() -> None:
         await stage.at(ServerLineScreen)
         await stage.write("no-such-thing-anywhere")
         await stage.press("enter")
-        await stage.shows("is no address, file, link or name in a registry")
+        await stage.shows("is not an address, file, link, registry name, or program")
         await stage.press("escape")
         await stage.gone()
 

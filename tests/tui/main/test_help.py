@@ -12,8 +12,8 @@ from mcphost.tui.kit.facts_table import FactsTable
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.logs.pane import LogsPane
 from mcphost.tui.main.help import HelpScreen
-from mcphost.tui.offers.prompts import PromptList
-from mcphost.tui.offers.resources import ResourceList
+from mcphost.tui.prompts.pane import PromptList
+from mcphost.tui.resources.pane import ResourceList
 from mcphost.tui.servers.list import ServersPane
 from mcphost.tui.tools.call_list import CallList
 from mcphost.tui.tools.pane import ToolList

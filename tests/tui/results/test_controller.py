@@ -16,11 +16,11 @@ from mcphost.errors import NotDone
 from mcphost.protocol.models.prompts import GetPromptResult
 from mcphost.tui.kit.modal import AskScreen
 from mcphost.tui.main.help import HelpScreen
-from mcphost.tui.results.opening import Desktop, opener
+from mcphost.tui.results.desktop_open import Desktop, opener
 from mcphost.tui.results.picture_view import PictureScreen, PictureView
 from mcphost.tui.results.pictures import REMOVE
-from mcphost.tui.results.reading import PaneReading, ReadingView
-from tests.tui.offers.test_resources import SIZES, Alone, go, shows
+from mcphost.tui.results.reading_pane import PaneReading, ReadingView
+from tests.tui.resources.test_pane import SIZES, Alone, go, shows
 from tests.tui.results.test_pictures import chunk, encoded, picture, png
 from tests.tui.stage import NARROW, WIDE, Stage, on_stage
 

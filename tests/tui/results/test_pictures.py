@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from PIL import Image
 from textual.geometry import Region, Size
 
+from mcphost.tui.results.desktop_open import opened_as
 from mcphost.tui.results.media import Probe
-from mcphost.tui.results.opening import opened_as
 from mcphost.tui.results.pictures import (
     CHUNK,
     MOST_BYTES,

@@ -295,7 +295,7 @@ async def test_ctrl_r_in_the_result_of_another_tool_runs_that_one_again(tmp_path
         await stage.ended(call)
         await stage.press("h", "enter")
         bench = await stage.app.main.tools.bench()
-        assert bench.offered is None  # the form of the other tool is not beside it
+        assert bench.entry is None  # the form of the other tool is not beside it
         await stage.press("ctrl+r")
         await stage.call_dialog()
         await stage.press("y")

@@ -20,17 +20,17 @@ from mcphost.tui.kit.ranking import SearchText
 from mcphost.tui.kit.rows import Cell, RowList
 
 
-class Offer(Protocol):
+class CatalogEntry(Protocol):
     @property
     def server(self) -> str:
         """The configured name."""
 
     @property
     def key(self) -> Hashable:
-        """Identifies it among all offers."""
+        """Identifies it in the catalog."""
 
 
-Offered = TypeVar("Offered", bound=Offer)
+Entry = TypeVar("Entry", bound=CatalogEntry)
 
 
 def why_none(what: str, servers: Mapping[str, Connection], chosen: str | None) -> str:
@@ -60,7 +60,7 @@ STATE_WORDS: Final = {
 }
 
 
-class FilteredOffers(FilteredRows[Offered]):
+class CatalogList(FilteredRows[Entry]):
     """Subclasses define the rows."""
 
     TITLE: ClassVar[str]
@@ -77,7 +77,7 @@ class FilteredOffers(FilteredRows[Offered]):
     ]
 
     DEFAULT_CSS = """
-    FilteredOffers {
+    CatalogList {
         border: round $border-blurred; border-title-color: $foreground-muted;
         &:focus-within { border: round $border; }
     }
@@ -89,7 +89,7 @@ class FilteredOffers(FilteredRows[Offered]):
     def __init__(self) -> None:
         examples = "words of a name, a title or a description"
         super().__init__(self.row, self.search_text, empty=self.EMPTY, examples=examples, from_top=True)
-        self._offered: Sequence[Offered] = ()
+        self._entries: Sequence[Entry] = ()
         self._server: str | None = None
         self.sorted_by = ""
         """For the title, if the list is sorted."""
@@ -101,15 +101,15 @@ class FilteredOffers(FilteredRows[Offered]):
         yield from super().compose()
 
     @abstractmethod
-    def row(self, offered: Offered, width: int) -> Content:
+    def row(self, entry: Entry, width: int) -> Content:
         """Draw a row."""
 
     @abstractmethod
-    def defined(self, offered: Offered) -> Wire:
+    def defined(self, entry: Entry) -> Wire:
         """The offer as its server defines it."""
 
     @abstractmethod
-    def search_text(self, offered: Offered) -> SearchText:
+    def search_text(self, entry: Entry) -> SearchText:
         """The text that the filter searches."""
 
     def title_cells(self, label: str, name: str, about: str, width: int) -> list[Cell]:
@@ -139,13 +139,13 @@ class FilteredOffers(FilteredRows[Offered]):
         """Say in an empty list why there is nothing of the chosen server; None: of all servers."""
         self.say_when_empty(why_none(self.TITLE.lower(), servers, chosen))
 
-    def show_offers(self, offered: Sequence[Offered], server: str | None) -> None:
-        """List these offers of this server; None: of all servers."""
-        if (offered, server) == (self._offered, self._server):
+    def show_entries(self, entries: Sequence[Entry], server: str | None) -> None:
+        """List the entries of one server; None for all servers."""
+        if (entries, server) == (self._entries, self._server):
             return
-        self._offered, self._server = offered, server
-        self.mixed = server is None and len({each.server for each in offered}) > 1
-        self.show_items(offered, keep=lambda each: each.key)
+        self._entries, self._server = entries, server
+        self.mixed = server is None and len({each.server for each in entries}) > 1
+        self.show_items(entries, keep=lambda each: each.key)
 
     def list_matches(self, *, to_best: bool = False) -> None:
         super().list_matches(to_best=to_best)
@@ -153,7 +153,7 @@ class FilteredOffers(FilteredRows[Offered]):
         self.border_title = Content(" · ".join(filter(None, parts)))
 
     @on(RowList.Selected)
-    def _selected(self, event: RowList.Selected[Offered]) -> None:
+    def _selected(self, event: RowList.Selected[Entry]) -> None:
         event.stop()
         self.post_message(self.Chosen())
 

@@ -15,7 +15,7 @@ from mcphost.tui.key_order import KeyOrder
 from mcphost.tui.main.screen import MainScreen
 
 
-class OffersController:
+class CatalogController:
     def __init__(self, app: App[Any], keys: KeyOrder, main: MainScreen) -> None:
         self._app, self._keys, self._main = app, keys, main
 
@@ -27,15 +27,15 @@ class OffersController:
         opening: Worker[None] = self._app.run_worker(work, group="open", exclusive=True)
         self._keys.wait_for(opening)
 
-    async def choose_prompt(self, offered: CatalogPrompt) -> None:
+    async def choose_prompt(self, entry: CatalogPrompt) -> None:
         """Ask for a prompt's arguments; without any, get it."""
         self._main.query_one(TabbedContent).active = "prompts"
-        await (await self._main.prompts_pane()).choose(offered)
+        await (await self._main.prompts_pane()).choose(entry)
 
-    async def choose_template(self, offered: CatalogTemplate) -> None:
+    async def choose_template(self, entry: CatalogTemplate) -> None:
         """Open a template's form."""
         self._main.query_one(TabbedContent).active = "resources"
-        await (await self._main.resources_pane()).choose(offered)
+        await (await self._main.resources_pane()).choose(entry)
 
     async def _open(self, server: str, uri: str, size: int | None, back: Callable[[], None] | None) -> None:
         pane = await self._main.resources_pane()

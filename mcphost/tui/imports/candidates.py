@@ -16,7 +16,7 @@ from mcphost.imports.found import FoundServer
 from mcphost.imports.importer import ImportCandidate, Importer
 from mcphost.imports.secrets import lines_of
 from mcphost.imports.survey import read_host, survey
-from mcphost.tui.imports.found import Row, rows_of
+from mcphost.tui.imports.candidate_list import Row, rows_of
 
 
 def found_here(importer: Importer) -> list[Row]:

@@ -14,12 +14,12 @@ from mcphost.host.catalog import CatalogPrompt
 from mcphost.host.host import Host
 from mcphost.protocol.display import hidden_count, show, show_line, unindented
 from mcphost.protocol.models.prompts import CompletionRef, Prompt, PromptRef
+from mcphost.tui.catalog.list import CatalogList
+from mcphost.tui.catalog.pane import CatalogPane
 from mcphost.tui.kit.ranking import SearchText
 from mcphost.tui.kit.rows import Cell, columns
-from mcphost.tui.offers.list import FilteredOffers
-from mcphost.tui.offers.pane import OfferPane
 from mcphost.tui.results.failure import code_label
-from mcphost.tui.results.reading import PaneReading, ReadingView
+from mcphost.tui.results.reading_pane import PaneReading, ReadingView
 
 HINT = (
     "The messages of a prompt appear here, in order and with their roles.\n\n"
@@ -28,7 +28,7 @@ HINT = (
 )
 
 
-class PromptList(FilteredOffers[CatalogPrompt]):
+class PromptList(CatalogList[CatalogPrompt]):
     TITLE = "Prompts"
     EMPTY = (
         "No prompts: no ready server offers any.\nA prompt is a ready-made text for a model. c opens the server's card."
@@ -38,23 +38,23 @@ class PromptList(FilteredOffers[CatalogPrompt]):
         "first. Opening a prompt asks for its arguments, if it takes any."
     )
 
-    def row(self, offered: CatalogPrompt, width: int) -> Content:
-        prompt = offered.prompt
-        cells = [Cell(offered.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
+    def row(self, entry: CatalogPrompt, width: int) -> Content:
+        prompt = entry.prompt
+        cells = [Cell(entry.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
         cells += self.title_cells(prompt.label, prompt.name, prompt.description or "", width)
         count = len(prompt.arguments or ())
         word = f"{count} argument{'' if count == 1 else 's'}" if count else ""
         return columns(width, [*cells, Cell(word, "$foreground-muted", 11, 12, "right")])
 
-    def defined(self, offered: CatalogPrompt) -> Prompt:
-        return offered.prompt
+    def defined(self, entry: CatalogPrompt) -> Prompt:
+        return entry.prompt
 
-    def search_text(self, offered: CatalogPrompt) -> SearchText:
-        prompt = offered.prompt
-        return SearchText(prompt.name, prompt.label, offered.server, more=prompt.description or "")
+    def search_text(self, entry: CatalogPrompt) -> SearchText:
+        prompt = entry.prompt
+        return SearchText(prompt.name, prompt.label, entry.server, more=prompt.description or "")
 
 
-class PromptsPane(OfferPane[CatalogPrompt]):
+class PromptsPane(CatalogPane[CatalogPrompt]):
     HELP = "The servers' prompts: ready-made texts for a model. Nothing is sent to a model from here."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+r", "get_again", "get again", id="prompts.again", tooltip="Get it again with these arguments"),
@@ -66,18 +66,18 @@ class PromptsPane(OfferPane[CatalogPrompt]):
 
     def show_prompts(self, prompts: Sequence[CatalogPrompt], server: str | None) -> None:
         self.prompts.explain(self.host.servers, server)
-        self.prompts.show_offers(prompts, server)
+        self.prompts.show_entries(prompts, server)
 
-    async def choose(self, offered: CatalogPrompt) -> None:
+    async def choose(self, entry: CatalogPrompt) -> None:
         """Ask for the arguments; without any, get the prompt."""
-        if offered.prompt.arguments:
-            await self._open_form(offered)
+        if entry.prompt.arguments:
+            await self._open_form(entry)
         else:
             self.close_form()
-            self.submit(offered, {})
+            self.submit(entry, {})
 
-    def submit(self, offered: CatalogPrompt, values: Mapping[str, str]) -> None:
-        server, name = offered.server, offered.prompt.name
+    def submit(self, entry: CatalogPrompt, values: Mapping[str, str]) -> None:
+        server, name = entry.server, entry.prompt.name
         self.start_fetch(PaneReading(server, name), partial(self._get, server, name, values))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -85,7 +85,7 @@ class PromptsPane(OfferPane[CatalogPrompt]):
 
     async def action_get_again(self) -> None:
         """Submit the form again, or get a prompt without arguments again."""
-        if self.offered is not None and self.form.form is not None:
+        if self.entry is not None and self.form.form is not None:
             self.go("form")
             self.form.form.submit()
         elif self.view.reading is not None:
@@ -99,7 +99,7 @@ class PromptsPane(OfferPane[CatalogPrompt]):
     def show_reading(self, reading: PaneReading) -> None:
         """Show the messages. If the server refused, return to the form and show why."""
         super().show_reading(reading)
-        if isinstance(reading.error, ServerError) and self.offered is not None and self.offered.key == reading.key:
+        if isinstance(reading.error, ServerError) and self.entry is not None and self.entry.key == reading.key:
             self._complain(reading.server, reading.error)
 
     def _complain(self, server: str, error: ServerError) -> None:
@@ -112,19 +112,19 @@ class PromptsPane(OfferPane[CatalogPrompt]):
             self.go("form")
             form.focus_again()
 
-    def completion_ref(self, offered: CatalogPrompt) -> CompletionRef:
-        return PromptRef(offered.prompt.name)
+    def completion_ref(self, entry: CatalogPrompt) -> CompletionRef:
+        return PromptRef(entry.prompt.name)
 
-    async def _open_form(self, offered: CatalogPrompt) -> None:
-        from mcphost.tui.offers.arguments import TextArgument
+    async def _open_form(self, entry: CatalogPrompt) -> None:
+        from mcphost.tui.catalog.argument_form import TextArgument
 
-        prompt = offered.prompt
+        prompt = entry.prompt
         arguments = [
             TextArgument(each.name, each.title or "", each.description or "", each.required)
             for each in prompt.arguments or ()
         ]
-        title = f"{offered.server} › {show_line(prompt.name, 60)}"
-        await self.open_form(offered, title, _about(prompt), prompt.definition(), arguments)
+        title = f"{entry.server} › {show_line(prompt.name, 60)}"
+        await self.open_form(entry, title, _about(prompt), prompt.definition(), arguments)
 
 
 def _about(prompt: Prompt) -> Content:

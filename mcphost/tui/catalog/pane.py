@@ -21,13 +21,13 @@ from mcphost.errors import McphostError
 from mcphost.host.catalog import CatalogPrompt, CatalogResource, CatalogTemplate
 from mcphost.host.host import Host
 from mcphost.protocol.models.prompts import CompletionRef
+from mcphost.tui.catalog.list import CatalogList
 from mcphost.tui.kit.form_frame import FormFrame
-from mcphost.tui.offers.list import FilteredOffers
-from mcphost.tui.results.reading import PaneReading, ReadingView
+from mcphost.tui.results.reading_pane import PaneReading, ReadingView
 
 if TYPE_CHECKING:
+    from mcphost.tui.catalog.argument_form import ArgumentForm, TextArgument
     from mcphost.tui.forms.schema_form import FormState, SchemaForm
-    from mcphost.tui.offers.arguments import ArgumentForm, TextArgument
 
 Step = Literal["list", "form", "reading"]
 
@@ -35,14 +35,14 @@ KEPT_FORMS: Final = 50
 """Offers whose form is remembered."""
 
 Answer = TypeVar("Answer")
-Offered = TypeVar("Offered", bound=CatalogResource | CatalogTemplate | CatalogPrompt)
+Entry = TypeVar("Entry", bound=CatalogResource | CatalogTemplate | CatalogPrompt)
 
 
-class OfferForm(FormFrame):
+class CatalogForm(FormFrame):
     """The description of an offer, the form of its arguments, and a preview of what they make."""
 
     DEFAULT_CSS = """
-    OfferForm {
+    CatalogForm {
         display: none;
         &.-loaded { display: block; }
         & > .about { height: auto; max-height: 6; padding: 0 1; }
@@ -65,7 +65,7 @@ class OfferForm(FormFrame):
         self, title: str, about: Content, definition: Any, arguments: Iterable[TextArgument]
     ) -> ArgumentForm:
         """Show the empty form, made on first use: importing it takes longer than all the rest."""
-        from mcphost.tui.offers.arguments import ArgumentForm, schema_of
+        from mcphost.tui.catalog.argument_form import ArgumentForm, schema_of
 
         self.border_title = Content(title)
         self._about.update(about)
@@ -88,7 +88,7 @@ class OfferForm(FormFrame):
         self._preview.display = bool(preview.plain)
 
 
-class OfferPane(Container, Generic[Offered]):
+class CatalogPane(Container, Generic[Entry]):
     """On a small screen one part at a time: enter goes on, esc goes back."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -98,27 +98,27 @@ class OfferPane(Container, Generic[Offered]):
     ]
 
     DEFAULT_CSS = """
-    OfferPane {
+    CatalogPane {
         layout: horizontal;
-        & > FilteredOffers { width: 40%; height: 100%; }
+        & > CatalogList { width: 40%; height: 100%; }
         & > .bench { width: 1fr; height: 100%; }
-        &.-single > FilteredOffers { width: 100%; display: none; }
-        &.-single.-list > FilteredOffers { display: block; }
+        &.-single > CatalogList { width: 100%; display: none; }
+        &.-single.-list > CatalogList { display: block; }
         &.-single.-list > .bench { display: none; }
         &.-single.-form ReadingView { display: none; }
-        &.-form OfferForm { max-height: 66%; }
-        &.-single.-form OfferForm { height: 1fr; max-height: 100%; }
-        &.-single.-reading OfferForm { display: none; }
+        &.-form CatalogForm { max-height: 66%; }
+        &.-single.-form CatalogForm { height: 1fr; max-height: 100%; }
+        &.-single.-reading CatalogForm { display: none; }
     }
     """
 
     def __init__(
-        self, host: Host, offers: FilteredOffers[Offered], view: ReadingView, submit_label: str, *, single: bool
+        self, host: Host, entries: CatalogList[Entry], view: ReadingView, submit_label: str, *, single: bool
     ) -> None:
         super().__init__(classes="-list -single" if single else "-list")
         self.host = host
-        self.list, self.view, self.form = offers, view, OfferForm(submit_label)
-        self.offered: Offered | None = None
+        self.list, self.view, self.form = entries, view, CatalogForm(submit_label)
+        self.entry: Entry | None = None
         """The offer whose form is open."""
         self._typed: dict[object, FormState] = {}
         self._step: Step = "list"
@@ -133,18 +133,18 @@ class OfferPane(Container, Generic[Offered]):
     # For subclasses.
 
     @abstractmethod
-    async def choose(self, offered: Offered) -> None:
+    async def choose(self, entry: Entry) -> None:
         """The user chose this offer; ends when its form takes keys."""
 
     @abstractmethod
-    def submit(self, offered: Offered, values: Mapping[str, str]) -> None:
+    def submit(self, entry: Entry, values: Mapping[str, str]) -> None:
         """The user submitted the form."""
 
     @abstractmethod
-    def completion_ref(self, offered: Offered) -> CompletionRef:
+    def completion_ref(self, entry: Entry) -> CompletionRef:
         """What the server completes arguments for."""
 
-    def preview(self, offered: Offered, values: Mapping[str, str]) -> Content:
+    def preview(self, entry: Entry, values: Mapping[str, str]) -> Content:
         """A preview of what the values make; empty if there is nothing to show."""
         return Content("")
 
@@ -165,14 +165,14 @@ class OfferPane(Container, Generic[Offered]):
         self.list.rows.focus()
 
     async def open_form(
-        self, offered: Offered, title: str, about: Content, definition: Any, arguments: Iterable[TextArgument]
+        self, entry: Entry, title: str, about: Content, definition: Any, arguments: Iterable[TextArgument]
     ) -> None:
         """Open the form with what was typed before; ``definition`` is what the server wrote."""
         self._keep_typed()
         form = await self.form.load(title, about, definition, arguments)
-        if offered.key in self._typed:
-            await form.restore(self._typed[offered.key])
-        self.offered = offered
+        if entry.key in self._typed:
+            await form.restore(self._typed[entry.key])
+        self.entry = entry
         self._update_preview()
         self.go("form")
         form.focus_first()
@@ -180,7 +180,7 @@ class OfferPane(Container, Generic[Offered]):
     def close_form(self) -> None:
         """Close the form; this offer needs none."""
         self._keep_typed()
-        self.offered = None
+        self.entry = None
         self.form.unload()
 
     def start_fetch(self, reading: PaneReading, fetch: Callable[[], Coroutine[None, None, None]]) -> None:
@@ -230,12 +230,12 @@ class OfferPane(Container, Generic[Offered]):
         return self.view.reading.key if self.view.reading is not None and visible else None
 
     def _way_to_this(self) -> Callable[[], None]:
-        reading, offset, offered = self.view.reading, self.view.offset_shown, self.offered
+        reading, offset, entry = self.view.reading, self.view.offset_shown, self.entry
 
         def back() -> None:
             if reading is not None:
-                self.offered = offered
-                self.form.set_class(offered is not None, "-loaded")
+                self.entry = entry
+                self.form.set_class(entry is not None, "-loaded")
                 self.show_with_notes(reading, offset=offset)
                 self.view.focus()
 
@@ -252,7 +252,7 @@ class OfferPane(Container, Generic[Offered]):
         """Go back one step, over links the way the user came."""
         if self._step == "reading" and self._ways_back:
             self._ways_back.pop()()
-        elif self._step == "reading" and self.offered is not None and self.form.form is not None:
+        elif self._step == "reading" and self.entry is not None and self.form.form is not None:
             self.go("form")
             self.form.form.focus_again()
         else:
@@ -264,8 +264,8 @@ class OfferPane(Container, Generic[Offered]):
             self._step = step
             self.add_class(f"-{step}")
 
-    @on(FilteredOffers.Chosen)
-    async def _chosen(self, event: FilteredOffers.Chosen) -> None:
+    @on(CatalogList.Chosen)
+    async def _chosen(self, event: CatalogList.Chosen) -> None:
         event.stop()
         if self.list.item is not None:
             self._ways_back.clear()
@@ -277,19 +277,19 @@ class OfferPane(Container, Generic[Offered]):
 
     def on_schema_form_submitted(self, event: SchemaForm.Submitted) -> None:
         event.stop()
-        if self.offered is not None:
-            self.submit(self.offered, event.arguments)
+        if self.entry is not None:
+            self.submit(self.entry, event.arguments)
 
     def on_schema_form_suggestions_requested(self, event: SchemaForm.SuggestionsRequested) -> None:
         event.stop()
-        if self.offered is not None and self.host.completion.offered(self.offered.server):
-            _: Worker[None] = self.run_worker(partial(self._suggest, self.offered, event), group="suggest")
+        if self.entry is not None and self.host.completion.offered(self.entry.server):
+            _: Worker[None] = self.run_worker(partial(self._suggest, self.entry, event), group="suggest")
 
-    async def _suggest(self, offered: Offered, event: SchemaForm.SuggestionsRequested) -> None:
+    async def _suggest(self, entry: Entry, event: SchemaForm.SuggestionsRequested) -> None:
         found = await self.host.completion.suggest(
-            offered.server, self.completion_ref(offered), event.name, event.value, event.others
+            entry.server, self.completion_ref(entry), event.name, event.value, event.others
         )
-        if found is not None and self.offered == offered:
+        if found is not None and self.entry == entry:
             event.form.suggest(event.name, event.value, found)
 
     def _focus_reading(self) -> None:
@@ -297,13 +297,13 @@ class OfferPane(Container, Generic[Offered]):
             self.view.focus()
 
     def _update_preview(self) -> None:
-        if self.offered is not None and self.form.form is not None:
-            self.form.show_preview(self.preview(self.offered, self.form.form.values_so_far() or {}))
+        if self.entry is not None and self.form.form is not None:
+            self.form.show_preview(self.preview(self.entry, self.form.form.values_so_far() or {}))
 
     def _keep_typed(self) -> None:
-        if self.offered is None or self.form.form is None:
+        if self.entry is None or self.form.form is None:
             return
-        self._typed.pop(self.offered.key, None)
-        self._typed[self.offered.key] = self.form.form.state()
+        self._typed.pop(self.entry.key, None)
+        self._typed[self.entry.key] = self.form.form.state()
         while len(self._typed) > KEPT_FORMS:
             del self._typed[next(iter(self._typed))]

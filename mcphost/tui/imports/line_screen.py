@@ -8,9 +8,9 @@ from textual.binding import Binding, BindingType
 from textual.worker import Worker
 
 from mcphost.errors import McphostError
+from mcphost.imports.server_line import ServerLineReader
 from mcphost.imports.sources import FoundSource
 from mcphost.protocol.display import show, show_line
-from mcphost.tui.imports.meaning import LineReader
 from mcphost.tui.kit.framed import LineScreen
 from mcphost.tui.kit.inputs import LineInput
 from mcphost.tui.kit.modal import KEYS
@@ -34,7 +34,7 @@ class ServerLineScreen(LineScreen[FoundSource | None]):
         KEYS,
     ]
 
-    def __init__(self, reader: LineReader) -> None:
+    def __init__(self, reader: ServerLineReader) -> None:
         super().__init__("Add a server", "enter look at it · esc back", LineInput(placeholder=EXAMPLES))
         self._reader = reader
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcphost.host.connections.connection import ServerState
-from mcphost.tui.offers.list import why_none
+from mcphost.tui.catalog.list import why_none
 
 
 class InState:

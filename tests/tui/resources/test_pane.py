@@ -24,14 +24,14 @@ from mcphost.host.catalog import CatalogResource
 from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.models.prompts import Completion
 from mcphost.protocol.models.resources import ReadResourceResult, Resource
+from mcphost.tui.catalog.argument_form import ArgumentForm, TextArgument, schema_of
 from mcphost.tui.forms.schema_form import SchemaForm
 from mcphost.tui.forms.suggestions import SuggestingBox
 from mcphost.tui.kit.clock import fresh_words
 from mcphost.tui.kit.export import SaveScreen
 from mcphost.tui.kit.reader import ReaderScreen
-from mcphost.tui.offers.arguments import ArgumentForm, TextArgument, schema_of
-from mcphost.tui.offers.resources import ResourceList, ResourcesPane
-from mcphost.tui.results.reading import PaneReading, ReadingView
+from mcphost.tui.resources.pane import ResourceList, ResourcesPane
+from mcphost.tui.results.reading_pane import PaneReading, ReadingView
 from mcphost.tui.servers.card import card
 from tests.tui.stage import NARROW, WIDE, Stage, on_stage, server, servers
 
@@ -93,7 +93,7 @@ async def test_a_uri_goes_out_as_it_was_listed_and_one_that_is_gone_is_said_to_b
         await stage.press("enter")
         await stage.shows("odd", "ms")
         assert seen(record, "resources/read") == [{"uri": "Foo+BAR://x/%7e%2F/ü ?a=b"}]
-        stage.app.offers.open("offers", "memo:///gone")
+        stage.app.catalog.open("offers", "memo:///gone")
         await stage.shows("✖ The server has no such resource", "offers says", "there is no such resource")
 
 

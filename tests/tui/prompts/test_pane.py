@@ -10,8 +10,8 @@ import pytest
 
 from mcphost.errors import ServerError
 from mcphost.protocol.models.prompts import GetPromptResult
-from mcphost.tui.results.reading import PaneReading, ReadingView
-from tests.tui.offers.test_resources import PNG, SIZES, Alone, offers, seen, shows
+from mcphost.tui.results.reading_pane import PaneReading, ReadingView
+from tests.tui.resources.test_pane import PNG, SIZES, Alone, offers, seen, shows
 from tests.tui.stage import NARROW, WIDE, Stage, on_stage
 
 pytestmark = pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Says what a line means that the user typed or pasted: a command line, an address, a link, a file, or a name."""
+"""Finds the servers that one line describes: a command line, a URL, a link, a file, JSON, or a registry name."""
 
 from __future__ import annotations
 
@@ -25,27 +25,26 @@ from mcphost.imports.sources import (
 )
 from mcphost.imports.survey import read_any, read_file
 
-LONGEST_PATH: Final = 4096
-"""Characters of a path."""
+LONGEST_PATH: Final = 4096  # characters; PATH_MAX of Linux
 
 LOCAL: Final = frozenset({SourceKind.PROGRAM, SourceKind.LINK, SourceKind.FILE})
-"""What is understood at once, without calling an address."""
+"""Kinds that are read without calling an address."""
 
 _ONE_WORD: Final = re.compile(r"\S+")
 
 
-class LineReader:
+class ServerLineReader:
     """Unpacks bundles into ``bundles``; ``registries`` are asked for names."""
 
     def __init__(self, bundles: Path, registries: Sequence[str]) -> None:
         self._bundles, self._registries = bundles, tuple(registries)
 
     def is_local(self, line: str) -> bool:
-        """Can it be understood without calling an address? Raises ConfigError or UsageError where it means nothing."""
+        """True if reading the line calls no address. Raises ConfigError or UsageError for a line without meaning."""
         return _is_json(line) or kind_of_source(self._request(line)) in LOCAL
 
     async def find(self, line: str) -> FoundSource:
-        """Find what the line means. Raises McphostError."""
+        """Return the servers that the line describes. Raises McphostError."""
         if _is_json(line):
             return FoundSource(tuple(await asyncio.to_thread(read_any, line.encode("utf-8", "replace"))))
         request = self._request(line)
@@ -53,7 +52,7 @@ class LineReader:
             try:
                 return FoundSource(tuple(await asyncio.to_thread(_read_file, request.word)))
             except ConfigError:
-                pass  # no other program's configuration; perhaps a bundle or a server.json
+                pass  # not another program's configuration; perhaps a bundle or a server.json
         return await ServerSources(this_machine(), self._bundles).find(request)
 
     def _request(self, line: str) -> AddRequest:
@@ -64,14 +63,14 @@ class LineReader:
             except UsageError:
                 if shutil.which(line) is None:
                     raise ConfigError(
-                        "is no address, file, link or name in a registry, and no program of this machine"
+                        "is not an address, file, link, registry name, or program on this machine"
                     ) from None
             else:
                 return request
         try:
             words = shlex.split(line)
         except ValueError as error:
-            raise ConfigError(f"is no command line: {str(error).lower()}") from None
+            raise ConfigError(f"is not a command line: {str(error).lower()}") from None
         return AddRequest(_name_of(words), tuple(words))
 
 

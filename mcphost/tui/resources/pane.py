@@ -20,12 +20,12 @@ from mcphost.host.host import Host
 from mcphost.protocol.display import show, show_line, size_text, unindented
 from mcphost.protocol.models.prompts import CompletionRef, TemplateRef
 from mcphost.protocol.models.resources import ReadResourceResult, Resource, ResourceTemplate
+from mcphost.tui.catalog.list import CatalogList
+from mcphost.tui.catalog.pane import CatalogPane
 from mcphost.tui.kit.ranking import SearchText
 from mcphost.tui.kit.rows import Cell, columns
-from mcphost.tui.offers.list import FilteredOffers
-from mcphost.tui.offers.pane import OfferPane
-from mcphost.tui.offers.subscriptions import LEGEND, WATCH_MARKS, Watched, WatchMarks
-from mcphost.tui.results.reading import PaneReading, ReadingView, kept_words
+from mcphost.tui.resources.subscriptions import LEGEND, WATCH_MARKS, Watched, WatchMarks
+from mcphost.tui.results.reading_pane import PaneReading, ReadingView, kept_words
 
 Described = Resource | ResourceTemplate
 
@@ -85,7 +85,7 @@ HINT = (
 )
 
 
-class ResourceList(FilteredOffers[AnyResource]):
+class ResourceList(CatalogList[AnyResource]):
     """Resources first, then templates."""
 
     TITLE = "Resources"
@@ -120,14 +120,14 @@ class ResourceList(FilteredOffers[AnyResource]):
         self.marks.show(watched, visible)
         self.rows.refresh()
 
-    def row(self, offered: AnyResource, width: int) -> Content:
-        described, roomy = _described(offered), width >= 44
-        uri = offered.key[1]
+    def row(self, entry: AnyResource, width: int) -> Content:
+        described, roomy = _described(entry), width >= 44
+        uri = entry.key[1]
         label = show_line(described.label, 80)
         if self.search.finds(described.name) and not self.search.finds(f"{label} {uri}"):
             label = f"{label} · {show_line(described.name, 80)}"
-        cells = [Cell(offered.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
-        cells.append(Cell(self._mark(offered), "$text-accent", 2, 2))
+        cells = [Cell(entry.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
+        cells.append(Cell(self._mark(entry), "$text-accent", 2, 2))
         cells.append(Cell(self.search.mark(label), "", 10, min(30, width // 3) if roomy else None))
         if roomy:
             shown = "" if described.label == uri else show_line(uri, 160)
@@ -139,39 +139,39 @@ class ResourceList(FilteredOffers[AnyResource]):
             cells.append(Cell(_type(described), "$foreground-muted", 10, 17))
         if self.order is not ResourceOrder.LISTED:
             cells.append(Cell(ranked_by(described, self.order), "$text-accent", 10, 10, "right"))
-        if self.marks.changed(offered.key):
+        if self.marks.changed(entry.key):
             return columns(width, [*cells, Cell("changed", "bold $text-warning", 7, 7, "right")])
         return columns(width, [*cells, Cell(_size(described), "$foreground-muted", 7, 7, "right")])
 
-    def sort(self, offered: Sequence[AnyResource]) -> Sequence[AnyResource]:
-        """Sort by the current order; offers without the value come last, as listed."""
+    def sort(self, entries: Sequence[AnyResource]) -> Sequence[AnyResource]:
+        """Sort by the current order; entries without the value come last, as listed."""
         self.sorted_by = self.order.value
-        self._addressed = any(audience(_described(each)) for each in offered)
+        self._addressed = any(audience(_described(each)) for each in entries)
         if self.order is ResourceOrder.LISTED:
-            return offered
-        return sorted(offered, key=lambda each: rank(_described(each), self.order), reverse=True)
+            return entries
+        return sorted(entries, key=lambda each: rank(_described(each), self.order), reverse=True)
 
     def action_sort(self) -> None:
         self.order = self.order.next
         self.list_matches()
 
-    def defined(self, offered: AnyResource) -> Resource | ResourceTemplate:
-        return _described(offered)
+    def defined(self, entry: AnyResource) -> Resource | ResourceTemplate:
+        return _described(entry)
 
-    def search_text(self, offered: AnyResource) -> SearchText:
-        described = _described(offered)
+    def search_text(self, entry: AnyResource) -> SearchText:
+        described = _described(entry)
         more = (_type(described), described.description, audience(described))
         return SearchText(
-            described.name, described.label, offered.key[1], offered.server, more="\n".join(filter(None, more))
+            described.name, described.label, entry.key[1], entry.server, more="\n".join(filter(None, more))
         )
 
-    def _mark(self, offered: AnyResource) -> str:
-        if isinstance(offered, CatalogTemplate):
+    def _mark(self, entry: AnyResource) -> str:
+        if isinstance(entry, CatalogTemplate):
             return "{}"
-        return self.marks.mark(offered.key) or (FOLDER if offered.resource.is_folder else "")
+        return self.marks.mark(entry.key) or (FOLDER if entry.resource.is_folder else "")
 
 
-class ResourcesPane(OfferPane[AnyResource]):
+class ResourcesPane(CatalogPane[AnyResource]):
     HELP = "The servers' resources and their contents."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "watch", "watch", id="resources.watch", tooltip="Read it again whenever it changes"),
@@ -198,7 +198,7 @@ class ResourcesPane(OfferPane[AnyResource]):
         more = [_unlisted(*key) for key in watched if key not in listed and server in (None, key[0])]
         self.resources.show_watches(watched, self.reading_in_view)
         self.resources.explain(self.host.servers, server)
-        self.resources.show_offers((*resources, *more, *templates), server)
+        self.resources.show_entries((*resources, *more, *templates), server)
         self._follow_watch()
         self.refresh_bindings()
 
@@ -207,26 +207,26 @@ class ResourcesPane(OfferPane[AnyResource]):
         self.close_form()
         self._read(server, uri, size)
 
-    async def choose(self, offered: AnyResource) -> None:
+    async def choose(self, entry: AnyResource) -> None:
         """Read a resource, or ask for the variables of a template."""
-        if isinstance(offered, CatalogTemplate):
-            await self._open_form(offered)
+        if isinstance(entry, CatalogTemplate):
+            await self._open_form(entry)
         else:
-            self.open_resource(*offered.key)
+            self.open_resource(*entry.key)
 
-    def submit(self, offered: AnyResource, values: Mapping[str, str]) -> None:
+    def submit(self, entry: AnyResource, values: Mapping[str, str]) -> None:
         """Read the URI that the template became."""
-        if isinstance(offered, CatalogTemplate):
-            self._read(offered.server, _expanded(offered, values))
+        if isinstance(entry, CatalogTemplate):
+            self._read(entry.server, _expanded(entry, values))
 
-    def completion_ref(self, offered: AnyResource) -> CompletionRef:
-        return TemplateRef(offered.key[1])
+    def completion_ref(self, entry: AnyResource) -> CompletionRef:
+        return TemplateRef(entry.key[1])
 
-    def preview(self, offered: AnyResource, values: Mapping[str, str]) -> Content:
+    def preview(self, entry: AnyResource, values: Mapping[str, str]) -> Content:
         """The URI that the template becomes."""
-        if not isinstance(offered, CatalogTemplate):
+        if not isinstance(entry, CatalogTemplate):
             return Content("")
-        return Content.assemble(("reads  ", "$foreground-muted"), show_line(_expanded(offered, values), 2_000))
+        return Content.assemble(("reads  ", "$foreground-muted"), show_line(_expanded(entry, values), 2_000))
 
     def notes(self) -> tuple[str, ...]:
         """Does it come from the cache? Is it watched, and when did it change?"""
@@ -337,21 +337,21 @@ class ResourcesPane(OfferPane[AnyResource]):
         else:
             self.view.show_notes(*self.notes())
 
-    async def _open_form(self, offered: CatalogTemplate) -> None:
-        from mcphost.tui.offers.arguments import TextArgument
+    async def _open_form(self, entry: CatalogTemplate) -> None:
+        from mcphost.tui.catalog.argument_form import TextArgument
 
-        template = offered.template
+        template = entry.template
         about = Content.assemble((show(unindented(template.description or ""), limit=2_000), "$foreground-muted"))
-        title = f"{offered.server} › {show_line(template.label, 60)}"
+        title = f"{entry.server} › {show_line(template.label, 60)}"
         arguments = [
             TextArgument(each.name, description=_hint(each.many), required=not each.optional)
-            for each in offered.pattern.variables
+            for each in entry.pattern.variables
         ]
-        await self.open_form(offered, title, about, template.definition(), arguments)
+        await self.open_form(entry, title, about, template.definition(), arguments)
 
 
-def _described(offered: AnyResource) -> Resource | ResourceTemplate:
-    return offered.resource if isinstance(offered, CatalogResource) else offered.template
+def _described(entry: AnyResource) -> Resource | ResourceTemplate:
+    return entry.resource if isinstance(entry, CatalogResource) else entry.template
 
 
 def _type(described: Resource | ResourceTemplate) -> str:
@@ -372,8 +372,8 @@ def _hint(many: bool) -> str:
     return "several, separated by commas" if many else ""
 
 
-def _expanded(offered: CatalogTemplate, values: Mapping[str, str]) -> str:
-    pattern = offered.pattern
+def _expanded(entry: CatalogTemplate, values: Mapping[str, str]) -> str:
+    pattern = entry.pattern
     several = {each.name for each in pattern.variables if each.many}
     variables = {name: value.split(",") if name in several else value for name, value in values.items()}
     return pattern.expand(variables)

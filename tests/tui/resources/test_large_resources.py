@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcphost.tui.kit.modal import AskScreen
-from tests.tui.offers.test_resources import SIZES, go, offers, pane, seen
+from tests.tui.resources.test_pane import SIZES, go, offers, pane, seen
 from tests.tui.stage import NARROW, WIDE, Stage, on_stage
 
 pytestmark = pytest.mark.slow
@@ -51,11 +51,11 @@ async def test_a_link_may_say_that_what_it_leads_to_is_large(tmp_path: Path) -> 
     record = tmp_path / "record"
     async with on_stage(offers("--record", record), size=NARROW) as stage:
         await go(stage)
-        stage.app.offers.open("offers", "memo:///readme.md", 10_000_001)
+        stage.app.catalog.open("offers", "memo:///readme.md", 10_000_001)
         await question(stage)
         await stage.press("escape")
         await stage.shows("◌ not read")
-        stage.app.offers.open("offers", "memo:///readme.md", -1)
+        stage.app.catalog.open("offers", "memo:///readme.md", -1)
         await stage.shows("Read me", "Markdown")
 
 

@@ -1,0 +1,1 @@
+"""Lists and panes that tools, resources and prompts share."""

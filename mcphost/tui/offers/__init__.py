@@ -1,1 +1,0 @@
-"""Resources and prompts: lists, forms, subscriptions."""

@@ -1,0 +1,1 @@
+"""The prompts of all servers and what they return."""

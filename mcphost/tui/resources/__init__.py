@@ -1,0 +1,1 @@
+"""The resources of all servers and their contents."""
