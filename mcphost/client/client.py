@@ -1,4 +1,4 @@
-"""`Client`: the session with one server, and the requests for tools.
+"""`Client`: the session with one server: opens it, calls its tools, and takes what it sends.
 
 Specification: basic/lifecycle, basic/utilities, server/tools, server/utilities/logging.
 """
@@ -7,34 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from mcphost.client.cache import READ, CachedResult, ResultCache
-from mcphost.client.deadlines import Deadline, Deadlines, TimeBudget
-from mcphost.client.notifications import NotificationObserver, Notifications
-from mcphost.client.opening import Declare, Identity, SessionOpening
-from mcphost.client.paging import ListedItems, ListLimits, read_list
-from mcphost.client.refused_requests import with_what_was_sent
-from mcphost.client.requests import Item, ProgressCallback, RequestIds, Requests, RequestTimeouts, Session
-from mcphost.client.rounds import (
-    InputRound,
-    RoundCallback,
-    RoundLimits,
-    answer_inputs,
-    answer_rounds,
-    check_round,
-)
-from mcphost.client.server_requests import (
-    InputHandler,
-    InputPurpose,
-    NothingOffered,
-    OnlyDeclared,
-    ServerRequestQueue,
-)
-from mcphost.client.subscriptions import LIST_KINDS, SubscriptionListener
+from mcphost.client.cache import ResultCache
+from mcphost.client.notifications import Notifications
+from mcphost.client.observer import NotificationObserver
+from mcphost.client.paging import ListedItems
+from mcphost.client.requester import NOTE_LENGTH, ClientLimits, Requester
+from mcphost.client.requests import ProgressCallback, RequestTimeouts, Session
+from mcphost.client.rounds import RoundCallback
+from mcphost.client.server_requests import InputHandler, ServerRequestQueue
+from mcphost.client.session_opening import Declare, Identity, SessionOpening
+from mcphost.client.subscriptions import SubscriptionListener
 from mcphost.client.tasks import Tasks
 from mcphost.errors import (
     CapabilityMissing,
@@ -45,51 +31,30 @@ from mcphost.errors import (
     McphostError,
     RequestTimeout,
     ServerError,
-    ServerNotReady,
     SessionExpired,
 )
 from mcphost.protocol.lifecycle.negotiation import Agreed, Era, negotiate, no_handshake
-from mcphost.protocol.lifecycle.results import Complete, InputRequired, ServerInput, TaskStarted
 from mcphost.protocol.lifecycle.revisions import HANDSHAKE_REVISIONS, Revision
-from mcphost.protocol.lifecycle.session import ClientMetadata, HandshakeRules, ModernRules, SessionRules
-from mcphost.protocol.limits import PENDING_SERVER_REQUESTS
+from mcphost.protocol.lifecycle.session import ClientMetadata, HandshakeRules, ModernRules
 from mcphost.protocol.models.content import TextContent
-from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.models.initialization import InitializeResult
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.models.tools import CallToolResult, Tool
 from mcphost.protocol.wire.headers import InvalidAnnotation, ParameterHeader, read_annotations
-from mcphost.protocol.wire.jsonrpc import (
-    ErrorCode,
-    Malformed,
-    Notification,
-    Request,
-    RequestId,
-    Response,
-    encode,
-    shown_id,
-)
+from mcphost.protocol.wire.jsonrpc import Malformed, Notification, Request, Response, encode, shown_id
 from mcphost.transports.base import Transport
 
-if TYPE_CHECKING:  # imported at their first use: few runs need all of them
-    from mcphost.client.completion import Completions
-    from mcphost.client.prompts import Prompts
-    from mcphost.client.resources import Resources
+if TYPE_CHECKING:  # imported at its first use: a tool call needs none of its models
+    from mcphost.client.features import Completions, Prompts, Resources
 
 __all__ = ["Client", "Identity", "ProgressCallback", "RequestTimeouts", "Session"]
 
 MOST_LISTENS: Final = 3
 """How often `Transport.listen` is called in one session while the server is reachable."""
 
-MOST_REMARKS: Final = 100
-"""Different remarks on one server: one that breaks the specification in more ways fills no log."""
 
-NOTE_LENGTH: Final = 300
-"""Characters of a note, which may quote text of any length from the server."""
-
-
-class Client:
+class Client(Requester):
     """A connection to one server over ``transport``.
 
     Call ``connect`` first and ``aclose`` last. In between, any number of requests may run at once: those for tools are
@@ -107,70 +72,48 @@ class Client:
         era: Era = "legacy",
         minimum: Revision = HANDSHAKE_REVISIONS[0],
         timeouts: RequestTimeouts | None = None,
-        list_limits: ListLimits | None = None,
-        round_limits: RoundLimits | None = None,
-        pending_inputs: int = PENDING_SERVER_REQUESTS,
+        limits: ClientLimits | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._transport = transport
-        self._observer = observer
+        super().__init__(
+            transport,
+            observer,
+            self.closed,
+            capabilities=capabilities,
+            handler=handler,
+            timeouts=timeouts,
+            limits=limits,
+            clock=clock,
+        )
         self._identity = identity
-        self._capabilities = capabilities or {}
         self._era, self._minimum = era, minimum
-        self.timeouts = timeouts or RequestTimeouts()
-        """For requests that name none of their own."""
-        self._clock = clock
-        self._cache: ResultCache | None = None
-        self._list_limits = list_limits or ListLimits()
-        self._round_limits = round_limits or RoundLimits()
-        self._declared = OnlyDeclared(handler or NothingOffered())
         self._server_requests = ServerRequestQueue(
-            self._declared, transport.send, self._note, pending_inputs, self._pause_deadlines
+            self._declared, transport.send, self._note, self._limits.pending_requests, self._deadlines.paused
         )
-        self._ids = RequestIds()
         self._opening: SessionOpening | None = None
-        self._deadlines = Deadlines()
         self._listening: asyncio.Task[None] | None = None
-        self._rules: SessionRules | None = None
         self._answers_requests = False
-        """May the server send requests? Not while it is asked for its revisions, and never in a modern one."""
-        self.session: Session | None = None
-        self.listener: SubscriptionListener | None = None
-        """Listens for changes in a modern session; None in one with a handshake."""
+        """True while the server may send requests: not before ``initialize`` is sent, and never in a modern session."""
         self.tasks = Tasks(self)
-        self._notifications = Notifications(observer, self._server_requests, self.tasks, self._note)
-        self._requests = Requests(
-            transport, self._deadlines, self._notifications.pending, self.closed, self._note, self.remark
-        )
-        self._remarks: set[str] = set()
+        self._notifications = Notifications(observer, self._server_requests, self.requests, self.tasks, self._note)
 
     @cached_property
     def resources(self) -> Resources:
-        """Requests for resources."""
-        from mcphost.client.resources import Resources
+        from mcphost.client.features import Resources
 
         return Resources(self)
 
     @cached_property
     def prompts(self) -> Prompts:
-        """Requests for prompts."""
-        from mcphost.client.prompts import Prompts
+        from mcphost.client.features import Prompts
 
         return Prompts(self)
 
     @cached_property
     def completions(self) -> Completions:
-        """Requests for completions."""
-        from mcphost.client.completion import Completions
+        from mcphost.client.features import Completions
 
         return Completions(self)
-
-    @property
-    def open_session(self) -> Session:
-        """The session. Raises ServerNotReady if it is not open."""
-        if self._rules is None or self.session is None:
-            raise ServerNotReady("the session is not open")
-        return self.session
 
     async def connect(self, seconds: float) -> Session:
         """Open the transport and the session within ``seconds``.
@@ -208,118 +151,6 @@ class Client:
             self._listening = asyncio.create_task(self.listener.run(), name="listen for changes")
             await self.listener.first_acknowledgement()
         return session
-
-    async def request(
-        self,
-        method: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        timeouts: RequestTimeouts | None = None,
-        on_progress: ProgressCallback | None = None,
-        on_round: RoundCallback | None = None,
-    ) -> Mapping[str, Any]:
-        """Send a request, give the input that its answer needs, and return the result object.
-
-        Raises ServerError, RequestTimeout, CapabilityMissing, MethodRemoved, InvalidArguments, InputNotGiven,
-        InvalidResult or ConnectionLost. Cancelling the await cancels the request at the server.
-        """
-        read = await self.exchange(method, params, timeouts=timeouts, on_progress=on_progress, on_round=on_round)
-        if isinstance(read, TaskStarted):
-            raise InvalidResult(f"the server answered {method} with a task, which nobody follows here")
-        return read.result
-
-    async def exchange(
-        self,
-        method: str,
-        params: Mapping[str, Any] | None = None,
-        *,
-        timeouts: RequestTimeouts | None = None,
-        on_progress: ProgressCallback | None = None,
-        on_round: RoundCallback | None = None,
-        budget: TimeBudget | None = None,
-    ) -> Complete | TaskStarted:
-        """As `request`, for methods that a task may answer.
-
-        ``timeouts.hard`` bounds all rounds together. What they took is subtracted from ``budget``; time spent answering
-        the server is not.
-        """
-        rules, limits = self._rules, timeouts or self.timeouts
-        if rules is None:
-            raise ServerNotReady("the session is not open")
-        clock = asyncio.get_running_loop().time
-        budget = budget or TimeBudget(method, limits.hard)
-
-        async def send(given: Mapping[str, Any] | None) -> Complete | InputRequired | TaskStarted:
-            request = rules.request(next(self._ids), method, given, progress=on_progress is not None)
-            began = clock()
-            try:
-                result = await self._requests.send(
-                    request, rules, RequestTimeouts(limits.idle, budget.left), on_progress
-                )
-            except ServerError as error:
-                raise with_what_was_sent(error, request, rules) from None
-            except RequestTimeout as error:
-                if error.hard:  # what was left of the limit is not the limit
-                    raise RequestTimeout(method, limits.hard, hard=True, instead=error.instead) from None
-                raise
-            budget.left -= clock() - began
-            return rules.read(method, result)
-
-        read = await send(params)
-        if isinstance(read, InputRequired):
-            report = on_round or _ignore
-            return await answer_rounds(
-                send, self._declared, method, params or {}, read, self._round_limits, report, budget
-            )
-        return read
-
-    async def fetch(
-        self,
-        method: str,
-        params: Mapping[str, Any],
-        *,
-        again: bool = False,
-        timeouts: RequestTimeouts | None = None,
-        on_progress: ProgressCallback | None = None,
-    ) -> CachedResult:
-        """As `request`, for a list or a resource: what is kept and fresh is not fetched, unless ``again``.
-
-        Where a resource cannot be fetched because the server fails, a stale result stands in.
-        """
-        cache = self._cache
-        if cache is None:
-            result = await self.request(method, params or None, timeouts=timeouts, on_progress=on_progress)
-            return CachedResult(result, Freshness(self._clock()))
-        self._declare(self.open_session.revision)  # what is declared may have changed, and with it the answer
-        if not again and (kept := cache.fresh(method, params)) is not None:
-            self._observer.served_from_cache(method, params, kept.freshness)
-            return kept
-        fetch = cache.begin(method, params)
-
-        async def needs_input(_: InputRound) -> None:
-            fetch.outdated = True  # the answer is one to this attempt alone
-
-        try:
-            result = await self.request(
-                method, params, timeouts=timeouts, on_progress=on_progress, on_round=needs_input
-            )
-            return CachedResult(result, cache.keep(fetch, result))
-        except McphostError as error:
-            kept = cache.stale(method, params, str(error)) if method == READ and _server_fails(error) else None
-            if kept is None:
-                raise
-            self._observer.served_from_cache(method, params, kept.freshness)
-            return kept
-        finally:
-            cache.drop(fetch)
-
-    def forget_fetched(self) -> None:
-        """Forget all that is kept, and report all lists as changed: who asks, or what is declared, is different."""
-        if self._cache is not None:
-            self._cache.clear()
-        for kind in LIST_KINDS:
-            if self.session is not None and kind in self.session.server.capabilities:
-                self._observer.list_changed(kind)
 
     async def ping(self, seconds: float = 10.0) -> None:
         """Ask for a sign of life; an error response is one. Raises RequestTimeout or ConnectionLost."""
@@ -395,85 +226,9 @@ class Client:
             self._listening.cancel()
             await asyncio.wait((self._listening,))
         await self._server_requests.aclose()
-        await self._requests.drain()
+        await self.requests.drain()
         await self._transport.aclose()
         self._deadlines.close()
-
-    # What `resources`, `prompts`, `completions` and `tasks` need.
-
-    async def read_list(
-        self, method: str, key: str, read: Callable[[object], Item], *, again: bool = False
-    ) -> ListedItems[Item]:
-        """Read every page of a list; ``again``: none from the cache.
-
-        Raises as `request` does if the first page fails.
-        """
-        freshness: Freshness | None = None
-
-        async def fetch(cursor: str | None) -> Mapping[str, Any]:
-            nonlocal freshness
-            if cursor is None:
-                freshness = None
-            page = await self.fetch(method, {} if cursor is None else {"cursor": cursor}, again=again)
-            freshness = page.freshness if freshness is None else freshness | page.freshness
-            return page.result
-
-        def restart() -> None:
-            if self._cache is not None:
-                self._cache.discard(method)
-
-        listed = await read_list(fetch, key, read, self._list_limits, asyncio.get_running_loop().time, restart)
-        listed.freshness = freshness
-        for remark, names in listed.remarks.items():
-            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-            self.remark(f"{method}: {f'{names[0]}{more}: ' if names else ''}{remark}")
-        return listed
-
-    def tool_result(self, result: Mapping[str, Any]) -> CallToolResult:
-        """Parse the result of a tool call, with remarks on it for the log. Raises InvalidResult."""
-        modern = self.session is not None and self.session.revision.modern
-        read = CallToolResult.read(result, null_is_value=modern)
-        self.remark(*(f"tools/call: {remark}" for remark in read.remarks))
-        return read
-
-    def remark(self, *texts: str) -> None:
-        """Log how the server breaks the specification, although it was understood: each text once."""
-        for text in texts:
-            if text not in self._remarks and len(self._remarks) < MOST_REMARKS:
-                self._remarks.add(text)
-                self._observer.remarked(_shortened(text))
-
-    @contextmanager
-    def progress_observed(self, token: RequestId, report: ProgressCallback) -> Iterator[None]:
-        """Pass progress with ``token`` to ``report`` inside the block, also when no request with it is pending."""
-        self._notifications.token_observers[token] = report
-        try:
-            yield
-        finally:
-            del self._notifications.token_observers[token]
-
-    @property
-    def declared(self) -> Mapping[str, Any]:
-        """The client capabilities that were declared last."""
-        return self._declared.capabilities
-
-    def check_round(self, current: InputRound) -> None:
-        """Raise InvalidResult if a task needs more in this round than it may."""
-        check_round(current.needed, current.number, self._round_limits)
-
-    def answer_inputs(
-        self, inputs: Mapping[str, ServerInput], purpose: InputPurpose
-    ) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
-        """The answers to what a task needs, by their keys, as they come. Raises InputNotGiven if one is refused."""
-        return answer_inputs(inputs, self._declared, purpose)
-
-    def within(self, seconds: float) -> Deadline:
-        """A deadline that raises TimeoutError inside its block. Time spent answering the server does not count."""
-        return Deadline(self._deadlines, seconds, seconds, pausable=True)
-
-    def in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run ``work``, which must not raise, as a background task. `aclose` waits for it for a moment."""
-        self._requests.in_background(work)
 
     # `mcphost.transports.base.Inbound`.
 
@@ -496,7 +251,7 @@ class Client:
             words = f"the server sent what answers no request: {problem.reason}"
             if self._opening is not None:
                 self._opening.unusable.mismatched(words)
-            self._requests.mismatched(words)
+            self.requests.mismatched(words)
         self._observer.malformed(problem)
 
     def unmatched(self, response: Response) -> None:
@@ -511,7 +266,7 @@ class Client:
             self._observer.malformed(Malformed(words, encode(response)))
         if self._opening is not None:
             self._opening.unusable.mismatched(f"{words}; the request had {shown_id(self._ids.latest)}")
-        self._requests.mismatched(words)
+        self.requests.mismatched(words)
 
     def stderr(self, text: str) -> None:
         if self._opening is not None:
@@ -526,7 +281,7 @@ class Client:
         """Stop answering server requests, and report that the connection ended."""
         self._server_requests.stop()
         if not isinstance(reason, ConnectionClosed):
-            self._requests.ended = self._requests.ended or reason
+            self.requests.ended = self.requests.ended or reason
         if self._opening is None:
             self._observer.lost(reason)
         else:
@@ -590,19 +345,6 @@ class Client:
         else:
             self._note(f"ignored {request.method}, which came before the session was open")
 
-    def _declare(self, offer: Revision) -> Mapping[str, Any]:
-        # The capabilities declared last apply, whichever revision is negotiated.
-        given = self._capabilities
-        before, declared = self._declared.capabilities, given(offer) if callable(given) else given
-        self._declared.capabilities = declared
-        if self._cache is not None and declared != before:
-            self.forget_fetched()
-        return declared
-
-    def _pause_deadlines(self) -> AbstractContextManager[None]:
-        """Stop the clocks of requests that wait for a person's or a model's answer."""
-        return self._deadlines.paused()
-
     async def _listen(self) -> None:
         for _ in range(MOST_LISTENS):
             try:
@@ -626,23 +368,6 @@ class Client:
             return False
         return True
 
-    def _note(self, text: str) -> None:
-        self._observer.noted(_shortened(text))
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= NOTE_LENGTH else f"{text[:NOTE_LENGTH]} ..."
-
-
-def _server_fails(error: McphostError) -> bool:
-    """Does the error say that the server cannot answer at the moment, rather than what its answer is?"""
-    broken = isinstance(error, ServerError) and error.code == ErrorCode.INTERNAL_ERROR
-    return broken or isinstance(error, RequestTimeout | ConnectionLost)
-
 
 def _ignore_progress(_: Progress) -> None:
-    return
-
-
-async def _ignore(_: InputRound) -> None:
     return

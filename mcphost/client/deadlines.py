@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import cached_property
 from types import TracebackType
 from typing import Self
 
@@ -16,7 +17,7 @@ from mcphost.errors import RequestTimeout
 
 
 class Deadlines:
-    """The deadlines of all pending requests, and the timer of the nearest."""
+    """The deadlines of all pending requests of one connection, and the timer of the nearest."""
 
     def __init__(self) -> None:
         self.running: set[Deadline] = set()
@@ -24,11 +25,17 @@ class Deadlines:
         self._pauses = 0
         self._paused_at = 0.0
 
+    @cached_property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop of the connection."""
+        # Looked up once, not for each request: before Python 3.12 each look-up is a system call (getpid).
+        return asyncio.get_running_loop()
+
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Stop the clocks of all pausable deadlines inside the block. May be nested and concurrent."""
         if not self._pauses:
-            self._paused_at = asyncio.get_running_loop().time()
+            self._paused_at = self.loop.time()
         self._pauses += 1
         try:
             yield
@@ -50,11 +57,11 @@ class Deadlines:
             if self._timer.when() <= at:
                 return
             self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_at(at, self._check)
+        self._timer = self.loop.call_at(at, self._check)
 
     def _check(self) -> None:
         self._timer = None
-        now = asyncio.get_running_loop().time()
+        now = self.loop.time()
         for deadline in tuple(self.running):
             if deadline.at <= now and self._runs(deadline):
                 deadline.strike()
@@ -66,7 +73,7 @@ class Deadlines:
         return not (deadline.passed or (self._pauses and deadline.pausable))
 
     def _resume(self) -> None:
-        now = asyncio.get_running_loop().time()
+        now = self.loop.time()
         for deadline in self.running:
             if deadline.pausable and not deadline.passed:
                 deadline.shift(now - max(self._paused_at, deadline.began))
@@ -83,10 +90,10 @@ class Deadline:
     __slots__ = ("_all", "_cancelling", "_hard_at", "_idle", "_now", "_task", "at", "began", "passed", "pausable")
 
     def __init__(self, all_: Deadlines, idle: float, hard: float, *, pausable: bool = False) -> None:
-        task = asyncio.current_task()
+        task = asyncio.current_task(all_.loop)
         assert task is not None
         self._all, self._task, self._cancelling = all_, task, task.cancelling()
-        self._now = asyncio.get_running_loop().time
+        self._now = all_.loop.time
         self.began = self._now()
         self._idle, self._hard_at = idle, self.began + hard
         self.passed, self.pausable = False, pausable
@@ -120,7 +127,7 @@ class Deadline:
 
     @property
     def hard(self) -> bool:
-        """Is the hard limit reached?"""
+        """True if the hard limit is reached."""
         return self._now() >= self._hard_at
 
     def strike(self) -> None:

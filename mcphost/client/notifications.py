@@ -6,59 +6,15 @@ Specification: basic/utilities (progress, cancellation, tasks); server/* (list c
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
-from mcphost.client.requests import PendingProgress, ProgressCallback
+from mcphost.client.cache import ResultCache
+from mcphost.client.observer import NotificationObserver
+from mcphost.client.requests import Requests
 from mcphost.client.server_requests import ServerRequestQueue
+from mcphost.client.subscriptions import SubscriptionListener
 from mcphost.client.tasks import Tasks
-from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.models.progress import Progress
-from mcphost.protocol.wire.jsonrpc import Malformed, RequestId
-
-if TYPE_CHECKING:
-    from mcphost.client.cache import ResultCache
-    from mcphost.client.subscriptions import SubscriptionListener
-    from mcphost.protocol.models.tasks import Task
-
-
-class NotificationObserver(Protocol):
-    """Observes one connection. Called synchronously, in order; may neither block nor raise."""
-
-    def logged(self, params: Mapping[str, Any]) -> None:
-        """``notifications/message``, unvalidated."""
-
-    def list_changed(self, kind: str) -> None:
-        """The list of ``tools``, ``prompts`` or ``resources`` is out of date."""
-
-    def resource_updated(self, uri: str) -> None:
-        """A resource changed: one subscribed to, one below it, or any other."""
-
-    def served_from_cache(self, method: str, params: Mapping[str, Any], freshness: Freshness) -> None:
-        """A kept result answered this request, so that it was not sent."""
-
-    def elicitation_completed(self, elicitation: str) -> None:
-        """A URL elicitation is complete, by an id that may be unknown."""
-
-    def listening_changed(self) -> None:
-        """How it stands with announcements of changes is different now."""
-
-    def task_changed(self, task: Task) -> None:
-        """The server sent the status of a task."""
-
-    def malformed(self, problem: Malformed) -> None:
-        """The server sent something that is no message."""
-
-    def stderr(self, line: str) -> None:
-        """A line of the process's standard error."""
-
-    def noted(self, text: str) -> None:
-        """A sentence for the log."""
-
-    def remarked(self, text: str) -> None:
-        """A sentence for the log on how the server breaks the specification, although it was understood."""
-
-    def lost(self, reason: Exception) -> None:
-        """The connection was lost."""
 
 
 class Notifications:
@@ -68,19 +24,18 @@ class Notifications:
         self,
         observer: NotificationObserver,
         server_requests: ServerRequestQueue,
+        requests: Requests,
         tasks: Tasks,
         note: Callable[[str], None],
     ) -> None:
-        self._observer, self._server_requests, self._tasks, self._note = observer, server_requests, tasks, note
+        self._observer, self._note = observer, note
+        self._server_requests, self._requests, self._tasks = server_requests, requests, tasks
         self.offered: Container[str] = ()
         """The server's capabilities; empty before initialization."""
-        self.pending: PendingProgress = {}
         self.listener: SubscriptionListener | None = None
-        """Whose subscriptions announcements must belong to; None in a session with a handshake."""
+        """Announcements must belong to its subscriptions; None in a session with a handshake."""
         self.cache: ResultCache | None = None
-        """What changes make stale; None in a session with a handshake."""
-        self.token_observers: dict[RequestId, ProgressCallback] = {}
-        """By progress token, for tokens that outlive their request."""
+        """Changes make its results stale; None in a session with a handshake."""
 
     def take(self, method: str, params: Mapping[str, Any]) -> None:
         match method:
@@ -132,7 +87,7 @@ class Notifications:
             self._server_requests.cancel(params.get("requestId"), params.get("reason"))
 
     def _is_stray(self, params: Mapping[str, Any]) -> bool:
-        """Does an announcement of a modern server belong to no subscription?"""
+        """True if an announcement of a modern server belongs to no subscription."""
         if self.listener is None or self.listener.belongs(params):
             return False
         self._note("ignored an announcement that belongs to no subscription")
@@ -171,11 +126,5 @@ class Notifications:
 
     def _progressed(self, params: Mapping[str, Any]) -> None:
         token, progress = params.get("progressToken"), Progress.read(params)
-        if progress is None or type(token) not in (int, str):
-            return
-        if token in self.pending:
-            limit, report = self.pending[token]
-            limit.extend()
-            report(progress)
-        elif token in self.token_observers:
-            self.token_observers[token](progress)
+        if progress is not None and (type(token) is int or type(token) is str):
+            self._requests.progressed(token, progress)

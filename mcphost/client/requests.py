@@ -1,27 +1,38 @@
-"""Sends requests with timeouts, and cancels them at the server when nobody waits any more.
+"""Sends single requests with timeouts, cancels them at the server, and explains why a server refused one.
 
-Specification: basic/lifecycle (timeouts); basic/utilities/cancellation.
+Specification: basic/lifecycle (timeouts); basic/utilities/cancellation and progress; 2026-07-28 basic/index (error
+codes -32020 and -32021).
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Coroutine, Iterator, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Set
+from contextlib import contextmanager
+from typing import Any, Final
 
 from mcphost.client.deadlines import Deadline, Deadlines
-from mcphost.errors import ConnectionClosed, ConnectionLost, McphostError, RequestTimeout, ServerError, SessionExpired
+from mcphost.errors import (
+    ClientCapabilityMissing,
+    ConnectionClosed,
+    ConnectionLost,
+    McphostError,
+    RequestRefused,
+    RequestTimeout,
+    ServerError,
+    SessionExpired,
+)
 from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.lifecycle.mirrors import mirrors_of
 from mcphost.protocol.lifecycle.revisions import MAY_ASK, Revision
-from mcphost.protocol.lifecycle.session import SessionRules
+from mcphost.protocol.lifecycle.session import META_PREFIX, ModernRules, SessionRules
 from mcphost.protocol.limits import REQUEST_SECONDS, REQUEST_SECONDS_IN_ALL
 from mcphost.protocol.models.initialization import InitializeResult
 from mcphost.protocol.models.progress import Progress
-from mcphost.protocol.wire.jsonrpc import Notification, Request, RequestId, Response, words_in
+from mcphost.protocol.wire.jsonrpc import ErrorCode, Notification, Request, RequestId, Response, words_in
 from mcphost.transports.base import Transport
 
-Item = TypeVar("Item")
 ProgressCallback = Callable[[Progress], None]
 
 
@@ -86,8 +97,8 @@ BY_USER: Final = "cancelled by the user"
 CANCEL_SECONDS: Final = 1.0
 """How long closing waits for cancellations that are still being sent."""
 
-PendingProgress = dict[RequestId, tuple[Deadline, ProgressCallback]]
-"""Pending requests by progress token; progress extends their deadline."""
+MOST_NAMED: Final = 20
+"""Capabilities that a server may name as required."""
 
 
 class Requests:
@@ -100,15 +111,18 @@ class Requests:
         self,
         transport: Transport,
         deadlines: Deadlines,
-        pending: PendingProgress,
         lost: Callable[[Exception], None],
         note: Callable[[str], None],
         remark: Callable[[str], None],
     ) -> None:
-        self._transport, self._deadlines, self._pending = transport, deadlines, pending
+        self._transport, self._deadlines = transport, deadlines
         self._lost, self._note, self._remark = lost, note, remark
         self.ended: Exception | None = None
         """What ended the connection first: a stream may find it gone before the requests do."""
+        self.waiting_for_progress: dict[RequestId, tuple[Deadline, ProgressCallback]] = {}
+        """Requests that report progress, by token; progress extends their deadline."""
+        self._token_observers: dict[RequestId, ProgressCallback] = {}
+        """By token, for tokens that outlive their request."""
         self._background: set[asyncio.Task[None]] = set()
         self._mismatched = (0, "")
         """How many answers came to no request, and what the last one was."""
@@ -120,14 +134,14 @@ class Requests:
     async def send(
         self, request: Request, rules: SessionRules, timeouts: RequestTimeouts, report: ProgressCallback | None
     ) -> Mapping[str, Any]:
-        """Return the result object. Raises as `mcphost.client.client.Client.request` does."""
+        """Return the result object. Raises as `mcphost.client.requester.Requester.request` does."""
         headers = rules.headers(request)
         before, _ = self._mismatched
         limit = Deadline(self._deadlines, timeouts.idle, timeouts.hard, pausable=request.method in MAY_ASK)
         try:
             with limit:
                 if report is not None:
-                    self._pending[request.id] = limit, report
+                    self.waiting_for_progress[request.id] = limit, report
                 response = await self._transport.request(request, headers)
         except (ConnectionLost, SessionExpired) as gone:
             self._lost(gone)  # a transport without a permanent connection notices its end by a failed request
@@ -144,10 +158,31 @@ class Requests:
             self._cancel(request, rules, BY_USER if BY_USER in cancelled.args else "nobody waits for the answer")
             raise
         finally:
-            self._pending.pop(request.id, None)
+            self.waiting_for_progress.pop(request.id, None)
         if response.remark:
             self._remark(response.remark)
-        return result_of(response, request.method)
+        try:
+            return result_of(response, request.method)
+        except ServerError as error:
+            raise with_what_was_sent(error, request, rules) from None
+
+    def progressed(self, token: RequestId, progress: Progress) -> None:
+        """Report progress to the request or task that has this token. It extends a request's deadline."""
+        if token in self.waiting_for_progress:
+            limit, report = self.waiting_for_progress[token]
+            limit.extend()
+            report(progress)
+        elif token in self._token_observers:
+            self._token_observers[token](progress)
+
+    @contextmanager
+    def progress_observed(self, token: RequestId, report: ProgressCallback) -> Iterator[None]:
+        """Pass progress with ``token`` to ``report`` inside the block, also when no request with it is pending."""
+        self._token_observers[token] = report
+        try:
+            yield
+        finally:
+            del self._token_observers[token]
 
     def in_background(self, work: Coroutine[Any, Any, None]) -> None:
         """Run ``work``, which must not raise, as a background task. `drain` waits for it for a moment."""
@@ -171,3 +206,35 @@ class Requests:
             await self._transport.send(notice)
         except McphostError:
             return  # the connection is gone
+
+
+def with_what_was_sent(error: ServerError, request: Request, rules: SessionRules) -> ServerError:
+    """The error with both sides of a disagreement, where it is one; else the error itself."""
+    if not isinstance(rules, ModernRules):
+        return error
+    params = request.params or {}
+    if error.code == ErrorCode.HEADER_MISMATCH and rules.own_stream:
+        found = mirrors_of(rules.headers(request), {"method": request.method, "params": params})
+        return RequestRefused(error, "; ".join(map(str, found)))
+    if error.code == ErrorCode.MISSING_CLIENT_CAPABILITY:
+        declared = params.get("_meta", {}).get(f"{META_PREFIX}clientCapabilities", {})
+        sent = f"clientCapabilities: {', '.join(_names(declared)) or 'none'}"
+        return ClientCapabilityMissing(error, sent, _missing(error.data, set(_names(declared))))
+    return error
+
+
+def _missing(data: object, declared: Set[str]) -> list[str]:
+    """The capabilities that the server says it needs and that were not declared; all of them if all were."""
+    required = data.get("requiredCapabilities") if isinstance(data, dict) else None
+    needed = list(_names(required)) if isinstance(required, dict) else []
+    missing = [name for name in needed if name not in declared]
+    return (missing or needed)[:MOST_NAMED]
+
+
+def _names(capabilities: Mapping[str, Any]) -> Iterator[str]:
+    """The names of capabilities; in place of ``extensions`` their identifiers."""
+    for name, value in capabilities.items():
+        if name == "extensions" and isinstance(value, dict):
+            yield from value
+        else:
+            yield name

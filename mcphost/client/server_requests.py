@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field
 from typing import Any, Final, Protocol
 
+from mcphost.cancellation import is_cancelled
 from mcphost.client.deadlines import TimeBudget
 from mcphost.errors import McphostError
 from mcphost.lazy_dataclass import dataclass
@@ -230,20 +231,15 @@ class ServerRequestQueue:
                 self._note(f"refused {request.method}: {refused}")
             return Response(request.id, error=ErrorObject(refused.code, str(refused)))
         except asyncio.CancelledError:
-            if _is_cancelled():
+            if is_cancelled():
                 raise
             return self._failed(request, "cancelled inside")
-        except Exception as error:  # the server is owed an answer, but no detail of the failure
+        except Exception as error:  # answer anyway, but do not leak why it failed
             return self._failed(request, type(error).__name__)
 
     def _failed(self, request: Request, why: str) -> Response:
         self._note(f"failed to answer {request.method}: {why}")
         return Response(request.id, error=ErrorObject(ErrorCode.INTERNAL_ERROR, "mcphost failed to answer"))
-
-
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _read(request: Request) -> InputRequest:

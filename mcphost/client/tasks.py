@@ -1,7 +1,8 @@
-"""Calls tools as tasks: starts, polls, collects and cancels them.
+"""Calls tools as tasks: starts, polls, collects and cancels them, and answers what they need.
 
-Tasks are polled; status notifications only speed that up. What differs between the eras is in
-`mcphost.client.task_rules`.
+Tasks are polled; status notifications only speed that up. In 2025-11-25 the client asks for a task (`_CoreTasks`).
+Later the server decides which calls become one, and each status holds what the task needs or brought
+(`_ExtensionTasks`).
 
 Specification: basic/utilities/tasks (2025-11-25 only); extensions/tasks (from 2026-07-28 on).
 """
@@ -9,34 +10,36 @@ Specification: basic/utilities/tasks (2025-11-25 only); extensions/tasks (from 2
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import field
+from typing import Any, Final, Protocol
 
 from mcphost.client.deadlines import Deadline, TimeBudget
 from mcphost.client.paging import ListedItems
+from mcphost.client.requester import Requester
 from mcphost.client.requests import ProgressCallback, RequestTimeouts
 from mcphost.client.rounds import InputRound, RoundCallback
-from mcphost.client.task_inputs import GivenInputs, TaskInputs
-from mcphost.client.task_rules import CoreTasks, ExtensionTasks, TaskCall, TaskRules
+from mcphost.client.server_requests import InputPurpose
 from mcphost.errors import (
     InputNotGiven,
     InvalidResult,
     McphostError,
     RequestTimeout,
+    ServerError,
     ServerNotReady,
     TaskExpired,
     TaskStopped,
 )
 from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.lifecycle.results import InputRequired, ServerInput, TaskStarted
+from mcphost.protocol.lifecycle.revisions import TASK_CALLS, TASKS_EXTENSION, has_extension, offers
 from mcphost.protocol.models.progress import Progress
-from mcphost.protocol.models.tasks import Task
-from mcphost.protocol.models.tools import CallToolResult, Tool
-
-if TYPE_CHECKING:
-    from mcphost.client.client import Client
+from mcphost.protocol.models.tasks import CreateTaskResult, ExtensionTask, Task
+from mcphost.protocol.models.tools import CallToolResult, TaskSupport, Tool
 
 POLL_SECONDS: Final = 1.0
 """Between two polls, if the server names no interval."""
@@ -55,6 +58,16 @@ def new_token() -> str:
     return f"task-{secrets.token_hex(8)}"
 
 
+@dataclass(slots=True)
+class GivenInputs:
+    """What a call needed so far, in this session and in earlier ones."""
+
+    keys: set[str] = field(default_factory=set)
+    """Of the inputs that its task was given."""
+    rounds: int = 0
+    """Those before it became a task, and those of the task."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Wait:
     """How to wait for the end of a task."""
@@ -70,16 +83,16 @@ class _Wait:
 
 
 class Tasks:
-    """The tasks of one server. Every method raises as `mcphost.client.client.Client.request` does."""
+    """The tasks of one server. Every method raises as `mcphost.client.requester.Requester.request` does."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, requester: Requester) -> None:
+        self._requester = requester
         self._pending: dict[str, _PendingTask] = {}
 
     @property
-    def _rules(self) -> TaskRules:
-        modern = self._client.open_session.revision.modern
-        return ExtensionTasks(self._client) if modern else CoreTasks(self._client)
+    def _rules(self) -> _TaskRules:
+        modern = self._requester.open_session.revision.modern
+        return _ExtensionTasks(self._requester) if modern else _CoreTasks(self._requester)
 
     @property
     def offered(self) -> bool:
@@ -128,13 +141,16 @@ class Tasks:
             given.rounds = current.number
             await on_round(current)
 
-        call = TaskCall(name, arguments, kept, token, timeouts, budget, on_progress, count)
+        call = _TaskCall(name, arguments, kept, token, timeouts, budget, on_progress, count)
         # A task of its own: after an early cancellation its result still tells which task to stop.
         begun = asyncio.ensure_future(rules.begin(call))
         if not rules.asked_for:
             await begun
         wait = _Wait(name, timeouts, budget, time.time(), given, on_task or _ignore, on_round)
-        with self._client.progress_observed(token, on_progress), self._cancelling(begun, cancels or _always):
+        with (
+            self._requester.requests.progress_observed(token, on_progress),
+            self._cancelling(begun, cancels or _always),
+        ):
             return await self._wait_for_end(begun, wait)
 
     async def resume(
@@ -160,27 +176,27 @@ class Tasks:
         timeouts, given = timeouts or RequestTimeouts(), given or GivenInputs()
         budget = TimeBudget("tools/call", timeouts.hard)
         wait = _Wait(name, timeouts, budget, since, given, on_task or _ignore, on_round or _ignore_round)
-        progress = self._client.progress_observed(token or new_token(), on_progress or _ignore)
+        progress = self._requester.requests.progress_observed(token or new_token(), on_progress or _ignore)
         with progress, self._cancelling(begun, cancels):
             return await self._wait_for_end(begun, wait)
 
     async def get(self, task_id: str) -> Task:
         """The status of a task."""
-        task = self._rules.read(await self._client.request("tasks/get", {"taskId": task_id}))
+        task = self._rules.read(await self._requester.request("tasks/get", {"taskId": task_id}))
         if task.task_id != task_id:
             raise InvalidResult("the server answered tasks/get with another task")
         return task
 
     async def cancel(self, task_id: str) -> Task:
         """Cancel a task and return its status."""
-        answer = await self._client.request("tasks/cancel", {"taskId": task_id})
-        task = await self._rules.cancelled(task_id, answer)
+        answer = await self._requester.request("tasks/cancel", {"taskId": task_id})
+        task = await self._rules.cancelled(answer, task_id, self.get)
         self._update(task)
         return task
 
     async def list(self) -> ListedItems[Task]:
         """The tasks that the server lists. Raises MethodRemoved if the session's revision has no such list."""
-        return await self._client.read_list("tasks/list", "tasks", self._rules.read)
+        return await self._requester.read_list("tasks/list", "tasks", self._rules.read)
 
     def status_received(self, params: Mapping[str, Any]) -> Task | None:
         """Handle a notification of a task's status; return the task, None if the params are invalid."""
@@ -211,14 +227,14 @@ class Tasks:
             yield
         except (asyncio.CancelledError, RequestTimeout, InputNotGiven):
             if cancels():
-                self._client.in_background(self._stop(begun))
+                self._requester.requests.in_background(self._stop(begun))
             else:
                 begun.cancel()
             raise
 
     async def _wait_for_end(self, begun: asyncio.Future[Task | CallToolResult], wait: _Wait) -> CallToolResult:
         try:
-            with self._client.within(wait.budget.left) as limit:
+            with self._requester.within(wait.budget.left) as limit:
                 first = await asyncio.shield(begun)
                 return first if isinstance(first, CallToolResult) else await self._follow(first, wait, limit)
         except TimeoutError:
@@ -227,15 +243,13 @@ class Tasks:
     async def _follow(self, task: Task, wait: _Wait, limit: Deadline) -> CallToolResult:
         rules, task_id = self._rules, task.task_id
         pending = self._pending[task_id] = _PendingTask(wait.report)
-        inputs = TaskInputs(
-            self._client, task_id, wait.name, wait.given, limit, wait.budget, wait.on_round, pending.news.set
-        )
+        inputs = _TaskInputs(self._requester, task_id, wait, limit, pending.news.set)
         self._listen_for(task_id)
         try:
             pending.update(task)
             while not rules.is_due(pending.task):
                 if pending.task.oddity:
-                    self._client.remark(f"tasks/get: {pending.task.oddity}; mcphost goes on asking")
+                    self._requester.remark(f"tasks/get: {pending.task.oddity}; mcphost goes on asking")
                 inputs.answer(rules.inputs(pending.task))
                 await self._poll(pending, rules.seconds_left(pending.task, wait.since))
             if pending.task.status == "cancelled":
@@ -263,18 +277,18 @@ class Tasks:
             pending.update(await self.get(task.task_id))
 
     def _listen_for(self, task_id: str) -> None:
-        if self._client.listener is not None:
-            self._client.listener.follow(task_id)
+        if self._requester.listener is not None:
+            self._requester.listener.follow(task_id)
 
     def _stop_listening_for(self, task_id: str) -> None:
-        if self._client.listener is not None:
-            self._client.listener.unfollow(task_id)
+        if self._requester.listener is not None:
+            self._requester.listener.unfollow(task_id)
 
     async def _stop(self, begun: asyncio.Future[Task | CallToolResult]) -> None:
         with suppress(McphostError):  # it may have ended, or the connection is gone
             first = await begun
             if isinstance(first, Task):
-                await self._client.request("tasks/cancel", {"taskId": first.task_id})
+                await self._requester.request("tasks/cancel", {"taskId": first.task_id})
 
 
 class _PendingTask:
@@ -297,6 +311,235 @@ class _PendingTask:
     def update(self, task: Task) -> None:
         self.task = task
         self._report(task)
+
+
+class _TaskInputs:
+    """Answers what one task needs, each input once, while the task is polled.
+
+    The clock of ``limit`` stops while a person or a model is asked. ``wake`` is called when answering has ended; if it
+    failed, the next `answer` raises why.
+    """
+
+    def __init__(
+        self, requester: Requester, task_id: str, wait: _Wait, limit: Deadline, wake: Callable[[], None]
+    ) -> None:
+        self._requester, self._task_id, self._wait = requester, task_id, wait
+        self._limit, self._wake = limit, wake
+        self._asked = set(wait.given.keys)
+        self._due: list[InputRound] = []
+        self._declined: list[object] = []
+        self._work: asyncio.Task[None] | None = None
+
+    def answer(self, inputs: Mapping[str, ServerInput]) -> None:
+        """Begin to answer those that nobody was asked for yet.
+
+        Raises InvalidResult if they are too many, and why an earlier one was not given.
+        """
+        if self._work is not None and self._work.done():
+            self._work.result()
+        new = {key: needed for key, needed in inputs.items() if key not in self._asked}
+        if not new:
+            return
+        self._asked.update(new)
+        self._wait.given.rounds += 1
+        current = InputRound(self._wait.given.rounds, InputRequired(new, None))
+        self._requester.check_round(current)
+        self._due.append(current)
+        if self._work is None or self._work.done():
+            self._work = asyncio.create_task(self._answer_due(), name="answer a task")
+            self._work.add_done_callback(lambda _: self._wake())
+
+    async def aclose(self) -> None:
+        """Withdraw what is still asked for."""
+        if self._work is not None:
+            self._work.cancel()
+            await asyncio.gather(self._work, return_exceptions=True)
+
+    async def _answer_due(self) -> None:
+        before = self._wait.budget.left = self._limit.left
+        try:
+            with self._limit.paused():
+                while self._due:
+                    await self._answer_round(self._due.pop(0))
+        finally:
+            self._limit.shift(self._wait.budget.left - before)  # what mcphost itself waited for counts
+
+    async def _answer_round(self, current: InputRound) -> None:
+        await self._wait.on_round(current)
+        inputs = current.needed.inputs
+        purpose = InputPurpose("tools/call", self._wait.name, current.number, self._wait.budget, self._declined)
+        async for key, answer in self._requester.answer_inputs(inputs, purpose):
+            with suppress(ServerError):  # the task no longer needs it; its next status tells how it goes on
+                await self._requester.request(
+                    "tasks/update", {"taskId": self._task_id, "inputResponses": {key: answer}}
+                )
+            self._wait.given.keys.add(key)
+
+
+@dataclass(frozen=True, slots=True)
+class _TaskCall:
+    """A tool call that may become a task."""
+
+    name: str
+    arguments: Mapping[str, Any] | None
+    ttl: int
+    """Milliseconds for which the server is asked to keep the task, if it is asked."""
+    token: str
+    """Identifies progress, where that outlives the request."""
+    timeouts: RequestTimeouts
+    budget: TimeBudget
+    """What ``timeouts.hard`` leaves for the task, once a call has become one."""
+    on_progress: ProgressCallback
+    on_round: RoundCallback
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {"name": self.name} | ({} if self.arguments is None else {"arguments": self.arguments})
+
+
+_GetTask = Callable[[str], Awaitable[Task]]
+
+
+class _TaskRules(Protocol):
+    """The tasks of one session. Methods that send raise as `mcphost.client.requester.Requester.request` does."""
+
+    asked_for: bool
+    """Does the client ask for a task? If not, a call is one like any other until the server answers with a task."""
+
+    @property
+    def offered(self) -> bool:
+        """Can tool calls become tasks?"""
+
+    def applies_to(self, tool: Tool, *, preferred: bool) -> bool:
+        """Should this tool be called so that it can become a task?"""
+
+    async def begin(self, call: _TaskCall) -> Task | CallToolResult:
+        """Call the tool."""
+
+    def read(self, status: object) -> Task:
+        """The status of a task. Raises InvalidResult."""
+
+    def inputs(self, task: Task) -> Mapping[str, ServerInput]:
+        """What the task needs to have sent with ``tasks/update``. Raises InvalidResult."""
+
+    def is_due(self, task: Task) -> bool:
+        """Is it time for the result?"""
+
+    def seconds_left(self, task: Task, since: float | None) -> float:
+        """For how long the server keeps the task, which was begun at ``since`` (None: as the server says)."""
+
+    async def result(self, task: Task, timeouts: RequestTimeouts) -> CallToolResult:
+        """The result of a task that is due and was not cancelled."""
+
+    async def cancelled(self, answer: Mapping[str, Any], task_id: str, get: _GetTask) -> Task:
+        """The status after this answer to ``tasks/cancel``."""
+
+
+class _CoreTasks:
+    """The tasks of 2025-11-25."""
+
+    asked_for = True
+
+    def __init__(self, requester: Requester) -> None:
+        self._requester = requester
+
+    @property
+    def offered(self) -> bool:
+        session = self._requester.open_session
+        return offers(TASK_CALLS, session.server.capabilities, session.revision)
+
+    def applies_to(self, tool: Tool, *, preferred: bool) -> bool:
+        support = tool.task_support
+        return support is TaskSupport.REQUIRED or (preferred and support is TaskSupport.OPTIONAL)
+
+    async def begin(self, call: _TaskCall) -> Task | CallToolResult:
+        params = call.params | {"task": {"ttl": call.ttl}, "_meta": {"progressToken": call.token}}
+        result = await self._requester.request("tools/call", params, timeouts=call.timeouts)
+        return CreateTaskResult.read(result).task if "task" in result else self._requester.tool_result(result)
+
+    def read(self, status: object) -> Task:
+        return Task.read(status)
+
+    def inputs(self, task: Task) -> Mapping[str, ServerInput]:
+        return {}
+
+    def is_due(self, task: Task) -> bool:
+        return task.ended or task.wants_input
+
+    def seconds_left(self, task: Task, since: float | None) -> float:
+        return math.inf
+
+    async def result(self, task: Task, timeouts: RequestTimeouts) -> CallToolResult:
+        # A task that needs input sends its requests on the stream of this request.
+        waiting = RequestTimeouts(timeouts.hard, timeouts.hard) if task.wants_input else timeouts
+        result = await self._requester.request("tasks/result", {"taskId": task.task_id}, timeouts=waiting)
+        found = self._requester.tool_result(result)
+        if task.status == "failed" and not found.is_error:
+            raise task.failed_without_error({name: each for name, each in result.items() if name != "_meta"})
+        return found
+
+    async def cancelled(self, answer: Mapping[str, Any], task_id: str, get: _GetTask) -> Task:
+        return Task.read(answer)
+
+
+class _ExtensionTasks:
+    """The tasks of the extension."""
+
+    asked_for = False
+
+    def __init__(self, requester: Requester) -> None:
+        self._requester = requester
+
+    @property
+    def offered(self) -> bool:
+        sides = self._requester.open_session.server.capabilities, self._requester.declared
+        return all(has_extension(TASKS_EXTENSION, capabilities) for capabilities in sides)
+
+    def applies_to(self, tool: Tool, *, preferred: bool) -> bool:
+        return True
+
+    async def begin(self, call: _TaskCall) -> Task | CallToolResult:
+        read = await self._requester.exchange(
+            "tools/call",
+            call.params,
+            timeouts=call.timeouts,
+            on_progress=call.on_progress,
+            on_round=call.on_round,
+            budget=call.budget,
+        )
+        return self.read(read.task) if isinstance(read, TaskStarted) else self._requester.tool_result(read.result)
+
+    def read(self, status: object) -> ExtensionTask:
+        return ExtensionTask.read(status)
+
+    def inputs(self, task: Task) -> Mapping[str, ServerInput]:
+        assert isinstance(task, ExtensionTask)
+        return task.inputs
+
+    def is_due(self, task: Task) -> bool:
+        return task.ended
+
+    def seconds_left(self, task: Task, since: float | None) -> float:
+        if task.ttl is None:
+            return math.inf
+        now = time.time()
+        if since is None:
+            since = now if task.created is None else min(task.created.timestamp(), now)
+        return since + task.ttl / 1000 - now
+
+    async def result(self, task: Task, timeouts: RequestTimeouts) -> CallToolResult:
+        assert isinstance(task, ExtensionTask)
+        if task.status == "failed":
+            code, message, data = task.failure
+            raise ServerError(code, message, data, method="tools/call")
+        return self._requester.tool_result(task.outcome)
+
+    async def cancelled(self, answer: Mapping[str, Any], task_id: str, get: _GetTask) -> Task:
+        # The answer only says that the server got the request, and it may forget the task at once.
+        try:
+            return await get(task_id)
+        except ServerError:
+            return self.read({"taskId": task_id, "status": "cancelled"})
 
 
 def _always() -> bool:

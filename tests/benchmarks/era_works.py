@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mcphost.client.client import Client, Identity
+from mcphost.client.requester import ClientLimits
 from mcphost.client.rounds import RoundLimits
 from mcphost.client.server_requests import InputRequest
 from mcphost.errors import InvalidResult
@@ -149,7 +150,7 @@ async def rounds_of_input(sizes: Sizes, runs: int) -> list[Row]:
         "modern",
         capabilities={"roots": {}},
         handler=NoFolders(),
-        round_limits=RoundLimits(rounds=sizes.input_rounds),
+        limits=ClientLimits(rounds=RoundLimits(rounds=sizes.input_rounds)),
     ) as client:
         await _rounds(client)
         tracemalloc.start()

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from mcphost.client.client import NOTE_LENGTH, Client, Identity, RequestTimeouts
+from mcphost.client.client import Client, Identity, RequestTimeouts
+from mcphost.client.requester import NOTE_LENGTH
 from mcphost.client.requests import BY_USER
 from mcphost.errors import (
     CapabilityMissing,
@@ -163,7 +164,7 @@ async def test_an_id_is_never_used_twice_however_its_request_ended(connect: Conn
     assert len({request.id for request in requests}) == len(requests) >= 250
     assert {type(request.id) for request in requests} == {int}
     assert line.server.waiting == 0
-    assert not line.client._notifications.pending
+    assert not line.client.requests.waiting_for_progress
 
 
 # Limits of time, progress, cancelling

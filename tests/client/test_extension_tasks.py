@@ -12,9 +12,10 @@ import pytest
 
 from mcphost.client import tasks
 from mcphost.client.client import RequestTimeouts
+from mcphost.client.requester import ClientLimits
 from mcphost.client.rounds import InputRound, RoundCallback, RoundLimits
 from mcphost.client.server_requests import InputRequest
-from mcphost.client.task_inputs import GivenInputs
+from mcphost.client.tasks import GivenInputs
 from mcphost.errors import InputNotGiven, InvalidResult, RequestTimeout, ServerError, TaskExpired, TaskStopped
 from mcphost.protocol.lifecycle.capabilities import ClientCapabilities
 from mcphost.protocol.lifecycle.revisions import REVISIONS, TASKS_EXTENSION, V2026_07_28, has_extension
@@ -301,7 +302,9 @@ async def test_an_input_that_is_not_given_ends_the_call_and_nothing_is_sent(
 @pytest.mark.requirement("XTASK-07")
 async def test_a_server_that_needs_ever_new_inputs_is_stopped(draw: Draw) -> None:
     keys = iter(range(10_000))
-    line = await modern(draw, {"tasks/get": lambda _: asks(str(next(keys)))}, round_limits=RoundLimits(rounds=3))
+    line = await modern(
+        draw, {"tasks/get": lambda _: asks(str(next(keys)))}, limits=ClientLimits(rounds=RoundLimits(rounds=3))
+    )
     with pytest.raises(InvalidResult, match="still needs input after 3 rounds"):
         await line.client.tasks.call_tool("t", timeouts=PATIENCE)
 
@@ -516,7 +519,7 @@ async def test_the_rounds_of_a_task_are_counted_on_from_those_before_it(draw: Dr
     handler, rounds, given = Answers(), list[InputRound](), GivenInputs()
     first, second = needs("s", a="elicitation/create"), needs("s", b="elicitation/create")
     script: dict[str, Answer] = {"tools/call": [first, second, BEGUN], "tasks/get": [asks("c"), asks("d"), COMPLETED]}
-    line = await modern(draw, script, handler=handler, round_limits=RoundLimits(rounds=4))
+    line = await modern(draw, script, handler=handler, limits=ClientLimits(rounds=RoundLimits(rounds=4)))
     await line.client.tasks.call_tool("t", timeouts=PATIENCE, given=given, on_round=kept(rounds))
     assert [each.number for each in rounds if not each.answered] == [1, 2, 3, 4]
     assert [each.purpose and each.purpose.round for each in handler.asked] == [1, 2, 3, 4]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from mcp_types.methods import validate_client_request
 
-from mcphost.client import opening
+from mcphost.client import session_opening
 from mcphost.client.client import RequestTimeouts
 from mcphost.errors import (
     CapabilityMissing,
@@ -227,8 +227,8 @@ async def test_a_process_that_refuses_everything_after_the_probe_is_told_apart(d
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "MOST_PROBE_SECONDS", 0.05)
-    monkeypatch.setattr(opening, "SILENCE", 0.05)
+    monkeypatch.setattr(session_opening, "MOST_PROBE_SECONDS", 0.05)
+    monkeypatch.setattr(session_opening, "SILENCE", 0.05)
 
 
 @pytest.mark.usefixtures("hasty")

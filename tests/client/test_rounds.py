@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mcphost.client.client import RequestTimeouts
+from mcphost.client.requester import ClientLimits
 from mcphost.client.rounds import InputRound, RoundLimits
 from mcphost.client.server_requests import InputRefused, InputRequest
 from mcphost.errors import InputNotGiven, InvalidResult, McphostError, RequestTimeout
@@ -154,7 +155,9 @@ async def test_a_server_that_only_wants_another_attempt_gets_it_a_bounded_number
     line = await modern(draw, needs("1"), needs(""), DONE)
     await line.client.call_tool("t", {})
     assert [params.get("requestState") for params in sent(line)] == [None, "1", ""]
-    endless = await modern(draw, lambda request: needs("again"), round_limits=RoundLimits(state_rounds=2))
+    endless = await modern(
+        draw, lambda request: needs("again"), limits=ClientLimits(rounds=RoundLimits(state_rounds=2))
+    )
     with pytest.raises(InvalidResult, match="2 times to try again without needing anything"):
         await endless.client.call_tool("t", {})
     assert len(sent(endless)) == 3
@@ -171,7 +174,7 @@ async def test_a_server_that_only_wants_another_attempt_gets_it_a_bounded_number
     ids=["rounds", "inputs", "state"],
 )
 async def test_what_a_server_may_need_is_bounded(draw: Draw, answer: Any, limits: RoundLimits, says: str) -> None:
-    line = await modern(draw, lambda request: answer, round_limits=limits)
+    line = await modern(draw, lambda request: answer, limits=ClientLimits(rounds=limits))
     with pytest.raises(InvalidResult, match=says):
         await line.client.call_tool("t", {})
 
@@ -260,6 +263,6 @@ async def test_time_that_a_person_takes_does_not_count_and_the_rounds_share_the_
         return answer
 
     rounds, limit = RoundLimits(rounds=10_000, state_rounds=10_000), RequestTimeouts(idle=0.4, hard=0.5)
-    endless = await modern(draw, after_a_while, round_limits=rounds, timeouts=limit)
+    endless = await modern(draw, after_a_while, limits=ClientLimits(rounds=rounds), timeouts=limit)
     with pytest.raises(RequestTimeout):
         await endless.client.call_tool("t", {})

@@ -38,7 +38,7 @@ class ProtocolViolations:
 
 
 class ConnectionObserver:
-    """Takes what a client hands on (`mcphost.client.notifications.NotificationObserver`)."""
+    """Takes what a client hands on (`mcphost.client.observer.NotificationObserver`)."""
 
     def __init__(self, connection: Connection, context: ConnectionContext) -> None:
         self._connection, self._server = connection, connection.name

@@ -7,8 +7,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from mcphost.client.client import Client, Identity, RequestTimeouts, Session
-from mcphost.client.notifications import NotificationObserver
+from mcphost.client.observer import NotificationObserver
 from mcphost.client.paging import ListLimits
+from mcphost.client.requester import ClientLimits
 from mcphost.client.server_requests import InputHandler
 from mcphost.config import Limits, ServerConfig
 from mcphost.errors import CapabilityMissing, ConfigError, McphostError
@@ -46,8 +47,10 @@ def new_client(
         era=era,
         minimum=_oldest_accepted(config.minimum_version or ""),
         timeouts=default_timeouts(config),
-        list_limits=ListLimits(limits.list_pages, limits.list_items, limits.list_seconds),
-        pending_inputs=limits.pending_server_requests,
+        limits=ClientLimits(
+            ListLimits(limits.list_pages, limits.list_items, limits.list_seconds),
+            pending_requests=limits.pending_server_requests,
+        ),
     )
 
 

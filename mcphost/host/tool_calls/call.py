@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.requests import BY_USER
-from mcphost.client.task_inputs import GivenInputs
+from mcphost.client.tasks import GivenInputs
 from mcphost.errors import Declined, InputNotGiven, McphostError, RequestTimeout
 from mcphost.host.consent.provenance import NOTHING, Provenance
 from mcphost.host.tool_calls.validation import ValidationResult

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.client import opening
+from mcphost.client import session_opening
 from mcphost.errors import (
     CapabilityMissing,
     ConnectionLost,
@@ -111,8 +111,8 @@ LINES = "lines that are no messages; each message must be one line of JSON"
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "SILENCE", 0.05)
-    monkeypatch.setattr(opening, "PROBE_SILENCE", 0.02)
+    monkeypatch.setattr(session_opening, "SILENCE", 0.05)
+    monkeypatch.setattr(session_opening, "PROBE_SILENCE", 0.02)
 
 
 @pytest.mark.usefixtures("impatient")

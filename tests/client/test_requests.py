@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.client.refused_requests import with_what_was_sent
+from mcphost.client.requests import with_what_was_sent
 from mcphost.errors import ClientCapabilityMissing, RequestRefused, ServerError
 from mcphost.protocol.lifecycle.revisions import HANDSHAKE_REVISIONS, V2026_07_28
 from mcphost.protocol.lifecycle.session import ClientMetadata, HandshakeRules, ModernRules
