@@ -21,7 +21,7 @@ from mcphost.host.host import Host
 from mcphost.host.server_requests.kinds import SCREEN_KINDS
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
-from mcphost.tui.kit.modal import Dialog
+from mcphost.tui.kit.modal_screen import Dialog
 from mcphost.tui.start_info import StartInfo
 
 FOLDER: Final = Path(__file__).resolve().parents[1] / "screenshots"

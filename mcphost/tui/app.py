@@ -39,12 +39,10 @@ from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, Scr
 from mcphost.tui.catalog.controller import CatalogController
 from mcphost.tui.chat.controller import ChatController
 from mcphost.tui.comparison.controller import ComparisonController
-from mcphost.tui.driver import Driver
 from mcphost.tui.elicitation.controller import ElicitationController
-from mcphost.tui.error_boundary import FailureCounter, failures_reported_to, place, sentence
+from mcphost.tui.error_boundary import FailureCounter, place, sentence
 from mcphost.tui.imports.controller import ImportsController, OpenImporter
 from mcphost.tui.inbox.queue import QuestionQueue, SamplingChosen, UrlElicitationChosen
-from mcphost.tui.key_order import KeyOrder
 from mcphost.tui.kit.clipboard import MOST_BYTES, NOT_PASSED_ON, load_into_tmux
 from mcphost.tui.kit.messages import (
     BudgetRequested,
@@ -61,7 +59,7 @@ from mcphost.tui.kit.messages import (
     SignInRequested,
     WithdrawnRemoved,
 )
-from mcphost.tui.kit.modal import Dialog, QuestionDialog
+from mcphost.tui.kit.modal_screen import Dialog, QuestionDialog
 from mcphost.tui.main.layout import LayoutFile
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.main.updater import MainScreenUpdater
@@ -77,7 +75,8 @@ from mcphost.tui.sign_in.controller import SignInController
 from mcphost.tui.sign_in.status import SignInStatusCache
 from mcphost.tui.start_info import StartInfo
 from mcphost.tui.tasks.controller import TasksController
-from mcphost.tui.textual_fixes import keep_parsed, unskipped
+from mcphost.tui.textual_private.corrections import KeyOrder, failures_reported_to, parse_css_once, timer_without_skips
+from mcphost.tui.textual_private.driver import Driver
 from mcphost.tui.theme import THEMES, theme_for, with_contrast
 from mcphost.tui.tools.call_list import CallList
 from mcphost.tui.tools.controller import ToolsController
@@ -166,7 +165,7 @@ class McphostApp(App[None]):
     ) -> None:
         """``started`` is called once all panes of the main screen are there."""
         super().__init__(driver_class=Driver)
-        keep_parsed(self.stylesheet)
+        parse_css_once(self.stylesheet)
         self._choose_theme(host.config.ui.theme, light=start.light_terminal)
         self.animation_level = "none"  # over a slow link, each step of an animated scroll is one more frame to send
         self.host, self.approver, self.start = host, approver, start
@@ -208,7 +207,7 @@ class McphostApp(App[None]):
 
     def set_timer(self, delay: float, callback: TimerCallback | None = None, **options: Any) -> Timer:
         """Correct Textual's own timers too: a resize waits for one of 8 ms."""
-        return unskipped(super().set_timer(delay, callback, **options))
+        return timer_without_skips(super().set_timer(delay, callback, **options))
 
     def _choose_theme(self, name: str, *, light: bool) -> None:
         """Set the theme before the first frame, which a later change would draw twice."""
@@ -606,7 +605,7 @@ class McphostApp(App[None]):
         if survives and self.failures.within_limit():
             words = sentence(error, self._crashes.save_in_thread(error))
             self.call_later(self.notify, words, severity="error", timeout=15, markup=False)
-            self.call_later(self.keys.follow_anew)
+            self.call_later(self.keys.follow_again)
         else:
             super()._handle_exception(error)
 

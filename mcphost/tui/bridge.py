@@ -37,7 +37,7 @@ class QuestionsChanged(Message):
     """A question was asked, answered or withdrawn; `ScreenApprover.open` holds those that are left."""
 
 
-class Front(Protocol):
+class QuestionScreen(Protocol):
     """What the bridge needs of the app."""
 
     def post_message(self, message: Message) -> bool:
@@ -66,10 +66,10 @@ class ScreenApprover:
     def __init__(self) -> None:
         self.open: dict[int, OpenQuestion] = {}
         """By number, oldest first."""
-        self._front: Front | None = None
+        self._front: QuestionScreen | None = None
         self._last = 0
 
-    def attach(self, front: Front) -> None:
+    def attach(self, front: QuestionScreen) -> None:
         """Post changes to this app from now on."""
         self._front = front
         if self.open:
@@ -107,7 +107,7 @@ class ScreenApprover:
 class EventGatherer:
     """Collects the host's events for ``front``: one message a frame, and none before the last one was handled."""
 
-    def __init__(self, bus: EventBus, front: Front) -> None:
+    def __init__(self, bus: EventBus, front: QuestionScreen) -> None:
         self._front = front
         self._events: set[Event] = set()
         self._stop_observing = bus.observe(self._observe)

@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-from textual.app import App
-from textual.message import Message
-from textual.message_pump import MessagePump
+from typing import Final
 
 from mcphost.lazy_dataclass import dataclass
-
-if TYPE_CHECKING:
-    _Pump = MessagePump
-else:
-    _Pump = object
 
 CRASHES: Final = 20
 """Exceptions after which the app gives up."""
@@ -51,20 +40,3 @@ def place(error: BaseException) -> str:
             found = f"mcphost{file.removeprefix(OWN)}:{step.tb_lineno}"
         step = step.tb_next
     return found
-
-
-class ErrorBoundary(_Pump):
-    """A screen that survives an exception in a message handler; Textual's message pumps end after one."""
-
-    async def _dispatch_message(self, message: Message) -> None:
-        with failures_reported_to(self.app):
-            await super()._dispatch_message(message)
-
-
-@contextmanager
-def failures_reported_to(app: App[Any]) -> Iterator[None]:
-    """Let ``app`` report an exception, and continue with the next message."""
-    try:
-        yield
-    except Exception as error:
-        app._handle_exception(error)

@@ -16,11 +16,11 @@ from textual.widgets._toast import Toast
 from mcphost.errors import NotDone
 from mcphost.host.crash_files import CrashFiles
 from mcphost.host.tool_calls.call import CallState
-from mcphost.tui import key_order
 from mcphost.tui.app import TWICE_SECONDS
 from mcphost.tui.bridge import HostChanged
 from mcphost.tui.error_boundary import FailureCounter, place, sentence
 from mcphost.tui.main.help import HelpScreen
+from mcphost.tui.textual_private import corrections
 from mcphost.tui.tools.pane import ToolList
 from tests.tui.stage import NARROW, Stage, echo, on_stage, server, servers
 
@@ -77,7 +77,7 @@ async def test_keys_work_after_the_widget_that_had_the_focus_failed(monkeypatch:
     async def fail(widget: Widget, event: Key) -> None:
         raise ValueError(TOKEN)
 
-    monkeypatch.setattr(key_order, "MOST_SECONDS", 3600.0)
+    monkeypatch.setattr(corrections, "KEY_SECONDS", 3600.0)
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         await stage.press("t")

@@ -24,7 +24,7 @@ TOOL = Tool.model_validate({"name": "t", "inputSchema": {"type": "object"}})
 QUESTION = ToolCallQuestion(1, "s", TOOL, {}, "you", "run", ToolApproval(ApprovalStatus.NEW), "rule")
 
 
-class Front:
+class Recorder:
     def __init__(self) -> None:
         self.messages: list[Message] = []
 
@@ -35,7 +35,7 @@ class Front:
 
 @pytest.mark.requirement("PROG-06")
 async def test_a_thousand_events_before_the_app_looked_are_one_message(until: Until) -> None:
-    bus, front = EventBus(), Front()
+    bus, front = EventBus(), Recorder()
     gatherer = EventGatherer(bus, front)
     for number in range(1000):
         bus.publish(Logged())
@@ -82,7 +82,7 @@ async def test_a_flood_of_logs_is_thirty_messages_a_second_and_keys_are_heard(mo
 
 
 async def test_a_question_has_one_answer_and_is_closed_by_it(until: Until) -> None:
-    approver, front = ScreenApprover(), Front()
+    approver, front = ScreenApprover(), Recorder()
     asking = asyncio.create_task(approver.ask(QUESTION))
     await until(lambda: approver.open)
     approver.attach(front)

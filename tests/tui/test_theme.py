@@ -22,7 +22,7 @@ from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.forms.text_boxes import LineBox
 from mcphost.tui.kit.facts_table import fact
-from mcphost.tui.kit.modal import AskScreen
+from mcphost.tui.kit.modal_screen import AskScreen
 from mcphost.tui.palette import PaletteScreen
 from mcphost.tui.start_info import StartInfo
 from mcphost.tui.theme import (

@@ -11,7 +11,7 @@ from random import Random, SystemRandom
 
 import pytest
 
-from mcphost.tui.terminal_reader import ASK_ALTERNATE_KEYS
+from mcphost.tui.textual_private.terminal_reader import ASK_ALTERNATE_KEYS
 from tests.conftest import SERVERS
 from tests.terminal import Terminal, mcphost
 from tests.tui.stage import calls_in

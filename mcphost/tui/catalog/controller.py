@@ -11,8 +11,8 @@ from textual.widgets import TabbedContent
 from textual.worker import Worker
 
 from mcphost.host.catalog import CatalogPrompt, CatalogTemplate
-from mcphost.tui.key_order import KeyOrder
 from mcphost.tui.main.screen import MainScreen
+from mcphost.tui.textual_private.corrections import KeyOrder
 
 
 class CatalogController:

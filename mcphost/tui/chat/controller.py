@@ -14,9 +14,9 @@ from mcphost.host.events import Event, Logged, TrafficAdded
 from mcphost.host.host import Host
 from mcphost.protocol.display import show
 from mcphost.tui.inbox.queue import QuestionQueue
-from mcphost.tui.key_order import KeyOrder
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.main.updater import MainScreenUpdater
+from mcphost.tui.textual_private.corrections import KeyOrder
 
 if TYPE_CHECKING:  # late: the first frame does without conversations
     from mcphost.host.chat.chat import Chat

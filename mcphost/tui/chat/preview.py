@@ -13,7 +13,7 @@ from textual.widgets import Static
 from mcphost.host.chat.preview import MessagePreview, PreviewPart
 from mcphost.protocol.display import hidden_count, show, show_line, size_text
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact, link_facts
-from mcphost.tui.kit.modal import KEYS, Dialog
+from mcphost.tui.kit.modal_screen import HELP_BINDING, Dialog
 from mcphost.tui.kit.text_view import Spans, TextView
 
 LINKS = 3
@@ -53,7 +53,7 @@ class PreviewScreen(Dialog[bool], inherit_bindings=False):
         Binding("y", "send", "send", id="preview.send", tooltip="Send exactly this"),
         Binding("escape,n,e,ctrl+g", "back", "back to your text", id="preview.back", tooltip="Send nothing; edit it"),
         Binding("space", "page", "scroll", id="preview.down", tooltip="Read on", show=False),
-        KEYS,
+        HELP_BINDING,
     ]
 
     DEFAULT_CSS = """

@@ -17,7 +17,7 @@ from mcphost.host.models import AvailableModel
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
-from mcphost.tui.textual_fixes import ScrolledColumn
+from mcphost.tui.textual_private.corrections import ScrolledColumn
 
 REVIEW_WORDS: Final[Mapping[Hold, str]] = {
     "never": "results go straight to the model",

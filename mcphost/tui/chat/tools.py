@@ -21,7 +21,7 @@ from mcphost.protocol.display import show_line
 from mcphost.tui.chat.side import REVIEW_WORDS
 from mcphost.tui.kit.framed import ListScreen
 from mcphost.tui.kit.json_text import json_text
-from mcphost.tui.kit.modal import KEYS
+from mcphost.tui.kit.modal_screen import HELP_BINDING
 from mcphost.tui.kit.ranking import Search, SearchText
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
@@ -56,7 +56,7 @@ class ChatToolsScreen(ListScreen[ToolRow, None]):
         Binding("F", "folders", "folders", id="chat-tools.folders", tooltip="Tell it your shared folders, or not"),
         Binding("v,f9", "review", "review", id="chat-tools.review", tooltip="Which results wait: none, some, all"),
         Binding("escape,ctrl+t", "back", "back", id="chat-tools.back", tooltip="Back to the conversation"),
-        KEYS,
+        HELP_BINDING,
     ]
 
     DEFAULT_CSS = """

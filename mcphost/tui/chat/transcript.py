@@ -25,7 +25,7 @@ from mcphost.host.chat.turns import Turn
 from mcphost.tui.chat.items import AnswerItem, Key, MessageItem, NoteItem, ThoughtItem, TranscriptItem, UseItem, note_of
 from mcphost.tui.chat.layout import legible
 from mcphost.tui.kit.text_view import MATCHES, matches_in
-from mcphost.tui.textual_fixes import PlacedScrollbars, unskipped
+from mcphost.tui.textual_private.corrections import ScrollbarsOnLayout, timer_without_skips
 
 GUTTER: Final = 2
 """Cells before each row: the speaker's mark or the cursor, and a blank."""
@@ -42,7 +42,7 @@ PARTS: Final = (
 MUTED: Final = ("muted", "label")
 
 
-class PartsView(ScrollView, PlacedScrollbars, can_focus=True):
+class PartsView(ScrollView, ScrollbarsOnLayout, can_focus=True):
     """Draws transcript items. While ``following`` it stays at the end."""
 
     ALLOW_SELECT = False
@@ -116,7 +116,7 @@ class PartsView(ScrollView, PlacedScrollbars, can_focus=True):
         self._place(max(0, top))
         self.refresh()
         if self._behind and self._next is None:
-            self._next = unskipped(self.set_timer(NEXT_PIECE, self._go_on))
+            self._next = timer_without_skips(self.set_timer(NEXT_PIECE, self._go_on))
 
     def _go_on(self) -> None:
         self._next = None

@@ -19,7 +19,7 @@ from mcphost.protocol.display import show_line
 from mcphost.protocol.models.tools import Tool
 from mcphost.tui.forms.edit_arguments import EditArgumentsScreen
 from mcphost.tui.kit.framed import FramedScreen, PickScreen
-from mcphost.tui.kit.modal import KEYS
+from mcphost.tui.kit.modal_screen import HELP_BINDING
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.kit.rows import MARK, Cell, RowList, columns
 
@@ -48,7 +48,7 @@ class ComparisonScreen(FramedScreen[None]):
         Binding("r", "again", "again", id="comparison.again", tooltip="Connect both sides again, and list anew"),
         Binding("y", "copy", "copy", id="comparison.copy", tooltip="Copy the report as text"),
         Binding("escape,q", "back", "back", id="comparison.back", tooltip="Close"),
-        KEYS,
+        HELP_BINDING,
     ]
 
     DEFAULT_CSS = """

@@ -23,10 +23,11 @@ from mcphost.host.tool_calls.history import CallHistory, RuleTrial, tried
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.tui.consent.call_rows import text_of
+from mcphost.tui.kit.answers import AnswerOption, AnswerOptions
 from mcphost.tui.kit.json_text import json_text
-from mcphost.tui.kit.modal import KEYS, AnswerOption, AnswerOptions, Dialog
+from mcphost.tui.kit.modal_screen import HELP_BINDING, Dialog
 from mcphost.tui.kit.rows import Cell, RowList, columns
-from mcphost.tui.textual_fixes import ScrolledColumn
+from mcphost.tui.textual_private.corrections import ScrolledColumn
 
 ANYTHING = "any value"
 
@@ -165,7 +166,7 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         Binding("a", "allow('always')", "always", id="rule.always", tooltip="Allow, and keep the rule"),
         Binding("ctrl+t", "bind", "any value", id="rule.toggle", tooltip="Allow any value of this argument, or not"),
         Binding("escape", "back", "back", id="rule.back", tooltip="To the answers, then back without allowing"),
-        KEYS,
+        HELP_BINDING,
     ]
 
     DEFAULT_CSS = """

@@ -36,9 +36,9 @@ from mcphost.protocol.display import (
 )
 from mcphost.protocol.models.tools import Tool
 from mcphost.tui.consent.difference import difference_facts, is_shown_whole
+from mcphost.tui.kit.answers import ReadToEnd
 from mcphost.tui.kit.facts_table import Fact, fact
 from mcphost.tui.kit.json_text import json_spans, json_text
-from mcphost.tui.kit.modal import ReadToEnd
 
 SHOWN_CHARACTERS: Final = 20_000
 """Of one argument. For a longer one, the whole must have been read (``v``) before the call can be allowed."""

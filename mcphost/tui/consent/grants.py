@@ -12,7 +12,7 @@ from textual.content import Content
 from mcphost.host.consent.approvals import Approval
 from mcphost.protocol.display import show_line
 from mcphost.tui.kit.framed import ListScreen
-from mcphost.tui.kit.modal import KEYS
+from mcphost.tui.kit.modal_screen import HELP_BINDING
 from mcphost.tui.kit.ranking import Search, SearchText
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
@@ -30,7 +30,7 @@ class GrantsScreen(ListScreen[Approval, None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,g", "back", "back", id="grants.back", tooltip="Close"),
         Binding("x,delete", "revoke", "revoke", id="grants.revoke", tooltip="Ask again from now on"),
-        KEYS,
+        HELP_BINDING,
     ]
 
     DEFAULT_CSS = """

@@ -14,9 +14,10 @@ from textual.widgets import TextArea
 from mcphost.host.consent.questions import Answer, ResultQuestion
 from mcphost.protocol.display import show, show_line, size_text
 from mcphost.tui.bridge import OpenQuestion
+from mcphost.tui.kit.answers import LATER, AnswerOption, AnswerOptions
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact, link_facts
 from mcphost.tui.kit.framed import FramedScreen
-from mcphost.tui.kit.modal import LATER, AnswerOption, AnswerOptions, QuestionDialog
+from mcphost.tui.kit.modal_screen import QuestionDialog
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.kit.text_view import TextView
 

@@ -19,17 +19,10 @@ from mcphost.protocol.display import show_line
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.call_rows import Arguments, argument_facts, call_facts, is_cut, tool_facts
 from mcphost.tui.forms.edit_arguments import EditArgumentsScreen
+from mcphost.tui.kit.answers import LATER, SCROLL_FIRST, AnswerOption, AnswerOptions, ReadToEnd, ShortAnswers
 from mcphost.tui.kit.facts_table import Fact, FactsTable
 from mcphost.tui.kit.json_text import json_text
-from mcphost.tui.kit.modal import (
-    LATER,
-    SCROLL_FIRST,
-    AnswerOption,
-    AnswerOptions,
-    QuestionDialog,
-    ReadToEnd,
-    ShortAnswers,
-)
+from mcphost.tui.kit.modal_screen import QuestionDialog
 from mcphost.tui.kit.rows import RowList
 
 TALL: Final = 30

@@ -26,9 +26,10 @@ from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.origin import QuestionOrigin
 from mcphost.tui.elicitation.server_question import LETTERS, ServerQuestionScreen
 from mcphost.tui.forms.schema_form import FormState, SchemaForm
+from mcphost.tui.kit.answers import SCROLL_FIRST, AnswerOption, naming
 from mcphost.tui.kit.facts_table import Fact, fact
 from mcphost.tui.kit.json_text import json_lines, json_spans
-from mcphost.tui.kit.modal import FRAME, SCROLL_FIRST, AnswerOption, naming
+from mcphost.tui.kit.modal_screen import FRAME
 from mcphost.tui.kit.text_view import TextView
 
 DRAFT: Final = "form"
@@ -264,7 +265,7 @@ class FormElicitationScreen(ServerQuestionScreen):
         self.call_after_refresh(self._update_hint)
 
     def _ask_again(self, content: dict[str, Any], secrets: list[str]) -> None:
-        from mcphost.tui.kit.modal import AskScreen
+        from mcphost.tui.kit.modal_screen import AskScreen
 
         def answered(agreed: bool | None) -> None:
             if agreed and self._content == content:

@@ -15,18 +15,10 @@ from mcphost.host.consent.questions import Answer, wall_clock
 from mcphost.protocol.display import show
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.origin import QuestionOrigin
+from mcphost.tui.kit.answers import LATER, AnswerOption, AnswerOptions, ReadToEnd, ShortAnswers, naming
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.messages import MuteToggled
-from mcphost.tui.kit.modal import (
-    KEYS,
-    LATER,
-    AnswerOption,
-    AnswerOptions,
-    QuestionDialog,
-    ReadToEnd,
-    ShortAnswers,
-    naming,
-)
+from mcphost.tui.kit.modal_screen import HELP_BINDING, QuestionDialog
 from mcphost.tui.kit.rows import RowList
 
 TALL: Final = 34
@@ -57,7 +49,7 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
         Binding("space,pagedown", "page(1)", "scroll", id="question.down", show=False),
         Binding("pageup", "page(-1)", "scroll back", id="question.up", show=False),
         Binding("escape", "back", "back", id="question.back", tooltip="To the answers, then decide later"),
-        KEYS,
+        HELP_BINDING,
     ]
 
     DEFAULT_CSS = """

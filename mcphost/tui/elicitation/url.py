@@ -21,8 +21,8 @@ from mcphost.protocol.display import show, show_line
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.origin import QuestionOrigin
 from mcphost.tui.elicitation.server_question import LETTERS, ServerQuestionScreen
+from mcphost.tui.kit.answers import SCROLL_FIRST, AnswerOption, naming
 from mcphost.tui.kit.facts_table import Fact, fact
-from mcphost.tui.kit.modal import SCROLL_FIRST, AnswerOption, naming
 
 STATE_MARKS: Final[Mapping[UrlElicitationState, tuple[str, str]]] = {
     UrlElicitationState.WAITING: ("◐", "$text-warning"),

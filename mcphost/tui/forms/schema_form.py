@@ -57,7 +57,7 @@ from mcphost.tui.kit.form_frame import NeedsRows
 from mcphost.tui.kit.json_text import json_spans, json_text
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.kit.text_view import TextView
-from mcphost.tui.textual_fixes import ScrolledColumn
+from mcphost.tui.textual_private.corrections import ScrolledColumn
 
 
 class NoFields(Static, can_focus=True):

@@ -23,7 +23,7 @@ from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import MARKS_PER_BASE, show, show_line
 from mcphost.protocol.forms.form import ABSENT, FieldError, FieldKind, FormField, parse, render
 from mcphost.tui.kit.inputs import LineInput
-from mcphost.tui.textual_fixes import PlacedScrollbars
+from mcphost.tui.textual_private.corrections import ScrollbarsOnLayout
 
 _MARK = re.compile(r"⟨U\+([0-9A-F]{4,6})⟩")
 
@@ -211,7 +211,7 @@ class LineBox(LineInput):
         self.post_message(NeedsLines(self, reveal(self.value[:start]) + pasted + reveal(self.value[end:])))
 
 
-class SafeArea(TextArea, PlacedScrollbars):
+class SafeArea(TextArea, ScrollbarsOnLayout):
     """A text area that marks invisible characters in pasted text."""
 
     def action_paste(self) -> None:

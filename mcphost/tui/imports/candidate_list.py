@@ -21,7 +21,7 @@ from mcphost.imports.survey import HostFile
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.tui.kit.framed import FramedScreen
-from mcphost.tui.kit.modal import KEYS
+from mcphost.tui.kit.modal_screen import HELP_BINDING
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
 EMPTY: Final = (
@@ -93,7 +93,7 @@ class FoundServersScreen(FramedScreen[tuple[ImportCandidate, ...] | None]):
         Binding("a", "choose_all", "all", id="found.all", tooltip="Choose all that can be added, or none"),
         Binding("enter", "look", "look at them", id="found.look", tooltip="Look at the chosen ones, one by one"),
         Binding("escape", "back", "back", id="found.back", tooltip="Add nothing"),
-        KEYS,
+        HELP_BINDING,
     ]
 
     DEFAULT_CSS = """

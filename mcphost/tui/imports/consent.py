@@ -21,17 +21,9 @@ from mcphost.imports.preview import Preview
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.imports.facts import consent_facts, cut, unset_in
+from mcphost.tui.kit.answers import SCROLL_FIRST, AnswerOption, AnswerOptions, ReadToEnd, ShortAnswers, naming
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
-from mcphost.tui.kit.modal import (
-    KEYS,
-    SCROLL_FIRST,
-    AnswerOption,
-    AnswerOptions,
-    Dialog,
-    ReadToEnd,
-    ShortAnswers,
-    naming,
-)
+from mcphost.tui.kit.modal_screen import HELP_BINDING, Dialog
 from mcphost.tui.kit.rows import RowList
 
 if TYPE_CHECKING:
@@ -90,7 +82,7 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
         Binding("enter", "choose_default", "choose", id="add-server.easy", show=False, system=True),
         Binding("space,pagedown", "page(1)", "scroll", id="add-server.down", show=False),
         Binding("pageup", "page(-1)", "scroll back", id="add-server.up", show=False, system=True),
-        KEYS,
+        HELP_BINDING,
     ]
 
     DEFAULT_CSS = """

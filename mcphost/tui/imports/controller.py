@@ -14,8 +14,8 @@ from textual.worker import Worker
 from mcphost.errors import ConfigError, McphostError
 from mcphost.host.host import Host
 from mcphost.protocol.display import show
-from mcphost.tui.key_order import KeyOrder
 from mcphost.tui.servers.configuration import ConfigurationController
+from mcphost.tui.textual_private.corrections import KeyOrder
 
 if TYPE_CHECKING:
     from mcphost.imports.importer import ImportAnswer, ImportCandidate, Importer

@@ -13,7 +13,7 @@ from mcphost.imports.sources import FoundSource
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.kit.framed import LineScreen
 from mcphost.tui.kit.inputs import LineInput
-from mcphost.tui.kit.modal import KEYS
+from mcphost.tui.kit.modal_screen import HELP_BINDING
 
 EXAMPLES: Final = "npx -y @scope/server@1.2.3   https://mcp.example/mcp   ./mcp.json"
 
@@ -31,7 +31,7 @@ class ServerLineScreen(LineScreen[FoundSource | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back", id="server-line.back", tooltip="Add nothing"),
-        KEYS,
+        HELP_BINDING,
     ]
 
     def __init__(self, reader: ServerLineReader) -> None:

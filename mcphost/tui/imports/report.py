@@ -13,8 +13,8 @@ from mcphost.imports.preview import short_path
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.imports.facts import AddedServer, added_facts
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
-from mcphost.tui.kit.modal import KEYS, Dialog
-from mcphost.tui.textual_fixes import ScrolledColumn
+from mcphost.tui.kit.modal_screen import HELP_BINDING, Dialog
+from mcphost.tui.textual_private.corrections import ScrolledColumn
 
 
 class AddedScreen(Dialog[None], inherit_bindings=False):
@@ -24,7 +24,7 @@ class AddedScreen(Dialog[None], inherit_bindings=False):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,space", "close", "close", id="added.close", tooltip="Go to the servers"),
-        KEYS,
+        HELP_BINDING,
     ]
 
     def __init__(self, added: Sequence[AddedServer], file: str, problem: str = "") -> None:

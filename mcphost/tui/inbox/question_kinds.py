@@ -26,7 +26,7 @@ from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.origin import origin_of
 
 if TYPE_CHECKING:
-    from mcphost.tui.kit.modal import QuestionDialog
+    from mcphost.tui.kit.modal_screen import QuestionDialog
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from mcphost.tui.bridge import OpenQuestion, QuestionsChanged, ScreenApprover
 from mcphost.tui.inbox.question_kinds import asks_words, kind_of
 from mcphost.tui.inbox.screen import InboxRow, InboxScreen, RowKind, rows_of
 from mcphost.tui.kit.framed import FramedScreen
-from mcphost.tui.kit.modal import QuestionDialog
+from mcphost.tui.kit.modal_screen import QuestionDialog
 
 IDLE: Final = 1.0
 """Seconds without a key after which the user counts as idle: a server's question may then open."""
@@ -155,7 +155,7 @@ class QuestionQueue:
         """Does the screen in front take over one of the questions?"""
         if not isinstance(screen, QuestionDialog):
             return False
-        question = next((waiting for waiting in self._next() if screen.take_over(waiting)), None)
+        question = next((waiting for waiting in self._next() if screen.adopt_question(waiting)), None)
         if question is not None:
             self._dialog = screen
         return question is not None

@@ -21,7 +21,7 @@ from mcphost.tui.consent.origin import cause, limit_words, url_elicitation_origi
 from mcphost.tui.inbox.question_kinds import kind_of, words_of
 from mcphost.tui.kit.framed import ListScreen
 from mcphost.tui.kit.messages import MuteToggled, QuestionsDeclined, WithdrawnRemoved
-from mcphost.tui.kit.modal import KEYS
+from mcphost.tui.kit.modal_screen import HELP_BINDING
 from mcphost.tui.kit.ranking import Search, SearchText
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
@@ -136,7 +136,7 @@ class InboxScreen(ListScreen[InboxRow, InboxRow | None]):
         ),
         Binding("M", "mute", "mute", id="inbox.mute", tooltip="Decline all this server asks until exit, or listen"),
         Binding("escape,f2", "back", "back", id="inbox.back", tooltip="Close the inbox"),
-        KEYS,
+        HELP_BINDING,
     ]
 
     DEFAULT_CSS = """

@@ -14,19 +14,17 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from mcphost.tui.error_boundary import ErrorBoundary
 from mcphost.tui.kit.filtered_rows import FilteredRows
-from mcphost.tui.kit.modal import KEYS
+from mcphost.tui.kit.modal_screen import HELP_BINDING, Modal
 from mcphost.tui.kit.ranking import SearchText
 from mcphost.tui.kit.rows import RowList
-from mcphost.tui.textual_fixes import Modal
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 Result = TypeVar("Result")
 
 
-class FramedScreen(ErrorBoundary, Modal[Result]):
+class FramedScreen(Modal[Result]):
     """A modal with its content in a frame; going back dismisses it with None."""
 
     QUESTIONS_ABOVE: ClassVar[bool] = False
@@ -150,7 +148,7 @@ class PickScreen(FramedScreen[Value | None], Generic[Item, Value]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back", id="pick.back", tooltip="Choose none"),
-        KEYS,
+        HELP_BINDING,
     ]
 
     DEFAULT_CSS = """

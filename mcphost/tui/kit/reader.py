@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from mcphost.protocol.display import show
 from mcphost.tui.kit.framed import FramedScreen
 from mcphost.tui.kit.json_text import json_spans
-from mcphost.tui.kit.modal import KEYS
+from mcphost.tui.kit.modal_screen import HELP_BINDING
 from mcphost.tui.kit.text_view import Spans, TextView
 
 
@@ -26,7 +26,7 @@ class ReaderScreen(FramedScreen[bool]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "back", "back", id="reader.back", tooltip="Close"),
         Binding("y", "copy", "copy", id="reader.copy", tooltip="Copy the text"),
-        KEYS,
+        HELP_BINDING,
     ]
 
     DEFAULT_CSS = """

@@ -24,7 +24,7 @@ from textual.strip import Strip
 from textual.style import Style
 
 from mcphost.lazy_dataclass import dataclass
-from mcphost.tui.textual_fixes import PlacedScrollbars
+from mcphost.tui.textual_private.corrections import ScrollbarsOnLayout
 
 Item = TypeVar("Item")
 Held = TypeVar("Held")
@@ -45,7 +45,7 @@ def even_if_reversed(strip: Strip) -> Strip:
     return Strip(plain, strip.cell_length)
 
 
-class RowList(ScrollView, PlacedScrollbars, Generic[Item], can_focus=True):
+class RowList(ScrollView, ScrollbarsOnLayout, Generic[Item], can_focus=True):
     """``render(item, width)`` returns a line of at most ``width`` cells; foreign text in it has passed ``show_line``.
 
     ``empty`` is shown without items. With ``tails`` the list follows its newest item, the last one, until the user

@@ -24,7 +24,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from mcphost.protocol.display import TAB
-from mcphost.tui.textual_fixes import PlacedScrollbars
+from mcphost.tui.textual_private.corrections import ScrollbarsOnLayout
 
 Spans = Iterable[tuple[int, int, str]]
 """Start, end and part: key, string, number or constant."""
@@ -39,7 +39,7 @@ LONGEST_LINE: Final = 5_000
 MATCHES: Final = 1_000
 
 
-class TextView(ScrollView, PlacedScrollbars, can_focus=True):
+class TextView(ScrollView, ScrollbarsOnLayout, can_focus=True):
     """``fit`` makes it as high as its text, for a parent that scrolls."""
 
     DEFAULT_CSS = """

@@ -16,10 +16,10 @@ from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.kit.framed import PickScreen
 from mcphost.tui.kit.json_text import json_lines, json_spans, parse
 from mcphost.tui.kit.messages import CallChosen
+from mcphost.tui.kit.modal_screen import Modal
 from mcphost.tui.kit.rows import Cell, columns
 from mcphost.tui.kit.text_view import TextView
 from mcphost.tui.logs.filter import OWN_NAME
-from mcphost.tui.textual_fixes import Modal
 
 
 class LogDetail(Modal[None]):

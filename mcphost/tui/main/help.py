@@ -16,7 +16,7 @@ from textual.screen import Screen
 from mcphost.tui.kit.facts_table import Fact, FactsTable
 from mcphost.tui.kit.framed import FramedScreen
 from mcphost.tui.kit.rows import RowList
-from mcphost.tui.textual_fixes import ScrolledColumn
+from mcphost.tui.textual_private.corrections import ScrolledColumn
 
 MARKS = (
     "● ready   ◐ starting or running   ↻ trying again   ✖ failed   ◌ off   ▲ timed out\n"

@@ -23,7 +23,6 @@ from textual.widgets import Tab, TabbedContent, TabPane, Tabs
 from mcphost.host.host import Host
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.logging import LogLevel
-from mcphost.tui.error_boundary import ErrorBoundary
 from mcphost.tui.kit.key_bar import KeyLine
 from mcphost.tui.logs.pane import LogsPane
 from mcphost.tui.main.banner import EXAMPLE, StartBanner
@@ -32,7 +31,7 @@ from mcphost.tui.main.top_bar import TopBar
 from mcphost.tui.servers.card import ServerCard
 from mcphost.tui.servers.list import ServersPane
 from mcphost.tui.start_info import StartInfo
-from mcphost.tui.textual_fixes import LatestTabs, unskipped
+from mcphost.tui.textual_private.corrections import ErrorBoundary, TabsWithoutRace, timer_without_skips
 from mcphost.tui.tools.call_list import CallList
 from mcphost.tui.tools.pane import ToolsPane
 
@@ -165,7 +164,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         TabPane { padding: 0; }
         Tabs { height: 1; }
         Tab { height: 1; }
-        LatestTabs.-tight Tab { padding: 0 1 0 0; }
+        TabsWithoutRace.-tight Tab { padding: 0 1 0 0; }
         Tab { color: $foreground-muted; opacity: 100%; }
         Tab.-active { color: $text-accent; background: $block-cursor-background; text-style: bold; }
         Tab:ansi { text-style: none; }
@@ -228,7 +227,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         self.card = ServerCard(host)
         self.logs = LogsPane(host.logs, least=LogLevel.read(host.config.ui.logs) or LogLevel.INFO)
         self._keys = KeyLine()
-        self._tabs = LatestTabs(id="work-tabs")
+        self._tabs = TabsWithoutRace(id="work-tabs")
         self._has_tasks = False
         self._counts: Mapping[str, int] = {}
         self._before_chat = "tools"
@@ -255,7 +254,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
     def on_mount(self) -> None:
         self._fit_logs()
         self.tools.focus_list()
-        unskipped(self.set_timer(FIRST_FRAME, self._add_panes))
+        timer_without_skips(self.set_timer(FIRST_FRAME, self._add_panes))
 
     async def _add_panes(self) -> None:
         await self.tools.bench()

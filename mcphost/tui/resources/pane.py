@@ -304,7 +304,7 @@ class ResourcesPane(CatalogPane[AnyResource]):
         if declared <= limits.resource_bytes:
             return True
         from mcphost.tui.kit.facts_table import fact
-        from mcphost.tui.kit.modal import AskScreen
+        from mcphost.tui.kit.modal_screen import AskScreen
 
         facts = [
             fact("resource", show_line(uri, 500)),

@@ -25,7 +25,7 @@ from mcphost.tui.results.content import Block, BlockPresentation, Shown, best_pr
 from mcphost.tui.results.links import links_in
 from mcphost.tui.results.picture_view import PictureView, unavailable_reason
 from mcphost.tui.results.pictures import NO_PICTURES
-from mcphost.tui.textual_fixes import ScrolledColumn
+from mcphost.tui.textual_private.corrections import ScrolledColumn
 
 
 class BlockView(Vertical):

@@ -28,7 +28,7 @@ class ResultsController:
 
     def open(self, block: Block) -> None:
         """Ask the user, then open a block."""
-        from mcphost.tui.kit.modal import AskScreen
+        from mcphost.tui.kit.modal_screen import AskScreen
 
         try:
             program = opener()

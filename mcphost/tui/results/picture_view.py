@@ -16,12 +16,10 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Static
 
-from mcphost.tui.error_boundary import ErrorBoundary
 from mcphost.tui.kit.messages import OpenRequested
-from mcphost.tui.kit.modal import KEYS
+from mcphost.tui.kit.modal_screen import HELP_BINDING, Modal
 from mcphost.tui.results.content import Block
 from mcphost.tui.results.pictures import NO_PICTURES, REMOVE, Drawing, Undrawable, draw, fit, place, shows_pictures
-from mcphost.tui.textual_fixes import Modal
 
 SHARE: Final = 3
 """An image among other widgets takes a third of the screen's height at most."""
@@ -96,7 +94,7 @@ class PictureView(Widget):
         self.post_message(self.Ended(drawing))
 
 
-class PictureScreen(ErrorBoundary, Modal[None]):
+class PictureScreen(Modal[None]):
     """Shows the image of ``block``, over its cells in full resolution if the terminal can."""
 
     HELP = "A picture, as large as there is room. esc goes back, o opens it with a program of the desktop."
@@ -104,7 +102,7 @@ class PictureScreen(ErrorBoundary, Modal[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter", "back", "back", id="picture.back", tooltip="Close"),
         Binding("o", "open", "open", id="picture.open", tooltip="Open it with a program, after a question"),
-        KEYS,
+        HELP_BINDING,
     ]
 
     DEFAULT_CSS = """

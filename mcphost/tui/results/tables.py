@@ -15,7 +15,7 @@ from textual.widgets import DataTable
 
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
-from mcphost.tui.textual_fixes import PlacedScrollbars
+from mcphost.tui.textual_private.corrections import ScrollbarsOnLayout
 
 COLUMNS: Final = 30
 CELLS: Final = 2_000
@@ -116,7 +116,7 @@ def fitted(columns: Sequence[ColumnWidth], room: int) -> tuple[int, ...]:
     return needed
 
 
-class TableView(DataTable[Text], PlacedScrollbars):
+class TableView(DataTable[Text], ScrollbarsOnLayout):
     """Text as text, numbers aligned to the right. Columns are cut if that brings all of them into view."""
 
     is_cut: reactive[bool] = reactive(False)

@@ -16,7 +16,7 @@ from mcphost.host.host import Host
 from mcphost.host.server_requests.folders import suggestions
 from mcphost.protocol.display import show_line
 from mcphost.tui.consent.origin import QuestionOrigin
-from mcphost.tui.key_order import KeyOrder
+from mcphost.tui.textual_private.corrections import KeyOrder
 
 
 class RootsController:

@@ -33,12 +33,12 @@ from mcphost.protocol.display import show, show_line
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.origin import QuestionOrigin, origin_of
 from mcphost.tui.elicitation.server_question import LETTERS, ServerQuestionScreen
+from mcphost.tui.kit.answers import LATER, AnswerOption, naming
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.messages import QuestionsDeclined, RootsShared
-from mcphost.tui.kit.modal import LATER, AnswerOption, naming
 from mcphost.tui.roots.facts import root_facts
 from mcphost.tui.roots.tree import FolderEntry, FolderTree, offered, short, top_above
-from mcphost.tui.textual_fixes import ScrolledColumn
+from mcphost.tui.textual_private.corrections import ScrolledColumn
 
 WIDE: Final = 150
 """Columns from which the shared folders are shown beside the tree: there both have room for a path."""
@@ -249,7 +249,7 @@ class RootsScreen(ServerQuestionScreen):
 
     # Questions.
 
-    def take_over(self, waiting: OpenQuestion) -> bool:
+    def adopt_question(self, waiting: OpenQuestion) -> bool:
         """Take over a question of the server that the user is choosing for."""
         question = waiting.question
         if self.waiting is not None or not isinstance(question, RootsQuestion) or question.server != self.server:
@@ -432,7 +432,7 @@ class RootsScreen(ServerQuestionScreen):
     # Sharing.
 
     def _ask(self, unusual: Mapping[Path, str], lifetime: Lifetime) -> None:
-        from mcphost.tui.kit.modal import AskScreen
+        from mcphost.tui.kit.modal_screen import AskScreen
 
         def answered(agreed: bool | None) -> None:
             if agreed:

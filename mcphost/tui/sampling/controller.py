@@ -44,7 +44,7 @@ class SamplingController:
     def raise_budget(self, server: str) -> None:
         """Ask the user, then raise the sampling budget of this server."""
         from mcphost.tui.kit.facts_table import fact
-        from mcphost.tui.kit.modal import AskScreen
+        from mcphost.tui.kit.modal_screen import AskScreen
         from mcphost.tui.sampling.facts import has_budget, usage_words
 
         usage, called = self._host.sampling.usage(server), show_line(server, 60)

@@ -27,10 +27,11 @@ from mcphost.protocol.display import age_text
 from mcphost.protocol.models.sampling import Block
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.origin import origin_of
+from mcphost.tui.kit.answers import AnswerOption, AnswerOptions, ShortAnswers, naming
 from mcphost.tui.kit.export import file_name, save_as
 from mcphost.tui.kit.facts_table import FactsTable
 from mcphost.tui.kit.messages import BudgetRequested, MuteToggled
-from mcphost.tui.kit.modal import AnswerOption, AnswerOptions, QuestionDialog, ShortAnswers, naming
+from mcphost.tui.kit.modal_screen import QuestionDialog
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.sampling.board import PartList, SamplingBoard
 from mcphost.tui.sampling.facts import RequestContext, answer_facts, has_budget, request_facts
@@ -47,7 +48,7 @@ from mcphost.tui.sampling.steps import (
     state_line,
     step_of,
 )
-from mcphost.tui.textual_fixes import ScrolledColumn
+from mcphost.tui.textual_private.corrections import ScrolledColumn
 
 WIDE: Final = 110
 """Columns from which the facts are beside the request."""
@@ -211,7 +212,7 @@ class SamplingScreen(QuestionDialog):
 
     # Questions and changes from the host.
 
-    def take_over(self, waiting: OpenQuestion) -> bool:
+    def adopt_question(self, waiting: OpenQuestion) -> bool:
         """Take over a question about this request."""
         question = waiting.question
         if not isinstance(question, SamplingQuestion) or question.sampling != self.sampling.number:

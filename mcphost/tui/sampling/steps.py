@@ -22,7 +22,7 @@ from mcphost.errors import (
 from mcphost.host.sampling.request import Sampling, SamplingState
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
-from mcphost.tui.kit.modal import LATER, AnswerOption, naming
+from mcphost.tui.kit.answers import LATER, AnswerOption, naming
 from mcphost.tui.results.failure import Failure, Quote
 
 Severity = Literal["information", "warning", "error"]

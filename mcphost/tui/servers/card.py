@@ -34,7 +34,7 @@ from mcphost.tui.kit.messages import BudgetRequested, MuteToggled, RelistRequest
 from mcphost.tui.roots.facts import folder_words, last_request_words
 from mcphost.tui.sampling.facts import has_budget, usage_words
 from mcphost.tui.sign_in.status import NOBODY, SignInSummary, key_of, sign_in_facts
-from mcphost.tui.textual_fixes import ScrolledColumn
+from mcphost.tui.textual_private.corrections import ScrolledColumn
 
 if TYPE_CHECKING:
     from mcphost.host.sampling.budgets import SamplingUsage

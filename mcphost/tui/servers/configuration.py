@@ -18,7 +18,7 @@ from mcphost.protocol.display import show, show_line
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.servers.reload import Read
 from mcphost.tui.start_info import ReloadedConfig, StartInfo
-from mcphost.tui.textual_fixes import withdraw
+from mcphost.tui.textual_private.corrections import remove_notification
 
 NOTE_SECONDS: Final = 20.0
 """How long a note is shown, unless the user looks at the change before."""
@@ -61,7 +61,7 @@ class ConfigurationController:
     def withdraw_notes(self) -> None:
         """Remove what was said of a change: the user looks at it, or it is another one now."""
         for note in self._notes:
-            withdraw(self._app, note)
+            remove_notification(self._app, note)
         self._notes.clear()
 
     def applied(self) -> None:

@@ -19,7 +19,7 @@ from mcphost.errors import McphostError
 from mcphost.host.host import Host
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.kit.facts_table import Fact, fact
-from mcphost.tui.kit.modal import KEYS, AskScreen
+from mcphost.tui.kit.modal_screen import HELP_BINDING, AskScreen
 from mcphost.tui.start_info import ReloadedConfig
 
 LONGEST = 4000
@@ -103,7 +103,7 @@ class ServerChangedScreen(AskScreen, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "close(True)", "change", id="reload.change", tooltip="Go over to the changed entry"),
         Binding("n,escape", "close(False)", "leave", id="reload.keep", tooltip="Let this server go on as it is"),
-        KEYS,
+        HELP_BINDING,
     ]
 
     DEFAULT_CSS = """
@@ -138,7 +138,7 @@ class ReloadScreen(AskScreen, inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "close(True)", "apply", id="reload.apply", tooltip="Go over to the new configuration"),
         Binding("n,escape", "close(False)", "leave", id="reload.leave", tooltip="Go on as before"),
-        KEYS,
+        HELP_BINDING,
     ]
 
     DEFAULT_CSS = """

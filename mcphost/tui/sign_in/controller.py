@@ -141,7 +141,7 @@ class SignInController:
         self._updater.card()
 
     def _ask(self, title: str, facts: list[Fact], yes: str, act: Callable[[], Awaitable[str]]) -> None:
-        from mcphost.tui.kit.modal import AskScreen
+        from mcphost.tui.kit.modal_screen import AskScreen
 
         def answered(agreed: bool | None) -> None:
             if agreed:

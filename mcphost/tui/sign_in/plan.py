@@ -18,8 +18,8 @@ from mcphost.auth.ports import ClientOrigin, SignInConsent, SignInPlan
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.host_names import HostName, host_in, warnings_of
+from mcphost.tui.kit.answers import LATER, SCROLL_FIRST, AnswerOption, AnswerOptions, ReadToEnd
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
-from mcphost.tui.kit.modal import LATER, SCROLL_FIRST, AnswerOption, AnswerOptions, ReadToEnd
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
 LONG = 2000

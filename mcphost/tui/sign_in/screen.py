@@ -18,9 +18,10 @@ from mcphost.host.consent.questions import Answer, SignInQuestion
 from mcphost.host.sign_in.service import SignIn, SignInState
 from mcphost.protocol.display import show_line
 from mcphost.tui.bridge import OpenQuestion
+from mcphost.tui.kit.answers import naming
 from mcphost.tui.kit.facts_table import FactsTable
 from mcphost.tui.kit.messages import SignInRequested
-from mcphost.tui.kit.modal import QuestionDialog, naming
+from mcphost.tui.kit.modal_screen import QuestionDialog
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.kit.text_view import TextView
 from mcphost.tui.sign_in.plan import AgreePanel
@@ -36,7 +37,7 @@ from mcphost.tui.sign_in.steps import (
     step_text,
 )
 from mcphost.tui.sign_in.visit import VisitPanel, port_of, ssh_line
-from mcphost.tui.textual_fixes import ScrolledColumn
+from mcphost.tui.textual_private.corrections import ScrolledColumn
 
 WIDE: Final = 130
 """Columns from which the steps are beside the question, with the details of the selected one."""
@@ -126,7 +127,7 @@ class SignInScreen(QuestionDialog):
 
     # Questions and changes from the host.
 
-    def take_over(self, waiting: OpenQuestion) -> bool:
+    def adopt_question(self, waiting: OpenQuestion) -> bool:
         """Take over a question about this sign-in."""
         question = waiting.question
         if not isinstance(question, SignInQuestion) or question.sign_in != self.sign_in.number:
@@ -167,7 +168,7 @@ class SignInScreen(QuestionDialog):
             self._ladder.focus()
         self._keep_time(state is SignInState.VISITING)
         self.set_class(self._panel is None and not state.ended, "-nothing-asked")
-        self.frame.border_subtitle = keys_in(state)
+        self.set_subtitle(Content(keys_in(state)))
         self.refresh_bindings()
 
     def _new_panel(self, state: SignInState) -> AgreePanel | VisitPanel | None:

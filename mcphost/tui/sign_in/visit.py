@@ -20,10 +20,9 @@ from mcphost.host.sign_in.service import SignIn
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show
 from mcphost.protocol.host_names import host_in
-from mcphost.tui.error_boundary import ErrorBoundary
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
-from mcphost.tui.kit.modal import KEYS
-from mcphost.tui.textual_fixes import Modal, ScrolledColumn
+from mcphost.tui.kit.modal_screen import HELP_BINDING, Modal
+from mcphost.tui.textual_private.corrections import ScrolledColumn
 
 
 class AddressInput(Input):
@@ -164,14 +163,14 @@ QUIET: Final = 2
 """Light modules around the code: the standard requires four, but cameras accept two on a light background."""
 
 
-class QrScreen(ErrorBoundary, Modal[None]):
+class QrScreen(Modal[None]):
     """Shows ``url`` as a QR code, or how much room that needs."""
 
     HELP = "The link as a QR code, for the camera of another machine. esc goes back."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "back", "back", id="qr.back", tooltip="Close"),
-        KEYS,
+        HELP_BINDING,
     ]
 
     DEFAULT_CSS = """

@@ -18,9 +18,9 @@ from mcphost.protocol.display import age_text, duration_text, show, show_line
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.framed import FramedScreen
 from mcphost.tui.kit.marks import TASK_MARKS
-from mcphost.tui.kit.modal import KEYS
+from mcphost.tui.kit.modal_screen import HELP_BINDING
 from mcphost.tui.kit.rows import Cell, RowList, columns
-from mcphost.tui.textual_fixes import ScrolledColumn
+from mcphost.tui.textual_private.corrections import ScrolledColumn
 
 if TYPE_CHECKING:
     from mcphost.tui.tasks.controller import TasksController
@@ -120,7 +120,7 @@ class TasksScreen(FramedScreen[None]):
         Binding("r", "refresh", "refresh", id="tasks.refresh", tooltip="List the tasks again"),
         Binding("y", "copy", "copy id", id="tasks.copy", tooltip="Copy the task's id"),
         Binding("escape,T", "back", "back", id="tasks.back", tooltip="Close"),
-        KEYS,
+        HELP_BINDING,
     ]
 
     DEFAULT_CSS = """

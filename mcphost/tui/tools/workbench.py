@@ -16,7 +16,7 @@ from mcphost.tui.consent.call_rows import claims_text
 from mcphost.tui.forms.schema_form import FormState, SchemaForm
 from mcphost.tui.kit.form_frame import FormFrame
 from mcphost.tui.results.view import ResultView
-from mcphost.tui.textual_fixes import ScrolledColumn
+from mcphost.tui.textual_private.corrections import ScrolledColumn
 
 NO_TOOL = "Choose a tool and press enter: its description and form appear here."
 MOST_ARGUMENTS = 40

@@ -22,7 +22,7 @@ from mcphost.protocol.display import show
 from mcphost.tui.kit.export import save_as
 from mcphost.tui.kit.messages import CallChosen
 from mcphost.tui.kit.rows import RowList
-from mcphost.tui.textual_fixes import unskipped
+from mcphost.tui.textual_private.corrections import timer_without_skips
 from mcphost.tui.traffic.detail import TrafficDetail
 from mcphost.tui.traffic.list import TrafficList, key
 
@@ -114,7 +114,7 @@ class TrafficPane(Container):
         if not self._visible:
             return
         if not self.list.refresh_traffic():
-            unskipped(self.set_timer(SOON, self.refresh_traffic))
+            timer_without_skips(self.set_timer(SOON, self.refresh_traffic))
         if self.frame is None and self.rows.item is not None:
             self._select(self.rows.item)  # a new list has not posted its selection yet
         self._show_facts()

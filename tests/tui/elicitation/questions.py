@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from mcphost.config import Config
 from mcphost.host.tool_calls.call import ToolCall
-from mcphost.tui.kit.modal import Dialog
+from mcphost.tui.kit.modal_screen import Dialog
 from tests.tui.stage import Stage, on_stage, server
 
 Kind = TypeVar("Kind", bound=Dialog[Any])

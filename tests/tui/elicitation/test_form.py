@@ -14,7 +14,7 @@ from mcphost.tui.elicitation.form import FormElicitationScreen
 from mcphost.tui.elicitation.server_question import ServerQuestionScreen
 from mcphost.tui.forms.schema_form import SchemaForm
 from mcphost.tui.inbox.screen import InboxScreen
-from mcphost.tui.kit.modal import AskScreen
+from mcphost.tui.kit.modal_screen import AskScreen
 from mcphost.tui.kit.reader import ReaderScreen
 from tests.host.server_requests.pending import form
 from tests.tui.elicitation.questions import ask, at, got, question_stage

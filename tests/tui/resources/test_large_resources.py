@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mcphost.tui.kit.modal import AskScreen
+from mcphost.tui.kit.modal_screen import AskScreen
 from tests.tui.resources.test_pane import SIZES, go, offers, pane, seen
 from tests.tui.stage import NARROW, WIDE, Stage, on_stage
 

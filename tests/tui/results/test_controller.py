@@ -14,7 +14,7 @@ from mcphost.composition import demo_config
 from mcphost.config import Config
 from mcphost.errors import NotDone
 from mcphost.protocol.models.prompts import GetPromptResult
-from mcphost.tui.kit.modal import AskScreen
+from mcphost.tui.kit.modal_screen import AskScreen
 from mcphost.tui.main.help import HelpScreen
 from mcphost.tui.results.desktop_open import Desktop, opener
 from mcphost.tui.results.picture_view import PictureScreen, PictureView

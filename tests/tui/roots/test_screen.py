@@ -11,7 +11,7 @@ from textual.events import AppBlur, AppFocus
 from mcphost.host.server_requests import roots
 from mcphost.host.tool_calls.call import CallState
 from mcphost.tui.kit.facts_table import FactsTable
-from mcphost.tui.kit.modal import AskScreen
+from mcphost.tui.kit.modal_screen import AskScreen
 from mcphost.tui.roots import tree as roots_tree
 from mcphost.tui.roots.screen import RootsScreen
 from mcphost.tui.roots.tree import (

@@ -13,7 +13,7 @@ from mcphost.auth.ports import ClientOrigin, RecordedExchange, SignInConsent, Si
 from mcphost.errors import ConfigError, McphostError, SignInFailed
 from mcphost.host.sign_in.service import SignInState
 from mcphost.tui.inbox.screen import InboxScreen
-from mcphost.tui.kit.modal import AskScreen
+from mcphost.tui.kit.modal_screen import AskScreen
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.sign_in.screen import SignInScreen
 from mcphost.tui.sign_in.visit import QrScreen, half_blocks, link_content

@@ -19,7 +19,7 @@ from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import CallState
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
-from mcphost.tui.kit.modal import AskScreen
+from mcphost.tui.kit.modal_screen import AskScreen
 from mcphost.tui.sign_in.screen import SignInScreen
 from mcphost.tui.start_info import StartInfo
 from tests.auth.people import Guarded, Web, browse

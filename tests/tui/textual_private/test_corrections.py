@@ -16,9 +16,10 @@ from textual.scroll_view import ScrollView
 from textual.widget import Widget
 from textual.widgets import Static, TabbedContent, TabPane
 
+from mcphost.tui.kit.modal_screen import Modal
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.kit.text_view import TextView
-from mcphost.tui.textual_fixes import Modal, ScrolledColumn, unskipped
+from mcphost.tui.textual_private.corrections import ScrolledColumn, timer_without_skips
 from tests.tui.settling import _parse
 from tests.tui.stage import echo, on_stage
 
@@ -31,7 +32,7 @@ async def test_a_timer_fires_though_its_time_is_over_before_it_is_looked_at() ->
     async with on_stage(echo()) as stage:
         fired: list[str] = []
         widget = stage.app.main.query_one("TopBar", Widget)
-        unskipped(widget.set_timer(SOON, lambda: fired.append("of a widget")))
+        timer_without_skips(widget.set_timer(SOON, lambda: fired.append("of a widget")))
         stage.app.set_timer(SOON, lambda: fired.append("of the app"))
         await stage.until(lambda _: len(fired) == 2)
 
@@ -126,7 +127,7 @@ async def test_a_scrollbar_is_not_painted_where_a_layout_leaves_it_as_it_is() ->
 def test_textual_updates_scrollbars_where_it_did() -> None:
     assert "_scroll_update(" in getsource(ScrollView._size_updated), (
         "Textual's ScrollView no longer updates its scrollbars by _scroll_update: see whether a layout still paints "
-        "them, and change PlacedScrollbars in mcphost/tui/textual_fixes.py"
+        "them, and change ScrollbarsOnLayout in mcphost/tui/textual_private/corrections.py"
     )
 
 

@@ -16,7 +16,7 @@ from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 
 from mcphost.posix import wakeup_pipe
-from mcphost.tui.driver import QUEUED_WRITES, TerminalWriter
+from mcphost.tui.textual_private.driver import QUEUED_WRITES, TerminalWriter
 from tests.cli.conftest import entry
 from tests.terminal import Terminal, mcphost
 from tests.whole.test_real_servers import children
@@ -248,7 +248,7 @@ def test_a_writer_says_once_when_another_frame_can_be_drawn() -> None:
 
 FAILING = """
 import sys, threading
-import mcphost.tui.driver as driver
+import mcphost.tui.textual_private.driver as driver
 from mcphost.cli import main
 
 count = 0
@@ -273,7 +273,7 @@ sys.exit(main(["demo"]))
 def test_a_failure_of_a_terminal_thread_is_reported_as_any_other(tmp_path: Path, name: str, first: int) -> None:
     program = FAILING.format(name=name, first=first, last=first + 2)
     with Terminal([sys.executable, "-c", program], env={"MCPHOST_STATE_DIR": str(tmp_path)}) as terminal:
-        terminal.wait_for("mcphost could not show something (ValueError at mcphost/tui/driver.py")
+        terminal.wait_for("mcphost could not show something (ValueError at mcphost/tui/textual_private/driver.py")
         leave(terminal)
         assert b"sk-planted-secret" not in terminal.raw
     crashes = [each.read_text() for each in tmp_path.glob("crashes/*.txt")]
@@ -285,7 +285,7 @@ def test_a_terminal_thread_that_fails_each_time_ends_the_program(tmp_path: Path,
     program = FAILING.format(name=name, first=first, last=10**9)
     with Terminal([sys.executable, "-c", program], env={"MCPHOST_STATE_DIR": str(tmp_path)}, columns=200) as terminal:
         assert terminal.wait_exit() == 70
-        assert b"mcphost gives up: ValueError at mcphost/tui/driver.py" in terminal.raw
+        assert b"mcphost gives up: ValueError at mcphost/tui/textual_private/driver.py" in terminal.raw
         assert terminal.is_cooked
         modes_are_off(terminal)
     assert [*tmp_path.glob("crashes/*.txt")]
@@ -307,5 +307,5 @@ def test_textual_has_what_the_driver_replaces(kind: type, names: str) -> None:
     for name in names.split():
         assert re.search(rf"\b{name}\b", source), (
             f"Textual's {kind.__name__} has no {name} any more: find what takes its place, and use it in "
-            "mcphost/tui/driver.py"
+            "mcphost/tui/textual_private/driver.py"
         )

@@ -15,8 +15,8 @@ from textual.pilot import Pilot
 from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList
 
-from mcphost.tui import key_order
-from mcphost.tui.key_order import KeyOrder
+from mcphost.tui.textual_private import corrections
+from mcphost.tui.textual_private.corrections import KeyOrder
 from tests.conftest import Until
 
 
@@ -123,7 +123,7 @@ async def test_letters_typed_behind_a_key_that_moves_the_focus_arrive_where_it_w
 async def test_keys_are_heard_at_once_after_the_part_that_got_the_last_one_is_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(key_order, "MOST_SECONDS", 3600.0)
+    monkeypatch.setattr(corrections, "KEY_SECONDS", 3600.0)
     async with typed("x", "slash", "a") as pilot:
         await written(pilot, "a")
 
@@ -131,7 +131,7 @@ async def test_keys_are_heard_at_once_after_the_part_that_got_the_last_one_is_go
 async def test_keys_behind_one_that_closes_a_dialog_arrive_in_the_dialog_that_follows(
     monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
-    monkeypatch.setattr(key_order, "MOST_SECONDS", 3600.0)
+    monkeypatch.setattr(corrections, "KEY_SECONDS", 3600.0)
     async with typed("a", "b", "enter", "c") as pilot:
         app = pilot.app
         await until(lambda: len(app.screen_stack) == 2 and app.screen.query_one(Input).value == "c")
@@ -148,7 +148,7 @@ async def test_letters_wait_for_a_busy_machine_to_open_what_they_are_meant_for(o
 
 
 async def test_keys_do_not_wait_for_a_worker_without_end(monkeypatch: pytest.MonkeyPatch, until: Until) -> None:
-    monkeypatch.setattr(key_order, "MOST_SECONDS", 0.05)
+    monkeypatch.setattr(corrections, "KEY_SECONDS", 0.05)
     app = Quick()
     async with app.run_test() as pilot:
         await pilot.pause()

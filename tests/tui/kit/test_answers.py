@@ -6,7 +6,7 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.widgets import Input
 
-from mcphost.tui.kit.modal import AnswerOption, AnswerOptions, _in_short, _packed, _row, naming
+from mcphost.tui.kit.answers import AnswerOption, AnswerOptions, _in_short, _packed, _row, naming
 
 
 @pytest.mark.parametrize("locked", [False, True])

@@ -20,7 +20,7 @@ from textual.constants import DISABLE_KITTY_KEY
 from textual.drivers.linux_driver import LinuxDriver
 
 from mcphost.posix import HANG_UP, STOP, has_foreground, open_terminal_of, set_terminal_modes, terminal_modes
-from mcphost.tui.terminal_reader import ASK_ALTERNATE_KEYS, WakingEvent, read_terminal
+from mcphost.tui.textual_private.terminal_reader import ASK_ALTERNATE_KEYS, WakingEvent, read_terminal
 
 SIZE: Final = (80, 25)
 """Columns and rows that are assumed where a terminal reports none."""

@@ -25,7 +25,7 @@ from textual.message import Message
 
 from mcphost.host.tool_calls.call import CallState
 from mcphost.tui.consent.tool_call import ToolCallScreen
-from mcphost.tui.terminal_reader import (
+from mcphost.tui.textual_private.terminal_reader import (
     LONG_SILENCE,
     LONGEST,
     MOST_CELLS,
@@ -444,7 +444,7 @@ def test_the_thread_ends_when_the_input_does() -> None:
 def test_textual_still_needs_this_reader() -> None:
     pressed = [each.key for each in XTermParser().feed(COLOR.decode() + "\x07" + "\x1b[A" * 9) if isinstance(each, Key)]
     assert "a" in pressed, (
-        "Textual swallows reports now: read in mcphost/tui/terminal_reader.py when that module can go"
+        "Textual swallows reports now: read in mcphost/tui/textual_private/terminal_reader.py when that module can go"
     )
 
 
@@ -462,6 +462,6 @@ REPLACED: dict[Any, str] = {
 def test_textual_reads_the_terminal_as_when_the_reader_was_written(method: FunctionType) -> None:
     digest = sha256(inspect.getsource(method).encode()).hexdigest()[:16]
     assert digest == REPLACED[method], (
-        f"Textual changed {method.__qualname__}: compare it with mcphost/tui/terminal_reader.py, which replaces or "
-        "calls it, and then write the new digest here"
+        f"Textual changed {method.__qualname__}: compare it with mcphost/tui/textual_private/terminal_reader.py, "
+        "which replaces or calls it, and then write the new digest here"
     )
