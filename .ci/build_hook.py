@@ -26,7 +26,7 @@ class WheelContents(BuildHookInterface[Any]):
             build_data["force_include_editable"][str(path)] = path.name
             return
         sys.path.insert(0, self.root)
-        from mcphost.cli.manual import command_page, configuration_page
+        from mcphost.cli.man_pages import command_page, configuration_page
 
         for name, text in (("mcphost.1", command_page()), ("mcphost-config.5", configuration_page())):
             build_data["shared_data"][str(self._write(name, text))] = f"share/man/man{name[-1]}/{name}"

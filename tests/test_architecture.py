@@ -59,6 +59,7 @@ MAY_IMPORT: dict[str, list[str]] = {
     # protocol.host_names: which hosts may only look like others.
     "imports": ["mcphost.errors", "mcphost.posix", "mcphost.redaction", "mcphost.cancellation", "mcphost.config",
                 "mcphost.net", "mcphost.protocol.display", "mcphost.protocol.host_names", "mcphost.protocol.urls"],
+    "manual": ["mcphost.config.schema"],
     "providers": ["mcphost.errors", "mcphost.redaction", "mcphost.net", "mcphost.protocol"],
     "client": ["mcphost.errors", "mcphost.cancellation", "mcphost.protocol", "mcphost.transports.base"],
     # transports.base, auth.ports: ports that a host is handed, values and protocols only.
@@ -66,16 +67,17 @@ MAY_IMPORT: dict[str, list[str]] = {
              "mcphost.config", "mcphost.protocol", "mcphost.client", "mcphost.providers.base",
              "mcphost.providers.choice", "mcphost.transports.base", "mcphost.auth.ports"],
     "tui": ["mcphost.errors", "mcphost.posix", "mcphost.config", "mcphost.host", "mcphost.auth.ports",
-            "mcphost.imports", *SEEN],
+            "mcphost.imports", "mcphost.manual", *SEEN],
     "demo": [],
     "composition": ["mcphost.errors", "mcphost.config", "mcphost.protocol", "mcphost.transports", "mcphost.auth",
                     "mcphost.providers", "mcphost.client", "mcphost.host", "mcphost.demo"],
     # redaction: a report shows the names in a configuration, and no value.
     "cli": ["mcphost.errors", "mcphost.posix", "mcphost.places", "mcphost.redaction", "mcphost.config", "mcphost.host",
-            "mcphost.auth.ports", "mcphost.composition", "mcphost.imports", "mcphost.tui", *SEEN],
+            "mcphost.auth.ports", "mcphost.composition", "mcphost.imports", "mcphost.manual", "mcphost.tui",
+            *SEEN],
 }  # fmt: skip
 
-ALONE = ("__init__", "__main__", "demo", "errors", "redaction", "places", "posix")
+ALONE = ("__init__", "__main__", "demo", "errors", "manual", "redaction", "places", "posix")
 """Parts that do without `mcphost.lazy_dataclass`."""
 
 # Which parts may use a library, so that another one could take its place in a day.

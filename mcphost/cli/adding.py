@@ -52,7 +52,7 @@ IN_ARGUMENTS: Final = "is an argument: every program on this machine can read it
 async def add_found(found: Sequence[FoundServer], options: Namespace, *, places: Iterable[str] = ()) -> int:
     """Show what was found, ask about each server, add what the user wants, and return the exit code.
 
-    ``options`` are those of `mcphost.cli.parser.add_adding`, and perhaps ``set``, values of inputs as ``ID=VALUE``.
+    ``options`` are those of `mcphost.cli.parser.ADDING`, and perhaps ``set``, values of inputs as ``ID=VALUE``.
     ``places`` are the files that were read in full: what was imported from them and is gone there is named. Raises
     ConfigError and UsageError.
     """

@@ -15,7 +15,7 @@ from pathlib import Path
 from mcphost.auth.storage import keychain
 from mcphost.cli.adding import add_found
 from mcphost.cli.output import Signalled
-from mcphost.cli.parser import Parser, add_adding
+from mcphost.cli.parser import ADDING, Parser
 from mcphost.cli.run import run
 from mcphost.imports.found import FoundServer, ImportNote, Input, Origin, digest_of
 from tests.auth.keychains import FileShelf
@@ -31,7 +31,8 @@ def add(path: Path, words: Sequence[str]) -> int:
     parser = Parser(prog="add")
     parser.add_argument("--config")
     parser.add_argument("--set", action="append", default=[])
-    add_adding(parser)
+    for add in ADDING:
+        add(parser)
     return run(add_found(found_in(path), parser.parse_args(words), places=[str(path)]))
 
 

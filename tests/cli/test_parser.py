@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import shlex
 
 import pytest
 
-from mcphost.cli.parser import ABOUT, EXAMPLES, Parser, command_parser, parse
+from mcphost.cli.parser import COMMANDS, EXAMPLES, Parser, command_parser, parse
 
-COMMANDS = ["", *ABOUT]
+HELPS = {"": EXAMPLES, **{name: command.examples for name, command in COMMANDS.items()}}
 
 
 def help_of(command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> str:
@@ -21,7 +20,7 @@ def help_of(command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytes
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", HELPS)
 def test_each_help_fits_a_narrow_terminal_and_ends_with_examples(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -29,12 +28,12 @@ def test_each_help_fits_a_narrow_terminal_and_ends_with_examples(
     before, _, examples = text.partition("\nexamples:\n")
     assert max(map(len, before.splitlines())) <= 80
     assert len(text.splitlines()) < 55
-    assert examples == EXAMPLES[command]
+    assert examples == HELPS[command]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", HELPS)
 def test_each_example_is_a_command_line(command: str) -> None:
-    for line in EXAMPLES[command].splitlines():
+    for line in HELPS[command].splitlines():
         (words,) = (part.strip() for part in line.split(" | ") if part.strip().startswith("mcphost "))
         options = parse(shlex.split(re.split(r"\s{2,}", words)[0])[1:])
         assert options.command.prog.startswith(f"mcphost {command}".strip())
@@ -48,12 +47,10 @@ def test_what_json_prints_and_the_exit_codes_are_in_the_help(
     assert '{"server": NAME, "tools": [...]}' in help_of("list", capsys, monkeypatch)
 
 
-@pytest.mark.parametrize("command", ABOUT)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_parsed_alone_has_the_help_that_it_has_among_all(command: str) -> None:
     assert _help(command_parser(command), command) == _help(command_parser(), command)
 
 
 def _help(parser: Parser, command: str) -> str:
-    (commands,) = (each for each in parser._actions if isinstance(each, argparse._SubParsersAction))
-    text: str = commands.choices[command].format_help()
-    return text
+    return parser.commands[command].format_help()

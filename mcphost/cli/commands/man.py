@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 
-from mcphost.cli.manual import command_page, configuration_page
+from mcphost.cli.man_pages import command_page, configuration_page
 from mcphost.cli.output import Outcome
 from mcphost.cli.run import finish
 

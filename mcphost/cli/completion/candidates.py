@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import Any, Final
 
 from mcphost.cli.completion.known_names import KnownNames
-from mcphost.cli.parser import command_parser
+from mcphost.cli.parser import COMMANDS, Parser, command_parser
 from mcphost.lazy_dataclass import dataclass
 
 Candidate = tuple[str, str]
@@ -19,7 +19,7 @@ Candidate = tuple[str, str]
 class _Line:
     """A command line up to the cursor, as the parser understands it."""
 
-    parser: argparse.ArgumentParser
+    parser: Parser
     words: list[str] = field(default_factory=list)
     """The arguments of the command that are no options."""
     pending: argparse.Action | None = None
@@ -36,8 +36,8 @@ class _Line:
             self.options = False
         elif self.options and word.startswith("-") and word != "-":
             self._take_option(word)
-        elif (commands := _commands(self.parser)) is not None:
-            self.parser = commands.get(word, self.parser)
+        elif self.parser.commands:
+            self.parser = self.parser.commands.get(word, self.parser)
         else:
             self.words.append(word)
 
@@ -83,20 +83,13 @@ def _fitting(line: _Line, current: str, names: KnownNames) -> Iterator[Candidate
         yield from ((f"{name}={word}", about) for word, about in _values(option, line, names))
     elif line.options and current.startswith("-"):
         yield from _options(line.parser)
-    elif (commands := _commands(line.parser)) is not None:
-        yield from ((each, (command.description or "").partition(".")[0]) for each, command in commands.items())
+    elif line.parser.commands:
+        yield from ((name, COMMANDS[name].about.partition(".")[0]) for name in line.parser.commands)
     elif (action := line.positional) is not None:
         yield from _values(action, line, names)
 
 
-def _commands(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser] | None:
-    for action in parser._get_positional_actions():
-        if isinstance(action, argparse._SubParsersAction):
-            return action.choices
-    return None
-
-
-def _options(parser: argparse.ArgumentParser) -> Iterator[Candidate]:
+def _options(parser: Parser) -> Iterator[Candidate]:
     for name, action in parser._option_string_actions.items():
         if name.startswith("--"):
             yield name, (action.help or "").partition(";")[0]
@@ -111,7 +104,7 @@ def _values(action: argparse.Action, line: _Line, names: KnownNames) -> Iterator
         yield from find(names, line)
 
 
-def _command(parser: argparse.ArgumentParser) -> str:
+def _command(parser: Parser) -> str:
     return parser.prog.rpartition(" ")[2]
 
 
@@ -138,6 +131,12 @@ def _references(names: KnownNames, line: _Line) -> Iterator[Candidate]:
     yield from ((f"template:{name}", "") for name in names.items(line.words[0], "templates"))
 
 
+def _topics(names: KnownNames, line: _Line) -> Iterator[Candidate]:
+    from mcphost.manual import topics  # late: it reads every page
+
+    yield from topics().items()
+
+
 def _hosts(names: KnownNames, line: _Line) -> Iterator[Candidate]:
     from mcphost.imports.hosts import HOSTS  # late: it loads every dialect
 
@@ -157,6 +156,7 @@ _FIND: Final[Mapping[tuple[str, str], Callable[[KnownNames, Any], Iterator[Candi
     ("chat", "model"): lambda names, line: ((name, "") for name in names.models(line.given.get("config"))),
     ("chat", "resume"): lambda names, line: ((name, "") for name in ("last", *names.chats())),
     ("chat", "export"): lambda names, line: ((name, "") for name in ("last", *names.chats())),
+    ("help", "topic"): _topics,
     ("import", "source"): _hosts,
     ("export", "host"): _hosts,
     ("export", "names"): _servers,

@@ -10,7 +10,7 @@ import pytest
 
 from mcphost.cli.completion.candidates import candidates
 from mcphost.cli.completion.known_names import REMEMBERED, KnownNames, harmless_items, is_harmless
-from mcphost.cli.parser import ABOUT
+from mcphost.cli.parser import COMMANDS
 from tests.cli.conftest import Mcphost, echo, entry
 
 OFFERED = {
@@ -79,8 +79,8 @@ CLAUDE, CONTINUE = ["claude-code", "claude-desktop"], ["continue", "cline"]
         ("export --inline-secrets vs", ["vscode"]),
         ("export vscode ''", ALL),
         ("remove ''", ALL),
-        ("nonsense ''", list(ABOUT)),
-        ("", list(ABOUT)),
+        ("nonsense ''", list(COMMANDS)),
+        ("", list(COMMANDS)),
     ],
 )
 def test_what_fits_is_offered(names: KnownNames, line: str, expected: list[str]) -> None:

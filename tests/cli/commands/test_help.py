@@ -1,0 +1,58 @@
+"""The manual in the terminal: topics, pages, and the pager."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from mcphost.manual import topics
+from tests.cli.conftest import Mcphost, mcphost_command
+from tests.terminal import Terminal
+
+
+def test_without_a_topic_it_lists_them(mcphost: Mcphost) -> None:
+    said = mcphost("help")
+    assert said.code == 0
+    for topic, about in topics().items():
+        assert f"  {topic} " in said.out
+        assert about in said.out
+    assert "mcphost COMMAND --help" in said.out
+
+
+def test_a_page_is_wrapped_plain_text_in_a_pipe(mcphost: Mcphost) -> None:
+    said = mcphost("help", "configuration")
+    assert (said.code, said.err) == (0, "")
+    assert "\x1b" not in said.out
+    assert max(map(len, said.out.splitlines())) <= 80
+    assert "[servers.NAME.tools.TOOL]" in said.out
+    assert 'start = "eager" | "lazy" | "manual" (default "eager")' in said.out
+
+
+def test_a_command_has_its_own_help(mcphost: Mcphost) -> None:
+    assert "usage: mcphost doctor" in mcphost("help", "doctor").out
+
+
+def test_a_mistyped_topic_is_answered_with_the_nearest(mcphost: Mcphost) -> None:
+    said = mcphost("help", "confguration")
+    assert (said.code, said.out) == (2, "")
+    assert "'confguration' is not a topic; did you mean configuration?" in said.err
+
+
+@pytest.mark.slow
+def test_a_long_page_opens_in_the_pager(tmp_path: Path) -> None:
+    pager = tmp_path / "pager.py"
+    pager.write_text("import sys; print('paged', len(sys.stdin.read().splitlines()) > 100, end='\\r\\n')\n")
+    command = mcphost_command("help", "configuration")
+    with Terminal(command, env={"PAGER": shlex.join([sys.executable, str(pager)])}) as terminal:
+        assert terminal.wait_exit() == 0
+        assert b"paged True" in terminal.raw
+
+
+@pytest.mark.slow
+def test_a_page_is_printed_where_there_is_no_pager(tmp_path: Path) -> None:
+    with Terminal(mcphost_command("help", "configuration"), env={"PAGER": str(tmp_path / "missing")}) as terminal:
+        assert terminal.wait_exit() == 0
+        assert b"[ui]" in terminal.raw
