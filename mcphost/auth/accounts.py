@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from mcphost.auth.ports import ClientOrigin, SignInPlan
 from mcphost.auth.storage.credentials import Credentials, TokenGrant
+from mcphost.json_values import as_dict
 from mcphost.protocol.display import show_line
 
 LONGEST_SUBJECT: Final = 255
@@ -62,4 +63,4 @@ def _claims(token: str) -> dict[str, Any]:
         found = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return as_dict(found)

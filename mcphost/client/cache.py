@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, Final
 
+from mcphost.json_values import as_text
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.json_size import json_size
 from mcphost.protocol.limits import CACHE_BYTES, CACHE_ENTRIES
@@ -164,5 +165,4 @@ def lies_below(uri: str, ancestor: str) -> bool:
 
 
 def _uri(params: Mapping[str, Any]) -> str:
-    uri = params.get("uri")
-    return uri if isinstance(uri, str) else ""
+    return as_text(params.get("uri"))

@@ -17,6 +17,7 @@ from enum import Enum
 from typing import Any, Final, Protocol
 
 from mcphost.errors import CapabilityMissing, McphostError, PeerError, RequestTimeout, ServerError
+from mcphost.json_values import as_dict, texts_in
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.revisions import offers
 from mcphost.protocol.lifecycle.session import META_PREFIX, ModernRules
@@ -94,16 +95,12 @@ class ChangeFilter:
     @classmethod
     def read(cls, value: object) -> ChangeFilter:
         """The filter in an acknowledgement; what makes no sense in it is not announced."""
-        given: Mapping[str, Any] = value if isinstance(value, dict) else {}
+        given = as_dict(value)
         return cls(
             frozenset(kind for kind in LIST_KINDS if given.get(f"{kind}ListChanged") is True),
-            _texts(given.get("resourceSubscriptions")),
-            _texts(given.get("taskIds")),
+            frozenset(texts_in(given.get("resourceSubscriptions"))),
+            frozenset(texts_in(given.get("taskIds"))),
         )
-
-
-def _texts(value: object) -> frozenset[str]:
-    return frozenset(each for each in value if isinstance(each, str)) if isinstance(value, list) else frozenset()
 
 
 class ChangeObserver(Protocol):

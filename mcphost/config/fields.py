@@ -10,15 +10,16 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field
 from pydantic_core import PydanticCustomError
 
-from mcphost.config.references import Reference, parse
+from mcphost.config.references import VARIABLE, Reference, parse
 
 if TYPE_CHECKING:
     from pydantic import GetJsonSchemaHandler
     from pydantic_core import CoreSchema
 
 _NAME = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,63}")
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
-_VARIABLE_NAME = re.compile(r"[^=\x00-\x1f\x7f]{1,256}")
+HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
+VARIABLE_NAME = re.compile(r"[^=\x00-\x1f\x7f]{1,256}")
+"""An environment variable that a process may get; a reference names only those of `VARIABLE`."""
 _REVISION = re.compile(r"\d{4}-\d{2}-\d{2}")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -176,7 +177,7 @@ def first_double(names: Iterable[str]) -> str | None:
 
 _T = TypeVar("_T")
 
-_REFERENCE = r"\$\{(?:(?:keyring|file):[^}]+|[A-Za-z_][A-Za-z0-9_]*(?::-[^}]*)?)\}"
+_REFERENCE = rf"\$\{{(?:(?:keyring|file):[^}}]+|{VARIABLE}(?::-[^}}]*)?)\}}"
 _TEXT = rf"^(?:[^$\x00]|\$*(?:{_REFERENCE}|\$\$\{{)|\$+[^{{$\x00])*\$*$"
 _HOST = rf"(?:[^\s/?#@:$]|{_REFERENCE})+|\[[0-9A-Fa-f:.]+\]"
 _URL = rf"^(?:\$\{{.*|https?://(?:{_HOST})(?::(?:[0-9]|{_REFERENCE})*)?(?:[/?](?:[^\s#$]|\$[^{{]|{_REFERENCE})*)?#?)$"
@@ -193,10 +194,10 @@ PlainUrl = Annotated[str, AfterValidator(_plain_url), InSchema(_PLAIN_URL)]
 """A URL in which no reference may stand."""
 DocumentUrl = Annotated[Url, AfterValidator(_document_url), InSchema(r"^(?:\$\{|https://[^/]+/.)")]
 """The URL of a client metadata document: https, and with a path, since it serves as client id."""
-HeaderName = Annotated[str, _matching(_HEADER_NAME, "is not the name of an HTTP header"), _as_pattern(_HEADER_NAME)]
+HeaderName = Annotated[str, _matching(HEADER_NAME, "is not the name of an HTTP header"), _as_pattern(HEADER_NAME)]
 HeaderValue = Annotated[Text, AfterValidator(_header_value), InSchema(_PRINTABLE)]
 VariableName = Annotated[
-    str, _matching(_VARIABLE_NAME, "is not the name of an environment variable"), _as_pattern(_VARIABLE_NAME)
+    str, _matching(VARIABLE_NAME, "is not the name of an environment variable"), _as_pattern(VARIABLE_NAME)
 ]
 Name = Annotated[str, AfterValidator(server_name), _as_pattern(_NAME)]
 Pattern = Annotated[str, AfterValidator(_pattern), InSchema(minLength=1, format="regex")]

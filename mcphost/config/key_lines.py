@@ -9,10 +9,8 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 
+from mcphost.json_values import KeyPath
 from mcphost.lazy_dataclass import dataclass
-
-Path = tuple[str | int, ...]
-"""Keys and list positions from the top of the file down."""
 
 _TOKEN = re.compile(
     r'''
@@ -37,17 +35,17 @@ class KeyLines:
     """The lines (from 1) of all keys and list elements of one text."""
 
     def __init__(self, text: str) -> None:
-        self._lines: Mapping[Path, int]
+        self._lines: Mapping[KeyPath, int]
         try:
             self._lines = _Scanner(text).scan()
         except RecursionError:
             self._lines = {}  # nested too deeply: messages then name no line
 
-    def holds(self, path: Path) -> bool:
+    def holds(self, path: KeyPath) -> bool:
         """Does the text contain exactly this path?"""
         return path in self._lines
 
-    def line_of(self, path: Path) -> int | None:
+    def line_of(self, path: KeyPath) -> int | None:
         """Return the line of ``path``, or of the innermost part of it that the text has."""
         for length in range(len(path), 0, -1):
             if (line := self._lines.get(path[:length])) is not None:
@@ -71,11 +69,11 @@ class _Scanner:
         self._tokens = _tokens(text)
         self._end = _Token("mark", "\n", 0)
         self._now = self._end
-        self._found: dict[Path, int] = {}
-        self._counts: dict[Path, int] = {}
+        self._found: dict[KeyPath, int] = {}
+        self._counts: dict[KeyPath, int] = {}
 
-    def scan(self) -> Mapping[Path, int]:
-        table: Path = ()
+    def scan(self) -> Mapping[KeyPath, int]:
+        table: KeyPath = ()
         self._step()
         while self._now.line:
             if self._now.text == "\n":
@@ -89,13 +87,13 @@ class _Scanner:
     def _step(self) -> None:
         self._now = next(self._tokens, self._end)
 
-    def _note(self, path: Path, line: int) -> None:
+    def _note(self, path: KeyPath, line: int) -> None:
         for length in range(len(path), 0, -1):
             if path[:length] in self._found:
                 break
             self._found[path[:length]] = line
 
-    def _header(self) -> Path:
+    def _header(self) -> KeyPath:
         line = self._now.line
         self._step()
         double = self._now.text == "[" and self._now.kind == "mark"
@@ -111,9 +109,9 @@ class _Scanner:
         self._skip_to("\n")
         return path
 
-    def _numbered(self, keys: tuple[str, ...]) -> Path:
+    def _numbered(self, keys: tuple[str, ...]) -> KeyPath:
         """Insert the positions of the ``[[…]]`` elements that a header's keys lead through."""
-        path: Path = ()
+        path: KeyPath = ()
         for position, key in enumerate(keys):
             path = (*path, key)
             if position < len(keys) - 1 and path in self._counts:
@@ -128,14 +126,14 @@ class _Scanner:
             self._step()
         return tuple(parts)
 
-    def _pair(self, table: Path) -> None:
+    def _pair(self, table: KeyPath) -> None:
         line = self._now.line
         path = (*table, *self._key())
         self._note(path, line)
         self._step()  # the "="
         self._value(path)
 
-    def _value(self, path: Path) -> None:
+    def _value(self, path: KeyPath) -> None:
         opening = self._now.text if self._now.kind == "mark" else ""
         if opening in ("[", "{"):
             self._step()
@@ -146,7 +144,7 @@ class _Scanner:
         while self._now.line and (self._now.kind != "mark" or self._now.text == "."):
             self._step()
 
-    def _array(self, path: Path) -> None:
+    def _array(self, path: KeyPath) -> None:
         index = 0
         while self._now.line and self._now.text != "]":
             if self._now.kind == "mark" and self._now.text not in ("[", "{"):
@@ -156,7 +154,7 @@ class _Scanner:
             self._value((*path, index))
             index += 1
 
-    def _inline_table(self, path: Path) -> None:
+    def _inline_table(self, path: KeyPath) -> None:
         while self._now.line and self._now.text != "}":
             if self._now.text in ("\n", ","):
                 self._step()

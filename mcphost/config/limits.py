@@ -1,6 +1,7 @@
-"""``[limits]``: how much of what comes from outside is taken, and why that much.
+"""The keys of ``[limits]``: the bounds that a user may change, with their ranges.
 
-`mcphost.protocol.limits` gives the reasons for the figures that other packages share.
+Defaults that the client and the transports need without a configuration come from `mcphost.protocol.limits`, which gives
+their reasons; those that only the host applies stand here.
 """
 
 from __future__ import annotations

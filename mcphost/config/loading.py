@@ -23,6 +23,7 @@ from mcphost.config.policy import Policy
 from mcphost.config.problems import TableValidator, each, together
 from mcphost.config.servers import LOOSENING_OAUTH_KEYS, ServerConfig
 from mcphost.errors import ConfigError, UnresolvedReference
+from mcphost.json_values import KeyPath
 from mcphost.lazy_dataclass import dataclass
 from mcphost.places import PROJECT_FILE, SERVERS_FILE, users_path
 
@@ -426,7 +427,7 @@ def _line(path: Path, server: str, error: UnresolvedReference) -> tuple[int, boo
     return None
 
 
-def _steps(field: str) -> tuple[str | int, ...]:
+def _steps(field: str) -> KeyPath:
     """Keys and positions. A key inside a table, such as a variable's name, may hold dots."""
     match = re.fullmatch(_STEPS, field)
     if match is None:
@@ -435,6 +436,6 @@ def _steps(field: str) -> tuple[str | int, ...]:
     return (match[1], *position, *_within(match[3]))
 
 
-def _within(rest: str | None) -> tuple[str | int, ...]:
+def _within(rest: str | None) -> KeyPath:
     element = re.fullmatch(_ELEMENT, rest or "")
     return tuple(filter(None, [rest])) if element is None else (element[1], int(element[2]))

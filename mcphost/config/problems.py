@@ -16,12 +16,10 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from mcphost.errors import ConfigError
+from mcphost.json_values import KeyPath
 
 if TYPE_CHECKING:
     from mcphost.config.key_lines import KeyLines
-
-KeyPath = tuple[str | int, ...]
-"""Keys and list positions from the top of the file down."""
 
 MAX_PROBLEMS = 20
 """Problems that are reported of one table."""

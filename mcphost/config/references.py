@@ -12,8 +12,10 @@ from typing import Literal
 
 from mcphost.lazy_dataclass import dataclass
 
+VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
+"""Pattern of a variable that a reference may name, as in a shell."""
 _OPENING = re.compile(r"\$\$\{|\$\{([^}]*)(\}?)", re.DOTALL)
-_VARIABLE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+_VARIABLE = re.compile(rf"({VARIABLE})(?::-(.*))?", re.DOTALL)
 _FOREIGN = re.compile(r"(?:env:(?://)?|input:)([\w.-]{1,64})")
 _SPELLINGS = "write ${NAME}, ${NAME:-default}, ${keyring:NAME} or ${file:PATH}, and $${ for a literal ${"
 

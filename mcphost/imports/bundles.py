@@ -25,6 +25,7 @@ from mcphost.errors import ConfigError
 from mcphost.imports.documents import read_document
 from mcphost.imports.found import FoundServer, ImportNote, Input, Origin, legal_name
 from mcphost.imports.inputs import Placeholder, input_id, join, placeholder
+from mcphost.json_values import as_dict, as_list, is_number, texts_in
 from mcphost.lazy_dataclass import dataclass
 from mcphost.posix import CLOSE_ON_EXEC, NO_FOLLOW, NO_WAIT, owned_by_us
 from mcphost.protocol.display import show_line, size_text
@@ -345,10 +346,8 @@ def _write(opened: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path, mode: 
 def _programs(manifest: Mapping[str, Any]) -> Iterator[str]:
     """The files of a bundle that may be executable: its entry point, and the commands inside it."""
     server = manifest["server"]
-    config = server.get("mcp_config")
-    config = config if isinstance(config, dict) else {}
-    overrides = config.get("platform_overrides")
-    several = [config, *(overrides.values() if isinstance(overrides, dict) else ())]
+    config = as_dict(server.get("mcp_config"))
+    several = [config, *as_dict(config.get("platform_overrides")).values()]
     commands = [each.get("command") for each in several if isinstance(each, dict)]
     for path in (server.get("entry_point"), *commands):
         if isinstance(path, str):
@@ -388,9 +387,8 @@ class _ManifestReader:
             return {"command": "uv", "args": ["run", "--directory", "${__dirname}", entry_point]}
         if not isinstance(config, dict) or not _text(config, "command"):
             raise ConfigError("its manifest names no command")
-        overrides = config.get("platform_overrides")
-        override = overrides.get(self._machine.platform) if isinstance(overrides, dict) else None
-        return {**config, **override} if isinstance(override, dict) else config
+        overrides = as_dict(config.get("platform_overrides"))
+        return {**config, **as_dict(overrides.get(self._machine.platform))}
 
     def _command(self, command: str) -> str:
         """The program: a file of the bundle, a path, or a program on PATH."""
@@ -412,16 +410,14 @@ class _ManifestReader:
         return bool(self._machine.has_program(program))
 
     def _note_runtimes(self) -> None:
-        wants = self._manifest.get("compatibility")
-        runtimes = wants.get("runtimes") if isinstance(wants, dict) else None
-        for program, version in (runtimes if isinstance(runtimes, dict) else {}).items():
+        wants = as_dict(self._manifest.get("compatibility"))
+        for program, version in as_dict(wants.get("runtimes")).items():
             if program in ("node", "python") and isinstance(version, str):
                 self.notes.append(ImportNote("runtimes", f"it needs {program} {show_line(version, 80)}"))
 
     def _check_compatibility(self) -> None:
-        wants = self._manifest.get("compatibility")
-        platforms = wants.get("platforms") if isinstance(wants, dict) else None
-        if isinstance(platforms, list) and platforms and self._machine.platform not in platforms:
+        platforms = as_list(as_dict(self._manifest.get("compatibility")).get("platforms"))
+        if platforms and self._machine.platform not in platforms:
             named = ", ".join(show_line(str(each), 20) for each in platforms[:5])
             raise ConfigError(f"it does not run on {self._machine.platform}, only on {named}")
 
@@ -451,8 +447,7 @@ class _ManifestReader:
         return whole
 
     def _input(self, key: str) -> Placeholder:
-        entries = self._manifest.get("user_config")
-        entry = entries.get(key) if isinstance(entries, dict) else None
+        entry = as_dict(self._manifest.get("user_config")).get(key)
         if not isinstance(entry, dict):
             raise ConfigError(f"its manifest uses user_config.{show_line(key, 40)}, and does not describe it")
         asked = Input(
@@ -474,7 +469,7 @@ class _ManifestReader:
         if isinstance(value, int | float):
             return str(value)
         if isinstance(value, list):
-            return "\n".join(self._plain(each) for each in value if isinstance(each, str)) or None
+            return "\n".join(map(self._plain, texts_in(value))) or None
         return self._plain(value) if isinstance(value, str) and value else None
 
     def _plain(self, text: str) -> str:
@@ -489,13 +484,9 @@ class _ManifestReader:
 def _user_description(entry: Mapping[str, Any]) -> str:
     title, said = _text(entry, "title"), _text(entry, "description")
     kind = {"directory": "a folder", "file": "a file", "number": "a number"}.get(_text(entry, "type"), "")
-    bounds = [f"{word} {entry[key]}" for key, word in (("min", "from"), ("max", "to")) if _is_number(entry.get(key))]
+    bounds = [f"{word} {entry[key]}" for key, word in (("min", "from"), ("max", "to")) if is_number(entry.get(key))]
     more = " ".join(filter(None, (kind, *bounds)))
     return ": ".join(filter(None, (title, said))) + (f" ({more})" if more else "")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _text(table: Mapping[str, Any], key: str) -> str:

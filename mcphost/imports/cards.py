@@ -15,6 +15,7 @@ from mcphost.errors import ConfigError, InvalidResult, McphostError
 from mcphost.imports.found import FoundServer, Origin, digest_of, legal_name
 from mcphost.imports.server_json import ServerOffer, read_server_json
 from mcphost.imports.web import WebSource
+from mcphost.json_values import as_text
 from mcphost.lazy_dataclass import dataclass
 from mcphost.net.guarded import ResolveHost, resolve
 from mcphost.net.origins import origin_of
@@ -163,7 +164,7 @@ def _entries(document: object) -> list[_Entry]:
         _Entry(
             name=_text(each, "displayName") or _text(each, "identifier").rpartition(":")[2] or "server",
             kind=_text(each, "type").partition(";")[0].strip().lower(),
-            url=each["url"] if isinstance(each.get("url"), str) else "",
+            url=as_text(each.get("url")),
             document=each.get("data"),
             digest=_text(each, "digest"),
         )

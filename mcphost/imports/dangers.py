@@ -34,6 +34,7 @@ from mcphost.imports.commands import (
 )
 from mcphost.imports.downloads import container_start, downloads_of
 from mcphost.imports.launchers import INTERPRETERS, POWERSHELLS, SHELLS
+from mcphost.json_values import as_text, texts_in
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import hidden_count, show_line
 from mcphost.protocol.host_names import warnings_of
@@ -202,7 +203,7 @@ def danger_signs(table: Mapping[str, Any]) -> tuple[DangerSign, ...]:
     """The signs of danger in a ``[servers.NAME]`` table that was not validated yet, the worst first, each once."""
     words = command_words(table)
     env, headers = texts_by_name(table, "env"), texts_by_name(table, "http_headers")
-    url, folder = _text(table.get("url")), _text(table.get("cwd"))
+    url, folder = as_text(table.get("url")), as_text(table.get("cwd"))
     joined = " ".join(words)
     programs = tuple(programs_in(words))
     found = [*_of_references(table)]
@@ -242,9 +243,7 @@ def _is_said(sign: DangerSign, signs: Sequence[DangerSign]) -> bool:
 def command_words(table: Mapping[str, Any]) -> tuple[str, ...]:
     """The program and its arguments; what is no text there is left to the configuration's own check."""
     args = table.get("args")
-    listed = args if isinstance(args, list | tuple) else ()
-    words = (table.get("command"), *listed)
-    return tuple(word for word in words if isinstance(word, str))
+    return tuple(texts_in([table.get("command"), *(args if isinstance(args, list | tuple) else ())]))
 
 
 def texts_by_name(table: Mapping[str, Any], key: str) -> dict[str, str]:
@@ -252,10 +251,6 @@ def texts_by_name(table: Mapping[str, Any], key: str) -> dict[str, str]:
     inner = table.get(key)
     pairs = inner.items() if isinstance(inner, Mapping) else ()
     return {name: value for name, value in pairs if isinstance(name, str) and isinstance(value, str)}
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _sign(sentence: str, *words: str) -> DangerSign:

@@ -19,6 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from mcphost.cancellation import to_the_end
 from mcphost.config import LoadedConfig, ServerConfig
+from mcphost.config.references import VARIABLE
 from mcphost.config.servers import LOOSENING_OAUTH_KEYS
 from mcphost.config.servers_file import read_servers, remove_server, update_servers, validated_server
 from mcphost.errors import ConfigError
@@ -26,8 +27,9 @@ from mcphost.imports.dangers import DangerSign
 from mcphost.imports.found import FoundServer, Input, Origin, digest_of
 from mcphost.imports.inputs import fill_in, literal
 from mcphost.imports.preview import Preview, preview_of, shown
-from mcphost.imports.remembered import ImportedServer, ImportRecords, as_text
-from mcphost.imports.secrets import FoundSecret, Place, find_secrets, masked, with_references, with_texts
+from mcphost.imports.remembered import ImportedServer, ImportRecords, as_utf8
+from mcphost.imports.secrets import FoundSecret, find_secrets, masked, with_references, with_texts
+from mcphost.json_values import KeyPath
 from mcphost.lazy_dataclass import dataclass
 
 IMPORTED_KEYS: Final = frozenset({
@@ -39,7 +41,7 @@ IMPORTED_KEYS: Final = frozenset({
 
 _REFERENCE: Final = re.compile(r"\$\$\{|\$\{[^}]*\}")
 _NO_VARIABLE: Final = re.compile(r"[^A-Za-z0-9_]+")
-_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_VARIABLE: Final = re.compile(VARIABLE)
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -103,7 +105,7 @@ class ImportCandidate:
     """A configured server that runs the same program or address with other settings; empty: none."""
     double: str = ""
     """Another server whose name is easily taken for this one; empty: none."""
-    edits: Mapping[Place, str] = field(default_factory=dict, repr=False)
+    edits: Mapping[KeyPath, str] = field(default_factory=dict, repr=False)
     """Texts that the user wrote in place of those found."""
 
     @cached_property
@@ -140,7 +142,7 @@ class ImportCandidate:
             return self
         return replace(self, name=name, status=ImportStatus.NEW, changes=(), double="")
 
-    def edited(self, texts: Mapping[Place, str]) -> ImportCandidate:
+    def edited(self, texts: Mapping[KeyPath, str]) -> ImportCandidate:
         """The same with these texts in place of those that are there."""
         return replace(self, edits={**self.edits, **texts})
 
@@ -490,7 +492,7 @@ def _same_place(one: Origin, other: Origin) -> bool:
     parts = ["place", "name"]
     if one.source == other.source or not os.path.isabs(one.place):  # several programs read the same file
         parts += ["source", "scope"]
-    return all(as_text(getattr(one, part)) == as_text(getattr(other, part)) for part in parts)
+    return all(as_utf8(getattr(one, part)) == as_utf8(getattr(other, part)) for part in parts)
 
 
 def _looks_of(name: str) -> str:

@@ -20,6 +20,7 @@ from mcphost.imports.found import FoundServer, Input, Origin
 from mcphost.imports.hosts import BY_ID
 from mcphost.imports.inputs import fill_in, placeholder
 from mcphost.imports.secrets import masked
+from mcphost.json_values import texts_in
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.redaction import MASK, looks_secret, safe_url
@@ -188,7 +189,7 @@ class _ValueReader:
     def all(self) -> Iterator[ShownValue]:
         """Every variable and header; of the other texts those that are not simply written there."""
         yield from self._named("env")
-        yield from (self._passed_on("env_vars", name, name) for name in _texts(self._table.get("env_vars")))
+        yield from (self._passed_on("env_vars", name, name) for name in texts_in(self._table.get("env_vars")))
         yield from self._named("http_headers")
         for name, variable in texts_by_name(self._table, "env_http_headers").items():
             yield self._passed_on(f"env_http_headers.{name}", name, variable)
@@ -286,7 +287,3 @@ def _toml(value: object) -> str:
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{shown(str(name))} = {_toml(each)}" for name, each in value.items()) + " }"
     return shown(f'"{value}"' if isinstance(value, str) else str(value))
-
-
-def _texts(value: object) -> Iterator[str]:
-    yield from (each for each in (value if isinstance(value, list | tuple) else ()) if isinstance(each, str))

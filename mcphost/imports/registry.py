@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from mcphost.config.models import OFFICIAL_REGISTRY
 from mcphost.errors import ConfigError, HttpStatusError, InvalidResult, UnknownName
 from mcphost.imports.web import WebSource
+from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.net.guarded import ResolveHost, resolve
 from mcphost.net.origins import host_of
@@ -204,7 +205,7 @@ def _official_state(entry: Mapping[str, Any], document: Mapping[str, Any]) -> Ma
 
 def _version_of(document: Mapping[str, Any]) -> str:
     detail = document.get("version_detail")
-    return _text(document.get("version") or (detail.get("version") if isinstance(detail, dict) else ""))
+    return _text(document.get("version") or as_dict(detail).get("version"))
 
 
 def _text(value: object, limit: int = 1000) -> str:

@@ -5,7 +5,7 @@ It holds no secret. Everything here blocks on the disk: call it in a thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +13,7 @@ from typing import Any, Final
 from mcphost.config import read_toml, update_toml
 from mcphost.config.state import Report
 from mcphost.imports.found import Origin
+from mcphost.json_values import as_text, dicts_in, texts_in
 from mcphost.lazy_dataclass import dataclass
 
 FILE: Final = "imports.toml"
@@ -92,7 +93,7 @@ class ImportRecords:
         update_toml(self._file, changed, self._report)
 
 
-def as_text(text: str) -> str:
+def as_utf8(text: str) -> str:
     """``text`` as a file can hold it: a path may have bytes that are no text."""
     return text.encode("utf-8", "backslashreplace").decode()
 
@@ -103,36 +104,27 @@ def _as_table(server: ImportedServer) -> dict[str, Any]:
         "content": server.content,
         "secrets": list(server.secrets),
         "items": list(server.items),
-        "origin": [{key: as_text(part) for key, part in asdict(origin).items()} for origin in server.origins],
+        "origin": [{key: as_utf8(part) for key, part in asdict(origin).items()} for origin in server.origins],
         "table": dict(server.table),
     }
 
 
 def _servers(data: Mapping[str, Any]) -> Iterator[ImportedServer]:
-    for entry in _tables(data.get("server")):
+    for entry in dicts_in(data.get("server")):
         match entry:
             case {"name": str(name), "content": str(content), "table": dict(table)}:
                 origins = tuple(_origins(entry.get("origin")))
                 if origins:
-                    secrets, items = _texts(entry.get("secrets")), _texts(entry.get("items"))
+                    secrets, items = tuple(texts_in(entry.get("secrets"))), tuple(texts_in(entry.get("items")))
                     yield ImportedServer(name, origins, table, content, secrets, items)
 
 
 def _origins(value: object) -> Iterator[Origin]:
-    for entry in _tables(value):
+    for entry in dicts_in(value):
         match entry:
             case {"source": str(source), "place": str(place), "name": str(name), "digest": str(digest)}:
-                scope = entry.get("scope")
-                yield Origin(source, place, name, digest, scope if isinstance(scope, str) else "")
+                yield Origin(source, place, name, digest, as_text(entry.get("scope")))
 
 
 def _items(data: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(sorted(_texts(data.get("items"))))
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
-
-
-def _tables(value: object) -> Sequence[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return tuple(sorted(texts_in(data.get("items"))))

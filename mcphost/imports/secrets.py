@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from mcphost.config.files import read_regular
 from mcphost.errors import ConfigError
+from mcphost.json_values import KeyPath
 from mcphost.lazy_dataclass import dataclass
 from mcphost.redaction import MASK, MIN_SECRET, is_secret_header, looks_secret, random_spans, token_spans
 
@@ -27,9 +28,6 @@ MOST_IN_TEXT: Final = 20
 
 MOST_LINES: Final = 20
 """Places of a secret in a file that are looked for."""
-
-Place = tuple[str | int, ...]
-"""Keys and list positions from the entry down, such as ``("env", "TOKEN")``."""
 
 _REFERENCE: Final = re.compile(r"\$\$\{|\$\{[^}]*\}?")
 _SCHEME: Final = re.compile(r"(?:bearer|basic|token|bot|apikey)\s+(?=\S+\s*$)", re.IGNORECASE)
@@ -68,7 +66,7 @@ _UNFIT: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 class FoundSecret:
     """A secret in an entry. It is the part ``start`` to ``end`` of the text at ``place``."""
 
-    place: Place
+    place: KeyPath
     start: int
     end: int
     item: str
@@ -143,7 +141,7 @@ def with_references(
     return made
 
 
-def with_texts(table: Mapping[str, Any], texts: Mapping[Place, str]) -> dict[str, Any]:
+def with_texts(table: Mapping[str, Any], texts: Mapping[KeyPath, str]) -> dict[str, Any]:
     """A copy of the entry with other texts at these places, which it has."""
     made: Any = _copied(table)
     for place, text in texts.items():
@@ -189,7 +187,7 @@ def _as_json(text: str) -> tuple[str, ...]:
     return json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]
 
 
-def _texts(table: Mapping[str, Any]) -> Iterator[tuple[Place, str, str]]:
+def _texts(table: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, str]]:
     """The texts that may hold secrets, each with the name that says what it is; empty where nothing does."""
     for key in ("env", "http_headers"):
         for name, text in _members(table.get(key)):
@@ -205,7 +203,7 @@ def _texts(table: Mapping[str, Any]) -> Iterator[tuple[Place, str, str]]:
             yield ("oauth", key), text, key
 
 
-def _arguments(args: object) -> Iterator[tuple[Place, str, str]]:
+def _arguments(args: object) -> Iterator[tuple[KeyPath, str, str]]:
     before = ""
     for index, text in enumerate(args if isinstance(args, Sequence) and not isinstance(args, str) else ()):
         if not isinstance(text, str):
@@ -221,7 +219,7 @@ def _members(value: object) -> Iterable[tuple[str, Any]]:
     return ((str(name), each) for name, each in value.items()) if isinstance(value, Mapping) else ()
 
 
-def _label(place: Place, span: _Span, name: str) -> str:
+def _label(place: KeyPath, span: _Span, name: str) -> str:
     if place[0] in ("env", "http_headers", "oauth"):
         return str(place[1])
     return span.name or name or (f"arg{int(place[1]) + 1}" if place[0] == "args" else str(place[0]))

@@ -9,23 +9,22 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import Final
 
-from mcphost.config.references import MalformedReferenceError, Reference, parse
+from mcphost.config.references import VARIABLE, MalformedReferenceError, Reference, parse
 from mcphost.imports.inputs import input_id, literal
 from mcphost.lazy_dataclass import dataclass
 
-_NAME: Final = r"[A-Za-z_][A-Za-z0-9_]*"
 _REST: Final = r"(?:[^}$]|\$(?!\{))*"  # stops at the next variable: what is never closed is not read again and again
-_VARIABLE: Final = re.compile(_NAME)
+_VARIABLE: Final = re.compile(VARIABLE)
 
-SHELL: Final = rf"\$\{{(?P<shell>{_NAME})(?P<shell_default>:-{_REST})?\}}"
+SHELL: Final = rf"\$\{{(?P<shell>{VARIABLE})(?P<shell_default>:-{_REST})?\}}"
 """``${NAME}``, ``${NAME:-default}``"""
-BARE: Final = rf"\$(?P<bare>{_NAME})"
+BARE: Final = rf"\$(?P<bare>{VARIABLE})"
 """``$NAME``"""
-PERCENT: Final = rf"%(?P<percent>{_NAME})%"
+PERCENT: Final = rf"%(?P<percent>{VARIABLE})%"
 """``%NAME%``"""
 ENV: Final = rf"\$\{{(?:env|localEnv):(?://)?(?P<env>[^}}:$]*)(?P<env_default>:-?{_REST})?\}}"
 """``${env:NAME}``, ``${env://NAME:-default}``, and ``${localEnv:NAME:default}`` of dev containers"""
-POWERSHELL: Final = rf"\$env:(?P<powershell>{_NAME})"
+POWERSHELL: Final = rf"\$env:(?P<powershell>{VARIABLE})"
 """``$env:NAME``"""
 BRACES: Final = r"\{env:(?P<braces>[^{}]*)\}"
 """``{env:NAME}``"""

@@ -10,17 +10,18 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from mcphost.protocol.wire.headers import TOKEN
+
 MOST_CHARACTERS: Final = 16_384
 """Characters of the header that are parsed; no honest challenge needs more."""
 
-_TOKEN: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 # Strings, not compiled patterns: `re` compiles and caches them on first use, and most runs read no challenge.
 _SEPARATOR: Final = r"[\s,;]*"
-_FIRST_SCHEME: Final = rf"({_TOKEN})(?=[ \t,]|$)"
-_SCHEME: Final = rf"({_TOKEN})(?=[ \t]*(?:,|$)|[ \t]+(?:{_TOKEN}[ \t]*=|[A-Za-z0-9\-._~+/]+=*[ \t]*(?:,|$)))"
+_FIRST_SCHEME: Final = rf"({TOKEN})(?=[ \t,]|$)"
+_SCHEME: Final = rf"({TOKEN})(?=[ \t]*(?:,|$)|[ \t]+(?:{TOKEN}[ \t]*=|[A-Za-z0-9\-._~+/]+=*[ \t]*(?:,|$)))"
 _TOKEN68: Final = r"[ \t]+[A-Za-z0-9\-._~+/]+=*(?=[ \t]*(?:,|$))"
 _PARAMETER: Final = (
-    rf"""({_TOKEN})[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|'([^'"]*)'(?=[\s,;]|$)|([^\s,;"']?[^\s,;"]*)(?=[\s,;]|$))"""
+    rf"""({TOKEN})[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|'([^'"]*)'(?=[\s,;]|$)|([^\s,;"']?[^\s,;"]*)(?=[\s,;]|$))"""
 )
 _WORD: Final = r"[^\s,;]+"
 

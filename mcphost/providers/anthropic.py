@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from mcphost.errors import ModelAnswerCut
+from mcphost.json_values import as_dict, as_text
 from mcphost.protocol.models.content import MediaContent, TextContent
 from mcphost.protocol.models.sampling import Block, ToolResult, ToolUse
 from mcphost.providers.base import (
@@ -21,7 +22,7 @@ from mcphost.providers.base import (
 )
 from mcphost.providers.endpoint import ModelEndpoint
 from mcphost.providers.errors import Refusal, error_of
-from mcphost.providers.http import HostedProvider, arguments_text, number, object_of, text_of
+from mcphost.providers.http import HostedProvider, arguments_text, number
 from mcphost.providers.tool_calls import CUT, ToolUseParts, pictures, result_text, text_for
 from mcphost.providers.tool_names import NameMapping, use_ids
 
@@ -159,21 +160,21 @@ class AnthropicStream:
         return bool(self._stop)
 
     def feed(self, document: Any) -> Iterator[ProviderEvent]:
-        event = object_of(document)
+        event = as_dict(document)
         match event.get("type"):
             case "message_start":
-                yield from self._begin(object_of(event.get("message")))
+                yield from self._begin(as_dict(event.get("message")))
             case "content_block_start":
-                yield from self._open(number(event.get("index")), object_of(event.get("content_block")))
+                yield from self._open(number(event.get("index")), as_dict(event.get("content_block")))
             case "content_block_delta":
-                yield from self._delta(number(event.get("index")), object_of(event.get("delta")))
+                yield from self._delta(number(event.get("index")), as_dict(event.get("delta")))
             case "content_block_stop":
                 index = number(event.get("index"))
                 if self._pieces.is_empty(index):
                     self._pieces.add(index, self._inputs.get(index, ""))
                 yield from self._pieces.end(index)
             case "message_delta":
-                self._stop = text_of(object_of(event.get("delta")).get("stop_reason")) or self._stop
+                self._stop = as_text(as_dict(event.get("delta")).get("stop_reason")) or self._stop
                 yield _usage(event)
             case "message_stop":
                 self.ended = True
@@ -188,27 +189,27 @@ class AnthropicStream:
         yield AnswerFinished(stop, self._model)
 
     def _begin(self, message: Mapping[str, Any]) -> Iterator[ProviderEvent]:
-        self._model = text_of(message.get("model"))[:200] or self._model
+        self._model = as_text(message.get("model"))[:200] or self._model
         yield _usage(message)
 
     def _open(self, index: int, block: Mapping[str, Any]) -> Iterator[ProviderEvent]:
         if block.get("type") == "tool_use":
             yield from self._pieces.end(index)
-            yield self._pieces.begin(index, text_of(block.get("id")), text_of(block.get("name")))
+            yield self._pieces.begin(index, as_text(block.get("id")), as_text(block.get("name")))
             self._inputs[index] = arguments_text(block.get("input") or None)
-        elif text := text_of(block.get("text")):
+        elif text := as_text(block.get("text")):
             yield TextDelta(text)
 
     def _delta(self, index: int, delta: Mapping[str, Any]) -> Iterator[ProviderEvent]:
-        self._pieces.add(index, text_of(delta.get("partial_json")))
-        if text := text_of(delta.get("text")):
+        self._pieces.add(index, as_text(delta.get("partial_json")))
+        if text := as_text(delta.get("text")):
             yield TextDelta(text)
-        if thought := text_of(delta.get("thinking")):
+        if thought := as_text(delta.get("thinking")):
             yield ThoughtDelta(thought)
 
 
 def _usage(event: Mapping[str, Any]) -> ProviderEvent:
-    usage = object_of(event.get("usage"))
+    usage = as_dict(event.get("usage"))
     # Its input_tokens do not include what was read from or written to the cache.
     cached = [usage.get(name) for name in ("cache_read_input_tokens", "cache_creation_input_tokens")]
     return read_usage(usage.get("input_tokens"), usage.get("output_tokens"), *cached)

@@ -10,7 +10,7 @@ import json
 import random
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -21,6 +21,7 @@ from httpx_sse import EventSource
 
 from mcphost import __version__
 from mcphost.errors import ModelAnswerCut, ModelAnswerMalformed, ModelError, ModelOverloaded, ModelUnreachable
+from mcphost.json_values import as_dict, as_list, as_text
 from mcphost.net.proxy_and_tls import proxy_for, trusted_authorities
 from mcphost.protocol.display import size_text
 from mcphost.protocol.wire.framing import LineFramer, Overlong
@@ -422,31 +423,16 @@ async def with_retries(
         waited += seconds
 
 
-def object_of(value: Any) -> Mapping[str, Any]:
-    """``value`` if it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def list_of(value: Any) -> Sequence[Any]:
-    """``value`` if it is an array, else an empty one."""
-    return value if isinstance(value, list) else ()
-
-
-def text_of(value: Any) -> str:
-    """``value`` if it is a string, else an empty one."""
-    return value if isinstance(value, str) else ""
-
-
 def parts_text(value: Any) -> str:
     """The text of a message's content: a string, or the text parts of a list."""
     if isinstance(value, list):
-        return "".join(text_of(part) or parts_text(object_of(part).get("text")) for part in value)
-    return text_of(value)
+        return "".join(as_text(part) or parts_text(as_dict(part).get("text")) for part in value)
+    return as_text(value)
 
 
 def thoughts_of(value: Any) -> str:
     """The reasoning among the parts of a message's content."""
-    return "".join(parts_text(object_of(part).get("thinking")) for part in list_of(value))
+    return "".join(parts_text(as_dict(part).get("thinking")) for part in as_list(value))
 
 
 def arguments_text(value: Any) -> str:

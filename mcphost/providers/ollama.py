@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from mcphost.errors import ModelAnswerCut, ModelError
+from mcphost.json_values import as_dict, as_list, as_text
 from mcphost.protocol.models.content import MediaContent, TextContent
 from mcphost.protocol.models.sampling import SamplingMessage, ToolResult, ToolUse
 from mcphost.protocol.models.tools import Tool
@@ -24,17 +25,7 @@ from mcphost.providers.base import (
 )
 from mcphost.providers.endpoint import ModelEndpoint
 from mcphost.providers.errors import Refusal, error_of
-from mcphost.providers.http import (
-    HostedProvider,
-    RefusedAnswer,
-    arguments_text,
-    lines,
-    list_of,
-    object_of,
-    parts_text,
-    text_of,
-    thoughts_of,
-)
+from mcphost.providers.http import HostedProvider, RefusedAnswer, arguments_text, lines, parts_text, thoughts_of
 from mcphost.providers.tool_calls import CUT, PICTURES, ToolUseParts, pictures, result_with_status
 from mcphost.providers.tool_names import NameMapping, use_ids
 
@@ -162,15 +153,15 @@ class OllamaStream:
         return self.ended
 
     def feed(self, document: Any) -> Iterator[ProviderEvent]:
-        line = object_of(document)
+        line = as_dict(document)
         if line.get("error"):
             raise error_of(self._endpoint, Refusal.of(line))
-        self._model = text_of(line.get("model"))[:200] or self._model
-        yield from self._message(object_of(line.get("message")))
+        self._model = as_text(line.get("model"))[:200] or self._model
+        yield from self._message(as_dict(line.get("message")))
         if "prompt_eval_count" in line or "eval_count" in line:
             yield read_usage(line.get("prompt_eval_count"), line.get("eval_count"))
         if line.get("done") is True:
-            self._reason, self.ended = text_of(line.get("done_reason")), True
+            self._reason, self.ended = as_text(line.get("done_reason")), True
 
     def finish(self) -> Iterator[ProviderEvent]:
         if not self.ended:
@@ -185,12 +176,12 @@ class OllamaStream:
             yield ThoughtDelta(thought)
         if text := parts_text(message.get("content")):
             yield TextDelta(text)
-        for call in list_of(message.get("tool_calls")):
-            yield from self._use(object_of(call))
+        for call in as_list(message.get("tool_calls")):
+            yield from self._use(as_dict(call))
 
     def _use(self, call: Mapping[str, Any]) -> Iterator[ProviderEvent]:
         # A tool call arrives complete; older versions give it no id.
-        key, function = self._pieces.count, object_of(call.get("function"))
-        yield self._pieces.begin(key, text_of(call.get("id")), text_of(function.get("name")))
+        key, function = self._pieces.count, as_dict(call.get("function"))
+        yield self._pieces.begin(key, as_text(call.get("id")), as_text(function.get("name")))
         self._pieces.add(key, arguments_text(function.get("arguments")))
         yield from self._pieces.end(key)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from mcphost.errors import ModelAnswerCut
+from mcphost.json_values import as_dict, as_list, as_text
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.content import MediaContent, TextContent
 from mcphost.protocol.models.sampling import SamplingMessage, ToolResult, ToolUse
@@ -24,16 +25,7 @@ from mcphost.providers.base import (
 )
 from mcphost.providers.endpoint import ModelEndpoint
 from mcphost.providers.errors import Refusal, error_of
-from mcphost.providers.http import (
-    HostedProvider,
-    arguments_text,
-    list_of,
-    number,
-    object_of,
-    parts_text,
-    text_of,
-    thoughts_of,
-)
+from mcphost.providers.http import HostedProvider, arguments_text, number, parts_text, thoughts_of
 from mcphost.providers.tool_calls import CUT, PICTURES, ToolUseParts, pictures, result_with_status
 from mcphost.providers.tool_names import NameMapping, use_ids
 
@@ -213,16 +205,16 @@ class OpenAIStream:
         if document is None:
             self.ended = True
             return
-        chunk = object_of(document)
+        chunk = as_dict(document)
         if chunk.get("error"):
             raise error_of(self._endpoint, Refusal.of(chunk))
-        self._model = text_of(chunk.get("model"))[:200] or self._model
-        usage = object_of(chunk.get("usage"))
+        self._model = as_text(chunk.get("model"))[:200] or self._model
+        usage = as_dict(chunk.get("usage"))
         if usage:
             yield read_usage(usage.get("prompt_tokens"), usage.get("completion_tokens"))
-        for choice in list_of(chunk.get("choices")):
-            if number(object_of(choice).get("index")) == 0:
-                yield from self._choice(object_of(choice))
+        for choice in as_list(chunk.get("choices")):
+            if number(as_dict(choice).get("index")) == 0:
+                yield from self._choice(as_dict(choice))
 
     def finish(self) -> Iterator[ProviderEvent]:
         if not self._reason and not self.ended:
@@ -233,18 +225,18 @@ class OpenAIStream:
         yield AnswerFinished("toolUse" if used else reason, self._model)
 
     def _choice(self, choice: Mapping[str, Any]) -> Iterator[ProviderEvent]:
-        message = object_of(choice.get("delta")) or object_of(choice.get("message"))
+        message = as_dict(choice.get("delta")) or as_dict(choice.get("message"))
         content = message.get("content")
         thoughts = (parts_text(message.get("reasoning_content")), parts_text(message.get("reasoning")))
         if thought := next(filter(None, thoughts), "") or thoughts_of(content):
             yield ThoughtDelta(thought)
         if text := parts_text(content) or parts_text(message.get("refusal")):
             yield TextDelta(text)
-        calls = list_of(message.get("tool_calls"))
+        calls = as_list(message.get("tool_calls"))
         for place, call in enumerate(calls):
-            yield from self._call(place if len(calls) > 1 else None, object_of(call))
-        self._reason = text_of(choice.get("finish_reason")) or self._reason
-        ended_by = text_of(choice.get("stop_reason"))  # vLLM names the stop sequence
+            yield from self._call(place if len(calls) > 1 else None, as_dict(call))
+        self._reason = as_text(choice.get("finish_reason")) or self._reason
+        ended_by = as_text(choice.get("stop_reason"))  # vLLM names the stop sequence
         if ended_by and ended_by in self._request.stop:
             self._reason = "stopSequence"
 
@@ -253,8 +245,8 @@ class OpenAIStream:
 
         Index and id only tell to which tool use a piece belongs: some servers leave them out, repeat or change them.
         """
-        index, use_id, function = call.get("index"), text_of(call.get("id")), object_of(call.get("function"))
-        name, pieces = text_of(function.get("name")), self._pieces
+        index, use_id, function = call.get("index"), as_text(call.get("id")), as_dict(call.get("function"))
+        name, pieces = as_text(function.get("name")), self._pieces
         key = self._key(index, place, use_id, name)
         if name and not pieces.continues(key, use_id, name):
             yield from pieces.end(key, replaced=index is not None)

@@ -18,6 +18,7 @@ from mcphost.auth.addresses import checked_url
 from mcphost.auth.flow.steps import HttpAnswer
 from mcphost.auth.ports import OAuthSettings
 from mcphost.errors import SignInFailed
+from mcphost.json_values import texts_in
 from mcphost.lazy_dataclass import dataclass
 from mcphost.net.origins import host_of, origin_of
 from mcphost.protocol.display import show_line
@@ -201,7 +202,7 @@ def _stated(document: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    return tuple(item for item in value if isinstance(item, str) and item) if isinstance(value, list) else ()
+    return tuple(filter(None, texts_in(value)))
 
 
 def canonical(url: str) -> str:

@@ -46,6 +46,7 @@ from mcphost.host.catalog import CatalogKind
 from mcphost.host.events import CallChanged
 from mcphost.host.failure_advice import next_step, older_version_advice
 from mcphost.host.tool_calls.call import ToolCall
+from mcphost.json_values import as_list
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line, show_name, size_text
 from mcphost.protocol.models.content import (
@@ -391,8 +392,7 @@ def _near_name(name: str, tool: Tool) -> str:
 
 def _argument_names(tool: Tool) -> str:
     """The names of a tool's arguments, for an error; those that it needs have a star."""
-    needed = tool.input_schema.get("required")
-    starred = needed if isinstance(needed, list) else []
+    starred = as_list(tool.input_schema.get("required"))
     names = [f"{name}*" if name in starred else name for name in _properties(tool)[:30]]
     return f"takes {', '.join(names) or 'no arguments'}{' (*: needed)' if starred else ''}"
 

@@ -16,6 +16,7 @@ from mcphost.config.problems import shown_path
 from mcphost.config.references import MalformedReferenceError, parse
 from mcphost.config.schema import config_schema
 from mcphost.errors import ConfigError
+from mcphost.json_values import KeyPath, as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.redaction import MASK, MIN_SECRET, looks_secret
 
@@ -27,8 +28,6 @@ _PATH: Final = re.compile(r"(?:~|\.{0,2})/")
 _PLAIN_WORD: Final = re.compile(r"[A-Za-z]+")
 
 _REFERENCE: Final = re.compile(r"\$\{[^}]*\}")
-
-Keys = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +60,13 @@ def _masked_file(path: Path, schema: Mapping[str, Any]) -> MaskedFile:
 
 
 def _leaves(
-    value: Any, known: Mapping[str, Any], tables: Mapping[str, Any], keys: Keys
-) -> Iterator[tuple[Keys, Any, Mapping[str, Any]]]:
+    value: Any, known: Mapping[str, Any], tables: Mapping[str, Any], keys: KeyPath
+) -> Iterator[tuple[KeyPath, Any, Mapping[str, Any]]]:
     """Each value with its keys, and what the JSON Schema says of it; empty where the key is unknown."""
     if isinstance(value, dict):
         for name, each in value.items():
             further = known.get("additionalProperties")
-            schema = known.get("properties", {}).get(name) or (further if isinstance(further, dict) else {})
+            schema = known.get("properties", {}).get(name) or as_dict(further)
             yield from _leaves(each, _resolved(schema, tables), tables, (*keys, name))
     elif isinstance(value, list):
         for index, each in enumerate(value):
@@ -85,7 +84,7 @@ def _resolved(schema: Mapping[str, Any], tables: Mapping[str, Any]) -> Mapping[s
     return schema
 
 
-def _shown(keys: Keys, value: Any, known: Mapping[str, Any]) -> str:
+def _shown(keys: KeyPath, value: Any, known: Mapping[str, Any]) -> str:
     if isinstance(value, bool) or (isinstance(value, int | float) and known.get("type") in ("integer", "number")):
         return str(value).lower()
     if isinstance(value, str) and _is_ours(keys, value, known):
@@ -93,7 +92,7 @@ def _shown(keys: Keys, value: Any, known: Mapping[str, Any]) -> str:
     return f'"{_masked(value)}"' if isinstance(value, str) else MASK
 
 
-def _is_ours(keys: Keys, value: str, known: Mapping[str, Any]) -> bool:
+def _is_ours(keys: KeyPath, value: str, known: Mapping[str, Any]) -> bool:
     return value in known.get("enum", (known.get("const"),)) or (keys[-1] == "command" and value in SHOWN_COMMANDS)
 
 
@@ -114,7 +113,7 @@ def _reference(reference: Reference) -> str:
     return f"${{{reference.name}{'' if reference.default is None else f':-{MASK}'}}}"
 
 
-def _secret_texts(keys: Keys, value: Any, known: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
+def _secret_texts(keys: KeyPath, value: Any, known: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
     """The parts of a value that must not appear in a report, each with True if it is a path.
 
     These are the text beside references and its words; a path is not split at blanks.

@@ -20,6 +20,7 @@ from mcphost.config.files import read_regular
 from mcphost.errors import ConfigError
 from mcphost.host.crash_files import CrashFiles
 from mcphost.host.logs import LogRecord
+from mcphost.json_values import as_dict
 from mcphost.posix import open_regular
 from mcphost.protocol.display import show, show_line
 from mcphost.redaction import MASK, redacted
@@ -112,7 +113,7 @@ def _record(line: bytes) -> Mapping[str, Any]:
         record = json.loads(line)
     except (ValueError, RecursionError):  # the first line may begin in the middle of a record
         return {}
-    return record if isinstance(record, dict) else {}
+    return as_dict(record)
 
 
 def _crash(state: Path) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal, Self, cast
 from mcphost.errors import ConfigError
 from mcphost.host.internal_error import internal_error
 from mcphost.host.state_store import StateStore
+from mcphost.json_values import as_dict, as_list, as_text, texts_in
 from mcphost.lazy_dataclass import dataclass
 
 Hold = Literal["never", "outside", "always"]
@@ -77,18 +78,15 @@ class ChatSettings:
     @classmethod
     def read(cls, plain: Mapping[str, Any]) -> Self:
         """Read the plain form; invalid members are ignored."""
-        model, instead_of, hold = plain.get("model"), plain.get("instead_of"), plain.get("hold")
-        told = plain.get("told")
+        hold = plain.get("hold")
         return cls(
-            model if isinstance(model, str) else "",
-            instead_of if isinstance(instead_of, str) else "",
+            as_text(plain.get("model")),
+            as_text(plain.get("instead_of")),
             cast(Hold, hold) if hold in HOLDS else None,
             plain.get("folders") is True,
-            frozenset(each for each in _listed(plain, "servers_off") if isinstance(each, str)),
+            frozenset(texts_in(plain.get("servers_off"))),
             frozenset(_pairs(plain)),
-            {str(server): text for server, text in told.items() if isinstance(text, str)}
-            if isinstance(told, dict)
-            else {},
+            {server: text for server, text in as_dict(plain.get("told")).items() if isinstance(text, str)},
         )
 
 
@@ -99,15 +97,10 @@ def _followed(mine: Mapping[str, str], before: Mapping[str, str], after: Mapping
 
 
 def _pairs(plain: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for each in _listed(plain, "tools_off"):
+    for each in as_list(plain.get("tools_off")):
         match each:
             case [str(server), str(tool)]:
                 yield server, tool
-
-
-def _listed(plain: Mapping[str, Any], key: str) -> list[Any]:
-    found = plain.get(key)
-    return found if isinstance(found, list) else []
 
 
 CHAT: Final = "chat"

@@ -24,8 +24,9 @@ from itertools import islice
 from typing import Any, Final
 
 from mcphost.host.chat.turns import Turn
-from mcphost.host.consent.provenance import Path, Provenance, UntrustedSpan
+from mcphost.host.consent.provenance import Provenance, UntrustedSpan
 from mcphost.host.tool_calls.call import CallState
+from mcphost.json_values import KeyPath, is_number
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.content import TextContent
 
@@ -256,7 +257,7 @@ class ReadTexts:
 class _Part:
     """A text in the arguments."""
 
-    path: Path
+    path: KeyPath
     text: str
     is_name: bool = False
 
@@ -365,7 +366,7 @@ def _equal(one: str, at: int, other: str, there: int, way: int) -> int:
 
 def _parts(arguments: Mapping[str, Any]) -> Iterator[_Part]:
     """The texts in the arguments, in their order: values, names and numbers."""
-    left: list[tuple[Path, Any]] = [((), arguments)]
+    left: list[tuple[KeyPath, Any]] = [((), arguments)]
     while left:
         path, value = left.pop()
         if path and isinstance(path[-1], str):
@@ -380,5 +381,4 @@ def _parts(arguments: Mapping[str, Any]) -> Iterator[_Part]:
 def _text(value: object) -> str:
     if isinstance(value, str):
         return value
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return str(value) if number and abs(value) < 1e100 else ""  # type: ignore[arg-type]
+    return str(value) if is_number(value) and abs(value) < 1e100 else ""

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from mcphost.errors import McphostError
 from mcphost.host.catalog import CatalogTool
+from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.models.tools import Tool
@@ -241,14 +242,14 @@ def _schema(schema: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     check_schema(dict(schema))
     if schema.get("type", "object") != "object":
         raise _Unfit("its arguments are no object")
-    properties = schema.get("properties", {})
-    for key in properties if isinstance(properties, dict) else ():
+    properties = as_dict(schema.get("properties"))
+    for key in properties:
         if not _PROPERTY.fullmatch(key):
             raise _Unfit(f"models take no argument of the name {show_line(key, 40)!r}")
     combined = {key: schema[key] for key in _COMBINED if key in schema}
     rest = {key: value for key, value in schema.items() if key not in combined}
     more = f"\nThe arguments must also fit {json.dumps(combined, ensure_ascii=False)}" if combined else ""
-    return {**rest, "type": "object", "properties": properties if isinstance(properties, dict) else {}}, more
+    return {**rest, "type": "object", "properties": properties}, more
 
 
 def _score(entry: SelectedTool, words: Iterable[str]) -> int:

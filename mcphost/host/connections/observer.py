@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.host.logs import LINE_CHARACTERS, LogSource
 from mcphost.host.traffic.request_state import hide_state
+from mcphost.json_values import as_text
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text
 from mcphost.protocol.models.freshness import Freshness
@@ -49,12 +50,11 @@ class ConnectionObserver:
 
     def logged(self, params: Mapping[str, Any]) -> None:
         """Keep a log message, whatever its level and data are."""
-        data, logger, level = params.get("data"), params.get("logger"), LogLevel.read(params.get("level"))
+        data, level = params.get("data"), LogLevel.read(params.get("level"))
         text = data if isinstance(data, str) else _compact(data)
         if level is None:
             text = f"[{_compact(params.get('level'))[:QUOTED]}] {text}"
-        name = logger if isinstance(logger, str) else ""
-        self._log(LogSource.SERVER, LogLevel.INFO if level is None else level, text, name)
+        self._log(LogSource.SERVER, LogLevel.INFO if level is None else level, text, as_text(params.get("logger")))
 
     def list_changed(self, kind: str) -> None:
         """Pass on that a list is stale."""

@@ -13,6 +13,7 @@ from mcphost.errors import ConfigError
 from mcphost.host.consent.approvals import ApprovalRule, Approvals, ApprovedTool, Lifetime, by_tool
 from mcphost.host.internal_error import internal_error
 from mcphost.host.state_store import StateStore
+from mcphost.json_values import dicts_in
 from mcphost.protocol.models.base import canonical
 
 
@@ -23,7 +24,7 @@ def to_toml(approved: Iterable[ApprovedTool]) -> dict[str, Any]:
 
 def from_toml(data: Mapping[str, Any]) -> list[ApprovedTool]:
     """Read the approvals file."""
-    read = (_from_table(entry) for entry in _tables(data.get("approval")))
+    read = (_from_table(entry) for entry in dicts_in(data.get("approval")))
     return [tool for tool in read if tool is not None]
 
 
@@ -89,7 +90,7 @@ def _from_table(entry: Mapping[str, Any]) -> ApprovedTool | None:
                 definition = json.loads(text)
             except (ValueError, RecursionError):
                 return None
-            rules = tuple(rule for table in _tables(entry.get("rules")) if (rule := _rule(table)) is not None)
+            rules = tuple(rule for table in dicts_in(entry.get("rules")) if (rule := _rule(table)) is not None)
             known = isinstance(definition, dict)
             return ApprovedTool(server, tool, identity, definition, since, Lifetime(lifetime), rules) if known else None
     return None
@@ -101,10 +102,6 @@ def _rule(table: Mapping[str, Any]) -> ApprovalRule | None:
             texts = all(isinstance(pattern, str) for pattern in when.values())
             return ApprovalRule(when, since, Lifetime(lifetime)) if texts else None
     return None
-
-
-def _tables(value: Any) -> list[Mapping[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 APPROVALS: Final = "approvals"

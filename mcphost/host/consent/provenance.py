@@ -6,11 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from mcphost.json_values import KeyPath
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
-
-Path = tuple[str | int, ...]
-"""Keys and indexes from the arguments down to a value."""
 
 EDITED: Final = "you edited the arguments: they were not compared again; what was marked before and still stands is"
 
@@ -19,7 +17,7 @@ EDITED: Final = "you edited the arguments: they were not compared again; what wa
 class UntrustedSpan:
     """A stretch of an argument that the model read somewhere the receiving server does not see."""
 
-    path: Path
+    path: KeyPath
     start: int
     end: int
     """Characters of the value at ``path``: of a number its digits, of a name the name."""

@@ -29,6 +29,7 @@ from mcphost.host.server_requests.folders import FolderCheck, ResolveRoots, Root
 from mcphost.host.server_requests.pending import PendingRequests, ServerRequest
 from mcphost.host.state_store import StateStore
 from mcphost.host.tool_calls.registry import CallRegistry
+from mcphost.json_values import as_list, dicts_in
 from mcphost.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -88,8 +89,7 @@ class SharedRoots:
 
 def from_toml(data: Mapping[str, Any]) -> list[SharedRoot]:
     """What is remembered; an entry that makes no sense shares nothing."""
-    folders = data.get("folders")
-    return [share for entry in (folders if isinstance(folders, list) else ()) if (share := _read(entry)) is not None]
+    return [share for entry in as_list(data.get("folders")) if (share := _read(entry)) is not None]
 
 
 def with_share(data: Mapping[str, Any], share: SharedRoot) -> dict[str, Any]:
@@ -105,9 +105,7 @@ def without_share(data: Mapping[str, Any], share: SharedRoot) -> dict[str, Any]:
 
 def declined_in(data: Mapping[str, Any]) -> set[tuple[str, str]]:
     """The servers that the user shares nothing with, each with what runs it; invalid entries are ignored."""
-    listed = data.get("declined")
-    entries = [each for each in (listed if isinstance(listed, list) else ()) if isinstance(each, dict)]
-    pairs = [(each.get("server"), each.get("identity")) for each in entries]
+    pairs = [(each.get("server"), each.get("identity")) for each in dicts_in(data.get("declined"))]
     return {(server, identity) for server, identity in pairs if isinstance(server, str) and isinstance(identity, str)}
 
 

@@ -15,6 +15,7 @@ from mcphost.config import ServerConfig
 from mcphost.errors import McphostError
 from mcphost.host.internal_error import internal_error
 from mcphost.host.state_store import StateStore
+from mcphost.json_values import as_list
 from mcphost.lazy_dataclass import dataclass
 
 FILE: Final = "tasks"
@@ -118,9 +119,8 @@ def _changed(tasks: _Tasks, key: tuple[str, str], task: StartedTask | None) -> _
 
 def _from_toml(data: Mapping[str, Any]) -> _Tasks:
     """The tasks in a state file; anything else in it is ignored."""
-    listed = data.get("started")
     found: _Tasks = {}
-    for table in listed if isinstance(listed, list) else ():
+    for table in as_list(data.get("started")):
         match table:
             case {"server": str(server), "id": str(name), "tool": str(tool), "began": float(began)}:
                 found[server, name] = StartedTask(name, tool, began)

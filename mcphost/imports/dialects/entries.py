@@ -16,12 +16,15 @@ from dataclasses import replace
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any, Final
 
+from mcphost.config.fields import HEADER_NAME, VARIABLE_NAME
+from mcphost.config.references import VARIABLE
 from mcphost.config.servers import PROTOCOL_HEADERS, ServerConfig
 from mcphost.imports.dialects.dialect import DocumentSource, EntryGroup, HostDialect
 from mcphost.imports.dialects.env_file import EnvFileUnreadableError, read_env_file
 from mcphost.imports.found import FoundServer, ImportNote, Input, Origin, digest_of, legal_name
 from mcphost.imports.inputs import input_id
 from mcphost.imports.variables import UntranslatableError, VariableContext, translate
+from mcphost.json_values import as_list, as_text
 
 WIRES: Final = {
     "stdio": "stdio", "local": "stdio",
@@ -75,9 +78,7 @@ _FROM_HERE: Final = ("./", "../", ".\\", "..\\")
 _SCRIPT: Final = re.compile(
     r"\w[\w./\\-]*\.(?:[cm]?[jt]s|[jt]sx|pyz?|rb|php|pl|lua|sh|ps1|jar|dll|wasm|csproj)", re.IGNORECASE
 )
-_BEARER = re.compile(r"Bearer \$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
-_VARIABLE_NAME = re.compile(r"[^=\x00-\x1f\x7f]{1,256}")
+_BEARER = re.compile(rf"Bearer \$\{{({VARIABLE})\}}")
 
 
 class RefusedEntryError(Exception):
@@ -124,14 +125,13 @@ def _read(
         used = tuple(_input(identifier, inputs) for identifier in sorted(reader.used_inputs))
     except (RefusedEntryError, UntranslatableError) as error:
         return FoundServer(legal_name(name), origin, {}, refusal=str(error), disabled_there=reader.disabled)
-    about = raw.get("description")
     return FoundServer(
         legal_name(name),
         origin,
         table,
         used,
         tuple(reader.notes),
-        description=about if isinstance(about, str) else "",
+        description=as_text(raw.get("description")),
         disabled_there=reader.disabled,
     )
 
@@ -239,7 +239,7 @@ class _EntryReader:
                     self._left.setdefault(part, value[part])
         elif isinstance(value, list) and value:
             rest = self._left.get("args")
-            self._left[key], self._left["args"] = value[0], [*value[1:], *(rest if isinstance(rest, list) else [])]
+            self._left[key], self._left["args"] = value[0], [*value[1:], *as_list(rest)]
         if not isinstance(self._left[key], str):
             raise RefusedEntryError("command is no text")
 
@@ -325,7 +325,7 @@ class _EntryReader:
         return {**self._from_env_file(), **env}
 
     def _env_value(self, text: str, key: str) -> str:
-        percent = re.fullmatch(r"%([A-Za-z_][A-Za-z0-9_]*)%", text)
+        percent = re.fullmatch(rf"%({VARIABLE})%", text)
         if percent and self._dialect.id == "gemini":
             return f"${{{percent[1]}}}"
         return self._translate(text, key)
@@ -336,7 +336,7 @@ class _EntryReader:
         return f"${{input:{identifier}}}"
 
     def _is_variable(self, name: str) -> bool:
-        if _VARIABLE_NAME.fullmatch(name):
+        if VARIABLE_NAME.fullmatch(name):
             return True
         self._note("env", "a name that no environment variable can have is left out")
         return False
@@ -410,7 +410,7 @@ class _EntryReader:
         return {name: self._translate(text, f"http_headers.{name}") for name, text in kept.items()}
 
     def _is_header(self, name: str) -> bool:
-        if not _HEADER_NAME.fullmatch(name):
+        if not HEADER_NAME.fullmatch(name):
             self._note("headers", "a name that no header can have is left out")
             return False
         if name.lower() in PROTOCOL_HEADERS or name.lower().startswith("mcp-param-"):
@@ -571,7 +571,7 @@ def _declared_input(identifier: str, raw: Mapping[str, Any]) -> Input:
     )
     return Input(
         identifier,
-        about if isinstance(about, str) else "",
+        as_text(about),
         secret=raw.get("password") is True,
         default=default if isinstance(default, str) and default else None,
         choices=tuple(each for each in choices[:MAX_INPUTS] if isinstance(each, str)),

@@ -14,6 +14,7 @@ from dataclasses import field, replace
 from enum import Enum
 from typing import Any, Final
 
+from mcphost.json_values import as_dict, as_list, as_text, is_number
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.protocol.forms.secrets import looks_secret
@@ -93,8 +94,7 @@ def _length(rules: FieldLimits, unit: str) -> str:
 
 def number(value: Any) -> Any:
     """Return ``value`` if it is a finite number, else None."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number and (isinstance(value, int) or math.isfinite(value)) else None
+    return value if is_number(value) and (isinstance(value, int) or math.isfinite(value)) else None
 
 
 MAX_GROUPS = 3
@@ -109,7 +109,7 @@ MAX_BRANCHES = 20
 KEY = -1
 """In a path behind the number of a map's row: its key. The other numbers below zero are branches."""
 
-Path = tuple[str | int, ...]
+FieldPath = tuple[str | int, ...]
 """Where a field is in its form: names, numbers of rows, and marks below zero, which are no part of the arguments."""
 
 LONG_TEXT = 200
@@ -157,7 +157,7 @@ _LONG_NAMES = frozenset(
 )
 
 
-def kind_of(schema: dict[str, Any], path: Path) -> tuple[FieldKind, Choices]:
+def kind_of(schema: dict[str, Any], path: FieldPath) -> tuple[FieldKind, Choices]:
     """The kind, and the choices of a `FieldKind.CHOICE` or `FieldKind.CHOICES`; a list may be no plain one."""
     if choices := choices_of(schema):
         return FieldKind.CHOICE, choices
@@ -181,11 +181,11 @@ def kind_of(schema: dict[str, Any], path: Path) -> tuple[FieldKind, Choices]:
 _COMBINING = ("anyOf", "oneOf", "allOf", "if")
 
 
-def _levels(path: Path) -> list[str | int]:
+def _levels(path: FieldPath) -> list[str | int]:
     return [part for part in path if not isinstance(part, int) or part >= 0]
 
 
-def _groups(path: Path) -> int:
+def _groups(path: FieldPath) -> int:
     """How many names end the path: objects inside objects, all of which are read at once."""
     rows = [place for place, part in enumerate(path) if isinstance(part, int)]
     return len(path) - (rows[-1] + 1 if rows else 0)
@@ -219,8 +219,8 @@ def _merged(beside: dict[str, Any], branch: dict[str, Any]) -> dict[str, Any]:
     beside.pop("default", None)
     merged = {**beside, **branch}
     if "properties" in beside and "$ref" not in branch:
-        merged["properties"] = {**_dict(beside["properties"]), **_dict(branch.get("properties"))}
-        merged["required"] = [*_list(beside.get("required")), *_list(branch.get("required"))]
+        merged["properties"] = {**as_dict(beside["properties"]), **as_dict(branch.get("properties"))}
+        merged["required"] = [*as_list(beside.get("required")), *as_list(branch.get("required"))]
     return merged
 
 
@@ -245,7 +245,7 @@ def _label(value: Any, title: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _is_long(schema: dict[str, Any], path: Path) -> bool:
+def _is_long(schema: dict[str, Any], path: FieldPath) -> bool:
     name = next((part for part in reversed(path) if isinstance(part, str)), "")
     longest = number(schema.get("maxLength"))
     if "format" in schema or (longest is not None and longest <= LONG_TEXT):
@@ -274,7 +274,7 @@ class Source:
     def __init__(self, root: Any, schema: dict[str, Any]) -> None:
         self.root, self.schema = root, schema
         self.branches = branches_of(schema)
-        self._parts: dict[tuple[Path, int], FormField] = {}
+        self._parts: dict[tuple[FieldPath, int], FormField] = {}
 
     def part(self, field: FormField, index: int) -> FormField:
         """The field of a row, of a row's value, or of a branch."""
@@ -283,7 +283,7 @@ class Source:
         return self._parts[field.path, index]
 
     def _read(self, field: FormField, index: int) -> FormField:
-        path: Path = (*field.path, KEY - 1 - index if field.kind is FieldKind.BRANCH else index)
+        path: FieldPath = (*field.path, KEY - 1 - index if field.kind is FieldKind.BRANCH else index)
         if field.kind is FieldKind.BRANCH:
             schema: Any = _with_constants(_safely_followed(self.root, self.branches[index]))
             schema = {**schema, "title": field.choices[index][1]}
@@ -300,7 +300,7 @@ class Source:
     def key(self, field: FormField, index: int) -> FormField:
         """The field for the key of a map's row."""
         names = self.schema.get("propertyNames")
-        schema = {**(names if isinstance(names, dict) else {}), "type": "string", "title": "key"}
+        schema = {**as_dict(names), "type": "string", "title": "key"}
         try:
             key = _Reader(self.root).field((*field.path, index, KEY), schema, True)
             return replace(key, kind=FieldKind.STRING, constraints="")
@@ -314,7 +314,7 @@ class Source:
 
 def _safely_followed(root: Any, schema: Any) -> dict[str, Any]:
     try:
-        return _dict(follow(root, schema))
+        return as_dict(follow(root, schema))
     except Unresolvable:
         return {}
 
@@ -323,12 +323,12 @@ def _with_constants(schema: dict[str, Any]) -> dict[str, Any]:
     """A branch whose required constants, which tell it from the others, are filled in."""
     if schema.get("type") == "null":
         return {"const": None, "default": None}
-    required = {name for name in _list(schema.get("required")) if isinstance(name, str)}
+    required = {name for name in as_list(schema.get("required")) if isinstance(name, str)}
     properties = {
         name: {**part, "default": part["const"]}
         if name in required and isinstance(part, dict) and "const" in part
         else part
-        for name, part in _dict(schema.get("properties")).items()
+        for name, part in as_dict(schema.get("properties")).items()
     }
     return {**schema, "properties": properties} if properties else schema
 
@@ -353,7 +353,7 @@ class FormField:
     means null, else it means that the key is left out.
     """
 
-    path: Path
+    path: FieldPath
     kind: FieldKind
     title: str = ""
     description: str = ""
@@ -463,10 +463,10 @@ def _adds_nothing(root: dict[str, Any], keyword: str) -> bool:
     branches = [root.get(each) for each in ("if", "then", "else")] if keyword == "if" else root[keyword]
     if not isinstance(branches, list):
         return False
-    known = _dict(root.get("properties")).keys()
+    known = as_dict(root.get("properties")).keys()
     return all(
         branch is None
-        or (isinstance(branch, dict) and "$ref" not in branch and _dict(branch.get("properties")).keys() <= known)
+        or (isinstance(branch, dict) and "$ref" not in branch and as_dict(branch.get("properties")).keys() <= known)
         for branch in branches
     )
 
@@ -478,14 +478,14 @@ class _Reader:
         self._root = root
         self._count = 0
 
-    def fields_of(self, schema: dict[str, Any], path: Path) -> tuple[FormField, ...]:
+    def fields_of(self, schema: dict[str, Any], path: FieldPath) -> tuple[FormField, ...]:
         required = schema.get("required")
         names = {name for name in required if isinstance(name, str)} if isinstance(required, list) else set()
         return tuple(
-            self.field((*path, name), part, name in names) for name, part in _dict(schema.get("properties")).items()
+            self.field((*path, name), part, name in names) for name, part in as_dict(schema.get("properties")).items()
         )
 
-    def field(self, path: Path, schema: Any, required: bool) -> FormField:
+    def field(self, path: FieldPath, schema: Any, required: bool) -> FormField:
         self._count += 1
         if self._count > MAX_FIELDS:
             raise _TooMany
@@ -497,7 +497,7 @@ class _Reader:
         source = Source(self._root, schema) if kind in GROWING or kind is FieldKind.JSON else None
         if source is not None and kind is FieldKind.BRANCH:
             choices = self._branch_names(source)
-        title, description = _text(schema.get("title")), _text(schema.get("description"))
+        title, description = as_text(schema.get("title")), as_text(schema.get("description"))
         rules = rules_of(schema, is_list=kind in (FieldKind.LIST, FieldKind.CHOICES, FieldKind.ROWS))
         shape = shape_of(self._root, schema) if kind in _SHAPED else ""
         name = next((part for part in reversed(path) if isinstance(part, str)), "")
@@ -520,7 +520,7 @@ class _Reader:
             source=source,
         )
 
-    def _rows_kind(self, schema: dict[str, Any], path: Path) -> FieldKind:
+    def _rows_kind(self, schema: dict[str, Any], path: FieldPath) -> FieldKind:
         """Whether what a list holds can be drawn, row by row."""
         plain, _ = self._plain(schema.get("items"))
         kind, _ = kind_of(plain, (*path, 0))
@@ -531,11 +531,11 @@ class _Reader:
 
     def _branch_name(self, branch: dict[str, Any]) -> str:
         branch = _safely_followed(self._root, branch)
-        properties = _dict(branch.get("properties"))
+        properties = as_dict(branch.get("properties"))
         constants = [f"{name}: {part['const']}" for name, part in properties.items() if _is_constant(part)]
-        return _text(branch.get("title")) or ", ".join(constants[:2]) or shape_of(self._root, branch) or "any JSON"
+        return as_text(branch.get("title")) or ", ".join(constants[:2]) or shape_of(self._root, branch) or "any JSON"
 
-    def _item(self, schema: dict[str, Any], path: Path) -> FormField | None:
+    def _item(self, schema: dict[str, Any], path: FieldPath) -> FormField | None:
         """Read what a list holds; None when that does not fit on a line."""
         plain, _ = self._plain(schema.get("items"))
         kind, _ = kind_of(plain, path)
@@ -611,17 +611,5 @@ def _unit(kind: FieldKind) -> str:
     return "item" if kind in (FieldKind.LIST, FieldKind.CHOICES, FieldKind.ROWS) else "character"
 
 
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
-
-
 def _is_constant(part: Any) -> bool:
     return isinstance(part, dict) and isinstance(part.get("const"), str | int)
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

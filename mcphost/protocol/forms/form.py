@@ -1,13 +1,16 @@
-"""Fills a form, and collects the arguments from what was entered.
+"""Fills a form, edits its rows and branches, and collects the arguments from what was entered.
 
-`collect` checks each field by itself; `mcphost.host.tool_calls.validation` checks the whole.
+The entry of a list or map is its number of rows, that of a choice the number of its branch. Rows are added, removed and
+moved by renumbering the paths behind them. `collect` checks each field by itself;
+`mcphost.host.tool_calls.validation` checks the whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, TypeVar
 
+from mcphost.json_values import KeyPath
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.protocol.forms.fields import (
@@ -16,39 +19,38 @@ from mcphost.protocol.forms.fields import (
     KEY,
     FieldKind,
     FieldLimits,
+    FieldPath,
     Form,
     FormField,
-    Path,
     leaves,
     read_form,
 )
-from mcphost.protocol.forms.rows import (
-    BASE,
-    CHOSEN,
-    MOST_DRAWN,
-    MOST_ROWS,
-    drawn,
-    has_rows,
-    numbers_swapped,
-    numbers_with,
-    numbers_without,
-    parts_of,
-    place_of,
-    place_text,
-    renumbered,
-    row_of,
-)
 from mcphost.protocol.forms.values import FieldError, check_size, is_empty, parse, render, same
+from mcphost.protocol.schema.messages import path_text
 
-__all__ = ["ABSENT", "GROWING", "FieldError", "FieldKind", "FieldLimits", "Form", "FormField", "Path"]
+__all__ = ["ABSENT", "GROWING", "FieldError", "FieldKind", "FieldLimits", "FieldPath", "Form", "FormField"]
 __all__ += ["collect", "drawn", "fill", "fill_part", "is_empty", "leaves", "outside_elicitation", "parse", "read_form"]
 __all__ += ["KEY", "RowsChanged", "add_row", "choose", "move_row", "place_of", "place_text", "remove_row", "render"]
 __all__ += ["renumbered", "row_of"]
 
+MOST_ROWS: Final = 50
+"""Rows of one list; a longer one is edited as JSON."""
+
+MOST_DRAWN: Final = 250
+"""Fields and titles of a whole form, with all rows."""
+
+BASE: Final = -1_000
+"""In a path behind a row: the object that the row was filled from, which may hold keys that are no fields."""
+
+CHOSEN: Final = -1_001
+"""In a path behind a choice: the branch that the value chose from which the form was filled."""
+
+T = TypeVar("T")
+
 _PRIMITIVES = ("string", "number", "integer", "boolean")
 
 
-def fill(form: Form, arguments: Mapping[str, Any] | None = None) -> dict[Path, Any]:
+def fill(form: Form, arguments: Mapping[str, Any] | None = None) -> dict[FieldPath, Any]:
     """Return what to put into each field: for ``arguments``, or without any for the defaults of the schema.
 
     What is put into a growing field is the number of its rows, or of its branch. JSON text stands for what has too many
@@ -61,7 +63,7 @@ def fill(form: Form, arguments: Mapping[str, Any] | None = None) -> dict[Path, A
     return filling.entries
 
 
-def fill_part(part: FormField) -> dict[Path, Any]:
+def fill_part(part: FormField) -> dict[FieldPath, Any]:
     """Return what to put into the fields of a new row or branch: its defaults."""
     filling = _Filling(fresh=True)
     filling.put(part, _default(part))
@@ -72,11 +74,11 @@ def fill_part(part: FormField) -> dict[Path, Any]:
 class RowsChanged:
     """The entries after rows of a list or map were added, removed or moved, and the new numbers of its rows."""
 
-    entries: dict[Path, Any]
+    entries: dict[FieldPath, Any]
     numbers: Mapping[int, int]
 
 
-def add_row(form: Form, field: FormField, entries: Mapping[Path, Any], row: int) -> RowsChanged | None:
+def add_row(form: Form, field: FormField, entries: Mapping[FieldPath, Any], row: int) -> RowsChanged | None:
     """Add a row to a list or map, with its defaults; None where it has as many as can be drawn."""
     count = entries[field.path] if has_rows(field, entries) else 0
     numbers = numbers_with(count, row)
@@ -88,7 +90,7 @@ def add_row(form: Form, field: FormField, entries: Mapping[Path, Any], row: int)
     return None if many else RowsChanged(changed, numbers)
 
 
-def remove_row(field: FormField, entries: Mapping[Path, Any], row: int) -> RowsChanged:
+def remove_row(field: FormField, entries: Mapping[FieldPath, Any], row: int) -> RowsChanged:
     """Remove a row; an optional list without rows is left out."""
     count = entries[field.path]
     numbers = numbers_without(count, row)
@@ -96,7 +98,7 @@ def remove_row(field: FormField, entries: Mapping[Path, Any], row: int) -> RowsC
     return RowsChanged({**renumbered(entries, field.path, numbers), field.path: left}, numbers)
 
 
-def move_row(field: FormField, entries: Mapping[Path, Any], row: int, step: int) -> RowsChanged | None:
+def move_row(field: FormField, entries: Mapping[FieldPath, Any], row: int, step: int) -> RowsChanged | None:
     """Let a row and its neighbour change places; None at the end."""
     count, other = entries[field.path], row + step
     if not 0 <= other < count:
@@ -105,7 +107,7 @@ def move_row(field: FormField, entries: Mapping[Path, Any], row: int, step: int)
     return RowsChanged(renumbered(entries, field.path, numbers), numbers)
 
 
-def choose(field: FormField, entries: Mapping[Path, Any]) -> dict[Path, Any]:
+def choose(field: FormField, entries: Mapping[FieldPath, Any]) -> dict[FieldPath, Any]:
     """Return the entries with those of the branch that ``field`` has chosen: as they were, or its defaults."""
     parts = parts_of(field, entries)
     return {**(fill_part(parts[0]) if parts else {}), **entries}
@@ -115,7 +117,7 @@ class _Filling:
     """Turns values into entries, counting what would be drawn."""
 
     def __init__(self, *, fresh: bool = False) -> None:
-        self.entries: dict[Path, Any] = {}
+        self.entries: dict[FieldPath, Any] = {}
         self._fresh = fresh
         self._left = MOST_DRAWN
         self._tries = MOST_DRAWN
@@ -195,7 +197,7 @@ class _Filling:
             part = field.source.part(field, index)
             self.entries, self._left = {}, left
             self.put(part, value)
-            errors: dict[Path, str] = {}
+            errors: dict[FieldPath, str] = {}
             found = _read(part, self.entries, value, errors)
             if self._left >= 0 and not errors and same(found, value):
                 self.entries = {**before, field.path: index, (*field.path, CHOSEN): index, **self.entries}
@@ -216,15 +218,15 @@ def _may_be(branch: Mapping[str, Any], value: Any) -> bool:
 
 
 def collect(
-    form: Form, entries: Mapping[Path, Any], *, base: Mapping[str, Any] | None = None
-) -> tuple[dict[str, Any], dict[Path, str]]:
+    form: Form, entries: Mapping[FieldPath, Any], *, base: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Any], dict[FieldPath, str]]:
     """Return the arguments that the ``entries`` (by path, as `parse` takes them) make, and a sentence for each error.
 
     Optional fields with nothing in them are left out, and so is an optional group in which nothing is filled. ``base``
     is the object the form was filled from: its keys that are no fields, its values without an entry, and its empty
     lists and objects that nobody touched are kept.
     """
-    errors: dict[Path, str] = {}
+    errors: dict[FieldPath, str] = {}
     before = base or {}
     if not all(leaf.path in entries for leaf in form.leaves()):
         entries = {**fill(form, before), **entries}
@@ -272,7 +274,10 @@ def _value_in(arguments: Mapping[str, Any], field: FormField) -> Any:
 
 
 def _collect(
-    fields: tuple[FormField, ...], entries: Mapping[Path, Any], before: Mapping[str, Any], errors: dict[Path, str]
+    fields: tuple[FormField, ...],
+    entries: Mapping[FieldPath, Any],
+    before: Mapping[str, Any],
+    errors: dict[FieldPath, str],
 ) -> dict[str, Any]:
     collected = dict(before)
     for field in fields:
@@ -287,7 +292,7 @@ def _collect(
     return collected
 
 
-def _read(field: FormField, entries: Mapping[Path, Any], before: Any, errors: dict[Path, str]) -> Any:
+def _read(field: FormField, entries: Mapping[FieldPath, Any], before: Any, errors: dict[FieldPath, str]) -> Any:
     if field.kind is FieldKind.GROUP:
         return _group(field, entries, before, errors)
     if has_rows(field, entries):
@@ -295,7 +300,7 @@ def _read(field: FormField, entries: Mapping[Path, Any], before: Any, errors: di
     return _leaf(field, entries, before, errors)
 
 
-def _parts(field: FormField, entries: Mapping[Path, Any], before: Any, errors: dict[Path, str]) -> Any:
+def _parts(field: FormField, entries: Mapping[FieldPath, Any], before: Any, errors: dict[FieldPath, str]) -> Any:
     """Read the rows or the branch. What is wrong in a row is null in the list, so that the others keep their place."""
     parts = parts_of(field, entries)
     if field.kind is FieldKind.BRANCH:
@@ -316,7 +321,11 @@ def _parts(field: FormField, entries: Mapping[Path, Any], before: Any, errors: d
 
 
 def _mapping(
-    field: FormField, keys: list[FormField], values: list[Any], entries: Mapping[Path, Any], errors: dict[Path, str]
+    field: FormField,
+    keys: list[FormField],
+    values: list[Any],
+    entries: Mapping[FieldPath, Any],
+    errors: dict[FieldPath, str],
 ) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in zip(keys, values, strict=True):
@@ -328,7 +337,7 @@ def _mapping(
     return found
 
 
-def _leaf(field: FormField, entries: Mapping[Path, Any], before: Any, errors: dict[Path, str]) -> Any:
+def _leaf(field: FormField, entries: Mapping[FieldPath, Any], before: Any, errors: dict[FieldPath, str]) -> Any:
     raw = entries.get(field.path, ABSENT)
     try:
         value = parse(field, raw)
@@ -339,8 +348,8 @@ def _leaf(field: FormField, entries: Mapping[Path, Any], before: Any, errors: di
     return before if value is ABSENT and untouched else value
 
 
-def _group(field: FormField, entries: Mapping[Path, Any], before: Any, errors: dict[Path, str]) -> Any:
-    inner: dict[Path, str] = {}
+def _group(field: FormField, entries: Mapping[FieldPath, Any], before: Any, errors: dict[FieldPath, str]) -> Any:
+    inner: dict[FieldPath, str] = {}
     kept: Mapping[str, Any] = before if isinstance(before, Mapping) else {}
     value = _collect(field.fields, entries, kept, inner)
     typed = any(not is_empty(leaf, entries.get(leaf.path, ABSENT)) for leaf in leaves(field.fields))
@@ -354,3 +363,85 @@ def _empty_group(field: FormField, before: Any) -> Any:
     if before == {}:
         return {}
     return None if field.null_when_empty or (before is None and field.nullable) else ABSENT
+
+
+def has_rows(field: FormField, entries: Mapping[FieldPath, Any]) -> bool:
+    """Are there rows, or is a branch chosen? Else the field is empty, or holds JSON text."""
+    entry = entries.get(field.path, ABSENT)
+    return field.kind in GROWING and isinstance(entry, int) and not isinstance(entry, bool)
+
+
+def parts_of(field: FormField, entries: Mapping[FieldPath, Any]) -> tuple[FormField, ...]:
+    """The fields of the rows, each of a map's behind its key; or the one of the branch."""
+    if not has_rows(field, entries) or field.source is None:
+        return ()
+    source, entry = field.source, entries[field.path]
+    if field.kind is FieldKind.BRANCH:
+        return (source.part(field, entry),) if 0 <= entry < len(source.branches) else ()
+    rows = range(min(entry, MOST_ROWS))
+    if field.kind is FieldKind.MAP:
+        return tuple(part for row in rows for part in (source.key(field, row), source.part(field, row)))
+    return tuple(source.part(field, row) for row in rows)
+
+
+def drawn(fields: tuple[FormField, ...], entries: Mapping[FieldPath, Any]) -> Iterator[FormField]:
+    """Yield every field that is on screen, each group and each growing field before its parts."""
+    for field in fields:
+        yield field
+        yield from drawn(field.fields if field.kind is FieldKind.GROUP else parts_of(field, entries), entries)
+
+
+def row_of(path: FieldPath) -> tuple[FieldPath, int] | None:
+    """The list or map, and the number of the row in it, that hold ``path``; the innermost ones."""
+    for place in reversed(range(len(path))):
+        part = path[place]
+        if isinstance(part, int) and part >= 0:
+            return path[:place], part
+    return None
+
+
+def place_of(path: FieldPath, entries: Mapping[FieldPath, Any]) -> KeyPath:
+    """Where the value of a field is in the arguments."""
+    place: list[str | int] = []
+    for end, part in enumerate(path):
+        if isinstance(part, int) and part >= 0:
+            key = entries.get((*path[: end + 1], KEY))
+            place.append(part if key is None else str(key))
+        elif isinstance(part, str):
+            place.append(part)
+    return tuple(place)
+
+
+def place_text(place: KeyPath) -> str:
+    """Write a place like ``items[2].name``, as problems name theirs; safe to show."""
+    return path_text(place)
+
+
+def renumbered(mapping: Mapping[FieldPath, T], path: FieldPath, numbers: Mapping[int, int]) -> dict[FieldPath, T]:
+    """Return what belongs to each field after the rows of ``path`` have these new numbers; other rows are gone."""
+    found: dict[FieldPath, T] = {}
+    at = len(path)
+    for each, value in mapping.items():
+        if len(each) <= at or each[:at] != path:
+            found[each] = value
+        else:
+            row = each[at]
+            number = numbers.get(row) if isinstance(row, int) else None
+            if number is not None:
+                found[(*path, number, *each[at + 1 :])] = value
+    return found
+
+
+def numbers_with(count: int, row: int) -> dict[int, int]:
+    """The new numbers of ``count`` rows, of which one more is to be ``row``."""
+    return {number: number + (number >= row) for number in range(count)}
+
+
+def numbers_without(count: int, row: int) -> dict[int, int]:
+    """The new numbers of ``count`` rows without ``row``."""
+    return {number: number - (number > row) for number in range(count) if number != row}
+
+
+def numbers_swapped(count: int, row: int, other: int) -> dict[int, int]:
+    """The new numbers of ``count`` rows of which two change places."""
+    return {number: {row: other, other: row}.get(number, number) for number in range(count)}

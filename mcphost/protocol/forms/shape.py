@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final
 
+from mcphost.json_values import as_dict, as_list, is_number, texts_in
 from mcphost.protocol.schema.traversal import Unresolvable, follow
 
 MOST_LEVELS: Final = 3
@@ -40,7 +41,7 @@ def _shape(root: Any, schema: Any, levels: int, parts: Iterator[int]) -> str:
     if values := _values(schema):
         return _some([json.dumps(value, ensure_ascii=False)[:40] for value in values], " | ", _length(schema))
     for keyword in ("anyOf", "oneOf"):
-        if branches := _list(schema.get(keyword)):
+        if branches := as_list(schema.get(keyword)):
             if not levels:
                 return "…"
             return _some(
@@ -58,7 +59,7 @@ def _shape(root: Any, schema: Any, levels: int, parts: Iterator[int]) -> str:
 
 
 def _object(root: Any, schema: dict[str, Any], levels: int, parts: Iterator[int]) -> str:
-    properties, required = _dict(schema.get("properties")), _names(schema.get("required"))
+    properties, required = as_dict(schema.get("properties")), set(texts_in(schema.get("required")))
     if not properties:
         value = _shape(root, schema.get("additionalProperties"), levels - 1, parts) if levels else ""
         return f"{{any key: {value}}}" if value else "object"
@@ -85,9 +86,9 @@ def _scalar(schema: dict[str, Any]) -> str:
 
 def _range(schema: dict[str, Any]) -> str:
     low, high = schema.get("minimum"), schema.get("maximum")
-    if _is_number(low) and _is_number(high):
+    if is_number(low) and is_number(high):
         return f"{low} to {high}"
-    return f"≥ {low}" if _is_number(low) else f"≤ {high}" if _is_number(high) else ""
+    return f"≥ {low}" if is_number(low) else f"≤ {high}" if is_number(high) else ""
 
 
 def skeleton(root: Any, schema: Any) -> Any:
@@ -102,7 +103,7 @@ def _skeleton(root: Any, schema: Any, levels: int, parts: Iterator[int]) -> Any:
     if values := _values(schema):
         return values[0]
     for keyword in ("anyOf", "oneOf", "allOf"):
-        if (branches := _list(schema.get(keyword))) and levels:
+        if (branches := as_list(schema.get(keyword))) and levels:
             return _skeleton(root, branches[0], levels - 1, parts)
     declared = schema.get("type")
     if isinstance(declared, list) and declared:
@@ -114,12 +115,12 @@ def _skeleton(root: Any, schema: Any, levels: int, parts: Iterator[int]) -> Any:
     if declared == "object" or (declared is None and "properties" in schema):
         return _skeleton_object(root, schema, levels, parts)
     if declared in ("integer", "number"):
-        return schema["minimum"] if _is_number(schema.get("minimum")) else 0
+        return schema["minimum"] if is_number(schema.get("minimum")) else 0
     return {"string": "", "boolean": False}.get(declared) if isinstance(declared, str) else None
 
 
 def _skeleton_object(root: Any, schema: dict[str, Any], levels: int, parts: Iterator[int]) -> dict[str, Any]:
-    properties, required = _dict(schema.get("properties")), _names(schema.get("required"))
+    properties, required = as_dict(schema.get("properties")), set(texts_in(schema.get("required")))
     names = [name for name in properties if name in required] or list(properties)
     if not names and isinstance(schema.get("additionalProperties"), dict):
         return {"": _skeleton(root, schema["additionalProperties"], levels - 1, parts)}
@@ -128,34 +129,18 @@ def _skeleton_object(root: Any, schema: dict[str, Any], levels: int, parts: Iter
 
 def _followed(root: Any, schema: Any) -> dict[str, Any]:
     with suppress(Unresolvable):
-        return _dict(follow(root, schema))
+        return as_dict(follow(root, schema))
     return {}
 
 
 def _values(schema: dict[str, Any]) -> list[Any]:
-    return [schema["const"]] if "const" in schema else _list(schema.get("enum"))[: MOST_NAMES + 1]
+    return [schema["const"]] if "const" in schema else as_list(schema.get("enum"))[: MOST_NAMES + 1]
 
 
 def _length(schema: dict[str, Any]) -> int:
-    return len(_list(schema.get("enum"))) or 1
+    return len(as_list(schema.get("enum"))) or 1
 
 
 def _some(texts: list[str], between: str, length: int = 0) -> str:
     more = [] if max(length, len(texts)) <= MOST_NAMES else ["…"]
     return between.join([*texts[:MOST_NAMES], *more])
-
-
-def _names(value: Any) -> set[str]:
-    return {each for each in _list(value) if isinstance(each, str)}
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

@@ -30,6 +30,7 @@ from mcphost.errors import (
     ServerError,
     VersionRefused,
 )
+from mcphost.json_values import texts_in
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.revisions import (
     HANDSHAKE_REVISIONS,
@@ -321,7 +322,7 @@ def _another_offer(error: ServerError, offered: Sequence[Revision], minimum: Rev
 def _listed(holder: object, key: str) -> list[str]:
     """The versions in the list under ``key``; none if there is no such list."""
     listed = holder.get(key) if isinstance(holder, Mapping) else None
-    return [version for version in listed if isinstance(version, str)] if isinstance(listed, list) else []
+    return texts_in(listed)
 
 
 def _newest(known: Sequence[Revision], listed: Sequence[str], *, but: Sequence[Revision] = ()) -> Revision | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
+from mcphost.json_values import is_number
 from mcphost.lazy_dataclass import dataclass
 
 
@@ -37,4 +38,4 @@ class Progress:
 
 def _is_number(value: object) -> TypeGuard[float]:
     # JSON integers are unbounded; one beyond the range of floats would fail in a division.
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+    return is_number(value) and abs(value) < 1e300

@@ -16,6 +16,7 @@ from typing import Any
 
 from pydantic import Field, StrictBool
 
+from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.base import Hint, Wire, kind_of, unread_words
 from mcphost.protocol.models.content import Content, is_plain_text, items_of, read_content, remarks_on
@@ -118,7 +119,7 @@ class Tool(Wire):
     def _ui(self) -> Mapping[str, Any]:
         meta = (self.model_extra or {}).get("_meta")
         ui = meta.get("ui") if isinstance(meta, dict) else None
-        return ui if isinstance(ui, dict) else {}
+        return as_dict(ui)
 
     @property
     def task_support(self) -> TaskSupport:

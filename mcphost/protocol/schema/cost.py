@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from mcphost.json_values import as_dict, as_list
 from mcphost.protocol.schema.traversal import Unresolvable, nodes, pattern_weight, patterns, resolve, walk
 
 _COMPILE_WEIGHT = 20_000
@@ -97,7 +98,7 @@ def _next(root: Any, schema: dict[str, Any], value: Any) -> Iterator[_Step]:
         if keyword in schema:
             yield schema[keyword], value, 1
     for keyword, price in (("allOf", 1), ("anyOf", _BRANCH), ("oneOf", _BRANCH)):
-        for branch in _list(schema.get(keyword)):
+        for branch in as_list(schema.get(keyword)):
             yield branch, value, price
     if isinstance(value, dict):
         yield from _into_object(schema, value)
@@ -106,31 +107,23 @@ def _next(root: Any, schema: dict[str, Any], value: Any) -> Iterator[_Step]:
 
 
 def _into_object(schema: dict[str, Any], value: dict[str, Any]) -> Iterator[_Step]:
-    properties = _dict(schema.get("properties"))
+    properties = as_dict(schema.get("properties"))
     for name in properties.keys() & value.keys():
         yield properties[name], value[name], 1
     for keyword in _EACH_VALUE:
         if isinstance(schema.get(keyword), dict):
             yield from ((schema[keyword], part, 1) for name, part in value.items() if name not in properties)
-    for each in _dict(schema.get("patternProperties")).values():
+    for each in as_dict(schema.get("patternProperties")).values():
         yield from ((each, part, 1) for part in value.values())
     if "propertyNames" in schema:
         yield from ((schema["propertyNames"], name, 1) for name in value)
     for keyword in ("dependentSchemas", "dependencies"):
-        yield from ((dependent, value, 1) for dependent in _dict(schema.get(keyword)).values())
+        yield from ((dependent, value, 1) for dependent in as_dict(schema.get(keyword)).values())
 
 
 def _into_array(schema: dict[str, Any], value: list[Any]) -> Iterator[_Step]:
     for keyword in ("prefixItems", "items"):
-        yield from ((item, part, 1) for item, part in zip(_list(schema.get(keyword)), value, strict=False))
+        yield from ((item, part, 1) for item, part in zip(as_list(schema.get(keyword)), value, strict=False))
     for keyword in _EACH_ITEM:
         if isinstance(schema.get(keyword), dict):
             yield from ((schema[keyword], part, 1) for part in value)
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urldefrag, urljoin
 
 from mcphost.errors import PeerError
+from mcphost.json_values import as_text
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line, size_text
 from mcphost.protocol.schema.cost import compiles_cheaply, is_plain, within
@@ -115,8 +116,8 @@ def refers_outside(schema: Any) -> str:
     if len(parts) > MAX_PARTS:
         return f"more than {MAX_PARTS} subschemas, too many to be searched for references to others"
     name = _own_name(schema)
-    base = _text(parts[0].get(name)) if parts else ""
-    names = {base, *(own for part in parts if (own := _text(part.get(name))))}
+    base = as_text(parts[0].get(name)) if parts else ""
+    names = {base, *(own for part in parts if (own := as_text(part.get(name))))}
     addresses = {value for part in parts for value in _addresses(part).values()}
     if addresses and len(addresses) + len(names) > MAX_ADDRESSES:
         return f"more than {MAX_ADDRESSES} addresses, too many to be told from those of other schemas"
@@ -144,11 +145,7 @@ def _outside(schema: dict[str, Any], outside: Collection[str]) -> str:
 
 def _own_name(root: Any) -> str:
     """The keyword by which the schemas in ``root`` name themselves."""
-    return "id" if isinstance(root, dict) and "draft-04" in _text(root.get("$schema")) else "$id"
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+    return "id" if isinstance(root, dict) and "draft-04" in as_text(root.get("$schema")) else "$id"
 
 
 def _absolute(base: str, address: str) -> str:

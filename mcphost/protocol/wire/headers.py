@@ -24,7 +24,8 @@ LARGEST_INTEGER: Final = 2**53 - 1
 _OPENING: Final = "=?base64?"
 _CLOSING: Final = "?="
 _PLAIN: Final = r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?"
-_TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+"""Pattern of a header's name and of other words in headers (RFC 9110 section 5.6.2)."""
 
 _TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {"string": str, "integer": (int, float), "boolean": bool}
 
@@ -98,7 +99,7 @@ def read_annotations(schema: object) -> tuple[ParameterHeader, ...]:
 def _read_annotation(path: tuple[str, ...], schema: Mapping[str, Any]) -> ParameterHeader:
     name, kind = schema[ANNOTATION], schema.get("type")
     argument = ".".join(path)[:80]
-    if not isinstance(name, str) or not re.fullmatch(_TOKEN, name):
+    if not isinstance(name, str) or not re.fullmatch(TOKEN, name):
         raise InvalidAnnotation(f"the {ANNOTATION} of {argument} is no header name")
     if not path:
         raise InvalidAnnotation(f"{ANNOTATION} stands on the whole schema, not on an argument")

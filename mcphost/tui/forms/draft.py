@@ -6,12 +6,13 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mcphost.json_values import KeyPath, as_dict
 from mcphost.protocol.forms.form import (
     ABSENT,
     GROWING,
     KEY,
+    FieldPath,
     Form,
-    Path,
     collect,
     drawn,
     fill,
@@ -21,9 +22,7 @@ from mcphost.protocol.forms.form import (
 )
 from mcphost.tui.forms.text_boxes import dump
 
-Entries = dict[Path, Any]
-Place = tuple[str | int, ...]
-"""Where a value is in the arguments."""
+Entries = dict[FieldPath, Any]
 
 
 def first_object(schema: Any, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -31,7 +30,7 @@ def first_object(schema: Any, arguments: Mapping[str, Any] | None) -> dict[str, 
     if arguments is not None:
         return dict(arguments)
     parts = schema.get("properties") if isinstance(schema, dict) else None
-    named = parts.items() if isinstance(parts, dict) else ()
+    named = as_dict(parts).items()
     return {name: part["default"] for name, part in named if isinstance(part, dict) and part.get("default") is not None}
 
 
@@ -65,7 +64,7 @@ def from_object(form: Form, entries: Entries, before: Mapping[str, Any], after: 
     return fresh
 
 
-def value_at(value: Any, place: Place) -> Any:
+def value_at(value: Any, place: KeyPath) -> Any:
     """Return what is at ``place``, or `ABSENT`."""
     for part in place:
         held = part in value if isinstance(value, Mapping) else isinstance(value, list) and _is_index(value, part)
@@ -75,7 +74,7 @@ def value_at(value: Any, place: Place) -> Any:
     return value
 
 
-def path_at(place: str | Sequence[str | int], places: Mapping[Path, Place]) -> Path | None:
+def path_at(place: str | Sequence[str | int], places: Mapping[FieldPath, KeyPath]) -> FieldPath | None:
     """Return which of the fields, given with their places, contains the place of a problem (``items[2].name``, or its
     parts); None if no single one does.
     """
@@ -83,21 +82,21 @@ def path_at(place: str | Sequence[str | int], places: Mapping[Path, Place]) -> P
     return max(inside, key=len, default=None)
 
 
-def place_within(its: Place, place: str | Sequence[str | int]) -> str:
+def place_within(its: KeyPath, place: str | Sequence[str | int]) -> str:
     """Return where in the value of the field at ``its`` the place is, like ``[2].name``; empty for the whole value."""
     if not isinstance(place, str):
         return place_text(tuple(place[len(its) :]))
     return place.removeprefix(place_text(its))
 
 
-def _holds(its: Place, place: str | Sequence[str | int]) -> bool:
+def _holds(its: KeyPath, place: str | Sequence[str | int]) -> bool:
     if not isinstance(place, str):
         return tuple(place[: len(its)]) == its
     text = place_text(its)
     return not its or place == text or place.startswith((f"{text}.", f"{text}["))
 
 
-def _put(target: Any, place: Place, value: Any) -> None:
+def _put(target: Any, place: KeyPath, value: Any) -> None:
     for part, following in itertools.pairwise(place):
         inner = value_at(target, (part,))
         if not isinstance(inner, dict | list):
@@ -117,7 +116,7 @@ def _is_index(items: list[Any], part: str | int) -> bool:
     return isinstance(part, int) and part < len(items)
 
 
-def _same(before: Mapping[str, Any], after: Mapping[str, Any], path: Place) -> bool:
+def _same(before: Mapping[str, Any], after: Mapping[str, Any], path: KeyPath) -> bool:
     old, new = value_at(before, path), value_at(after, path)
     if old is ABSENT or new is ABSENT:
         return old is new

@@ -23,15 +23,16 @@ from textual.widgets import Static, TextArea
 from textual.worker import Worker
 
 from mcphost.host.tool_calls.validation import ValidationResult, validate, validate_at_once
+from mcphost.json_values import KeyPath
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.forms.form import (
     ABSENT,
     GROWING,
     FieldKind,
+    FieldPath,
     Form,
     FormField,
-    Path,
     RowsChanged,
     add_row,
     choose,
@@ -266,8 +267,8 @@ class SchemaForm(Vertical):
         self._form = Form()
         self._schema: Any = {}
         self._source: Any = {}
-        self._rows: dict[Path, FieldRow] = {}
-        self._titles: dict[Path, GroupTitle] = {}
+        self._rows: dict[FieldPath, FieldRow] = {}
+        self._titles: dict[FieldPath, GroupTitle] = {}
         self._kept: Entries = {}
         """Entries that no row shows: numbers of rows, and what was typed into branches that are not chosen now."""
         self._base: Mapping[str, Any] | None = None
@@ -641,7 +642,7 @@ class SchemaForm(Vertical):
             elif each.path in self._titles:
                 yield self._titles[each.path]
 
-    def _places(self) -> dict[Path, tuple[str | int, ...]]:
+    def _places(self) -> dict[FieldPath, KeyPath]:
         entries = self._entries()
         return {path: place_of(path, entries) for path in self._rows}
 
@@ -677,7 +678,7 @@ class SchemaForm(Vertical):
     def _entries(self) -> Entries:
         return {**self._kept, **{path: row.entry for path, row in self._rows.items()}}
 
-    def _collect(self) -> tuple[dict[str, Any], dict[Path, str]]:
+    def _collect(self) -> tuple[dict[str, Any], dict[FieldPath, str]]:
         return collect(self._form, self._entries(), base=self._base)
 
     def _set_raw(self, text: str, before: Mapping[str, Any]) -> None:
@@ -751,7 +752,7 @@ class SchemaForm(Vertical):
         self._checked = arguments
         self._schema_problems = [(each.path, each.message) for each in result.problems]
 
-    def _show_errors(self) -> dict[Path, str]:
+    def _show_errors(self) -> dict[FieldPath, str]:
         """Show the errors of fields that were edited, or of all after a submit; return those of the form's checks."""
         errors = {} if self.raw_shown else self._collect()[1]
         by_schema, others = self._sorted_problems(self._schema_problems)
@@ -766,9 +767,9 @@ class SchemaForm(Vertical):
         self._show_status([] if self.raw_shown else self._summary(shown))
         return errors
 
-    def _sorted_problems(self, problems: Problems) -> tuple[dict[Path, str], list[tuple[str, str]]]:
+    def _sorted_problems(self, problems: Problems) -> tuple[dict[FieldPath, str], list[tuple[str, str]]]:
         """What is wrong by field, and what belongs to none."""
-        by_field: dict[Path, list[str]] = {}
+        by_field: dict[FieldPath, list[str]] = {}
         others, places = [], self._places() if problems else {}
         for place, sentence in problems:
             path = path_at(place, places)

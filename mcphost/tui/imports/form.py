@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 
 from mcphost.imports.found import Input
 from mcphost.imports.importer import ImportAnswer, ImportCandidate
-from mcphost.imports.secrets import Place
+from mcphost.json_values import KeyPath
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.tui.forms.schema_form import SchemaForm
@@ -31,7 +31,7 @@ class Edits:
 
     name: str
     inputs: Mapping[str, str] = field(repr=False)
-    texts: Mapping[Place, str] = field(repr=False)
+    texts: Mapping[KeyPath, str] = field(repr=False)
 
 
 class EditServerScreen(FramedScreen[Edits | None]):
@@ -58,7 +58,7 @@ class EditServerScreen(FramedScreen[Edits | None]):
         self._candidate, self._answer = candidate, answer
         self._inputs: dict[str, str] = {}
         """The id of the input behind each of these fields."""
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, KeyPath] = {}
         """Where the text behind each of these fields stands."""
         self._schema = self._made_schema()
 
@@ -132,7 +132,7 @@ def _text_field(text: str, *, hidden: bool) -> dict[str, Any]:
     return {"type": "string", **({"default": text} if text else {})}
 
 
-def _texts(table: Mapping[str, Any]) -> Iterator[tuple[Place, str, str]]:
+def _texts(table: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str, str]]:
     """The texts of an entry that may be edited, with what people call them."""
     for key, title in (("command", "program"), ("url", "address"), ("cwd", "folder")):
         if isinstance(text := table.get(key), str):

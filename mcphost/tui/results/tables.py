@@ -13,6 +13,7 @@ from textual.geometry import Size
 from textual.reactive import reactive
 from textual.widgets import DataTable
 
+from mcphost.json_values import is_number
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.tui.textual_private.corrections import ScrollbarsOnLayout
@@ -173,7 +174,7 @@ def _cell(row: Mapping[str, Any], column: str) -> Text:
     value = row.get(column, "")
     if isinstance(value, str):
         return _text(show_line(value, _CELL_WIDTH))
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if is_number(value):
         return Text(json.dumps(value)[:_CELL_WIDTH], justify="right")
     return _text(show_line(json.dumps(value, ensure_ascii=False), _CELL_WIDTH), "dim" if value is None else "")
 

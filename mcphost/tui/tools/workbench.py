@@ -11,6 +11,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from mcphost.host.catalog import CatalogTool
+from mcphost.json_values import as_dict, texts_in
 from mcphost.protocol.display import hidden_count, show, show_line, unindented
 from mcphost.tui.consent.call_rows import claims_text
 from mcphost.tui.forms.schema_form import FormState, SchemaForm
@@ -129,10 +130,8 @@ def _title(entry: CatalogTool) -> Content:
 def _arguments(entry: CatalogTool) -> Content:
     """What can be filled in, required arguments first, and what enter does."""
     schema = entry.tool.input_schema
-    properties, required = schema.get("properties"), schema.get("required")
-    properties = properties if isinstance(properties, dict) else {}
+    properties, needed = as_dict(schema.get("properties")), set(texts_in(schema.get("required")))
     names = list(properties)[:MOST_ARGUMENTS]
-    needed = set(required) if isinstance(required, list) else set()
     if not names:
         return Content.assemble(("enter", "bold $text-accent"), " runs it (no arguments)")
     listed = [

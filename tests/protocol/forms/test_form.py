@@ -13,9 +13,9 @@ from mcphost.protocol.forms.form import (
     ABSENT,
     FieldError,
     FieldKind,
+    FieldPath,
     Form,
     FormField,
-    Path,
     collect,
     fill,
     outside_elicitation,
@@ -453,7 +453,7 @@ def test_arguments_with_an_empty_text_keep_it() -> None:
 
 def test_groups_are_put_together_and_errors_stand_at_their_paths() -> None:
     read = read_form(PERSON)
-    entries: dict[Path, Any] = {("name",): "", ("tags",): "a\nb", ("home", "nr"): "5"}
+    entries: dict[FieldPath, Any] = {("name",): "", ("tags",): "a\nb", ("home", "nr"): "5"}
     assert collect(read, entries) == (
         {"tags": ["a", "b"], "home": {"nr": 5}},
         {
