@@ -1,7 +1,7 @@
 """The keys of ``[limits]``: the bounds that a user may change, with their ranges.
 
-Defaults that the client and the transports need without a configuration come from `mcphost.protocol.limits`, which gives
-their reasons; those that only the host applies stand here.
+Defaults that the client and the transports need without a configuration come from `mcphost.protocol.limits`, which
+gives their reasons; those that only the host applies are here.
 """
 
 from __future__ import annotations

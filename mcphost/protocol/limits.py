@@ -1,8 +1,8 @@
 """The default limits of what a server may send, hold open or take, each with its reason.
 
 They are constants of the ground floor because the client and the transports apply them where no configuration is at
-hand; `mcphost.config.limits` makes them the defaults of its keys. Sizes are bytes, and decimal as they are shown: 1 MB is
-1,000,000 bytes.
+hand; `mcphost.config.limits` makes them the defaults of its keys. Sizes are bytes, and decimal as they are shown: 1 MB
+is 1,000,000 bytes.
 """
 
 from __future__ import annotations
