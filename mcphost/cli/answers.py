@@ -36,9 +36,9 @@ from mcphost.protocol.display import show_line, size_text
 
 if TYPE_CHECKING:
     from mcphost.cli.server_questions import TerminalPerson
+    from mcphost.config.state import StateStore
     from mcphost.host.host import Host
     from mcphost.host.sampling.request import SamplingEdit, SamplingReply
-    from mcphost.host.state_store import StateStore
 
 KINDS: Final[Mapping[type, str]] = {
     FormQuestion: "form",

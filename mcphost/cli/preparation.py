@@ -12,8 +12,9 @@ from mcphost.cli.output import Outcome, remark
 from mcphost.cli.run import in_host, traffic_path
 from mcphost.cli.server_request_reports import FormReporter, SamplingReporter, UrlElicitationReporter
 from mcphost.cli.settings import find, read_settings, users_settings
-from mcphost.composition import Selection, StateFiles, dependencies, is_ad_hoc, select, values_for
+from mcphost.composition import Selection, dependencies, is_ad_hoc, select, values_for
 from mcphost.config import LoadedConfig, state_folder
+from mcphost.config.state import StateStore
 from mcphost.errors import ConfigError
 from mcphost.host.consent.questions import Approver, DeclineAll
 from mcphost.host.desktop import open_page
@@ -69,7 +70,7 @@ def run_with_answers(
 ) -> int:
     """As `run_audited`, answering what servers ask meanwhile. ``calls`` approves tool calls."""
     rules = read_rules(options.answers, options.accept, options.decline)
-    store = StateFiles(state_folder(os.environ), remark)
+    store = StateStore(state_folder(os.environ), remark)
     approver = approver_with(rules, calls or DeclineAll("nothing is called here"), store)
 
     def with_reports(host: Host) -> Awaitable[Outcome]:

@@ -17,14 +17,12 @@ from mcphost.config import (
     load_found,
     state_folder,
 )
+from mcphost.config.state import StateStore
 from mcphost.errors import ConfigError
 from mcphost.lazy_dataclass import dataclass
 from mcphost.places import working_folder
 
 TRUST_COMMAND = "mcphost config trust"
-
-TRUSTED_FILE = "trusted.toml"
-"""Names, in the state folder, the project files that the user trusts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +78,7 @@ def users_settings(found: ConfigLocation) -> FoundSettings:
 
 def trusted_folders(env: Mapping[str, str]) -> TrustedFolders:
     """The project files that the user trusted."""
-    return TrustedFolders(state_folder(env) / TRUSTED_FILE, remark)
+    return TrustedFolders(StateStore(state_folder(env), remark))
 
 
 def _untrusted(path: Path, decision: Literal["changed", "unknown"]) -> str:

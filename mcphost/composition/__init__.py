@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from mcphost import __version__
 from mcphost.composition.detected_transports import DetectedTransports
@@ -21,12 +21,10 @@ from mcphost.config import (
     ModelConfig,
     ServerConfig,
     Values,
-    file_version,
-    read_toml,
     resolve_roots,
     state_folder,
-    update_toml,
 )
+from mcphost.config.state import StateStore
 from mcphost.errors import ConfigError
 from mcphost.host.consent.questions import Approver
 from mcphost.host.dependencies import Dependencies
@@ -39,7 +37,6 @@ from mcphost.transports.stdio.usage import usage_of
 __all__ = [
     "SecretItems",
     "Selection",
-    "StateFiles",
     "demo_config",
     "dependencies",
     "has_sign_in",
@@ -78,7 +75,7 @@ def dependencies(
     """
     traffic = TrafficBook(values.mask)
     noted = {} if refused is None else refused
-    store = None if state is None else StateFiles(state, report)
+    store = None if state is None else StateStore(state, report)
     detected = DetectedTransports(store, report)
     pid_files = None if state is None else PidFiles(state / "running")
     for leftover in pid_files.leftovers() if pid_files else ():
@@ -152,28 +149,6 @@ def _from_keychain(name: str) -> str | None:
     except KeychainUnusable as error:
         instead = "; use an environment variable or a file instead" if isinstance(error, NoKeychain) else ""
         raise ConfigError(f"the keychain could not be asked for {name}: {error}{instead}") from None
-
-
-class StateFiles:
-    """The host's `mcphost.host.state_store.StateStore` over one folder of TOML files."""
-
-    def __init__(self, folder: Path, report: Callable[[str], None]) -> None:
-        self._folder, self._report = folder, report
-
-    def read(self, name: str) -> Mapping[str, Any]:
-        """The content of a state file; empty where there is none. Raises ConfigError."""
-        return read_toml(self._path(name), self._report)
-
-    def version(self, name: str) -> object:
-        """Equal as long as nobody writes the state file; takes no longer than one look at its entry in the folder."""
-        return file_version(self._path(name))
-
-    def update(self, name: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
-        """Replace a state file by what ``change`` makes of it, unless that is the same. Raises ConfigError."""
-        update_toml(self._path(name), change, self._report)
-
-    def _path(self, name: str) -> Path:
-        return self._folder / f"{name}.toml"
 
 
 def demo_config(era: Literal["legacy", "modern"] = "legacy") -> Config:

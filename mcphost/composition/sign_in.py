@@ -71,7 +71,8 @@ class SignIns:
 
     async def forget(self, config: Config, name: str, detected: DetectedTransports) -> Sequence[str]:
         """Delete what was learned of a server besides its tokens; returns it in words."""
-        server, _ = await resolve_in_thread(config, self._values, name, lambda _: detected.load())
+        server, _ = await resolve_in_thread(config, self._values, name, lambda _: None)
+        await detected.load()
         return ("which transport it speaks",) if server.url is not None and detected.forget(server.url) else ()
 
     async def aclose(self) -> None:

@@ -40,11 +40,11 @@ async def open_transport(
         if server.url is None:
             return None
         import_module("mcphost.transports.http.streamable")  # in this thread: the import would block the event loop
-        if config.servers[name].transport == "auto":
-            detected.load()
         return sign(config, server)
 
     server, auth = await resolve_in_thread(config, values, name, prepare)
+    if server.url is not None and config.servers[name].transport == "auto":
+        await detected.load()
     return _with_pid_file(_transport(config, server, auth, tap, detected), pid_files, name)
 
 
@@ -92,5 +92,5 @@ def _http(
         return SseTransport(url, limits, headers=headers, auth=auth, tap=tap)
 
     if kind == "auto":
-        return DetectedTransport(streamable, older, remembered=detected.of(url), learned=partial(detected.learn, url))
+        return DetectedTransport(streamable, older, remembered=detected.get(url), learned=partial(detected.learn, url))
     return older() if kind == "sse" else streamable()

@@ -1,6 +1,6 @@
 """State files: one private folder of TOML files, each written atomically.
 
-Everything here blocks on the disk: call it in a thread.
+Everything here except `named_lock` blocks on the disk: call it in a thread.
 """
 
 from __future__ import annotations
@@ -12,14 +12,21 @@ import time
 import tomllib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import fields, is_dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, cast
+
+from pydantic_core import ValidationError, to_json
 
 from mcphost.config.files import read_regular
 from mcphost.errors import ConfigError
 from mcphost.places import state_path
 from mcphost.posix import CLOSE_ON_EXEC, NO_FOLLOW, owned_by_us, take_lock
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 MAX_STATE_BYTES = 16 * 1024 * 1024
 """Bytes of one state file, far above what mcphost writes."""
@@ -35,6 +42,8 @@ _OWN_NAME = re.compile(
 
 Report = Callable[[str], None]
 """Takes a sentence for the user."""
+
+Content = TypeVar("Content")
 
 
 def state_folder(env: Mapping[str, str]) -> Path:
@@ -94,12 +103,12 @@ def read_toml(path: Path, report: Report) -> dict[str, Any]:
         return tomllib.loads(content.decode())
     except (ValueError, RecursionError):
         kept = _set_aside(path)
-    report(f"{path} was damaged; it is kept as {kept.name}, and mcphost starts it anew")
+    report(f"{path} was damaged; it is kept as {kept.name}, and mcphost starts a new one")
     return {}
 
 
 def file_version(path: Path) -> tuple[int, ...] | None:
-    """Equal as long as nobody writes or replaces the file; None where there is none."""
+    """Changes whenever the file is written or replaced. None if it does not exist."""
     try:
         status = path.lstat()
     except OSError:
@@ -125,41 +134,130 @@ def update_toml(path: Path, change: Callable[[Mapping[str, Any]], Mapping[str, A
     with locked(path):
         before = read_toml(path, report)
         after = change(before)
-        # A missing file is equal to one whose lists are all empty.
-        if after != (before or {key: [] for key in after}):
+        # A missing file is equal to one whose tables are all empty.
+        if after != before and (before or any(after.values())):
             write_toml(path, after)
+
+
+class StateStore:
+    """The state files of one folder, by name without suffix. ``report`` takes a sentence for the user."""
+
+    def __init__(self, folder: Path, report: Report) -> None:
+        self._folder, self._report = folder, report
+
+    def read(self, name: str) -> Mapping[str, Any]:
+        """Return the content of a state file, see `read_toml`."""
+        return read_toml(self._path(name), self._report)
+
+    def version(self, name: str) -> object:
+        """See `file_version`. Fast enough for the event loop: it reads the folder's entry only."""
+        return file_version(self._path(name))
+
+    def update(self, name: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+        """Replace a state file, see `update_toml`."""
+        update_toml(self._path(name), change, self._report)
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}.toml"
+
+
+class StateFile(Generic[Content]):
+    """A state file whose content is a ``content``: a dataclass with defaults, or a dictionary type.
+
+    Invalid entries are left out, each by itself, so this is not for files in which a missing entry would allow or share
+    more. Values are of exactly the declared types.
+    """
+
+    def __init__(self, store: StateStore, name: str, content: Callable[[], Content]) -> None:
+        self._store, self._name, self._content = store, name, content
+
+    def read(self) -> Content:
+        """Return the content; the empty one if there is no file. Raises ConfigError."""
+        return valid_part(self._content, self._store.read(self._name))
+
+    def update(self, change: Callable[[Content], Content]) -> None:
+        """Replace the content under a lock against other writers, in all processes. Raises ConfigError."""
+        self._store.update(self._name, lambda data: as_plain(change(valid_part(self._content, data))))
+
+
+def valid_part(content: Callable[[], Content], data: Mapping[str, Any]) -> Content:
+    """Read plain data as a ``content``; see `StateFile`. Invalid entries are left out."""
+    if not data:  # without building a validator, which takes a millisecond
+        return content()
+    # JSON, because strict validation then still takes lists for sets and tuples, which TOML does not have.
+    adapter: TypeAdapter[Content] = _adapter(content)
+    try:
+        return adapter.validate_json(to_json(data), strict=True)
+    except ValidationError as error:
+        places = [problem["loc"] for problem in error.errors(include_url=False)]
+    wrong = {key: {place[1] if len(place) > 1 else None for place in places if place[0] == key} for key in data}
+    kept = {key: _without(value, wrong[key]) for key, value in data.items()}
+    return adapter.validate_json(to_json({key: value for key, value in kept.items() if value is not None}), strict=True)
+
+
+@cache
+def _adapter(content: Callable[[], Content]) -> TypeAdapter[Content]:
+    from pydantic import TypeAdapter  # late, as building it: most runs read few state files
+
+    return TypeAdapter(cast(Any, content))
+
+
+def _without(value: Any, wrong: set[int | str | None]) -> Any:
+    """A value without its invalid entries; None if it is not a list or dictionary of which only entries are invalid."""
+    if not wrong:
+        return value
+    if isinstance(value, dict) and wrong <= value.keys():
+        return {key: entry for key, entry in value.items() if key not in wrong}
+    if isinstance(value, list) and wrong <= {*range(len(value))}:
+        return [entry for place, entry in enumerate(value) if place not in wrong]
+    return None
+
+
+def as_plain(content: Any) -> Any:
+    """The reverse of `valid_part`: dataclasses as dictionaries, sets as sorted lists."""
+    if is_dataclass(content):
+        return {field.name: as_plain(getattr(content, field.name)) for field in fields(content)}
+    if isinstance(content, Mapping):
+        return {key: as_plain(value) for key, value in content.items()}
+    if isinstance(content, frozenset):
+        return [as_plain(each) for each in sorted(content)]
+    if isinstance(content, (list, tuple)):
+        return [as_plain(each) for each in content]
+    return content
+
+
+TRUSTED: Final = "trusted"
+"""The name of the state file of `TrustedFolders`."""
 
 
 class TrustedFolders:
     """The trusted project files, by canonical path and content."""
 
-    def __init__(self, file: Path, report: Report) -> None:
-        self._file, self._report = file, report
+    def __init__(self, store: StateStore) -> None:
+        self._file = StateFile(store, TRUSTED, dict[str, dict[str, str]])
 
     def decision(self, path: Path, digest: str) -> Literal["trusted", "changed", "unknown"]:
-        """Is the file at ``path`` with this SHA-256 (``LoadedConfig.digest``) the one that was trusted?"""
-        known = self._records().get(_canonical(path))
+        """Compare the file with the one that was trusted; ``digest`` is its SHA-256 (``LoadedConfig.digest``)."""
+        known = self._file.read().get("files", {}).get(_canonical(path))
         return "unknown" if known is None else "trusted" if known == digest else "changed"
 
     def trust(self, path: Path, digest: str) -> None:
         """Trust ``path`` as long as its content has this SHA-256."""
-        self._update(lambda records: {**records, _canonical(path): digest})
+        self._set(path, digest)
 
     def forget(self, path: Path) -> None:
         """Stop trusting ``path``."""
-        name = _canonical(path)
-        self._update(lambda records: {known: digest for known, digest in records.items() if known != name})
+        self._set(path, None)
 
-    def _records(self) -> dict[str, str]:
-        return _digests(read_toml(self._file, self._report))
+    def _set(self, path: Path, digest: str | None) -> None:
+        def change(content: dict[str, dict[str, str]]) -> dict[str, dict[str, str]]:
+            files = content.get("files", {})
+            files.pop(_canonical(path), None)
+            if digest is not None:
+                files[_canonical(path)] = digest
+            return {"files": dict(sorted(files.items()))}
 
-    def _update(self, change: Callable[[dict[str, str]], dict[str, str]]) -> None:
-        update_toml(self._file, lambda data: {"files": dict(sorted(change(_digests(data)).items()))}, self._report)
-
-
-def _digests(data: Mapping[str, Any]) -> dict[str, str]:
-    files = data.get("files")
-    return {} if not isinstance(files, dict) else {str(path): str(digest) for path, digest in files.items()}
+        self._file.update(change)
 
 
 @contextmanager

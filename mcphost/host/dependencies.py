@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcphost.config import Config
+from mcphost.config.state import StateStore
 from mcphost.host.consent.questions import Approver
 from mcphost.host.desktop import Open, no_browser
 from mcphost.host.server_requests.folders import ResolveRoots, plain_roots
-from mcphost.host.state_store import StateStore
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.lazy_dataclass import dataclass
 from mcphost.transports.base import ProcessUsageReport, Transport

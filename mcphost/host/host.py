@@ -21,7 +21,7 @@ from mcphost.host.background import BackgroundTasks
 from mcphost.host.catalog import Catalog
 from mcphost.host.chat.service import ChatService
 from mcphost.host.connections.connection import Connection, ConnectionContext
-from mcphost.host.connections.eras import EraVerdicts
+from mcphost.host.connections.eras import EraMemory
 from mcphost.host.connections.process_usage import ProcessUsage
 from mcphost.host.connections.servers import Servers
 from mcphost.host.connections.state import same_for_connection
@@ -124,7 +124,7 @@ class Host:
             self._background,
             asks=ROOTS in given.answers,
         )
-        self._started_tasks = StartedTasks(given.store, self.logs.warn)
+        self._started_tasks = StartedTasks(given.store, self._warn)
         self.tool_calls = ToolCallService(
             self._calls,
             self.servers,
@@ -155,7 +155,7 @@ class Host:
             given.store,
             mask,
         )
-        self._eras = EraVerdicts(given.store, date.today, self.logs.warn)
+        self._eras = EraMemory(given.store, date.today, self._warn)
         self._connection_context = ConnectionContext(
             config=self._config,
             open_transport=given.open_transport,
@@ -300,6 +300,9 @@ class Host:
         if self._dependencies.forget is not None:
             forgotten.extend(await self._dependencies.forget(self.config, server))
         return tuple(forgotten)
+
+    def _warn(self, text: str) -> None:
+        self.logs.warn("", text)
 
     def _config(self) -> Config:
         return self.config

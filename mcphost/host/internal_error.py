@@ -34,6 +34,11 @@ def internal_error(error: Exception) -> InternalError:
     )
 
 
+def describe_failure(error: Exception) -> str:
+    """The error's text if it is meant for the user, else that of an internal error."""
+    return str(error if isinstance(error, McphostError) else internal_error(error))
+
+
 def without_secrets(error: McphostError, mask: Callable[[str], str]) -> McphostError:
     """The same error, with secrets taken out of whatever it quotes."""
     error.args = tuple(mask(each) if isinstance(each, str) else each for each in error.args)

@@ -29,10 +29,12 @@ from textual.widget import MountError
 from textual.worker import WorkerFailed
 
 from mcphost.config import UI
+from mcphost.config.state import StateStore
 from mcphost.errors import ConfigError, McphostError
 from mcphost.host.crash_files import CrashFiles
 from mcphost.host.events import Alarmed
 from mcphost.host.host import Host
+from mcphost.host.layout import LayoutFile
 from mcphost.protocol.display import show
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
@@ -60,7 +62,6 @@ from mcphost.tui.kit.messages import (
     WithdrawnRemoved,
 )
 from mcphost.tui.kit.modal_screen import Dialog, QuestionDialog
-from mcphost.tui.main.layout import LayoutFile
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.main.updater import MainScreenUpdater
 from mcphost.tui.results.controller import ResultsController
@@ -202,7 +203,7 @@ class McphostApp(App[None]):
         self.tasks = TasksController(self, host, self.main)
         self.tools = ToolsController(self, host, self.main, self.updater)
         self.traffic = TrafficController(self, host)
-        self._layout = LayoutFile(start.state_folder, host.bus.alarm)
+        self._layout = LayoutFile(StateStore(start.state_folder, host.bus.alarm), host.bus.alarm)
         self._gatherer: EventGatherer | None = None
 
     def set_timer(self, delay: float, callback: TimerCallback | None = None, **options: Any) -> Timer:

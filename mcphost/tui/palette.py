@@ -26,6 +26,7 @@ from textual.worker import Worker
 from mcphost.host.catalog import CatalogPrompt, CatalogResource, CatalogTemplate, CatalogTool
 from mcphost.host.connections.connection import Connection
 from mcphost.host.host import Host
+from mcphost.host.layout import DRAWERS
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line
@@ -34,7 +35,6 @@ from mcphost.tui.chat.controller import ChatController
 from mcphost.tui.kit.inputs import LineInput
 from mcphost.tui.kit.ranking import Search, SearchIndex, SearchText
 from mcphost.tui.kit.rows import Cell, columns, even_if_reversed
-from mcphost.tui.main.layout import DRAWERS
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.tools.controller import ToolsController
 

@@ -17,6 +17,7 @@ from mcphost import composition
 from mcphost.auth.storage.keychain import TRUSTED
 from mcphost.composition import lookup
 from mcphost.config import Config, GivenServer, ServerConfig, Values, parse
+from mcphost.config.state import StateStore
 from mcphost.errors import ConfigError, SpawnFailed, UnresolvedReference
 from mcphost.host.consent.questions import DeclineAll
 from mcphost.protocol.lifecycle.revisions import HANDSHAKE_REVISIONS, Revision
@@ -150,7 +151,7 @@ def test_a_reference_is_not_looked_up_where_anybody_could_read_it(install: Insta
 
 
 def test_a_state_file_is_written_only_when_it_changes(tmp_path: Path) -> None:
-    files = composition.StateFiles(tmp_path, lambda text: None)
+    files = StateStore(tmp_path, lambda text: None)
     file = tmp_path / "approvals.toml"
     assert files.read("approvals") == {}
     files.update("approvals", lambda data: {"approval": []})
@@ -160,7 +161,7 @@ def test_a_state_file_is_written_only_when_it_changes(tmp_path: Path) -> None:
     files.update("approvals", dict)
     assert file.stat().st_ino == written
     files.update("approvals", lambda data: {"approval": []})
-    assert composition.StateFiles(tmp_path, lambda text: None).read("approvals") == {"approval": []}
+    assert StateStore(tmp_path, lambda text: None).read("approvals") == {"approval": []}
 
 
 @pytest.mark.parametrize(

@@ -13,19 +13,19 @@ import pytest
 
 from mcphost.cli.answers import _said_today
 from mcphost.cli.completion.known_names import read_offered
-from mcphost.composition import StateFiles
 from mcphost.composition.detected_transports import DetectedTransports
 from mcphost.config import ServerConfig, TrustedFolders, update_toml
+from mcphost.config.state import StateStore
 from mcphost.host.chat.preferences import ChatPreferences, ChatSettings
 from mcphost.host.chat.transcript_store import TranscriptStore, replay, settings_of
-from mcphost.host.connections.eras import EraVerdicts
+from mcphost.host.connections.eras import EraMemory
 from mcphost.host.consent import approval_store
 from mcphost.host.consent.approvals import ApprovalRule, ApprovedTool, Lifetime
+from mcphost.host.layout import Layout, LayoutFile
 from mcphost.host.server_requests import roots
 from mcphost.host.tool_calls.started_tasks import StartedTasks
 from mcphost.imports.found import Origin
 from mcphost.imports.remembered import ImportedServer, ImportRecords
-from mcphost.tui.main.layout import Layout, LayoutFile
 
 INSTALLED = Path(__file__).with_name("installed_state")
 DAY = date(2026, 11, 23)
@@ -34,7 +34,7 @@ LIGHTHOUSE = ServerConfig(command="lighthouse", args=("--stdio",))
 TIDE = ServerConfig(url="https://tide.example/mcp")
 OTHER = ServerConfig(command="other")
 SETTINGS = ChatSettings(
-    "small", "big", None, True, frozenset({"tide"}), frozenset({("lighthouse", "switch")}), {"lighthouse": "a" * 64}
+    "small", "big", "", True, frozenset({"tide"}), frozenset({("lighthouse", "switch")}), {"lighthouse": "a" * 64}
 )
 
 BAD_ENTRIES = {
@@ -63,8 +63,8 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def store(folder: Path) -> StateFiles:
-    return StateFiles(folder, pytest.fail)
+def store(folder: Path) -> StateStore:
+    return StateStore(folder, pytest.fail)
 
 
 def content(folder: Path, name: str) -> Mapping[str, Any]:
@@ -79,7 +79,7 @@ def fail(*words: str) -> None:
     pytest.fail(" ".join(words))
 
 
-def test_approvals(store: StateFiles, folder: Path) -> None:
+def test_approvals(store: StateStore, folder: Path) -> None:
     switch, table = approval_store.from_toml(store.read("approvals"))
     definition = {
         "name": "switch",
@@ -93,31 +93,31 @@ def test_approvals(store: StateFiles, folder: Path) -> None:
     assert content(folder, "approvals") == installed("approvals")
 
 
-async def test_eras(store: StateFiles, folder: Path) -> None:
-    eras = EraVerdicts(store, lambda: DAY, fail)
+async def test_eras(store: StateStore, folder: Path) -> None:
+    eras = EraMemory(store, lambda: DAY, fail)
     await eras.load()
     evidence = {"asked in 2026-07-28, answered -32601": LIGHTHOUSE, "asked in 2026-07-28, answered HTTP 400": TIDE}
     for text, server in evidence.items():
-        found = eras.of(server)
+        found = eras.get(server)
         assert found is not None
         assert (found.evidence, found.day) == (text, DAY)
-    assert eras.of(OTHER) is None
+    assert eras.get(OTHER) is None
     await eras.learn(OTHER, "said no")
     await eras.forget(OTHER)
     assert content(folder, "eras") == installed("eras")
 
 
-def test_transports(store: StateFiles) -> None:
+async def test_transports(store: StateStore) -> None:
     detected = DetectedTransports(store, fail)
-    detected.load()
+    await detected.load()
     urls = ("https://tide.example/mcp", "http://127.0.0.1:8080/mcp?key=1", "http://127.0.0.1:8080/mcp")
-    assert [detected.of(url) for url in urls] == ["sse", "http", None]
+    assert [detected.get(url) for url in urls] == ["sse", "http", None]
 
 
-async def test_tasks(store: StateFiles, folder: Path) -> None:
+async def test_tasks(store: StateStore, folder: Path) -> None:
     tasks = StartedTasks(store, fail)
     await tasks.load()
-    (switch,), (survey,) = tasks.of(LIGHTHOUSE), tasks.of(TIDE)
+    (switch,), (survey,) = tasks.tasks_of(LIGHTHOUSE), tasks.tasks_of(TIDE)
     assert (switch.id, switch.tool, switch.began) == ("task-2", "switch", 1764000000.25)
     assert (survey.id, survey.tool, survey.began) == ("task-1", "survey", 1764000000.25)
     await tasks.add(OTHER, "task-3", "x")
@@ -125,7 +125,7 @@ async def test_tasks(store: StateFiles, folder: Path) -> None:
     assert content(folder, "tasks") == installed("tasks")
 
 
-async def test_chat_preferences(store: StateFiles, folder: Path) -> None:
+async def test_chat_preferences(store: StateStore, folder: Path) -> None:
     preferences = ChatPreferences(store, fail)
     await preferences.load()
     assert preferences.settings == SETTINGS
@@ -137,13 +137,13 @@ async def test_chat_preferences(store: StateFiles, folder: Path) -> None:
 
 
 async def test_layout(folder: Path) -> None:
-    file = LayoutFile(folder, fail)
+    file = LayoutFile(StateStore(folder, fail), fail)
     assert await file.load() == Layout(55, "closed")
     await file.save(Layout(40, "open"))
-    assert await LayoutFile(folder, fail).load() == Layout(40, "open")
+    assert await LayoutFile(StateStore(folder, fail), fail).load() == Layout(40, "open")
 
 
-def test_roots(store: StateFiles, folder: Path) -> None:
+def test_roots(store: StateStore, folder: Path) -> None:
     charts, lamp = roots.from_toml(store.read("roots"))
     assert charts == roots.SharedRoot(None, Path("/srv/charts"), remembered=True)
     assert lamp == roots.SharedRoot("lighthouse", Path("/srv/lamp"), "lamp room", "lighthouse --stdio", True)
@@ -175,7 +175,7 @@ def test_imports(folder: Path) -> None:
 
 
 def test_trusted_folders(folder: Path) -> None:
-    trusted = TrustedFolders(folder / "trusted.toml", fail)
+    trusted = TrustedFolders(StateStore(folder, fail))
     project, other = Path("/srv/project/mcphost.toml"), Path("/srv/other/mcphost.toml")
     assert [trusted.decision(project, digest) for digest in ("e" * 64, "f" * 64)] == ["trusted", "changed"]
     assert trusted.decision(other, "e" * 64) == "unknown"
@@ -184,7 +184,7 @@ def test_trusted_folders(folder: Path) -> None:
     assert content(folder, "trusted") == installed("trusted")
 
 
-def test_remarks(store: StateFiles, folder: Path) -> None:
+def test_remarks(store: StateStore, folder: Path) -> None:
     update_toml(folder / "remarks.toml", lambda data: {"roots": {"tide": date.today()}}, pytest.fail)
     assert installed("remarks") == {"roots": {"tide": DAY}}
     assert [_said_today(store, server) for server in ("tide", "lighthouse", "lighthouse")] == [True, False, True]

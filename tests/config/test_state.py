@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from mcphost.cli import settings
 from mcphost.cli.completion import known_names
 from mcphost.composition import detected_transports
 from mcphost.config import TrustedFolders, read_toml, state, state_folder, update_toml, write_toml
 from mcphost.errors import ConfigError
-from mcphost.host import crash_files
+from mcphost.host import crash_files, layout
+from mcphost.host.chat import preferences
 from mcphost.host.connections import eras
 from mcphost.host.consent import approval_store
 from mcphost.host.server_requests import roots
@@ -102,10 +102,17 @@ def test_a_folder_of_others_is_refused_and_stays_as_it_is(tmp_path: Path, names:
 
 
 def test_every_state_file_is_known_as_mcphost_s_own() -> None:
-    tables = (approval_store.APPROVALS, eras.FILE, started_tasks.FILE, detected_transports.FILE, roots.STATE)
-    names = [f"{name}.toml" for name in tables]
-    names += [remembered.FILE, settings.TRUSTED_FILE, known_names.REMEMBERED, crash_files.FOLDER, bundles.BUNDLES]
-    names += ["chat.toml", "layout.toml", "remarks.toml", "audit.jsonl", "audit.jsonl.1", "chats", "running", "locks"]
+    tables = (
+        approval_store.APPROVALS,
+        eras.FILE,
+        started_tasks.FILE,
+        detected_transports.FILE,
+        roots.STATE,
+        state.TRUSTED,
+    )
+    names = [f"{name}.toml" for name in (*tables, state.TRUSTED, preferences.CHAT, layout.FILE)]
+    names += [remembered.FILE, known_names.REMEMBERED, crash_files.FOLDER, bundles.BUNDLES]
+    names += ["remarks.toml", "audit.jsonl", "audit.jsonl.1", "chats", "running", "locks"]
     assert [name for name in names if not state._OWN_NAME.fullmatch(name)] == []
 
 
@@ -289,11 +296,11 @@ def test_trust_holds_for_one_file_with_one_content(tmp_path: Path) -> None:
     project.touch()
     link.symlink_to(project)
     odd = tmp_path / os.fsdecode(b"odd\xff") / "mcphost.toml"
-    trusted = TrustedFolders(tmp_path / "trusted.toml", _no_report)
+    trusted = TrustedFolders(state.StateStore(tmp_path, _no_report))
     assert trusted.decision(project, "d1") == "unknown"
     trusted.trust(project, "d1")
     trusted.trust(odd, "d1")
-    again = TrustedFolders(tmp_path / "trusted.toml", _no_report)
+    again = TrustedFolders(state.StateStore(tmp_path, _no_report))
     assert [again.decision(path, "d1") for path in (project, link, odd)] == ["trusted"] * 3
     assert again.decision(link, "d2") == "changed"
     again.forget(link)

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from mcphost.config import Config, file_version, read_toml, update_toml
+from mcphost.config import Config
+from mcphost.config.state import StateStore
 from mcphost.errors import ConfigError
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections import reconnection as retry
@@ -45,21 +46,12 @@ class ScriptedApprover:
         return step if isinstance(step, Answer) else await step(question)
 
 
-class FileStore:
-    """A store of state files in one folder."""
+class FileStore(StateStore):
+    """A store of state files in one folder, which keeps its reports."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
         self.alarms: list[str] = []
-
-    def read(self, name: str) -> Mapping[str, Any]:
-        return read_toml(self.folder / f"{name}.toml", self.alarms.append)
-
-    def version(self, name: str) -> object:
-        return file_version(self.folder / f"{name}.toml")
-
-    def update(self, name: str, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
-        update_toml(self.folder / f"{name}.toml", change, self.alarms.append)
+        super().__init__(folder, self.alarms.append)
 
 
 class RecordingHost(Host):

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 from mcphost.cli.completion.remembering import remember_offers
 from mcphost.cli.output import Exit, is_terminal
 from mcphost.cli.run import END_SIGNALS, raise_signalled, run, traffic_path
-from mcphost.cli.settings import TRUSTED_FILE, find, settings_for_screen
+from mcphost.cli.settings import find, settings_for_screen
 from mcphost.cli.terminal_background import background_query
 from mcphost.composition import demo_config, dependencies, values_for
 from mcphost.config import Config, servers_path, state_folder, users_path
+from mcphost.config.state import TRUSTED
 from mcphost.errors import ConfigError
 from mcphost.host.desktop import open_page
 from mcphost.host.host import Host
@@ -112,7 +113,7 @@ def _watched(options: Namespace) -> tuple[Path, ...]:
     """The files that make up the configuration, there or not, and that of the projects that are trusted."""
     if options.config is not None:
         return (Path(options.config),)
-    trusted = state_folder(os.environ) / TRUSTED_FILE
+    trusted = state_folder(os.environ) / f"{TRUSTED}.toml"
     return users_path(os.environ), servers_path(os.environ), working_folder() / PROJECT_FILE, trusted
 
 

@@ -153,7 +153,7 @@ class Chat:
         Of very many new tools only some are in it at first: `tools_checked` waits for the rest.
         """
         offers, limit, settings = self._services.tools(), self._services.settings.tools_tokens, self.settings
-        state = [id(each.tool) for each in offers], limit, settings.servers, settings.tools
+        state = [id(each.tool) for each in offers], limit, settings.servers_off, settings.tools_off
         if self._tools is None or self._tools[0] != state:
             if not self._services.checked.check(offers, CHECK_SECONDS) and (
                 not self._checking or self._checking.done()
@@ -271,10 +271,14 @@ class Chat:
     def switch(self, server: str, tool: str | None = None, *, on: bool) -> None:
         """Let the model use a server, or one tool, or not."""
         if tool is None:
-            off = self.settings.servers - {server} if on else self.settings.servers | {server}
-            self._choose(servers=off)
+            servers = self.settings.servers_off
+            self._choose(servers_off=servers - {server} if on else servers | {server})
         else:
-            self._choose(tools=self.settings.tools - {(server, tool)} if on else self.settings.tools | {(server, tool)})
+            self._choose(
+                tools_off=self.settings.tools_off - {(server, tool)}
+                if on
+                else self.settings.tools_off | {(server, tool)}
+            )
 
     def tell_instructions(self, server: str, *, on: bool) -> None:
         """Tell the model a server's instructions as they are now, or do not."""

@@ -1,54 +1,51 @@
-"""The settings of a conversation: its model, the tools and texts that the model gets, and which results are reviewed.
-
-A value, and its plain form for a transcript or a state file.
-"""
+"""The settings of a conversation: its model, what the model gets, and which results the user reviews."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
-from typing import Any, Final, Literal, Self, cast
+from typing import Final, Literal
 
-from mcphost.errors import ConfigError
-from mcphost.host.internal_error import internal_error
-from mcphost.host.state_store import StateStore
-from mcphost.json_values import as_dict, as_list, as_text, texts_in
+from mcphost.config.state import StateFile, StateStore
+from mcphost.host.internal_error import describe_failure
 from mcphost.lazy_dataclass import dataclass
 
 Hold = Literal["never", "outside", "always"]
 
 HOLDS: Final[tuple[Hold, ...]] = ("never", "outside", "always")
-"""Which results wait for the person, the fewest first."""
+"""Which results the user reviews, the fewest first."""
 
 
 def following(hold: Hold) -> Hold:
-    """What one key makes of it: more of them, and after all of them none."""
+    """Return the next value in `HOLDS`, and after the last the first."""
     return HOLDS[(HOLDS.index(hold) + 1) % len(HOLDS)]
 
 
 @dataclass(frozen=True, slots=True)
 class ChatSettings:
-    """The defaults: all tools on, no server's instructions, the rest as configured."""
+    """The settings of one conversation. The defaults: all tools on, no server's instructions, the rest as configured.
+
+    The names of the fields are the keys in the state file and in transcripts.
+    """
 
     model: str = ""
     """The entry of ``[models]``; empty: as configured, or the first."""
     instead_of: str = ""
-    """What ``chat.model`` said when it was chosen."""
-    hold: Hold | None = None
-    """None: as configured."""
+    """The configured ``chat.model`` when it was chosen."""
+    hold: Hold | Literal[""] = ""
+    """Which results are reviewed; empty: as configured."""
     folders: bool = False
-    """Is the model told which folders servers may know of?"""
-    servers: frozenset[str] = frozenset()
-    """Those that are off."""
-    tools: frozenset[tuple[str, str]] = frozenset()
-    """Those that are off, by server and name."""
+    """True if the model gets the list of shared folders."""
+    servers_off: frozenset[str] = frozenset()
+    tools_off: frozenset[tuple[str, str]] = frozenset()
+    """By server and name."""
     told: Mapping[str, str] = field(default_factory=dict)
     """The servers whose instructions the model gets, with the digest of the accepted text."""
 
     def on(self, server: str, tool: str | None = None) -> bool:
-        """May the model use it?"""
-        return server not in self.servers and (tool is None or (server, tool) not in self.tools)
+        """True if the model may use the server, or this tool of it."""
+        return server not in self.servers_off and (tool is None or (server, tool) not in self.tools_off)
 
     def following(self, before: ChatSettings, after: ChatSettings) -> ChatSettings:
         """These, with only that changed which differs between ``before`` and ``after``."""
@@ -58,35 +55,9 @@ class ChatSettings:
             model.instead_of,
             after.hold if after.hold != before.hold else self.hold,
             after.folders if after.folders != before.folders else self.folders,
-            self.servers - (before.servers - after.servers) | after.servers - before.servers,
-            self.tools - (before.tools - after.tools) | after.tools - before.tools,
+            self.servers_off - (before.servers_off - after.servers_off) | after.servers_off - before.servers_off,
+            self.tools_off - (before.tools_off - after.tools_off) | after.tools_off - before.tools_off,
             _followed(self.told, before.told, after.told),
-        )
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON and TOML have it."""
-        return {
-            "model": self.model,
-            "instead_of": self.instead_of,
-            "hold": self.hold or "",
-            "folders": self.folders,
-            "servers_off": sorted(self.servers),
-            "tools_off": [list(pair) for pair in sorted(self.tools)],
-            "told": dict(sorted(self.told.items())),
-        }
-
-    @classmethod
-    def read(cls, plain: Mapping[str, Any]) -> Self:
-        """Read the plain form; invalid members are ignored."""
-        hold = plain.get("hold")
-        return cls(
-            as_text(plain.get("model")),
-            as_text(plain.get("instead_of")),
-            cast(Hold, hold) if hold in HOLDS else None,
-            plain.get("folders") is True,
-            frozenset(texts_in(plain.get("servers_off"))),
-            frozenset(_pairs(plain)),
-            {server: text for server, text in as_dict(plain.get("told")).items() if isinstance(text, str)},
         )
 
 
@@ -96,48 +67,42 @@ def _followed(mine: Mapping[str, str], before: Mapping[str, str], after: Mapping
     return kept | {server: after[server] for server in changed if server in after}
 
 
-def _pairs(plain: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for each in as_list(plain.get("tools_off")):
-        match each:
-            case [str(server), str(tool)]:
-                yield server, tool
-
-
 CHAT: Final = "chat"
 """The name of the state file."""
 
 
 class ChatPreferences:
-    """Reads and writes them through ``store`` (None: there is none); ``alarm`` takes a sentence for the user."""
+    """The last settings of any conversation, kept in ``store`` (None: for this run only).
+
+    ``alarm`` takes a sentence for the user.
+    """
 
     def __init__(self, store: StateStore | None, alarm: Callable[[str], None]) -> None:
-        self._store, self._alarm = store, alarm
+        self._file = None if store is None else StateFile(store, CHAT, ChatSettings)
+        self._alarm = alarm
         self._writing = asyncio.Lock()
         self._saved = ChatSettings()
         self.settings = ChatSettings()
-        """Each thing as it was set last, in whatever conversation."""
+        """Each setting as it was set last, in whatever conversation."""
 
     async def load(self) -> None:
-        """Have those of earlier runs. Raises ConfigError."""
-        if self._store is not None:
-            self.settings = self._saved = ChatSettings.read(await asyncio.to_thread(self._store.read, CHAT))
+        """Read those of earlier runs. Raises ConfigError."""
+        if self._file is not None:
+            self.settings = self._saved = await asyncio.to_thread(self._file.read)
 
     def follow(self, before: ChatSettings, after: ChatSettings) -> None:
-        """The person changed something in a conversation. What waits for a review is each conversation's own."""
-        self.settings = replace(self.settings.following(before, after), hold=None)
+        """Take over a change in a conversation, except which results are reviewed: that stays with the conversation."""
+        self.settings = replace(self.settings.following(before, after), hold="")
 
     async def save(self) -> None:
-        """Write what changed, if anything did. Never raises: what cannot be saved is an alarm."""
+        """Write what changed. Never raises: a failure is an alarm."""
         async with self._writing:
             before, after = self._saved, self.settings
-            if self._store is None or before == after:
+            if self._file is None or before == after:
                 return
             try:
-                await asyncio.to_thread(
-                    self._store.update, CHAT, lambda data: ChatSettings.read(data).following(before, after).plain()
-                )
+                # Only the difference: another mcphost may have written its own changes meanwhile.
+                await asyncio.to_thread(self._file.update, lambda saved: saved.following(before, after))
                 self._saved = after
-            except ConfigError as error:
-                self._alarm(f"what you set of conversations could not be saved: {error}")
             except Exception as error:
-                self._alarm(f"what you set of conversations could not be saved: {internal_error(error)}")
+                self._alarm(f"your chat settings could not be saved: {describe_failure(error)}")

@@ -12,6 +12,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from mcphost.config import Config
+from mcphost.config.state import StateStore
 from mcphost.errors import NotDone
 from mcphost.host.background import BackgroundTasks
 from mcphost.host.catalog import Catalog
@@ -22,7 +23,6 @@ from mcphost.host.consent.questions import Approver
 from mcphost.host.events import ChatChanged, EventBus
 from mcphost.host.resources.service import ResourceService
 from mcphost.host.server_requests.roots import RootsService
-from mcphost.host.state_store import StateStore
 from mcphost.host.tool_calls.service import ToolCallService
 
 if TYPE_CHECKING:  # imported when somebody begins to talk: most commands never do

@@ -19,6 +19,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final
 
+from mcphost.config.state import as_plain, valid_part
 from mcphost.errors import ConfigError, InvalidResult, UnknownName
 from mcphost.host.chat.preferences import ChatSettings
 from mcphost.host.chat.turns import Attachment, ModelRound, ModelToolUse, PromptUsed, Turn, TurnState, UserMessage
@@ -47,6 +48,9 @@ _SAID: Final = re.compile(
 """How a message's record begins, as `mcphost.host.chat.transcript_store` has it written."""
 
 _ID: Final = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
+
+_SECOND: Final = len("20261123-120000")
+"""Characters of an id that say when the conversation began; the others are random."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,7 @@ class TranscriptStore:
             paths = [path for path in self._folder.iterdir() if path.suffix == ".jsonl" and _ID.fullmatch(path.stem)]
         except OSError:
             return []
-        paths.sort(key=lambda path: path.stem, reverse=True)
+        paths.sort(key=_age, reverse=True)
         return [found for path in paths[:LISTED] if (found := _looked_at(path)) is not None]
 
     def records(self, chat_id: str) -> list[dict[str, Any]]:
@@ -139,6 +143,13 @@ class TranscriptStore:
         if not self._alarmed and self._loop is not None and not self._loop.is_closed():
             self._alarmed = True
             self._loop.call_soon_threadsafe(self._alarm, text)
+
+
+def _age(path: Path) -> tuple[str, int]:
+    """Sorts the oldest first: by the second in the id, and within one by the last change."""
+    with suppress(OSError):
+        return path.stem[:_SECOND], path.stat().st_mtime_ns
+    return path.stem[:_SECOND], 0
 
 
 def _looked_at(path: Path) -> SavedChat | None:
@@ -196,7 +207,7 @@ def all_records(
 
 def settings_record(settings: ChatSettings) -> dict[str, Any]:
     """What the user set of it, from here on."""
-    return {"event": "choices", **settings.plain()}
+    return {"event": "choices", **as_plain(settings)}
 
 
 def turn_record(turn: Turn) -> dict[str, Any]:
@@ -327,7 +338,7 @@ def branch_of(records: Iterable[Mapping[str, Any]]) -> tuple[str, int] | None:
 def settings_of(records: Iterable[Mapping[str, Any]]) -> ChatSettings | None:
     """What the user had set of it at its end; None: nothing was written down of that."""
     found = [record for record in records if record.get("event") == "choices"]
-    return ChatSettings.read(found[-1]) if found else None
+    return valid_part(ChatSettings, found[-1]) if found else None
 
 
 def _take(turns: list[Turn], record: Mapping[str, Any]) -> None:

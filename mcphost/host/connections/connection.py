@@ -28,7 +28,7 @@ from mcphost.errors import (
     ServerNotReady,
 )
 from mcphost.host.catalog import Catalog, CatalogKind
-from mcphost.host.connections.eras import EraVerdicts, HandshakeVerdict, era_of
+from mcphost.host.connections.eras import EraMemory, RememberedEra, era_to_open
 from mcphost.host.connections.keepalive import Keepalive, RoundTrip
 from mcphost.host.connections.listings import Listings
 from mcphost.host.connections.observer import ConnectionObserver, ProtocolViolations
@@ -77,7 +77,7 @@ _LISTED: Final[Mapping[CatalogKind, Callable[[str], Event]]] = {
 
 
 PROBE_FAILED: Final = "did not bear to be asked for its protocol versions"
-"""The verdict on a server whose program exited at ``server/discover``, or refused all that came after it."""
+"""The evidence for a server whose program exited at ``server/discover``, or refused all that came after it."""
 
 SLOW_PROBE: Final = 2.0
 """Seconds that a probe without an answer may cost at each start, unsaid."""
@@ -91,7 +91,7 @@ class ConnectionContext:
     open_transport: Callable[[Config, str], Awaitable[Transport]]
     """Opens the transport of a server, its references resolved. Raises ConfigError."""
     identity: Identity
-    eras: EraVerdicts
+    eras: EraMemory
     servers: Servers
     catalog: Catalog
     calls: CallRegistry
@@ -139,7 +139,7 @@ class Connection:
         self.ready_at: float | None = None
         self.started_at: float | None = None
         self.session: Session | None = None
-        self.verdict: HandshakeVerdict | None = None
+        self.remembered_era: RememberedEra | None = None
         """Why the session was opened with ``initialize``, where that was not tried out this time."""
         self.failure: McphostError | None = None
         """Why the last connection failed or could not be opened; None once it is ready."""
@@ -353,8 +353,8 @@ class Connection:
     def _new_client(self, transport: Transport) -> Client:
         limits, requests = self._context.config().limits_for(self.name), self._context.server_requests
         answers = requests.handler(self.name), requests.capabilities(self.name)
-        self.verdict = self._context.eras.of(self.config)
-        era = self._next_era or era_of(self.config, self.verdict)
+        self.remembered_era = self._context.eras.get(self.config)
+        era = self._next_era or era_to_open(self.config, self.remembered_era)
         return new_client(transport, self._observer, self._context.identity, self.config, limits, answers, era)
 
     async def _serve(self, client: Client, transport: Transport) -> None:
@@ -402,7 +402,7 @@ class Connection:
             await eras.forget(self.config)
         elif failed is not None and not failed.silent:
             await eras.learn(self.config, PROBE_FAILED)
-            self.verdict = eras.of(self.config)
+            self.remembered_era = eras.get(self.config)
         elif session.evidence and session.proven:
             await eras.learn(self.config, session.evidence)
         elif failed is not None:

@@ -9,10 +9,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
+from mcphost.config.state import StateStore
 from mcphost.errors import ConfigError
 from mcphost.host.consent.approvals import ApprovalRule, Approvals, ApprovedTool, Lifetime, by_tool
 from mcphost.host.internal_error import internal_error
-from mcphost.host.state_store import StateStore
 from mcphost.json_values import dicts_in
 from mcphost.protocol.models.base import canonical
 

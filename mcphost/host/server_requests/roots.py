@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.config import Config, ResolvedRoot
+from mcphost.config.state import StateStore
 from mcphost.errors import ConfigError, McphostError, NotDone
 from mcphost.host.audit import AuditWriter
 from mcphost.host.background import BackgroundTasks
@@ -27,7 +28,6 @@ from mcphost.host.events import CallStarted, EventBus, RootsChanged
 from mcphost.host.logs import LogBook
 from mcphost.host.server_requests.folders import FolderCheck, ResolveRoots, Root, look, suggestions
 from mcphost.host.server_requests.pending import PendingRequests, ServerRequest
-from mcphost.host.state_store import StateStore
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.json_values import as_list, dicts_in
 from mcphost.lazy_dataclass import dataclass

@@ -1,4 +1,4 @@
-"""Remembers the tasks that calls became at modern servers, which list none: so they can be collected in a later run.
+"""Remembers the tasks that calls became at modern servers, which do not list them, for collecting in a later run.
 
 Specification: extensions/tasks (from 2026-07-28 on).
 """
@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from hashlib import sha256
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field
+from typing import Final
 
 from mcphost.config import ServerConfig
-from mcphost.errors import McphostError
-from mcphost.host.internal_error import internal_error
-from mcphost.host.state_store import StateStore
-from mcphost.json_values import as_list
+from mcphost.config.state import StateFile, StateStore
+from mcphost.host.internal_error import describe_failure
+from mcphost.host.remembered import server_digest
 from mcphost.lazy_dataclass import dataclass
 
 FILE: Final = "tasks"
@@ -31,106 +30,84 @@ LONGEST_ID: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class StartedTask:
-    """A task that a call became: ``began`` is when it did, in seconds since 1970, by the clock here."""
+    """A task that a call became."""
 
+    server: str
+    """Digest of what runs the server, see `server_digest`."""
     id: str
     tool: str
     began: float
+    """Seconds since 1970, by the clock of this machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class _TaskFile:
+    started: Sequence[StartedTask] = field(default_factory=list)
 
 
 class StartedTasks:
     """The tasks by entry of the configuration, kept in ``store`` (None: for this run only).
 
-    ``warn`` takes the name of a server (perhaps empty) and a sentence for the log: a file that cannot be used has no
-    other effect.
+    ``warn`` takes a sentence for the log: a file that cannot be used has no other effect.
     """
 
-    def __init__(self, store: StateStore | None, warn: Callable[[str, str], None]) -> None:
-        self._store, self._warn = store, warn
-        self._tasks: dict[tuple[str, str], StartedTask] = {}
+    def __init__(self, store: StateStore | None, warn: Callable[[str], None]) -> None:
+        self._file = None if store is None else StateFile(store, FILE, _TaskFile)
+        self._warn = warn
+        self._tasks: Sequence[StartedTask] = ()
+        # Writes keep their order: the file's last tasks are the ones that are kept.
         self._saving = asyncio.Lock()
 
     async def load(self) -> None:
         """Read the file."""
-        if self._store is None:
+        if self._file is None:
             return
         try:
-            self._tasks = _from_toml(await asyncio.to_thread(self._store.read, FILE))
+            self._tasks = (await asyncio.to_thread(self._file.read)).started
         except Exception as error:
-            self._warn("", f"the tasks of earlier runs could not be read: {_words(error)}")
+            self._warn(f"the tasks of earlier runs could not be read: {describe_failure(error)}")
 
-    def of(self, server: ServerConfig) -> list[StartedTask]:
-        """The tasks of this server, oldest first."""
-        key = _key(server)
-        return [task for (owner, _), task in self._tasks.items() if owner == key]
+    def tasks_of(self, server: ServerConfig) -> list[StartedTask]:
+        """Return the tasks of this server, oldest first."""
+        digest = server_digest(server.identity)
+        return [task for task in self._tasks if task.server == digest]
 
     def find(self, server: ServerConfig, task_id: str) -> StartedTask | None:
-        """The task of this id, if it was started here."""
-        return self._tasks.get((_key(server), task_id))
+        """Return the task of this id, if it was started here."""
+        return next((task for task in self.tasks_of(server) if task.id == task_id), None)
 
     def keeps(self, server: ServerConfig, task_id: str) -> bool:
-        """Will another run know this task?"""
-        return self._store is not None and self.find(server, task_id) is not None
+        """True if another run will know this task."""
+        return self._file is not None and self.find(server, task_id) is not None
 
     async def add(self, server: ServerConfig, task_id: str, tool: str) -> None:
-        """A call became this task."""
+        """Remember that a call became this task."""
         if len(task_id) <= LONGEST_ID:
-            await self._set((_key(server), task_id), StartedTask(task_id, tool, time.time()))
+            task = StartedTask(server_digest(server.identity), task_id, tool, time.time())
+            await self._change(lambda tasks: _latest([*_without(tasks, task), task]))
 
     async def forget(self, server: ServerConfig, task_id: str) -> None:
-        """Its server does not keep it any more."""
-        if (key := (_key(server), task_id)) in self._tasks:
-            await self._set(key, None)
+        """Forget a task that its server does not keep any more."""
+        if (task := self.find(server, task_id)) is not None:
+            await self._change(lambda tasks: _without(tasks, task))
 
-    async def _set(self, key: tuple[str, str], task: StartedTask | None) -> None:
-        self._tasks = _changed(self._tasks, key, task)
-        if self._store is None:
+    async def _change(self, change: Callable[[Iterable[StartedTask]], Sequence[StartedTask]]) -> None:
+        self._tasks = change(self._tasks)
+        if self._file is None:
             return
-        update = self._store.update
         try:
             async with self._saving:
-                await asyncio.to_thread(update, FILE, lambda data: _as_toml(_changed(_from_toml(data), key, task)))
+                await asyncio.to_thread(self._file.update, lambda content: _TaskFile(change(content.started)))
         except Exception as error:
-            self._warn("", f"which tasks were started could not be saved: {_words(error)}")
+            self._warn(f"which tasks were started could not be saved: {describe_failure(error)}")
 
 
-def _words(error: Exception) -> str:
-    return str(error if isinstance(error, McphostError) else internal_error(error))
+def _without(tasks: Iterable[StartedTask], task: StartedTask) -> list[StartedTask]:
+    return [each for each in tasks if (each.server, each.id) != (task.server, task.id)]
 
 
-def _key(server: ServerConfig) -> str:
-    """A digest of what runs the server, which may hold a secret."""
-    return sha256(server.identity.encode("utf-8", "surrogatepass")).hexdigest()[:32]
-
-
-_Tasks = dict[tuple[str, str], StartedTask]
-
-
-def _changed(tasks: _Tasks, key: tuple[str, str], task: StartedTask | None) -> _Tasks:
-    """The tasks with this one set or removed, and the oldest left out where there are too many."""
-    kept = {known: each for known, each in tasks.items() if known != key}
-    if task is not None:
-        kept[key] = task
-    same = [known for known in kept if known[0] == key[0]]
-    for known in [*same[:-KEPT], *list(kept)[:-KEPT_IN_ALL]]:
-        kept.pop(known, None)
-    return kept
-
-
-def _from_toml(data: Mapping[str, Any]) -> _Tasks:
-    """The tasks in a state file; anything else in it is ignored."""
-    found: _Tasks = {}
-    for table in as_list(data.get("started")):
-        match table:
-            case {"server": str(server), "id": str(name), "tool": str(tool), "began": float(began)}:
-                found[server, name] = StartedTask(name, tool, began)
-    return found
-
-
-def _as_toml(tasks: _Tasks) -> dict[str, Any]:
-    return {
-        "started": [
-            {"server": server, "id": task.id, "tool": task.tool, "began": task.began}
-            for (server, _), task in tasks.items()
-        ]
-    }
+def _latest(tasks: Sequence[StartedTask]) -> Sequence[StartedTask]:
+    """The tasks within the bounds; only the server of the last one can have too many."""
+    same = [each for each in tasks if each.server == tasks[-1].server]
+    too_old = same[:-KEPT]
+    return [each for each in tasks if each not in too_old][-KEPT_IN_ALL:]

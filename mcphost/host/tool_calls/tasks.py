@@ -136,7 +136,7 @@ class TaskService:
             raise (CapabilityWithheld if tasks_withheld(connection) else CapabilityMissing)(
                 "tasks/get", TASKS_EXTENSION
             )
-        found = await asyncio.gather(*(self._look(client, config, each.id) for each in self._started.of(config)))
+        found = await asyncio.gather(*(self._look(client, config, each.id) for each in self._started.tasks_of(config)))
         rejected = [each for each in found if isinstance(each, Rejected)]
         return ListedItems([each for each in found if each is not None and not isinstance(each, Rejected)], rejected)
 

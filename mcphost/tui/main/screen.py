@@ -21,12 +21,12 @@ from textual.widget import Widget
 from textual.widgets import Tab, TabbedContent, TabPane, Tabs
 
 from mcphost.host.host import Host
+from mcphost.host.layout import Layout, LogDrawer
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.kit.key_bar import KeyLine
 from mcphost.tui.logs.pane import LogsPane
 from mcphost.tui.main.banner import EXAMPLE, StartBanner
-from mcphost.tui.main.layout import Layout, LogDrawer
 from mcphost.tui.main.top_bar import TopBar
 from mcphost.tui.servers.card import ServerCard
 from mcphost.tui.servers.list import ServersPane

@@ -450,16 +450,16 @@ def _session(connection: Connection) -> Iterator[Fact]:
 
 def opening_words(connection: Connection) -> str:
     """How it was found out which revision the server speaks; empty where nobody asked it."""
-    session, verdict = connection.session, connection.verdict
+    session, remembered = connection.session, connection.remembered_era
     if session is None:
         return ""
     if session.evidence:
         others = [version for version in session.versions if version != session.revision.version]
         also = f"; it also speaks {', '.join(show_line(version, 20) for version in others[:8])}" if others else ""
         return f"{session.evidence}{also}"
-    if verdict is None or connection.config.protocol != "auto":
+    if remembered is None or connection.config.protocol != "auto":
         return ""
-    return f"{verdict.evidence}, on {verdict.day:%-d %b %Y}; asked again after a week"
+    return f"{remembered.evidence}, on {remembered.day:%-d %b %Y}; asked again after a week"
 
 
 def deprecated_features(connection: Connection) -> list[str]:

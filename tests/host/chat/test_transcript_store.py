@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mcphost.errors import NotDone, UnknownName
-from mcphost.host.chat.transcript_store import replay
+from mcphost.host.chat.transcript_store import TranscriptStore, replay
 from mcphost.host.chat.turns import TurnState
 from mcphost.providers.base import AnswerFinished, TextDelta, TokenUsage
 from tests.host.chat.scripted_model import Wait, chat_host, given, text, tool_result, use, uses
@@ -148,6 +148,15 @@ async def test_only_what_there_is_can_be_taken_up(tmp_path: Path, wanted: str) -
     async with chat_host(servers={}, chats_path=tmp_path) as host:
         with pytest.raises(UnknownName, match="no conversation begins"):
             await host.chats.resume(wanted)
+
+
+@pytest.mark.parametrize("later", ["20261123-120000-000000", "20261123-120000-ffffff"])
+def test_last_of_two_conversations_of_one_second_was_changed_later(tmp_path: Path, later: str) -> None:
+    for name in ("20261123-120000-000000", "20261123-120000-ffffff", "20261122-120000-aaaaaa"):
+        path = tmp_path / f"{name}.jsonl"
+        path.touch()
+        os.utime(path, ns=(2, 2) if name == later else (1, 1))
+    assert TranscriptStore(tmp_path, str, pytest.fail).full_id("last") == later
 
 
 async def test_nothing_is_kept_where_the_user_wants_that(tmp_path: Path) -> None:

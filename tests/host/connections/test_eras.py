@@ -16,13 +16,14 @@ import pytest
 from mcphost.config import ServerConfig
 from mcphost.errors import ConnectionLost, InputNotGiven, InvalidResult
 from mcphost.host.connections.connection import PROBE_FAILED, ServerState
-from mcphost.host.connections.eras import EraVerdicts, era_of
+from mcphost.host.connections.eras import EraMemory, era_to_open
 from mcphost.host.consent.questions import Answer, Question
 from mcphost.host.desktop import no_browser
 from mcphost.host.tool_calls.call import CallState
 from mcphost.transports.stdio.process import live_groups
 from tests.conftest import Until
 from tests.host.conftest import FileStore, HostOf, RecordingHost, ScriptedApprover, echo, hostile, received, settings
+from tests.memory_store import BrokenStore, MemoryStore
 from tests.secret_search import secrets_in
 
 ALLOW = {"default": "allow"}
@@ -56,8 +57,8 @@ async def test_a_server_that_dies_of_the_probe_is_started_again_at_once_and_not_
         await running.servers.ready()
         connection = running.servers["a"]
         assert (connection.state, connection.restarts, connection.last_failure) == (ServerState.READY, 0, None)
-        assert connection.verdict is not None
-        assert connection.verdict.evidence == PROBE_FAILED
+        assert connection.remembered_era is not None
+        assert connection.remembered_era.evidence == PROBE_FAILED
     assert received(tmp_path / "wire")[:2] == ["server/discover", "initialize"]
     (tmp_path / "wire").unlink()
     async with host(a=entry, dependencies=kept) as running:
@@ -320,54 +321,38 @@ async def test_an_argument_that_looks_secret_and_stands_in_a_header_is_pointed_o
     assert said == ["with_api_key: its argument api_key looks secret, and is repeated in an HTTP header"]
 
 
-class Store:
-    """State files in memory."""
-
-    def __init__(self, content: Mapping[str, Any] | None = None) -> None:
-        self.content: Mapping[str, Any] = content or {}
-
-    def read(self, name: str) -> Mapping[str, Any]:
-        return self.content
-
-    def version(self, name: str) -> object:
-        return None
-
-    def update(self, name: str, change: Any) -> None:
-        self.content = change(self.content)
-
-
 SERVER = ServerConfig(command="x", args=("1",))
 TODAY = date(2026, 11, 23)
 
 
 @pytest.mark.requirement("MOD-14", "MOD-31")
 async def test_a_verdict_holds_for_a_week_and_for_one_entry() -> None:
-    day, store = [TODAY], Store()
-    verdicts = EraVerdicts(store, lambda: day[0], lambda server, text: None)
+    day, store = [TODAY], MemoryStore()
+    verdicts = EraMemory(store, lambda: day[0], lambda text: None)
     await verdicts.learn(SERVER, "said no")
-    again = EraVerdicts(store, lambda: day[0], lambda server, text: None)
+    again = EraMemory(store, lambda: day[0], lambda text: None)
     await again.load()
     for kept in (verdicts, again):
-        found = kept.of(SERVER)
+        found = kept.get(SERVER)
         assert found is not None
         assert (found.evidence, found.day) == ("said no", TODAY)
-        assert era_of(SERVER, found) == "legacy"
-        assert kept.of(ServerConfig(command="x", args=("2",))) is None
+        assert era_to_open(SERVER, found) == "legacy"
+        assert kept.get(ServerConfig(command="x", args=("2",))) is None
     day[0] += timedelta(days=7)
-    assert again.of(SERVER) is None
+    assert again.get(SERVER) is None
     day[0] -= timedelta(days=8)
-    assert again.of(SERVER) is None  # the clock went back
+    assert again.get(SERVER) is None  # the clock went back
     await again.forget(SERVER)
     assert store.content == {"handshake": {}}
 
 
 @pytest.mark.requirement("MOD-32")
 def test_a_verdict_changes_nothing_where_the_configuration_says_what_is_wanted() -> None:
-    verdicts = EraVerdicts(None, lambda: TODAY, lambda server, text: None)
-    assert verdicts.of(SERVER) is None
+    verdicts = EraMemory(None, lambda: TODAY, lambda text: None)
+    assert verdicts.get(SERVER) is None
     for given in ({"protocol": "modern"}, {"minimum_version": "2026-07-28"}):
         server = ServerConfig.model_validate({"command": "x", **given})
-        assert era_of(server, None) == server.protocol
+        assert era_to_open(server, None) == server.protocol
 
 
 NONSENSE = (
@@ -380,27 +365,20 @@ NONSENSE = (
 
 @pytest.mark.parametrize("text", NONSENSE)
 async def test_a_file_that_makes_no_sense_is_begun_anew(text: str) -> None:
-    store = Store(tomllib.loads(text))
-    verdicts = EraVerdicts(store, lambda: TODAY, lambda server, text: None)
+    store = MemoryStore(tomllib.loads(text))
+    verdicts = EraMemory(store, lambda: TODAY, lambda text: None)
     await verdicts.load()
-    assert verdicts.of(SERVER) is None
+    assert verdicts.get(SERVER) is None
     await verdicts.learn(SERVER, "said no")
-    assert verdicts.of(SERVER) is not None
+    assert verdicts.get(SERVER) is not None
 
 
 async def test_a_file_that_cannot_be_used_is_a_sentence_in_the_log() -> None:
-    class Broken(Store):
-        def read(self, name: str) -> Mapping[str, Any]:
-            raise OSError("disk gone")
-
-        def update(self, name: str, change: Any) -> None:
-            raise OSError("disk gone")
-
     said: list[str] = []
-    verdicts = EraVerdicts(Broken(), lambda: TODAY, lambda server, text: said.append(text))
+    verdicts = EraMemory(BrokenStore(), lambda: TODAY, lambda text: said.append(text))
     await verdicts.load()
     await verdicts.learn(SERVER, "said no")
-    assert verdicts.of(SERVER) is not None
+    assert verdicts.get(SERVER) is not None
     assert len(said) == 2
 
 

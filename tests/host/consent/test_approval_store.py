@@ -160,10 +160,10 @@ async def test_an_unchanged_file_is_not_read_again(shared: Shared, tmp_path: Pat
 REVOKES = """
 import sys
 from pathlib import Path
-from mcphost.composition import StateFiles
+from mcphost.config.state import StateStore
 from mcphost.host.consent.approval_store import from_toml, to_toml
 
-StateFiles(Path(sys.argv[1]), print).update("approvals", lambda data: to_toml([]))
+StateStore(Path(sys.argv[1]), print).update("approvals", lambda data: to_toml([]))
 """
 
 

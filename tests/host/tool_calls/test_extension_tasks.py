@@ -207,18 +207,18 @@ async def test_a_task_left_with_a_question_open_asks_it_in_the_next_run(
 
 
 async def test_only_the_latest_tasks_are_remembered_and_a_damaged_file_does_no_harm(tmp_path: Path) -> None:
-    store, warnings = FileStore(tmp_path), list[tuple[str, str]]()
+    store, warnings = FileStore(tmp_path), list[str]()
     a, b = (settings(s={"command": name}).servers["s"] for name in "ab")
-    tasks = StartedTasks(store, lambda *warning: warnings.append(warning))
+    tasks = StartedTasks(store, warnings.append)
     for number in range(KEPT + 5):
         await tasks.add(a, f"t{number}", "research")
     await tasks.add(b, "t0", "other")
     await tasks.add(b, "x" * 10_000, "other")
-    again = StartedTasks(store, lambda *warning: warnings.append(warning))
+    again = StartedTasks(store, warnings.append)
     await again.load()
     for kept in (tasks, again):
-        assert [each.id for each in kept.of(a)] == [f"t{number}" for number in range(5, KEPT + 5)]
-        assert [(each.id, each.tool) for each in kept.of(b)] == [("t0", "other")]
+        assert [each.id for each in kept.tasks_of(a)] == [f"t{number}" for number in range(5, KEPT + 5)]
+        assert [(each.id, each.tool) for each in kept.tasks_of(b)] == [("t0", "other")]
     store.update("tasks", lambda data: {"started": [5, {"server": 1}, {"id": "x"}]})
     await again.load()
-    assert (again.of(a), warnings) == ([], [])
+    assert (again.tasks_of(a), warnings) == ([], [])

@@ -11,15 +11,18 @@ from typing import Any
 
 import pytest
 
-from mcphost.composition import StateFiles, dependencies
-from mcphost.composition.detected_transports import KEPT, DetectedTransports
+from mcphost.composition import dependencies
+from mcphost.composition.detected_transports import DetectedTransports
 from mcphost.config import Config, ServerConfig, Values
+from mcphost.config.state import StateStore
 from mcphost.errors import AuthorizationRequired, ConnectionLost, HttpStatusError, McphostError
 from mcphost.host.consent.questions import DeclineAll
 from mcphost.protocol.wire.jsonrpc import Request
 from mcphost.transports.http.detection import DetectedTransport, Kind
 from mcphost.transports.http.sse_2024 import SseTransport
 from mcphost.transports.http.streamable import HttpTransport
+from tests.conftest import Until
+from tests.memory_store import MemoryStore
 from tests.transports.http.http_connection import HELLO, QUICK, SMALL, Echo, Inbox, Talk, Web, WebLine
 
 OLD, NEW, SILENT = Echo(old=True), Echo(listens=False), Echo(stateless=True)
@@ -175,7 +178,7 @@ def test_a_file_that_may_not_be_used_is_a_sentence_and_no_failure(tmp_path: Path
     with Web(OLD) as web:
         told = asyncio.run(a_run(tmp_path, web.url))
     assert [sentence.split(",")[0] for sentence in told] == [
-        "which transport each URL speaks could not be read",
+        "which transport a URL speaks could not be read",
         "which transport a URL speaks could not be saved",
     ]
     assert not (tmp_path / "target").exists()
@@ -198,8 +201,8 @@ def test_one_run_remembers_without_a_folder(tmp_path: Path) -> None:
 
 def test_a_verdict_that_is_forgotten_is_found_out_anew(tmp_path: Path) -> None:
     async def forgets(url: str) -> list[bool]:
-        verdicts = DetectedTransports(StateFiles(tmp_path, pytest.fail), pytest.fail)
-        verdicts.load()
+        verdicts = DetectedTransports(StateStore(tmp_path, pytest.fail), pytest.fail)
+        await verdicts.load()
         return [verdicts.forget(url), verdicts.forget(url)]
 
     with Web(OLD) as web:
@@ -209,33 +212,10 @@ def test_a_verdict_that_is_forgotten_is_found_out_anew(tmp_path: Path) -> None:
         assert asyncio.run(first_method(tmp_path, web)) == "POST"
 
 
-class Book:
-    """A store in memory."""
-
-    def __init__(self, urls: dict[str, str]) -> None:
-        self.data: dict[str, Any] = {"urls": urls}
-
-    def read(self, name: str) -> dict[str, Any]:
-        return self.data
-
-    def version(self, name: str) -> object:
-        return None
-
-    def update(self, name: str, change: Callable[[Any], Any]) -> None:
-        self.data = change(self.data)
-
-
-def test_the_file_is_bounded_and_tells_no_secret_of_a_url() -> None:
-    book = Book({f"https://h{number}/ x": "http" for number in range(KEPT)})
-    verdicts = DetectedTransports(book, pytest.fail)
-    verdicts.load()
-
-    async def learn() -> None:
-        verdicts.learn("https://user:canary@h:8443/canary/mcp?token=canary", "sse")
-
-    asyncio.run(learn())
-    *_, (last, kind) = book.data["urls"].items()
-    assert len(book.data["urls"]) == KEPT
-    assert "https://h0/ x" not in book.data["urls"]
-    assert (last.split()[0], kind) == ("https://h:8443", "sse")
-    assert "canary" not in str(book.data)
+async def test_the_file_holds_no_secret_of_a_url(until: Until) -> None:
+    store = MemoryStore()
+    DetectedTransports(store, pytest.fail).learn("https://user:canary@h:8443/canary/mcp?token=canary", "sse")
+    await until(lambda: bool(store.content))
+    ((key, kind),) = store.content["urls"].items()
+    assert (key.split()[0], kind) == ("https://h:8443", "sse")
+    assert "canary" not in str(store.content)
