@@ -21,8 +21,8 @@ import httpx
 
 from mcphost.lazy_dataclass import dataclass
 from mcphost.net.addresses import LOOPBACK, Address, literal_address, may_reach
+from mcphost.net.client import new_client, proxy_for, trusted_authorities
 from mcphost.net.origins import host_of, origin_of, port_of
-from mcphost.net.proxy_and_tls import proxy_for, trusted_authorities
 from mcphost.protocol.display import show_line, size_text
 
 CONNECT_SECONDS: Final = 4.0
@@ -121,15 +121,15 @@ class GuardedClient:
         raise NotReached(f"it redirects more than {MOST_REDIRECTS} times")
 
     async def _send(self, request: GuardedRequest, url: httpx.URL, sink: Sink | None) -> GuardedResponse:
-        if (proxy := proxy_for(url)) is not None:  # the proxy resolves the name
-            return await self._exchange(request, url, sink, proxy)
+        if proxy_for(url) is not None:  # the proxy resolves the name
+            return await self._exchange(request, url, sink)
         addresses = await self._allowed_addresses(url)
         if not addresses:
             raise NotReached("its address is in a private network, where the server does not live; not asked")
         failure: httpx.HTTPError | None = None
         for address in addresses:
             try:
-                return await self._exchange(request, url, sink, None, address)
+                return await self._exchange(request, url, sink, address)
             except (httpx.ConnectError, httpx.ConnectTimeout) as error:  # nothing was sent
                 failure = failure or error
         raise failure or httpx.ConnectError("no address")
@@ -149,22 +149,10 @@ class GuardedClient:
         return LOOPBACK if _is_name(url.host) else [literal]
 
     async def _exchange(
-        self,
-        request: GuardedRequest,
-        url: httpx.URL,
-        sink: Sink | None,
-        proxy: httpx.Proxy | None,
-        address: Address | None = None,
+        self, request: GuardedRequest, url: httpx.URL, sink: Sink | None, address: Address | None = None
     ) -> GuardedResponse:
         """Send to ``url``; to exactly ``address`` if one is given."""
-        client = httpx.AsyncClient(
-            verify=self._trusted(url, proxy),
-            proxy=proxy,
-            timeout=httpx.Timeout(None, connect=CONNECT_SECONDS),
-            follow_redirects=False,
-            trust_env=False,
-        )
-        async with client:
+        async with self._client(url) as client:
             response = await client.send(_built(client, request, url, address), stream=True)
             async with aclosing(response):
                 if sink is None or response.status_code == 200:
@@ -174,24 +162,22 @@ class GuardedClient:
         headers = {name.lower(): value for name, value in response.headers.items()}
         return GuardedResponse(request.url, response.status_code, headers, content)
 
-    def _trusted(self, url: httpx.URL, proxy: httpx.Proxy | None) -> ssl.SSLContext:
-        """The trusted authorities; loaded once, since that takes long."""
-        if url.scheme == "http":
-            return trusted_authorities(url, proxy)
-        if self._authorities is None:
-            self._authorities = trusted_authorities(url, proxy)
-        return self._authorities
+    def _client(self, url: httpx.URL) -> httpx.AsyncClient:
+        if url.scheme == "https" and self._authorities is None:
+            self._authorities = trusted_authorities(url, None)  # kept, since loading them takes long
+        authorities = self._authorities if url.scheme == "https" else None
+        headers = {"User-Agent": AGENT, "Accept-Encoding": "identity"}
+        return new_client(url, connect=CONNECT_SECONDS, headers=headers, authorities=authorities)
 
 
 def _built(
     client: httpx.AsyncClient, request: GuardedRequest, url: httpx.URL, address: Address | None
 ) -> httpx.Request:
-    own = {"Host": url.netloc.decode("ascii"), "User-Agent": AGENT, "Accept-Encoding": "identity"}
     named = address is not None and _is_name(url.host)
     return client.build_request(
         "GET" if request.content is None else "POST",
         url if address is None else url.copy_with(host=str(address)),
-        headers={**own, **request.headers},
+        headers={"Host": url.netloc.decode("ascii"), **request.headers},
         content=request.content,
         extensions={"sni_hostname": url.raw_host.decode("ascii").rstrip(".")} if named else {},
     )

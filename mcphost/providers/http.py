@@ -8,23 +8,20 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 import httpx
 from httpx_sse import EventSource
 
-from mcphost import __version__
 from mcphost.errors import ModelAnswerCut, ModelAnswerMalformed, ModelError, ModelOverloaded, ModelUnreachable
 from mcphost.json_values import as_dict, as_list, as_text
-from mcphost.net.proxy_and_tls import proxy_for, trusted_authorities
+from mcphost.net.client import new_client
 from mcphost.protocol.display import size_text
-from mcphost.protocol.wire.framing import LineFramer, Overlong
+from mcphost.protocol.wire.framing import EventLineFramer, LineFramer, Overlong
 from mcphost.providers.base import (
     ModelCapabilities,
     ModelRequest,
@@ -54,14 +51,6 @@ class StreamFraming(Protocol):
         """The documents, in order."""
 
 
-# Drops a byte order mark at the start, and replaces invalid UTF-8.
-_AS_EVENTS: Final = {"Content-Type": "text/event-stream; charset=utf-8-sig"}
-
-
-_BLANK_LINES: Final = re.compile(rb"[\r\n]{4,}")
-"""A line end and blank lines. httpx-sse would make an event of each blank line."""
-
-
 class Oversized(Exception):
     """A document is larger than the limit."""
 
@@ -71,16 +60,16 @@ async def events(chunks: AsyncGenerator[bytes, None], limit: int) -> AsyncGenera
 
     Some endpoints leave out the blank line after the last event: it counts if its data is whole.
     """
-    lines = _WholeLines(chunks, limit)
-    source = EventSource(httpx.Response(200, headers=_AS_EVENTS, stream=lines))
+    lines = _BoundedEvents(chunks, limit)
+    headers = {"Content-Type": "text/event-stream; charset=utf-8"}
+    source = EventSource(httpx.Response(200, headers=headers, stream=lines))
     async with aclosing(source.aiter_sse()) as found:
         async for event in found:
-            lines.event_ended()
             if event.data and (not lines.closed or event.data == DONE or _is_whole(event.data)):
                 yield event.data
 
 
-class _WholeLines(httpx.AsyncByteStream):
+class _BoundedEvents(httpx.AsyncByteStream):
     """Feeds whole lines to httpx-sse, which has no limit of its own; at most ``limit`` bytes per event."""
 
     def __init__(self, chunks: AsyncGenerator[bytes, None], limit: int) -> None:
@@ -89,23 +78,28 @@ class _WholeLines(httpx.AsyncByteStream):
         self.closed = False
         """True once the stream has ended; anything after that is an event without its final blank line."""
 
-    def event_ended(self) -> None:
-        """Count what follows towards the next event."""
-        self._size = 0
-
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        line = bytearray()  # one buffer: httpx-sse would keep the pieces of a line in a list
+        framer = EventLineFramer(self._limit)
         async for chunk in self._chunks:
-            self._size += len(chunk)
+            if whole := self._counted(framer.feed(chunk)):
+                yield whole
+            if self._size + framer.pending > self._limit:
+                raise Oversized
+        self.closed = True
+        yield self._counted(framer.feed(b"\n")) + b"\n"
+
+    def _counted(self, lines: Iterable[bytes | Overlong]) -> bytes:
+        """The lines of events; without repeated blank lines, of each of which httpx-sse would make an event."""
+        kept = bytearray()
+        for line in map(_checked, lines):
+            if line or self._size:
+                kept += line + b"\n"
+                self._size += len(line) + 1
             if self._size > self._limit:
                 raise Oversized
-            end = max(chunk.rfind(b"\n"), chunk.rfind(b"\r")) + 1
-            line += chunk[:end] or chunk
-            if end:
-                yield _BLANK_LINES.sub(b"\n\n", line)
-                line = bytearray(chunk[end:])
-        self.closed = True
-        yield bytes(line) + b"\n\n"
+            if not line:
+                self._size = 0
+        return bytes(kept)
 
 
 async def lines(chunks: AsyncGenerator[bytes, None], limit: int) -> AsyncGenerator[str | bytes, None]:
@@ -317,17 +311,8 @@ class ModelConnections:
 
     def _opened(self) -> httpx.AsyncClient:
         if self._client is None:
-            url = httpx.URL(self.endpoint.url)
-            proxy = proxy_for(url)
-            self._client = httpx.AsyncClient(
-                verify=trusted_authorities(url, proxy),
-                proxy=proxy,
-                timeout=httpx.Timeout(None, connect=self.limits.connect),
-                headers={"User-Agent": f"mcphost/{__version__}", "Accept-Encoding": "identity"},
-                cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-                follow_redirects=False,
-                trust_env=False,
-            )
+            headers = {"Accept-Encoding": "identity"}
+            self._client = new_client(httpx.URL(self.endpoint.url), connect=self.limits.connect, headers=headers)
         return self._client
 
 

@@ -1,17 +1,17 @@
 """Parses server-sent events: bytes in, complete events out, within a size limit.
 
-Used instead of httpx-sse because it is bounded, reports ids and retry delays separately, and takes half the time.
+httpx-sse reads the streams of models only: servers' streams are resumed, which needs ids and retry delays apart from
+events, and this takes half the time.
 
 Specification: the WHATWG event stream format; basic/transports names the events.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.wire.framing import QUOTED, Overlong
+from mcphost.protocol.wire.framing import QUOTED, EventLineFramer, Overlong
 
 COMMENT: Final = ord(":")
 """A line that begins with it means nothing; servers send such lines to keep a connection open."""
@@ -45,65 +45,33 @@ class EventParser:
         self.retry: int | None = None
         """The reconnection delay in milliseconds, as last sent."""
         self._limit = limit
-        self._line = bytearray()
+        self._lines = EventLineFramer(limit + FIELD_SLACK)
         self._data: bytearray | bytes | None = None
         self._name = ""
         self._id: str | None = None
-        self._skip_newline = False  # the last chunk ended in \r: a \n at the start of the next belongs to it
-        self._skip_line = False
         self._given_up = False
-        self._at_start = True
 
     @property
     def unfinished(self) -> bool:
         """True if there is data whose event has not ended."""
-        return bool(self._data) or self._line.startswith(b"data")
+        return bool(self._data) or self._lines.starts_with(b"data")
 
     def feed(self, chunk: bytes) -> list[ServerSentEvent]:
         """Take a chunk; return the events it completed, in order."""
         events: list[ServerSentEvent] = []
-        for line in self._lines(chunk):
+        for line in self._lines.feed(chunk):
             if not line:
                 self._close(events)
+            elif isinstance(line, Overlong):
+                self._skip(line, events)
             elif line[0] != COMMENT:
                 self._field(line, events)
-        if len(self._line) > self._limit + FIELD_SLACK:
-            self._drop_line(events)
         return events
 
-    def _lines(self, chunk: bytes) -> Iterator[bytes]:
-        if self._skip_newline and chunk:
-            self._skip_newline = False
-            chunk = chunk.removeprefix(b"\n")
-        if not chunk:
-            return
-        self._skip_newline = chunk.endswith(b"\r")
-        lines = chunk.splitlines()
-        rest = b"" if chunk.endswith((b"\n", b"\r")) else lines.pop()
-        if lines:
-            lines[0] = self._completed(lines[0])
-            yield from lines[1:] if self._skipped() else lines
-        if not self._skip_line:
-            self._line += rest
-
-    def _completed(self, end: bytes) -> bytes:
-        line = bytes(self._line) + end if self._line else end
-        self._line.clear()
-        if self._at_start:
-            self._at_start = False
-            return line.removeprefix(b"\xef\xbb\xbf")
-        return line
-
-    def _skipped(self) -> bool:
-        skipped, self._skip_line = self._skip_line, False
-        return skipped
-
-    def _drop_line(self, events: list[ServerSentEvent]) -> None:
-        # A line without an end: a data line ends its event as overlong, any other is dropped.
-        if self._line.startswith(b"data"):
-            self._give_up(bytes(self._line[5 : 5 + QUOTED]).removeprefix(b" "), len(self._line), events)
-        self._line.clear()
-        self._skip_line = True
+    def _skip(self, line: Overlong, events: list[ServerSentEvent]) -> None:
+        """End the event of an overlong data line; any other line is dropped."""
+        if line.start.startswith(b"data"):
+            self._give_up(line.start[5:].removeprefix(b" "), line.size, events)
 
     def _field(self, line: bytes, events: list[ServerSentEvent]) -> None:
         name, _, value = line.partition(b":")

@@ -1,23 +1,16 @@
-"""Creates the HTTP client of one server: engine, proxy, trusted authorities and timeouts.
-
-The client does nothing by itself: it follows no redirect, keeps no cookie, decodes and repeats nothing.
-"""
+"""Opens the HTTP client of one server, with our engine under the policies of `mcphost.net.client`."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from http.cookiejar import CookieJar, DefaultCookiePolicy
+from collections.abc import Mapping
 from typing import Final
 
 import httpx
 
-from mcphost import __version__
 from mcphost.errors import ConnectionLost
 from mcphost.lazy_dataclass import dataclass
-from mcphost.net.proxy_and_tls import proxy_for, trusted_authorities
+from mcphost.net.client import RequestHook, new_client
 from mcphost.transports.http.engine import AiohttpEngine
-
-RequestHook = Callable[[httpx.Request], Awaitable[None]]
 
 FAILURES: Final = (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL)
 """What an exchange raises for failures of the network."""
@@ -43,27 +36,20 @@ def open_client(
     auth: httpx.Auth | None = None,
     on_request: RequestHook | None = None,
 ) -> httpx.AsyncClient:
-    """A client for the origin of ``url``, with the proxy and authorities that `mcphost.net` chooses.
-
-    ``headers`` are sent with every request; ``on_request`` is awaited with each before it leaves, ``auth`` applied.
-    Raises ConnectionLost if the URL or those settings cannot be used.
-    """
+    """As `new_client`. Raises ConnectionLost if the URL, the proxy or the certificates cannot be used."""
     try:
         target = httpx.URL(url)
         check_target(target)
-        engine = _engine(target, proxy_for(target))
+        return new_client(
+            target,
+            connect=phases.connect,
+            headers={"Accept-Encoding": "gzip, deflate", **(headers or {})},
+            auth=auth,
+            on_request=on_request,
+            engine=AiohttpEngine,
+        )
     except (httpx.InvalidURL, ValueError, OSError) as error:
         raise ConnectionLost(f"this URL cannot be used: {error}", lasting=True) from None
-    return httpx.AsyncClient(
-        transport=engine,
-        timeout=httpx.Timeout(None, connect=phases.connect, pool=phases.connect),
-        headers={"User-Agent": f"mcphost/{__version__}", "Accept-Encoding": "gzip, deflate", **(headers or {})},
-        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
-        auth=auth,
-        event_hooks={"request": [on_request] if on_request else []},
-        follow_redirects=False,
-        trust_env=False,
-    )
 
 
 def check_target(url: httpx.URL) -> None:
@@ -72,8 +58,3 @@ def check_target(url: httpx.URL) -> None:
         raise ValueError("it must start with http:// or https://")
     if not url.host:
         raise ValueError("it names no host")
-
-
-def _engine(url: httpx.URL, proxy: httpx.Proxy | None) -> httpx.AsyncBaseTransport:
-    # The only place that chooses the engine under httpx.
-    return AiohttpEngine(trusted_authorities(url, proxy), proxy)

@@ -113,4 +113,4 @@ def test_bytes_without_an_end_are_given_up_at_the_limit_and_cost_no_memory_or_ti
     events = [event for _ in range(800) for event in parser.feed(chunk)]
     assert time.process_time() - began < 1
     assert len(events) == (line == b"data: ")
-    assert len(parser._line) < 1 << 17
+    assert parser._lines.pending < 1 << 17

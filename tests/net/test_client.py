@@ -3,7 +3,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from mcphost.net.proxy_and_tls import proxy_for
+from mcphost.net.client import proxy_for
 
 PROXY = "http://proxy.example:3128"
 
