@@ -20,7 +20,8 @@ from mcphost.host.audited_requests import AuditedRequests
 from mcphost.host.background import BackgroundTasks
 from mcphost.host.catalog import Catalog
 from mcphost.host.chat.service import ChatService
-from mcphost.host.connections.connection import Connection, ConnectionContext
+from mcphost.host.connections.connection import Connection
+from mcphost.host.connections.context import ConnectionContext
 from mcphost.host.connections.eras import EraMemory
 from mcphost.host.connections.process_usage import ProcessUsage
 from mcphost.host.connections.servers import Servers
@@ -161,7 +162,6 @@ class Host:
             open_transport=given.open_transport,
             identity=Identity(given.version),
             eras=self._eras,
-            servers=self.servers,
             catalog=self.catalog,
             calls=self._calls,
             consent=self.consent,

@@ -10,16 +10,22 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final
 
 from mcphost.cancellation import first_of, to_the_end
-from mcphost.client.client import Client, Identity, Session
-from mcphost.client.paging import Rejected
-from mcphost.config import Config, GivenServer
+from mcphost.client.client import Client, Identity, RequestTimeouts, Session
+from mcphost.client.observer import NotificationObserver
+from mcphost.client.paging import ListLimits, Rejected
+from mcphost.client.requester import ClientLimits
+from mcphost.client.server_requests import InputHandler
+from mcphost.config import GivenServer, Limits, ServerConfig
 from mcphost.errors import (
     AuthorizationRequired,
+    CapabilityMissing,
+    ConfigError,
     EraUnclear,
     McphostError,
     PeerError,
@@ -27,27 +33,17 @@ from mcphost.errors import (
     ServerError,
     ServerNotReady,
 )
-from mcphost.host.catalog import Catalog, CatalogKind
-from mcphost.host.connections.eras import EraMemory, RememberedEra, era_to_open
+from mcphost.host.catalog import CatalogKind
+from mcphost.host.connections.context import ConnectionContext
+from mcphost.host.connections.eras import RememberedEra, era_to_open
 from mcphost.host.connections.keepalive import Keepalive, RoundTrip
 from mcphost.host.connections.listings import Listings
 from mcphost.host.connections.observer import ConnectionObserver, ProtocolViolations
 from mcphost.host.connections.reconnection import Backoff, Disconnect, LastFailure, after_failure
-from mcphost.host.connections.servers import Servers
-from mcphost.host.connections.setup import (
-    ask_for_level,
-    check_required,
-    default_timeouts,
-    masked,
-    new_client,
-    secrets_in_headers,
-)
 from mcphost.host.connections.state import LISTING_FIELDS, LIVE_FIELDS, LOG_LEVELS, ServerState
 from mcphost.host.connections.subscriptions import ListeningReport, Subscriptions, listening_report
-from mcphost.host.consent.broker import ConsentBroker
 from mcphost.host.events import (
     Event,
-    EventBus,
     PromptsChanged,
     ResourcesChanged,
     ResourceUpdated,
@@ -56,14 +52,15 @@ from mcphost.host.events import (
 )
 from mcphost.host.failure_advice import next_step
 from mcphost.host.internal_error import internal_error
-from mcphost.host.logs import LogBook, LogSource
-from mcphost.host.server_requests.service import ServerRequestService
-from mcphost.host.tool_calls.registry import CallRegistry
-from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.display import duration_text
+from mcphost.host.logs import LogSource
+from mcphost.protocol.display import duration_text, show_line
+from mcphost.protocol.lifecycle.capabilities import ClientCapabilities
 from mcphost.protocol.lifecycle.negotiation import Era
+from mcphost.protocol.lifecycle.revisions import REVISIONS, Revision
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.models.tools import Tool
+from mcphost.protocol.wire.headers import InvalidAnnotation, read_annotations
+from mcphost.redaction import looks_secret
 from mcphost.transports.base import ProcessReport, Transport
 
 __all__ = ["Connection", "ServerState"]
@@ -81,32 +78,6 @@ PROBE_FAILED: Final = "did not bear to be asked for its protocol versions"
 
 SLOW_PROBE: Final = 2.0
 """Seconds that a probe without an answer may cost at each start, unsaid."""
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionContext:
-    """What all connections of a host share: the current configuration, and the services they use."""
-
-    config: Callable[[], Config]
-    open_transport: Callable[[Config, str], Awaitable[Transport]]
-    """Opens the transport of a server, its references resolved. Raises ConfigError."""
-    identity: Identity
-    eras: EraMemory
-    servers: Servers
-    catalog: Catalog
-    calls: CallRegistry
-    consent: ConsentBroker
-    server_requests: ServerRequestService
-    logs: LogBook
-    bus: EventBus
-    mask: Callable[[str], str]
-    """Removes secrets from a text."""
-    disconnected: Callable[[str], None]
-    """Called when the connection to a server has ended."""
-    served_from_cache: Callable[[str, str], None]
-    """Called with a server and what was not requested of it, because a kept result was fresh."""
-    prefetch: bool = True
-    """True to list resources and prompts before anybody uses them."""
 
 
 class Connection:
@@ -128,7 +99,9 @@ class Connection:
         self.subscriptions = Subscriptions(self._note, self._resource_updated, context.mask)
         self.refusal: AuthorizationRequired | None = None
         """The last refusal that a sign-in would lift; None after one. A ready server may still refuse a list."""
-        self._observer = ConnectionObserver(self, context)
+        self._observer = ConnectionObserver(
+            name, context, self.listings, self.subscriptions, self.publish_change, self.disconnected
+        )
         self.keepalive = Keepalive(time.monotonic, self._busy, self._note, self.publish_change)
         self.state = ServerState.STARTING if self._should_run else self._idle_state
         self.reason = ""
@@ -355,7 +328,7 @@ class Connection:
         answers = requests.handler(self.name), requests.capabilities(self.name)
         self.remembered_era = self._context.eras.get(self.config)
         era = self._next_era or era_to_open(self.config, self.remembered_era)
-        return new_client(transport, self._observer, self._context.identity, self.config, limits, answers, era)
+        return _new_client(transport, self._observer, self._context.identity, self.config, limits, answers, era)
 
     async def _serve(self, client: Client, transport: Transport) -> None:
         await first_of(self._wake.wait(), self._get_ready(client), self._disconnect.wait())
@@ -379,11 +352,11 @@ class Connection:
         self.session = await self._open_session(client, seconds)
         self.refusal = self.failure = None
         self.keepalive.begin(self.session.seconds)
-        check_required(self.session, self.config)
+        _check_required(self.session, self.config)
         self.listings.begin(self.session.server.capabilities)
         try:
             async with asyncio.timeout(seconds):
-                self.level = await ask_for_level(client, self.session, self.level, self._note)
+                self.level = await _ask_for_level(client, self.session, self.level, self._note)
                 if self.listings.declared(CatalogKind.TOOLS):  # the others are listed as soon as it is ready
                     await self.listings.tools.read(client, self.config)
         except TimeoutError:
@@ -455,7 +428,7 @@ class Connection:
     def _update_process(self, transport: Transport | None) -> None:
         """Record the process's latest report."""
         if transport is not None:
-            self.process = masked(transport.report(), self._context.mask)
+            self.process = _masked(transport.report(), self._context.mask)
 
     def _plan_retry(self, failure: McphostError) -> None:
         now = time.monotonic()
@@ -518,9 +491,9 @@ class Connection:
     def _listed(self, kind: CatalogKind, items: Sequence[Any]) -> None:
         """Put the listed items into the catalog."""
         if kind is CatalogKind.TOOLS and self.session is not None and self.session.revision.modern:
-            for text in secrets_in_headers(items):
+            for text in _secrets_in_headers(items):
                 self._note(LogLevel.WARNING, text)
-        if self.name in self._context.servers:
+        if self.name in self._context.config().servers:
             self._context.catalog.keep_kind(self.name, kind, items)
         else:
             self._context.catalog.forget(self.name)
@@ -535,5 +508,86 @@ class Connection:
         self._change = asyncio.Event()
         if not self.ready:
             self._context.consent.withdraw(self.name)
-            self._context.server_requests.elicitation.session_ended(self.name)
+            self._context.server_requests.session_ended(self.name)
         self._context.bus.publish(ServerChanged(self.name))
+
+
+def _new_client(
+    transport: Transport,
+    listener: NotificationObserver,
+    identity: Identity,
+    config: ServerConfig,
+    limits: Limits,
+    answers: tuple[InputHandler, ClientCapabilities],
+    era: Era,
+) -> Client:
+    """A client for one connection, not yet open; ``answers`` is who answers what the server asks, and what it may.
+
+    Raises ConfigError where only revisions are wanted that are not spoken.
+    """
+    handler, declared = answers
+    return Client(
+        transport,
+        listener,
+        identity,
+        capabilities=declared.under,
+        handler=handler,
+        era=era,
+        minimum=_oldest_accepted(config.minimum_version or ""),
+        timeouts=default_timeouts(config),
+        limits=ClientLimits(
+            ListLimits(limits.list_pages, limits.list_items, limits.list_seconds),
+            pending_requests=limits.pending_server_requests,
+        ),
+    )
+
+
+def default_timeouts(config: ServerConfig) -> RequestTimeouts:
+    """For every request to a server but its tool calls, which may have their own."""
+    return RequestTimeouts(config.tool_timeout_sec, config.tool_timeout_max_sec)
+
+
+def _oldest_accepted(minimum_version: str) -> Revision:
+    """The oldest revision that is not older than this; versions are dates."""
+    for revision in REVISIONS:
+        if revision.version >= minimum_version:
+            return revision
+    newest = REVISIONS[-1].version
+    raise ConfigError(f'minimum_version = "{minimum_version}" is newer than all that is spoken here, up to {newest}')
+
+
+def _check_required(session: Session, config: ServerConfig) -> None:
+    """Raise CapabilityMissing where the server does not offer what the user said it must."""
+    for needed in config.required_capabilities:
+        if not isinstance(session.server.capabilities.get(needed), dict):
+            raise CapabilityMissing("required_capabilities", needed)
+
+
+async def _ask_for_level(
+    client: Client, session: Session, level: LogLevel | None, note: Callable[[LogLevel, str], None]
+) -> LogLevel | None:
+    """Ask for log messages of ``level`` and above; the level that holds from now on, None where none was asked for."""
+    if level is None or "logging" not in session.server.capabilities:
+        return level
+    try:
+        await client.set_log_level(level)
+    except McphostError as error:
+        note(LogLevel.WARNING, f"the log level {level.wire} was not taken: {error}")
+        return None
+    return level
+
+
+def _masked(report: ProcessReport, mask: Callable[[str], str]) -> ProcessReport:
+    """A process report with the secrets in its command line and stderr masked."""
+    return replace(report, stderr_tail=tuple(map(mask, report.stderr_tail)), command=tuple(map(mask, report.command)))
+
+
+def _secrets_in_headers(tools: Iterable[Tool]) -> Iterator[str]:
+    """A sentence for each argument that looks secret and that its tool wants in an HTTP header, too."""
+    for tool in tools:
+        with suppress(InvalidAnnotation):
+            for header in read_annotations(tool.input_schema):
+                if looks_secret(header.path[-1]) or looks_secret(header.name):
+                    argument = show_line(".".join(header.path), 80)
+                    name = show_line(tool.name, 80)
+                    yield f"{name}: its argument {argument} looks secret, and is repeated in an HTTP header"

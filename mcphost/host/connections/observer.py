@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from mcphost.host.connections.context import ConnectionContext
+from mcphost.host.connections.listings import Listings
+from mcphost.host.connections.subscriptions import Subscriptions
 from mcphost.host.logs import LINE_CHARACTERS, LogSource
 from mcphost.host.traffic.request_state import hide_state
 from mcphost.json_values import as_text
@@ -20,7 +23,6 @@ from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.wire.jsonrpc import Malformed
 
 if TYPE_CHECKING:
-    from mcphost.host.connections.connection import Connection, ConnectionContext
     from mcphost.protocol.models.tasks import Task
 
 
@@ -39,13 +41,20 @@ class ProtocolViolations:
 
 
 class ConnectionObserver:
-    """Takes what a client hands on (`mcphost.client.observer.NotificationObserver`)."""
+    """Receives a client's notifications (`mcphost.client.observer.NotificationObserver`)."""
 
-    def __init__(self, connection: Connection, context: ConnectionContext) -> None:
-        self._connection, self._server = connection, connection.name
-        self._logs, self._mask = context.logs, context.mask
-        self._elicitation = context.server_requests.elicitation
-        self._served_from_cache = context.served_from_cache
+    def __init__(
+        self,
+        server: str,
+        context: ConnectionContext,
+        listings: Listings,
+        subscriptions: Subscriptions,
+        changed: Callable[[], None],
+        disconnected: Callable[[Exception], None],
+    ) -> None:
+        self._server, self._context = server, context
+        self._listings, self._subscriptions = listings, subscriptions
+        self._changed, self._disconnected = changed, disconnected
         self.violations = ProtocolViolations()
 
     def logged(self, params: Mapping[str, Any]) -> None:
@@ -58,26 +67,28 @@ class ConnectionObserver:
 
     def list_changed(self, kind: str) -> None:
         """Pass on that a list is stale."""
-        self._connection.listings.mark_stale(kind)
+        self._listings.mark_stale(kind)
 
     def resource_updated(self, uri: str) -> None:
         """Pass on that a resource changed."""
-        self._connection.subscriptions.updated(uri)
+        self._subscriptions.updated(uri)
 
     def listening_changed(self) -> None:
         """Show how it stands with announcements."""
-        self._connection.publish_change()
+        self._changed()
 
     def served_from_cache(self, method: str, params: Mapping[str, Any], freshness: Freshness) -> None:
         """Show in the traffic why there is no request."""
         left = freshness.until - time.monotonic()
         how_long = f"{duration_text(left)} left" if left > 0 else f"stale: {freshness.problem}"
         what = params.get("uri", params.get("cursor", ""))
-        self._served_from_cache(self._server, " ".join(filter(None, (method, what, "from the cache,", how_long))))
+        self._context.served_from_cache(
+            self._server, " ".join(filter(None, (method, what, "from the cache,", how_long)))
+        )
 
     def elicitation_completed(self, elicitation: str) -> None:
         """Pass on that a page is done with."""
-        self._elicitation.completed(self._server, elicitation)
+        self._context.server_requests.elicitation_completed(self._server, elicitation)
 
     def task_changed(self, task: Task) -> None:
         """Keep what is told of a task; whoever waits for it was told by the client."""
@@ -90,16 +101,16 @@ class ConnectionObserver:
     def malformed(self, problem: Malformed) -> None:
         """Count what was no message, and quote it."""
         found = self.violations
-        quoted = self._mask(_text(problem.data, LINE_CHARACTERS))[:QUOTED]
+        quoted = self._context.mask(_text(problem.data, LINE_CHARACTERS))[:QUOTED]
         if problem.is_json:
             found.malformed += 1
-            found.last_malformed = self._mask(problem.reason)  # it may quote what the server says
+            found.last_malformed = self._context.mask(problem.reason)  # it may quote what the server says
             self.note(LogLevel.WARNING, f"dropped a message ({found.last_malformed}): {quoted}")
         else:
             found.stray += 1
             found.first_stray = found.first_stray or quoted
             self._log(LogSource.STDOUT, LogLevel.WARNING, _text(problem.data, LINE_CHARACTERS))
-        self._connection.publish_change()
+        self._changed()
 
     def stderr(self, line: str) -> None:
         """Log a line at INFO: that it is on stderr does not mean that it is an error."""
@@ -115,14 +126,14 @@ class ConnectionObserver:
 
     def lost(self, reason: Exception) -> None:
         """Pass on that the connection was lost."""
-        self._connection.disconnected(reason)
+        self._disconnected(reason)
 
     def note(self, level: LogLevel, text: str) -> None:
         """Log a message of mcphost itself."""
         self._log(LogSource.MCPHOST, level, text)
 
     def _log(self, source: LogSource, level: LogLevel, text: str, logger: str = "") -> None:
-        self._logs.add(self._server, source, level, text, logger=logger)
+        self._context.logs.add(self._server, source, level, text, logger=logger)
 
 
 def _text(data: bytes, most: int) -> str:

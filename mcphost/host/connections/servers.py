@@ -5,20 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mcphost.errors import UnknownName
 from mcphost.host.background import BackgroundTasks
-
-if TYPE_CHECKING:
-    from mcphost.host.connections.connection import Connection
-
+from mcphost.host.connections.connection import Connection
 
 REFRESH_SECONDS: Final = 5.0
 """For lists that are used whether or not they could be fetched again."""
 
 
-class Servers(Mapping[str, "Connection"]):
+class Servers(Mapping[str, Connection]):
     """A connection by its server's name; subscripting raises UnknownName, which lists the names there are."""
 
     def __init__(self, background: BackgroundTasks) -> None:

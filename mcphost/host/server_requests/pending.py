@@ -11,12 +11,13 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 from mcphost.client.deadlines import TimeBudget
 from mcphost.client.server_requests import InputPurpose, InputRefused
 from mcphost.errors import Declined
 from mcphost.host.audit import AuditWriter
+from mcphost.host.connections.servers import Servers
 from mcphost.host.consent.questions import Answer, Approver, FormQuestion, RootsQuestion, SamplingQuestion, UrlQuestion
 from mcphost.host.events import CallChanged, CallFinished, EventBus, ServerChanged
 from mcphost.host.logs import LogBook
@@ -24,9 +25,6 @@ from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.wire.jsonrpc import ErrorCode
-
-if TYPE_CHECKING:
-    from mcphost.host.connections.servers import Servers
 
 PER_MINUTE: Final = 10
 """Questions per server and minute, without sampling: nobody reads more with care."""

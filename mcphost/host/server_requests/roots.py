@@ -15,13 +15,14 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from mcphost.config import Config, ResolvedRoot
 from mcphost.config.state import StateStore
 from mcphost.errors import ConfigError, McphostError, NotDone
 from mcphost.host.audit import AuditWriter
 from mcphost.host.background import BackgroundTasks
+from mcphost.host.connections.servers import Servers
 from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import Answer, RootsQuestion
 from mcphost.host.events import CallStarted, EventBus, RootsChanged
@@ -31,10 +32,6 @@ from mcphost.host.server_requests.pending import PendingRequests, ServerRequest
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.json_values import as_list, dicts_in
 from mcphost.lazy_dataclass import dataclass
-
-if TYPE_CHECKING:
-    from mcphost.host.connections.servers import Servers
-
 
 STATE: Final = "roots"
 """The state file of what is remembered."""

@@ -61,6 +61,14 @@ class ServerRequestService:
             extensions=frozenset() if settings is None else frozenset(settings.capabilities.extensions),
         )
 
+    def elicitation_completed(self, server: str, elicitation: str) -> None:
+        """See `mcphost.host.connections.context.ServerRequestPort`."""
+        self.elicitation.completed(server, elicitation)
+
+    def session_ended(self, server: str) -> None:
+        """See `mcphost.host.connections.context.ServerRequestPort`."""
+        self.elicitation.session_ended(server)
+
     def answering(self, method: str) -> RootsService | ElicitationService | SamplingService:
         """The service that answers this method. Raises InputRefused if there is none."""
         match method:

@@ -1,0 +1,63 @@
+"""What the connections of a host share; and the port through which they reach the services that answer servers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from mcphost.client.client import Identity
+from mcphost.client.server_requests import InputHandler
+from mcphost.config import Config
+from mcphost.host.catalog import Catalog
+from mcphost.host.connections.eras import EraMemory
+from mcphost.host.consent.broker import ConsentBroker
+from mcphost.host.events import EventBus
+from mcphost.host.logs import LogBook
+from mcphost.host.tool_calls.registry import CallRegistry
+from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.lifecycle.capabilities import ClientCapabilities
+from mcphost.transports.base import Transport
+
+
+class ServerRequestPort(Protocol):
+    """Answers server requests.
+
+    A protocol, because `mcphost.host.server_requests.service.ServerRequestService` needs the connections.
+    """
+
+    def handler(self, server: str) -> InputHandler:
+        """Return what answers this server's requests."""
+
+    def capabilities(self, server: str) -> ClientCapabilities:
+        """Return the client capabilities to declare to this server."""
+
+    def elicitation_completed(self, server: str, elicitation: str) -> None:
+        """Note that the server is done with a URL elicitation."""
+
+    def session_ended(self, server: str) -> None:
+        """Note that the server's session has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionContext:
+    """What all connections of a host share: the current configuration, and the services they use."""
+
+    config: Callable[[], Config]
+    open_transport: Callable[[Config, str], Awaitable[Transport]]
+    """Opens the transport of a server, its references resolved. Raises ConfigError."""
+    identity: Identity
+    eras: EraMemory
+    catalog: Catalog
+    calls: CallRegistry
+    consent: ConsentBroker
+    server_requests: ServerRequestPort
+    logs: LogBook
+    bus: EventBus
+    mask: Callable[[str], str]
+    """Removes secrets from a text."""
+    disconnected: Callable[[str], None]
+    """Called when the connection to a server has ended."""
+    served_from_cache: Callable[[str, str], None]
+    """Called with a server and what was not requested of it, because a kept result was fresh."""
+    prefetch: bool = True
+    """True to list resources and prompts before anybody uses them."""
