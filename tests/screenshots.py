@@ -1,4 +1,7 @@
-"""Writes `screenshots/` from the real app on the demo server: ``python -m tests.screenshots``."""
+"""Writes `screenshots/` from the real app on the demo server: ``python -m tests.screenshots [NAME…]``.
+
+The picture of the README is a PNG, since pages of packages do not show SVG; Chromium draws it.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,17 @@ import asyncio
 import contextlib
 import os
 import re
+import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import pytest
+from PIL import Image
 from textual.pilot import Pilot
 
 from mcphost.composition import demo_config, dependencies, values_for
@@ -27,6 +34,7 @@ from mcphost.tui.start_info import StartInfo
 FOLDER: Final = Path(__file__).resolve().parents[1] / "screenshots"
 WIDE: Final = (140, 40)
 SMALL: Final = (80, 24)
+README: Final = (110, 34)
 
 Story = Callable[[Pilot[None]], Awaitable[None]]
 
@@ -74,6 +82,18 @@ async def dialog_story(pilot: Pilot[None]) -> None:
     await ask(pilot)
 
 
+async def changed_story(pilot: Pilot[None]) -> None:
+    """A tool that was allowed, and has changed since."""
+    await open_tool(pilot, "flash_lamp")
+    await ask(pilot)
+    await pilot.press("space", "u")
+    await until(pilot, lambda app: not app.host.tool_calls.running())
+    await open_tool(pilot, "fit_lens")
+    await run(pilot)
+    await open_tool(pilot, "flash_lamp")
+    await ask(pilot)
+
+
 async def form_story(pilot: Pilot[None]) -> None:
     """A form with every kind of field."""
     await open_tool(pilot, "keep_logbook")
@@ -99,7 +119,7 @@ async def card_story(pilot: Pilot[None]) -> None:
 
 
 async def traffic_story(pilot: Pilot[None]) -> None:
-    """What went over the wire."""
+    """The messages of a call."""
     await open_tool(pilot, "ships_in_sight")
     await run(pilot)
     await pilot.press("f4", "escape")
@@ -136,6 +156,7 @@ async def help_story(pilot: Pilot[None]) -> None:
 SHOTS: Final[dict[str, tuple[Story, tuple[int, int]]]] = {
     "main": (main_story, WIDE),
     "dialog": (dialog_story, WIDE),
+    "changed-tool": (changed_story, README),
     "form": (form_story, WIDE),
     "logs": (logs_story, WIDE),
     "card": (card_story, WIDE),
@@ -150,9 +171,14 @@ SHOTS: Final[dict[str, tuple[Story, tuple[int, int]]]] = {
 }
 
 
+SIGN_INS: Final = {"sign-in": WIDE, "small-sign-in": SMALL}
+CHATS: Final = {"chat": WIDE, "small-chat": SMALL}
+PNGS: Final = ("changed-tool",)
+
+
 async def shoot_sign_in(name: str, size: tuple[int, int], folder: Path) -> None:
     """Play a sign-in as far as its question."""
-    from tests.tui.sign_in.sign_ins import (  # late: what it stands on imports this module
+    from tests.tui.sign_in.sign_ins import (  # late: it imports this module
         ScriptedPort,
         at_sign_in,
         signing,
@@ -168,7 +194,7 @@ async def shoot_sign_in(name: str, size: tuple[int, int], folder: Path) -> None:
 
 async def shoot_chat(name: str, size: tuple[int, int], folder: Path) -> None:
     """Play a conversation as far as the question about its second call."""
-    from tests.host.chat.scripted_model import text, use, uses  # late: what they stand on imports this module
+    from tests.host.chat.scripted_model import text, use, uses  # late: they import this module
     from tests.tui.chat.chats import chatting
 
     ships = uses(use("demo__ships_in_sight", "u1"), say="I look through the telescope.")
@@ -237,24 +263,41 @@ def local_fonts(svg: str) -> str:
     return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
 
 
-async def main() -> None:
-    """Write every picture."""
+def write_png(svg: Path) -> None:
+    """Draw a picture with Chromium, if there is one, and keep the PNG in its place."""
+    if (chromium := shutil.which("chromium")) is None:
+        print(f"{svg} stays as it is: chromium is not installed")
+        return
+    box = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg.read_text())
+    assert box is not None
+    size = ",".join(str(round(float(side))) for side in box.groups())
+    png = svg.with_suffix(".png")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={profile}"]
+        options += ["--default-background-color=00000000", f"--window-size={size}", f"--screenshot={png}"]
+        subprocess.run([chromium, *options, svg.as_uri()], check=True, capture_output=True, timeout=60)
+    Image.open(png).quantize(128).save(png, optimize=True)
+    svg.unlink()
+
+
+async def main(names: list[str]) -> None:
+    """Write the pictures of these names, or all."""
     FOLDER.mkdir(exist_ok=True)
-    for name, (story, size) in SHOTS.items():
-        await shoot(name, story, size, FOLDER)
-        print(f"screenshots/{name}.svg")
-    for name, size in {"sign-in": WIDE, "small-sign-in": SMALL}.items():
-        await shoot_sign_in(name, size, FOLDER)
-        print(f"screenshots/{name}.svg")
-    for name, size in {"chat": WIDE, "small-chat": SMALL}.items():
-        await shoot_chat(name, size, FOLDER)
-        print(f"screenshots/{name}.svg")
-    await shoot_import(FOLDER)
-    print("screenshots/import.svg, screenshots/import-server.svg")
+    shots: dict[str, Callable[[], Awaitable[None]]] = {
+        name: partial(shoot, name, story, size, FOLDER) for name, (story, size) in SHOTS.items()
+    }
+    shots |= {name: partial(shoot_sign_in, name, size, FOLDER) for name, size in SIGN_INS.items()}
+    shots |= {name: partial(shoot_chat, name, size, FOLDER) for name, size in CHATS.items()}
+    shots["import"] = partial(shoot_import, FOLDER)
+    for name in names or shots:
+        await shots[name]()
+        if name in PNGS:
+            await asyncio.to_thread(write_png, FOLDER / f"{name}.svg")
+        print(f"screenshots/{name}")
 
 
 if __name__ == "__main__":
     os.environ.update(TEXTUAL_ANIMATIONS="none", MCPHOST_KEYCHAIN="off", TERM="xterm-256color", COLORTERM="truecolor")
     os.environ.pop("NO_COLOR", None)
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    asyncio.run(main())
+    asyncio.run(main(sys.argv[1:]))

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -217,14 +216,12 @@ def test_the_dialect_decides_and_2020_12_is_the_default() -> None:
 
 
 @pytest.mark.requirement("SCHEMA-02")
-def test_every_dialect_is_in_the_readme_and_in_the_refusal_of_another() -> None:
-    readme = " ".join((Path(__file__).parents[3] / "README.md").read_text("utf-8").split())
+def test_the_refusal_of_an_unknown_dialect_names_every_known_one() -> None:
     names = {re.findall(r"draft[-/](?:0(?=\d))?([\d-]+)", dialect)[0] for dialect in DIALECTS.values()}
     assert names == {"4", "6", "7", "2019-09", "2020-12"}
     with pytest.raises(SchemaRefused) as refused:
         check_schema({"$schema": "x:unknown"})
-    for words in (readme, str(refused.value)):
-        assert all(f" {name}" in words for name in names)
+    assert all(f" {name}" in str(refused.value) for name in names)
 
 
 def test_problems_are_limited_and_safe_to_show() -> None:
