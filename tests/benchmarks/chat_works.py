@@ -32,6 +32,10 @@ FIRST_TOKEN = 0.03
 KEY = 0.1
 """Seconds promised, p95."""
 
+WORDS = 40
+WRITTEN = 0.06
+"""Megabytes promised for so many words of an answer. A repaint of the conversation for each would write 0.35."""
+
 CHAT, CHATS = b"\x1b[15~", b"\x1b[19~"  # f5, f8
 PAGE_UP, END = b"\x1b[5~", b"\x1b[F"
 
@@ -68,10 +72,13 @@ def _measure(sizes: Sizes) -> list[Row]:
         terminal.idle(1.0)
         firsts = [_first_token(terminal, model, number) for number in range(sizes.tokens)]
         keys = _keys_while_it_writes(terminal, model, sizes)
+        taken, written = _cost_of_words(terminal, model)
     pages = _pages(sizes)
     return [
         *_rows("first token to paint", firsts, FIRST_TOKEN),
         *_rows(f"key to paint, {sizes.deltas:,} deltas", keys, KEY),
+        Row(f"processor time, {WORDS} words", (taken,)),
+        Row(f"written, {WORDS} words", (Sample(written / 1e6),), (Sample(WRITTEN),), 1.0, unit="MB"),
         *_rows(f"page back, {sizes.turns:,} turns", pages, KEY),
     ]
 
@@ -102,6 +109,17 @@ def _keys_while_it_writes(terminal: Terminal, model: Model, sizes: Sizes) -> lis
         terminal.idle(0.03)
     model.texts.put(None)
     return times
+
+
+def _cost_of_words(terminal: Terminal, model: Model) -> tuple[Sample, float]:
+    """Return the processor time, and the bytes written, for words that come one by one."""
+    terminal.idle(0.5)
+    terminal.press(b"words\r")
+    terminal.idle(0.5)
+    model.say_at(20, WORDS / 20)
+    cost = terminal.cost(WORDS / 20 + 0.5)
+    model.texts.put(None)
+    return cost
 
 
 def _pages(sizes: Sizes) -> list[float]:

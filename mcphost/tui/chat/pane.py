@@ -180,6 +180,7 @@ class ChatPane(SearchArea):
         self._welcome.can_focus = True
         self._ticking: Timer | None = None
         self._instead_of, self._before = 0, ""
+        self._title = ""
         self._other_drafts: dict[int, MessageDraft] = {}
         """Drafts in the other conversations, by their numbers."""
 
@@ -205,7 +206,10 @@ class ChatPane(SearchArea):
         scripted = any(
             model.provider == "demo" and name == facts.model for name, model in self._host.config.models.items()
         )
-        self._welcome.update(SCRIPT * scripted + WELCOME if facts.model else NO_MODEL)
+        welcome = SCRIPT * scripted + WELCOME if facts.model else NO_MODEL
+        # An update lays the whole screen out again, and this runs for each word of an answer.
+        if welcome != self._welcome.content:
+            self._welcome.update(welcome)
         self.transcript.show_turns(chat.turns)
         self.side.show_chat_facts(facts)
         self.line.show_chat_facts(facts)
@@ -227,10 +231,12 @@ class ChatPane(SearchArea):
             self.input.focus()
 
     def _update_title(self) -> None:
-        if self._instead_of:
-            self.input.border_title = f"message {self._instead_of}, changed: sent in a branch · esc leaves it"
-        elif self.chat is not None:
-            self.input.border_title = Content(_heading(self.chat))
+        title = f"message {self._instead_of}, changed: sent in a branch · esc leaves it"
+        if not self._instead_of:
+            title = "" if self.chat is None else _heading(self.chat)
+        if title and title != self._title:  # setting a title repaints the widget
+            self._title = title
+            self.input.border_title = Content(title)
 
     # Drafts.
 

@@ -137,13 +137,16 @@ class ChatSide(ScrolledColumn, can_focus=False):
     def __init__(self) -> None:
         super().__init__()
         self._facts = FactsTable(labels=9)
+        self._chat_facts: ChatFacts | None = None
 
     def compose(self) -> ComposeResult:
         self.border_title = "This conversation"
         yield self._facts
 
     def show_chat_facts(self, facts: ChatFacts) -> None:
-        self._facts.show_facts(list(facts_of(facts)))
+        if facts != self._chat_facts:
+            self._chat_facts = facts
+            self._facts.show_facts(list(facts_of(facts)))
 
 
 def facts_of(facts: ChatFacts) -> Iterator[Fact]:

@@ -15,7 +15,7 @@ from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -88,6 +88,10 @@ class PartsView(ScrollView, ScrollbarsOnLayout, can_focus=True):
         """The item at the top of the view, and how many of its rows are above; used while not following."""
         self._placing = self._behind = False
         self._next: Timer | None = None
+        self._painted: dict[int, Strip] = {}
+        """The rows of the view as Textual last asked for them."""
+        self._base = Style()
+        """The widget's own style, read once a frame: Textual computes it from all ancestors each time."""
 
     @property
     def item(self) -> TranscriptItem | None:
@@ -114,7 +118,7 @@ class PartsView(ScrollView, ScrollbarsOnLayout, can_focus=True):
             number = min(self._anchor[0], max(0, len(self._items) - 1))
             top = self._tops[number] + self._anchor[1]
         self._place(max(0, top))
-        self.refresh()
+        self._repaint_changed(height)
         if self._behind and self._next is None:
             self._next = timer_without_skips(self.set_timer(NEXT_PIECE, self._go_on))
 
@@ -160,6 +164,15 @@ class PartsView(ScrollView, ScrollbarsOnLayout, can_focus=True):
         finally:
             self._placing = False
 
+    def _repaint_changed(self, height: int) -> None:
+        """Repaint the rows that differ from what is on screen."""
+        # A word of a streaming answer changes a row or two; a repaint of the whole view would send 30 times as much.
+        self._base = self.rich_style
+        rows = [row for row in range(height) if self._strip(row) != self._painted.get(row)]
+        if rows:
+            width = self.scrollable_content_region.width
+            self.refresh(*(Region(0, row, width, 1) for row in rows))
+
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Stop following when the user scrolls back; follow again at the end."""
         super().watch_scroll_y(old_value, new_value)
@@ -197,16 +210,25 @@ class PartsView(ScrollView, ScrollbarsOnLayout, can_focus=True):
     def _go(self, top: int) -> None:
         self.scroll_to(y=max(0, min(top, self.max_scroll_y)), animate=False, force=True)
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self._base = self.rich_style
+        return super().render_lines(crop)
+
     def render_line(self, y: int) -> Strip:
+        strip = self._painted[y] = self._strip(y)
+        return strip
+
+    def _strip(self, y: int) -> Strip:
+        """Draw a row of the view."""
         row, width = y + round(self.scroll_y), self.scrollable_content_region.width
         if not self._items or not 0 <= row < self._tops[-1]:
-            return Strip.blank(width, self.rich_style)
+            return Strip.blank(width, self._base)
         number = self._at(row)
         item = self._items[number]
         inner = row - self._tops[number] - item.gap
         if inner < 0 or inner >= len(item.laid.rows):
-            return Strip.blank(width, self.rich_style)
-        return Strip([self._mark(item, inner), *self._drawn(item, inner)]).adjust_cell_length(width, self.rich_style)
+            return Strip.blank(width, self._base)
+        return Strip([self._mark(item, inner), *self._drawn(item, inner)]).adjust_cell_length(width, self._base)
 
     def _drawn(self, item: TranscriptItem, row: int) -> Strip:
         if row not in item.laid.strips:
@@ -221,7 +243,7 @@ class PartsView(ScrollView, ScrollbarsOnLayout, can_focus=True):
         for first, last, part in (*line.spans, *self.marks_of(item, number)):
             if part and first < end and last > start:
                 text.stylize(self._style(part), len(hang) + max(0, first - start), len(hang) + min(last, end) - start)
-        yield from Segment.apply_style(text.render(self.app.console), self.rich_style)
+        yield from Segment.apply_style(text.render(self.app.console), self._base)
 
     def _style(self, part: str) -> Style:
         # A muted colour is translucent and needs a background; the others are drawn over whatever is there.
@@ -230,8 +252,8 @@ class PartsView(ScrollView, ScrollbarsOnLayout, can_focus=True):
     def _mark(self, item: TranscriptItem, row: int) -> Segment:
         mark, part = item.gutter
         if item is self.item and self.has_focus:
-            return Segment(("▸" if row == 0 else mark) + " ", self.rich_style + self._style("user"))
-        return Segment(f"{mark} ", self.rich_style + self._style(part))
+            return Segment(("▸" if row == 0 else mark) + " ", self._base + self._style("user"))
+        return Segment(f"{mark} ", self._base + self._style(part))
 
     def marks_of(self, item: TranscriptItem, line: int) -> Iterator[tuple[int, int, str]]:
         """The spans of a line that are marked besides its own styles."""

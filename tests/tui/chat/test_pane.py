@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from textual.events import Key, Paste
+from textual.geometry import Region
+from textual.widget import Widget
 from textual.widgets import Input
 
 from mcphost.errors import ModelUnreachable
@@ -486,6 +488,30 @@ async def test_of_a_thousand_turns_only_those_in_view_are_laid_out() -> None:
         await stage.shows("code")
         assert view.following
         assert laid() < 150
+
+
+async def test_a_word_of_an_answer_repaints_only_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = [Wait() for _ in range(6)]
+    words = [each for number, wait in enumerate(waits) for each in (TextDelta(f"w{number} "), wait)]
+    async with chatting([*words, TextDelta("end")], servers={}) as stage:
+        await _filled(stage, 5)
+        await stage.say("hi")
+        await waits[0].reached.wait()
+        await stage.shows("│ w0")
+        repainted: list[tuple[str, int]] = []
+        refresh = Widget.refresh
+
+        def recorded(widget: Widget, *regions: Region, **more: bool) -> Widget:
+            rows = sum(region.height for region in regions) if regions else widget.size.height
+            repainted.append((type(widget).__name__ + " laid out" * more.get("layout", False), rows))
+            return refresh(widget, *regions, **more)
+
+        monkeypatch.setattr(Widget, "refresh", recorded)
+        for number, wait in enumerate(waits[:-1], 1):
+            wait.release.set()
+            await stage.shows(f"w{number}")
+        assert set(repainted) == {("Transcript", 1)}
+        waits[-1].release.set()
 
 
 async def _filled(stage: ChatStage, turns: int) -> Transcript:
