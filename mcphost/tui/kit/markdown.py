@@ -79,7 +79,7 @@ def render_markdown(text: str, *, breaks: bool = False) -> tuple[Line, ...] | No
 
 
 class MarkdownView(TextView):
-    """Shows lines of `render_markdown`, as high as they are."""
+    """Shows lines of `render_markdown`; with ``fit`` as high as they are, for a parent that scrolls."""
 
     DEFAULT_CSS = """
     MarkdownView > .text-view--heading { color: $text-primary; text-style: bold; }
@@ -94,9 +94,9 @@ class MarkdownView(TextView):
         f"text-view--{part}" for part in ("heading", "strong", "em", "strike", "code", "link", "mark")
     }
 
-    def __init__(self, lines: Sequence[Line]) -> None:
+    def __init__(self, lines: Sequence[Line], *, fit: bool = True) -> None:
         self._rendered = lines
-        super().__init__([line.text for line in lines], fit=True)
+        super().__init__([line.text for line in lines], fit=fit)
 
     def spans_of(self, number: int, text: str) -> Iterable[Span]:
         return self._rendered[number].spans

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -11,12 +11,13 @@ from textual.binding import Binding, BindingType
 from mcphost.protocol.display import show
 from mcphost.tui.kit.framed import FramedScreen
 from mcphost.tui.kit.json_text import json_spans
+from mcphost.tui.kit.markdown import Line, MarkdownView
 from mcphost.tui.kit.modal_screen import HELP_BINDING
 from mcphost.tui.kit.text_view import Spans, TextView
 
 
 class ReaderScreen(FramedScreen[bool]):
-    """Shows foreign ``text`` with marks; ``is_json`` or ``spans`` colour it.
+    """Shows foreign ``text`` with marks; ``is_json`` or ``spans`` colour it, ``markdown`` is it as rendered.
 
     Dismissed with whether the end was on screen.
     """
@@ -36,16 +37,25 @@ class ReaderScreen(FramedScreen[bool]):
     """
 
     def __init__(
-        self, title: str, text: str, *, is_json: bool = False, spans: Callable[[str], Spans] | None = None
+        self,
+        title: str,
+        text: str,
+        *,
+        is_json: bool = False,
+        spans: Callable[[str], Spans] | None = None,
+        markdown: Sequence[Line] | None = None,
     ) -> None:
         super().__init__()
         self._title, self._text = title, text
-        self._spans = json_spans if is_json else spans
+        self._spans, self._markdown = json_spans if is_json else spans, markdown
         self._read_to_the_end = False
 
     def compose(self) -> ComposeResult:
         with self.framed(self._title, "y copy · esc back"):
-            yield TextView(show(self._text).split("\n"), spans=self._spans)
+            if self._markdown is None:
+                yield TextView(show(self._text).split("\n"), spans=self._spans)
+            else:
+                yield MarkdownView(self._markdown, fit=False)
 
     def on_mount(self) -> None:
         view = self.query_one(TextView)

@@ -137,6 +137,10 @@ class TextView(ScrollView, ScrollbarsOnLayout, can_focus=True):
     def on_resize(self, event: events.Resize) -> None:
         self._relayout()
 
+    def watch_show_vertical_scrollbar(self, shown: bool) -> None:
+        super().watch_show_vertical_scrollbar(shown)
+        self.call_after_refresh(self._relayout)  # the scrollbar takes a column, and no resize follows
+
     def get_selection(self, selection: Selection) -> tuple[str, str]:
         """The text that was chosen with the mouse, of the lines as they are shown."""
         start, end = selection.start or Offset(0, 0), selection.end

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final
 
+from textual import work
 from textual.actions import parse
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -13,8 +15,11 @@ from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import Screen
 
+from mcphost.manual import page, topics
 from mcphost.tui.kit.facts_table import Fact, FactsTable
-from mcphost.tui.kit.framed import FramedScreen
+from mcphost.tui.kit.framed import FramedScreen, PickScreen
+from mcphost.tui.kit.markdown import render_markdown
+from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.textual_private.corrections import ScrolledColumn
 
@@ -49,6 +54,7 @@ class HelpScreen(FramedScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark,f1", "back", "back", id="help.back", tooltip="Close the help"),
+        Binding("m", "manual", "manual", id="help.manual", tooltip="Read the manual, a page for each topic"),
     ]
 
     DEFAULT_CSS = """
@@ -62,8 +68,33 @@ class HelpScreen(FramedScreen[None]):
         self._help, self._more = list(_help_of(screen)), more
 
     def compose(self) -> ComposeResult:
-        with self.framed("Keys", "esc back", ScrolledColumn()):
+        with self.framed("Keys", "m manual · esc back", ScrolledColumn()):
             yield FactsTable([*self._help, *_marks(), Fact("", Content(self._more), wide=True)], labels=16)
+
+    @work(exclusive=True)
+    async def action_manual(self) -> None:
+        """Show the topics of the manual, and each page that is chosen, until the user goes back."""
+        known = await asyncio.to_thread(topics)
+        name: str | None = None
+        while (name := await self.app.push_screen_wait(TopicScreen(known, name))) is not None:
+            text = await asyncio.to_thread(page, name)
+            lines = await asyncio.to_thread(render_markdown, text)
+            await self.app.push_screen_wait(ReaderScreen(f"Manual › {name}", text, markdown=lines))
+
+
+class TopicScreen(PickScreen[str, str]):
+    """Lists the topics of the manual, each with a sentence about it, with the cursor on ``at``."""
+
+    def __init__(self, about: Mapping[str, str], at: str | None) -> None:
+        names = list(about)
+        super().__init__("Manual", "read", names, at=0 if at is None else names.index(at))
+        self._about, self._width = about, max(map(len, names), default=0)
+
+    def row(self, item: str, width: int) -> Content:
+        return Content.assemble((f"{item:<{self._width}}  ", "bold"), (self._about[item], "$foreground-muted"))
+
+    def value(self, item: str) -> str:
+        return item
 
 
 def _help_of(screen: Screen[object]) -> Iterator[Fact]:

@@ -79,6 +79,13 @@ async def test_a_line_longer_than_the_screen_wraps_or_scrolls_sideways() -> None
         assert app.rows[0].endswith("END")
 
 
+async def test_the_column_of_the_scrollbar_hides_no_text() -> None:
+    app = Reading(TextView(["x" * 77 + "yz"] * 50))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert app.rows[:2] == ["x" * 77, "yz"]
+
+
 async def test_a_search_marks_every_place_and_n_goes_round() -> None:
     app = Reading(TextView([f"row {number} {'[b]Pin' if number % 50 == 7 else ''}" for number in range(200)]))
     async with app.run_test(size=(60, 12)) as pilot:

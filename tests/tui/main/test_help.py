@@ -9,9 +9,11 @@ from textual.binding import Binding
 from textual.dom import DOMNode
 
 from mcphost.tui.kit.facts_table import FactsTable
+from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.kit.rows import RowList
+from mcphost.tui.kit.text_view import TextView
 from mcphost.tui.logs.pane import LogsPane
-from mcphost.tui.main.help import HelpScreen
+from mcphost.tui.main.help import HelpScreen, TopicScreen
 from mcphost.tui.prompts.pane import PromptList
 from mcphost.tui.resources.pane import ResourceList
 from mcphost.tui.servers.list import ServersPane
@@ -45,6 +47,22 @@ async def test_each_part_has_its_keys_and_what_it_is_for() -> None:
             text = await help_at(stage, keys)
             for word in (*words, "inbox", "quit", "Marks"):
                 assert word in text, (name, word)
+
+
+async def test_m_opens_the_manual_by_topic() -> None:
+    async with on_stage(echo(), size=NARROW) as stage:
+        await stage.ready()
+        await stage.press("question_mark")
+        await stage.at(HelpScreen)
+        await stage.press("m")
+        await stage.at(TopicScreen)
+        await stage.press("enter")
+        await stage.at(ReaderScreen)
+        assert "A tour with the demo server" in stage.app.screen.query_one(TextView).lines[0]
+        await stage.press("escape")
+        await stage.at(TopicScreen)
+        await stage.press("escape")
+        await stage.at(HelpScreen)
 
 
 def bindings_of(node: DOMNode) -> list[Binding]:
