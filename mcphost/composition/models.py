@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from mcphost.providers.demo_script import DemoScript
     from mcphost.providers.http import HostedProvider
 
-_KINDS: Final[Mapping[str, tuple[str, str]]] = {
+PROVIDER_CLASSES: Final[Mapping[str, tuple[str, str]]] = {
     "anthropic": ("mcphost.providers.anthropic", "AnthropicProvider"),
     "ollama": ("mcphost.providers.ollama", "OllamaProvider"),
     "openai": ("mcphost.providers.openai", "OpenAIProvider"),
 }
-"""The module and the class of each provider."""
+"""The module and the class of each of `mcphost.config.model_providers.HOSTED_PROVIDERS`."""
 
 
 class ConfiguredModels:
@@ -75,9 +75,9 @@ class ConfiguredModels:
             from mcphost.providers.demo_script import DemoScript
 
             return DemoScript(name, self.able(entry))
-        if entry.provider not in _KINDS:
+        if entry.provider not in PROVIDER_CLASSES:
             raise ModelRefused(name, "a person writes its answers, and none is asked here")
-        module, kind = _KINDS[entry.provider]
+        module, kind = PROVIDER_CLASSES[entry.provider]
         model, make = resolve_model(config, self._values, name), getattr(import_module(module), kind)
         place = {"key": model.api_key or "", "base_url": model.base_url}
         known = {"capabilities": self.able(entry), "context_tokens": entry.context_tokens}

@@ -23,6 +23,7 @@ from mcphost.config.fields import (
     misplaced,
 )
 from mcphost.config.limits import Limits
+from mcphost.config.model_providers import HOSTED_PROVIDERS
 from mcphost.config.policy import Policy
 from mcphost.config.servers import ServerConfig
 
@@ -101,7 +102,7 @@ class ModelConfig(ConfigTable):
 
     @model_validator(mode="after")
     def _named(self) -> Self:
-        if self.model is None and self.provider not in ("manual", "demo"):
+        if self.model is None and self.provider in HOSTED_PROVIDERS:
             raise misplaced("provider", f'needs model = "…", the name {self.provider} knows it by')
         return self
 

@@ -16,6 +16,7 @@ from pydantic_core import core_schema
 
 from mcphost.config.documentation import documented_keys
 from mcphost.config.loading import MAX_ENTRIES
+from mcphost.config.model_providers import HOSTED_PROVIDERS
 from mcphost.config.models import Config, ModelConfig
 from mcphost.config.servers import ADDRESS_KEYS, PROGRAM_KEYS, PROTOCOL_HEADERS, OAuthConfig, ServerConfig
 
@@ -126,7 +127,7 @@ _RULES: Final[Mapping[type[BaseModel], dict[str, Any]]] = {
         "dependentRequired": {"client_secret": ["client_id"]},
     },
     ModelConfig: {
-        "allOf": [_where("provider", "anthropic", "openai", "ollama", then={"required": ["model"]})],
+        "allOf": [_where("provider", *HOSTED_PROVIDERS, then={"required": ["model"]})],
         "dependentRequired": {"input_price": ["output_price"], "output_price": ["input_price"]},
     },
 }

@@ -25,6 +25,7 @@ from mcphost.cli.run import finish
 from mcphost.cli.terminal import has_terminal, say, terminal_size
 from mcphost.composition import select as select_configured
 from mcphost.config import Config, rule_matches, state_folder
+from mcphost.config.model_providers import EXAMPLE_ENTRY, OTHER_PROVIDERS
 from mcphost.errors import ConfigError, InvalidArguments, McphostError, UsageError
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.chat.attachments import is_file, parse
@@ -45,9 +46,8 @@ PIPE_SECONDS: Final = 3.0
 PIPE_BYTES: Final = 16_000_000
 
 NO_MODEL: Final = (
-    'no language model is configured; add [models.claude] with provider = "anthropic", model = "claude-sonnet-4-5" and '
-    'api_key = "${ANTHROPIC_API_KEY}" to your configuration (mcphost config path says where it is), or '
-    'provider = "ollama", or "openai" with base_url, for a model of your own'
+    f"no language model is configured; add {EXAMPLE_ENTRY.replace(chr(10), ', ')} to your configuration "
+    f"(mcphost config path says where it is); provider can also be {OTHER_PROVIDERS}"
 )
 
 

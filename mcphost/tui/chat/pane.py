@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
+from textwrap import indent
 from typing import ClassVar, Final
 
 from textual import on
@@ -23,6 +24,7 @@ from textual.widgets import Static
 from textual.worker import Worker
 
 from mcphost.config import ChatConfig
+from mcphost.config.model_providers import EXAMPLE_ENTRY, OTHER_PROVIDERS
 from mcphost.errors import McphostError
 from mcphost.host.chat.chat import Chat
 from mcphost.host.chat.preferences import following
@@ -60,16 +62,13 @@ Others: Climb the tower · Tear out the pages · Write a verse about gulls
 
 """
 
-NO_MODEL: Final = """\
+NO_MODEL: Final = f"""\
 No language model is configured, so there is nobody to talk to yet. Add these lines to your configuration file \
 (mcphost config path prints its path):
 
-  [models.big]
-  provider = "anthropic"
-  model = "claude-sonnet-4-5"
-  api_key = "${keyring:anthropic}"
+{indent(EXAMPLE_ENTRY, "  ")}
 
-provider can also be "openai" (with base_url for any compatible API) or "ollama", which needs no key.
+provider can also be {OTHER_PROVIDERS}.
 
 ctrl+l reloads the file. Everything else works without a model: t tools, p prompts, e resources."""
 

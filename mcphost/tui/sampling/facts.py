@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
+from mcphost.config.model_providers import EXAMPLE_ENTRY, OTHER_PROVIDERS
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show, show_line, show_name
 from mcphost.tui.consent.origin import QuestionOrigin
@@ -45,11 +46,6 @@ def money(amount: float) -> str:
 
 LISTED: Final = 12
 """Names of tools, hints and the like that are listed."""
-
-EXAMPLE: Final = (
-    '[models.claude]\nprovider = "anthropic"\nmodel = "claude-sonnet-4-5"\napi_key = "${ANTHROPIC_API_KEY}"'
-)
-"""A configuration with a model; a test parses it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +107,8 @@ def setup_facts(config: Path | None) -> Iterator[Fact]:
     where = "mcphost.toml" if config is None else show_line(str(config), 200)
     yield Fact("", Content(""), wide=True)
     yield fact("no model", f"is configured, so you write the answer. To let a model answer, add to {where}:")
-    yield Fact("", Content.styled(EXAMPLE, "$text-accent"), wide=True, mark="  ")
-    yield fact(
-        "", 'or provider = "ollama", or "openai" with base_url, for a model on this machine; ctrl+l reloads the file'
-    )
+    yield Fact("", Content.styled(EXAMPLE_ENTRY, "$text-accent"), wide=True, mark="  ")
+    yield fact("", f"provider can also be {OTHER_PROVIDERS}; ctrl+l reloads the file")
 
 
 def answered_by(sampling: Sampling) -> str:

@@ -162,7 +162,7 @@ async def test_an_answer_that_the_model_cut_is_marked_in_the_conversation() -> N
 
 async def test_without_a_model_the_lines_to_add_are_said_and_the_rest_works_by_hand() -> None:
     async with chatting(model=False) as stage:
-        await stage.shows("[models.big]", "provider =", "api_key =", "p prompts")
+        await stage.shows("[models.claude]", "provider =", "api_key =", "p prompts")
         await stage.press("t")
         await stage.until(lambda app: app.main.tools.list.has_focus_within)
 

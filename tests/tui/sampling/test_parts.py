@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
-from mcphost.config import parse
 from mcphost.host.sampling.request import SamplingState
 from mcphost.protocol.models.sampling import Block, read_block
 from mcphost.providers.base import AnswerFinished, TextDelta
 from mcphost.tui.sampling.board import WINDOW, StreamView
-from mcphost.tui.sampling.facts import EXAMPLE
 from mcphost.tui.sampling.parts import LAST, PAGE, PartPage, draft_of, last_page, rewritten
 from tests.host.sampling.sampling_host import Attempt, create
 from tests.tui.elicitation.questions import got
@@ -64,10 +62,6 @@ def test_an_edit_changes_what_was_edited_and_nothing_else(before: Any, text: str
     else:
         assert rewritten(block(before), text) == block(after)
     assert draft_of(block({"type": "image", "data": "", "mimeType": "image/png"})) is None
-
-
-def test_the_example_for_those_without_a_model_is_a_configuration() -> None:
-    assert parse(EXAMPLE).config.models["claude"].provider == "anthropic"
 
 
 def flood(count: int) -> Attempt:
