@@ -96,8 +96,8 @@ class Deadline:
         self._now = all_.loop.time
         self.began = self._now()
         self._idle, self._hard_at = idle, self.began + hard
+        self.at = self.began + min(idle, hard)
         self.passed, self.pausable = False, pausable
-        self.extend()
 
     def extend(self) -> None:
         """Restart the idle time."""
@@ -119,6 +119,11 @@ class Deadline:
         finally:
             self._all.running.add(self)
             self.shift(self._now() - began)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the creation."""
+        return self._now() - self.began
 
     @property
     def left(self) -> float:

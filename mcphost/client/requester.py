@@ -6,7 +6,7 @@ Specification: basic/utilities; 2026-07-28 basic/patterns/mrtr and server/utilit
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import field
 from typing import Any, Final
 
@@ -132,30 +132,23 @@ class Requester:
         rules, limits = self._rules, timeouts or self.timeouts
         if rules is None:
             raise ServerNotReady("the session is not open")
-        clock = self._deadlines.loop.time
         budget = budget or TimeBudget(method, limits.hard)
 
-        async def send(given: Mapping[str, Any] | None) -> Complete | InputRequired | TaskStarted:
+        def send(given: Mapping[str, Any] | None) -> Coroutine[Any, Any, Mapping[str, Any]]:
             request = rules.request(next(self._ids), method, given, progress=on_progress is not None)
-            began = clock()
-            try:
-                result = await self.requests.send(
-                    request, rules, RequestTimeouts(limits.idle, budget.left), on_progress
-                )
-            except RequestTimeout as error:
-                if error.hard:  # what was left of the limit is not the limit
-                    raise RequestTimeout(method, limits.hard, hard=True, instead=error.instead) from None
-                raise
-            budget.left -= clock() - began
-            return rules.read(method, result)
+            return self.requests.send(request, rules, limits.idle, budget, on_progress)
 
-        read = await send(params)
-        if isinstance(read, InputRequired):
-            report = on_round or _ignore
-            return await answer_rounds(
-                send, self._declared, method, params or {}, read, self._limits.rounds, report, budget
-            )
-        return read
+        read = rules.read(method, await send(params))
+        if not isinstance(read, InputRequired):
+            return read
+
+        async def send_again(given: Mapping[str, Any]) -> Complete | InputRequired | TaskStarted:
+            return rules.read(method, await send(given))
+
+        report = on_round or _ignore
+        return await answer_rounds(
+            send_again, self._declared, method, params or {}, read, self._limits.rounds, report, budget
+        )
 
     async def fetch(
         self,
@@ -229,7 +222,8 @@ class Requester:
         """Parse the result of a tool call, with remarks on it for the log. Raises InvalidResult."""
         modern = self.session is not None and self.session.revision.modern
         read = CallToolResult.read(result, null_is_value=modern)
-        self.remark(*(f"tools/call: {remark}" for remark in read.remarks))
+        if remarks := read.remarks:
+            self.remark(*(f"tools/call: {remark}" for remark in remarks))
         return read
 
     def forget_fetched(self) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Set
 from contextlib import contextmanager
 from typing import Any, Final
 
-from mcphost.client.deadlines import Deadline, Deadlines
+from mcphost.client.deadlines import Deadline, Deadlines, TimeBudget
 from mcphost.errors import (
     ClientCapabilityMissing,
     ConnectionClosed,
@@ -30,7 +30,7 @@ from mcphost.protocol.lifecycle.session import META_PREFIX, ModernRules, Session
 from mcphost.protocol.limits import REQUEST_SECONDS, REQUEST_SECONDS_IN_ALL
 from mcphost.protocol.models.initialization import InitializeResult
 from mcphost.protocol.models.progress import Progress
-from mcphost.protocol.wire.jsonrpc import ErrorCode, Notification, Request, RequestId, Response, words_in
+from mcphost.protocol.wire.jsonrpc import ErrorCode, ErrorObject, Notification, Request, RequestId, Response, words_in
 from mcphost.transports.base import Transport
 
 ProgressCallback = Callable[[Progress], None]
@@ -85,10 +85,14 @@ class RequestIds(Iterator[RequestId]):
 
 def result_of(response: Response, method: str) -> Mapping[str, Any]:
     """The result object of the response to ``method``. Raises ServerError if it is an error."""
-    if (error := response.error) is not None:
-        message = error.message if error.message.strip() else words_in(error.data) or "it gives no reason"
-        raise ServerError(error.code, message, error.data, method=method)
+    if response.error is not None:
+        raise _error_of(response.error, method)
     return response.result or {}
+
+
+def _error_of(error: ErrorObject, method: str) -> ServerError:
+    message = error.message if error.message.strip() else words_in(error.data) or "it gives no reason"
+    return ServerError(error.code, message, error.data, method=method)
 
 
 BY_USER: Final = "cancelled by the user"
@@ -132,16 +136,24 @@ class Requests:
         self._mismatched = self._mismatched[0] + 1, words
 
     async def send(
-        self, request: Request, rules: SessionRules, timeouts: RequestTimeouts, report: ProgressCallback | None
+        self,
+        request: Request,
+        rules: SessionRules,
+        idle: float,
+        budget: TimeBudget,
+        report: ProgressCallback | None,
     ) -> Mapping[str, Any]:
-        """Return the result object. Raises as `mcphost.client.requester.Requester.request` does."""
+        """Return the result object, and subtract the time that it took from ``budget``.
+
+        ``idle`` seconds may pass without progress. Raises as `mcphost.client.requester.Requester.request` does.
+        """
         headers = rules.headers(request)
         before, _ = self._mismatched
-        limit = Deadline(self._deadlines, timeouts.idle, timeouts.hard, pausable=request.method in MAY_ASK)
+        limit = Deadline(self._deadlines, idle, budget.left, pausable=request.method in MAY_ASK)
+        if report is not None:
+            self.waiting_for_progress[request.id] = limit, report
         try:
             with limit:
-                if report is not None:
-                    self.waiting_for_progress[request.id] = limit, report
                 response = await self._transport.request(request, headers)
         except (ConnectionLost, SessionExpired) as gone:
             self._lost(gone)  # a transport without a permanent connection notices its end by a failed request
@@ -150,7 +162,7 @@ class Requests:
             raise
         except TimeoutError:
             self._cancel(request, rules, "timed out")
-            seconds = timeouts.hard if limit.hard else timeouts.idle
+            seconds = budget.seconds if limit.hard else idle
             count, words = self._mismatched
             instead = words if count > before else ""
             raise RequestTimeout(request.method, seconds, hard=limit.hard, instead=instead) from None
@@ -158,13 +170,14 @@ class Requests:
             self._cancel(request, rules, BY_USER if BY_USER in cancelled.args else "nobody waits for the answer")
             raise
         finally:
-            self.waiting_for_progress.pop(request.id, None)
+            if report is not None:
+                del self.waiting_for_progress[request.id]
+        budget.left -= limit.elapsed
         if response.remark:
             self._remark(response.remark)
-        try:
-            return result_of(response, request.method)
-        except ServerError as error:
-            raise with_what_was_sent(error, request, rules) from None
+        if response.error is None:
+            return response.result or {}
+        raise with_what_was_sent(_error_of(response.error, request.method), request, rules)
 
     def progressed(self, token: RequestId, progress: Progress) -> None:
         """Report progress to the request or task that has this token. It extends a request's deadline."""

@@ -9,6 +9,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from mcphost.errors import ConnectionLost, MessageTooLarge, TransportError
 from mcphost.protocol.display import size_text
@@ -42,10 +43,16 @@ class Pipe(ABC):
         self.limits = limits
         self.tap = tap
         """Called with what is received; the subclass calls it with what is sent."""
-        self._batch_items = 0
+        self._bounds = _bounds(limits, batch_items=0)
         self._pending: dict[RequestId, asyncio.Future[Response]] = {}
         self._inbound: Inbound | None = None
         self._lost: TransportError | None = None
+
+    @cached_property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop of the connection."""
+        # Looked up once, not for each message: before Python 3.12 each look-up is a system call (getpid).
+        return asyncio.get_running_loop()
 
     @property
     def pending(self) -> int:
@@ -54,7 +61,7 @@ class Pipe(ABC):
 
     async def request(self, request: Request, headers: Mapping[str, str]) -> Response:
         self._check_open()
-        answer: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Response] = self.loop.create_future()
         self._pending[request.id] = answer
         try:
             await self.write_request(encode(request), answer)
@@ -65,7 +72,7 @@ class Pipe(ABC):
                 answer.exception()  # seen: a failed write may have raised first
 
     def agreed(self, revision: Revision) -> None:
-        self._batch_items = self.limits.batch_items if revision.batches else 0
+        self._bounds = _bounds(self.limits, batch_items=self.limits.batch_items if revision.batches else 0)
 
     async def send(self, message: Notification | Response) -> None:
         self._check_open()
@@ -99,21 +106,13 @@ class Pipe(ABC):
             self.tap.received(line)
         if len(line) >= IN_STEPS:
             return self._read_in_steps(line, cut_off)
-        self._dispatch_all(decode(line, **self._bounds()), cut_off)
+        self._dispatch_all(decode(line, **self._bounds), cut_off)
         return None
 
     def _read_in_steps(self, line: bytes, cut_off: bool) -> Generator[None, None, None]:
-        messages = yield from decode_in_steps(line, **self._bounds())
+        messages = yield from decode_in_steps(line, **self._bounds)
         if self._lost is None:
             self._dispatch_all(messages, cut_off)
-
-    def _bounds(self) -> dict[str, int]:
-        limits = self.limits
-        return {
-            "batch_items": self._batch_items,
-            "max_items": limits.message_items,
-            "max_depth": limits.json_depth,
-        }
 
     def fail(self, reason: TransportError) -> None:
         """End the channel: pending requests raise ``reason`` now, later calls when they are made."""
@@ -131,17 +130,14 @@ class Pipe(ABC):
             raise ConnectionLost("the connection is not open")
 
     def _dispatch_all(self, messages: Sequence[Message | Malformed], cut_off: bool) -> None:
-        for message in messages:
-            self._dispatch(replace(message, answers=None) if cut_off and isinstance(message, Malformed) else message)
-
-    def _dispatch(self, message: Request | Notification | Response | Malformed) -> None:
         assert self._inbound is not None
-        if isinstance(message, Response):
-            self._answer(message)
-        elif isinstance(message, Malformed):
-            self._refuse(message)
-        else:
-            self._inbound.message(message)
+        for message in messages:
+            if isinstance(message, Response):
+                self._answer(message)
+            elif isinstance(message, Malformed):
+                self._refuse(replace(message, answers=None) if cut_off else message)
+            else:
+                self._inbound.message(message)
 
     def _answer(self, response: Response) -> None:
         waiting = self._pending.get(response.id) if response.id is not None else None
@@ -170,3 +166,7 @@ class Pipe(ABC):
                 if not waiting.done():
                     waiting.set_exception(MessageTooLarge(f"the server sent {reason}, perhaps this answer", limit))
         self._refuse(problem)
+
+
+def _bounds(limits: TransportLimits, batch_items: int) -> dict[str, int]:
+    return {"batch_items": batch_items, "max_items": limits.message_items, "max_depth": limits.json_depth}

@@ -166,28 +166,33 @@ def _decoded(data: str, what: str) -> bytes:
 def _embedded(item: Mapping[str, Any]) -> Content:
     if "resource" not in item and "uri" in item:  # some early servers send this shape
         item = {**item, "resource": item}
-    embedded = EmbeddedResource.read(item)
-    embedded.resource.content()
-    return embedded
-
-
-def _media(item: Mapping[str, Any]) -> Content:
-    media = MediaContent.read(item)
-    media.content()
-    return media
+    return EmbeddedResource.read(item)
 
 
 _READERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Content]]] = {
     "text": TextContent.read,
-    "image": _media,
-    "audio": _media,
+    "image": MediaContent.read,
+    "audio": MediaContent.read,
     "resource": _embedded,
     "resource_link": ResourceLink.read,
 }
 
 
 def read_content(item: object) -> Content:
-    """Parse one content block. Never raises."""
+    """Parse one content block, and check its base64. Never raises."""
+    block = parse_content(item)
+    try:
+        if isinstance(block, MediaContent):
+            block.content()
+        elif isinstance(block, EmbeddedResource):
+            block.resource.content()
+    except InvalidResult as error:
+        return UnreadableContent(block.type, str(error), item)
+    return block
+
+
+def parse_content(item: object) -> Content:
+    """Parse one content block without decoding its base64. Never raises."""
     if isinstance(item, str):
         return _remarked(TextContent(type="text", text=item), "a content block is a text, not an object")
     if not isinstance(item, dict):

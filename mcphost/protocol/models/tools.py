@@ -19,7 +19,7 @@ from pydantic import Field, StrictBool
 from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.base import Hint, Wire, kind_of, unread_words
-from mcphost.protocol.models.content import Content, is_plain_text, items_of, read_content, remarks_on
+from mcphost.protocol.models.content import Content, is_plain_text, items_of, parse_content, read_content, remarks_on
 from mcphost.protocol.schema.validation import refers_outside
 
 
@@ -188,8 +188,8 @@ class CallToolResult:
         if not isinstance(failed, bool):
             counts = "an error" if self.is_error else "no error"
             remarks.append(f"isError is {kind_of(failed)}, not true or false, and counts as {counts}")
-        if isinstance(content, list) and content and all(map(is_plain_text, content)):
-            return remarks  # most results: their blocks are parsed at first use, not for each response
-        if self.unread:
+        items = items_of(self.raw, "content", "tool result", "type", "text")
+        if not items and self.unread:
             remarks.append(self.unread)
-        return remarks + remarks_on(self.content)
+        # Most results need no parsing for this, and none the decoding of pictures: that is left to their first use.
+        return remarks if all(map(is_plain_text, items)) else remarks + remarks_on(map(parse_content, items))

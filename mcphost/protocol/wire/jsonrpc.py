@@ -16,6 +16,8 @@ from enum import IntEnum
 from itertools import islice
 from typing import Any, Final
 
+from pydantic_core import to_json
+
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.limits import JSON_DEPTH, MESSAGE_ITEMS
 from mcphost.protocol.wire.strict_json import IN_STEPS, Refused, parse, parse_in_steps
@@ -139,9 +141,25 @@ REFUSED_ANSWERS: Final = 100
 
 def encode(message: Message) -> bytes:
     """One line of UTF-8 without a raw newline. A lone surrogate is replaced by ``?``."""
-    return _encoder.encode(message.as_object()).encode("utf-8", "replace")
+    given = message.as_object()
+    # pydantic's serializer takes a fifth of the time. It refuses surrogates and deep nesting, and writes small, large
+    # and infinite floats differently; a text that only looks like one costs no more than the time.
+    try:
+        line = to_json(given)
+    except ValueError:
+        return _encoded(given)
+    return _encoded(given) if _EXPONENT(line) or _SMALL(line) or _NAN(line) or _INFINITY(line) else line
 
 
+def _encoded(message: dict[str, Any]) -> bytes:
+    return _encoder.encode(message).encode("utf-8", "replace")
+
+
+# Four patterns that begin with a literal, which is searched for ten times as fast as one of four branches.
+_EXPONENT: Final = re.compile(rb"e(?<=\de)").search
+_SMALL: Final = re.compile(rb"0\.0000").search
+_NAN: Final = re.compile(rb"NaN").search
+_INFINITY: Final = re.compile(rb"Infinity").search
 _encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
@@ -350,41 +368,30 @@ def _call(value: dict[str, Any], data: bytes) -> Message | Malformed:
 
 
 def _response(value: dict[str, Any], data: bytes) -> Message | Malformed:
-    request_id = _id_of(value)
-    problem = _response_problem(value, request_id)
-    if problem:
-        return Malformed(problem, data, answers=request_id)
-    if "result" in value:
-        return Response(request_id, result=value["result"])
-    return Response(request_id, error=ErrorObject.read(value["error"]))
-
-
-def _response_problem(value: dict[str, Any], request_id: RequestId | None) -> str | None:
+    request_id, result, error = _id_of(value), value.get("result"), value.get("error")
     if value.get("jsonrpc") != VERSION:
-        return f'"jsonrpc" is not "2.0"{_says(value.get("error"))}'
-    if "result" in value and "error" in value:
-        return f"both a result and an error{_says(value['error'])}"
-    if "result" in value:
-        return _result_problem(value, request_id)
-    return _error_problem(value, request_id)
-
-
-def _result_problem(value: dict[str, Any], request_id: RequestId | None) -> str | None:
-    if request_id is None:
-        return "a result whose id is neither a string nor an integer"
-    result = value["result"]
-    return None if type(result) is dict else f"the result is a JSON {_kind(result)}, not an object{_says(result)}"
-
-
-def _error_problem(value: dict[str, Any], request_id: RequestId | None) -> str | None:
-    error = value["error"]
-    if request_id is None and value.get("id") is not None:
-        return "an error whose id is neither a string nor an integer"
-    if type(error) is not dict:
-        return f"the error is a JSON {_kind(error)}, not an object{_says(error)}"
-    if type(error.get("code")) is not int:
-        return f"the error's code is not an integer{_says(error)}"
-    return None if type(error.get("message")) is str else f"the error's message is not a string{_says(error)}"
+        problem = f'"jsonrpc" is not "2.0"{_says(error)}'
+    elif "error" not in value:
+        if request_id is not None and type(result) is dict:
+            return Response(request_id, result)
+        problem = (
+            "a result whose id is neither a string nor an integer"
+            if request_id is None
+            else f"the result is a JSON {_kind(result)}, not an object{_says(result)}"
+        )
+    elif "result" in value:
+        problem = f"both a result and an error{_says(error)}"
+    elif request_id is None and value.get("id") is not None:
+        problem = "an error whose id is neither a string nor an integer"
+    elif (read := ErrorObject.read(error)) is not None:
+        return Response(request_id, error=read)
+    elif type(error) is not dict:
+        problem = f"the error is a JSON {_kind(error)}, not an object{_says(error)}"
+    elif type(error.get("code")) is not int:
+        problem = f"the error's code is not an integer{_says(error)}"
+    else:
+        problem = f"the error's message is not a string{_says(error)}"
+    return Malformed(problem, data, answers=request_id)
 
 
 def _says(value: object) -> str:

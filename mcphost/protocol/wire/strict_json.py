@@ -37,10 +37,11 @@ def parse(data: bytes, max_depth: int) -> Any:
     """Parse at once. Raises Refused."""
     has_halves = _may_hold_halves(data)
     try:
-        value = (_halves_decoder if has_halves else _decoder).decode(_text(data))
+        decoder, text = (_halves_decoder if has_halves else _decoder), _text(data)
+        value = _scan(decoder, text) if text[:1] == "{" else decoder.decode(text)
     except (ValueError, RecursionError) as error:
         raise _refusal(error, max_depth) from None
-    if data.count(b"{") + data.count(b"[") > max_depth and _deeper_than(value, max_depth):
+    if len(data) > 2 * max_depth and data.count(b"{") + data.count(b"[") > max_depth and _deeper_than(value, max_depth):
         raise _too_deep(max_depth)
     return _without_halves(value) if has_halves else value
 
@@ -62,6 +63,12 @@ def parse_in_steps(data: bytes, max_items: int, max_depth: int) -> Steps:
         raise _refusal(error, max_depth) from None
 
 
+def _scan(decoder: json.JSONDecoder, text: str) -> Any:
+    # As `decode`, which reads white space with a pattern before and after every text.
+    value, end = decoder.raw_decode(text)
+    return value if end == len(text) else decoder.decode(text)
+
+
 def _text(data: bytes) -> str:
     return data.decode("utf-8").removeprefix("\ufeff")
 
@@ -81,7 +88,7 @@ def _too_deep(max_depth: int) -> Refused:
 
 
 def _may_hold_halves(data: bytes) -> bool:
-    return b"\\ud" in data or b"\\uD" in data
+    return b"\\u" in data and (b"\\ud" in data or b"\\uD" in data)
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -98,7 +98,7 @@ class StdioTransport(Pipe):
         self._argv = (find_program(self._command, env.get("PATH", os.defpath)), *self._command.args)
         child = self._child = ServerProcess(self, self.limits)
         try:
-            process, _ = await asyncio.get_running_loop().subprocess_exec(
+            process, _ = await self.loop.subprocess_exec(
                 lambda: child, *self._argv, env=env, cwd=self._command.cwd, start_new_session=True
             )
         except (OSError, ValueError) as error:
@@ -136,7 +136,7 @@ class StdioTransport(Pipe):
         if self._gathered is None:
             self._gathered = []
             stdin.write(line)
-            asyncio.get_running_loop().call_soon(self._put_gathered, stdin)
+            self.loop.call_soon(self._put_gathered, stdin)
         else:
             self._gathered.append(line)
 

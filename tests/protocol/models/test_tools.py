@@ -371,3 +371,10 @@ def test_levels_are_read_by_their_exact_names() -> None:
 def test_progress_is_a_share_between_nothing_and_all(params: dict[str, Any], fraction: float | str | None) -> None:
     progress = Progress.read(params)
     assert ("unread" if progress is None else progress.fraction) == fraction
+
+
+def test_remarks_are_made_without_decoding_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    picture = {"type": "image", "data": "aGk=", "mimeType": "image/png", "annotations": {"priority": "high"}}
+    result = CallToolResult.read({"content": [picture]})
+    monkeypatch.setattr(MediaContent, "content", lambda self: pytest.fail("decoded"))
+    assert result.remarks == ["priority is a text, and counts as absent"]

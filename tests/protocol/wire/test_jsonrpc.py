@@ -388,6 +388,32 @@ def test_what_is_written_is_one_line_of_json_rpc_and_reads_as_it_was(message: Me
     assert one(line) == message
 
 
+STANDARD = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers() | st.integers(-(10**40), 10**40)
+TEXTS = st.text(st.characters(), max_size=20) | st.sampled_from(["\ud800", "\u2028\x7f\0", "1e5", "0.00001", "NaN"])
+WRITTEN = st.recursive(
+    NUMBERS | TEXTS | st.booleans() | st.none(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+)
+
+
+@given(st.dictionaries(TEXTS, WRITTEN, max_size=4))
+def test_the_bytes_written_are_those_of_the_standard_library(params: dict[str, Any]) -> None:
+    message = Request(1, "m", params)
+    assert encode(message) == STANDARD.encode(message.as_object()).encode("utf-8", "replace")
+
+
+@pytest.mark.parametrize("number", [1e16, 1e15, 1e-4, 1e-5, 1.5e-5, 1e-6, -0.0, 5e-324, 1e300])
+def test_floats_are_written_as_the_standard_library_does(number: float) -> None:
+    assert encode(Notification("m", {"n": number})).endswith(f'{{"n":{number!r}}}}}'.encode())
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+def test_a_number_that_json_does_not_have_is_not_written(number: float) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        encode(Notification("m", {"n": number}))
+
+
 @given(st.binary(max_size=80) | JSON.map(lambda value: json.dumps(value).encode()))
 def test_nothing_that_arrives_raises(data: bytes) -> None:
     list(decode(data, batch_items=3))
