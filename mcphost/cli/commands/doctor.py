@@ -1,4 +1,4 @@
-"""``mcphost doctor``: looks for what keeps mcphost from working, and names the commands that mend it."""
+"""``mcphost doctor``: finds what keeps mcphost from working, and names the commands that fix it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from mcphost.cli.output import Outcome, is_terminal, json_text, with_coloured_st
 from mcphost.cli.run import finish
 
 PROBLEM: Final = 1
-"""Exit code where anything does not work."""
+"""Exit code if anything does not work."""
 
 
 def run_doctor(options: Namespace) -> int:
-    """Print a line for each finding; the exit code says whether any is a problem."""
+    """Print a line for each finding."""
     diagnosis = diagnose(options, os.environ)
     if options.json:
         text = "".join(json_text(each.as_object()) for each in diagnosis.findings)

@@ -1,1 +1,1 @@
-"""What ``mcphost doctor`` looks at: each module returns findings, and changes nothing."""
+"""Diagnosis for ``mcphost doctor`` and ``mcphost report``: checks return findings, and change nothing."""

@@ -1,13 +1,20 @@
-"""What mcphost runs in: Python, the system, the terminal, the locale, the home folder and proxies."""
+"""Checks what mcphost runs in: Python, the system, the terminal, the locale, folders and proxies."""
 
 from __future__ import annotations
 
 import codecs
 import os
 import platform
+import re
+import shlex
+import shutil
+import stat
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -35,7 +42,7 @@ class TerminalFacts(NamedTuple):
 
 
 def check_environment(env: Mapping[str, str], terminal: TerminalFacts | None) -> Iterator[Finding]:
-    """Findings about everything but mcphost's own files and servers; without a terminal, None."""
+    """Check everything but mcphost's own files and servers. ``terminal`` is None without a terminal."""
     yield _python()
     yield _system()
     yield from _terminal(env, terminal)
@@ -103,7 +110,7 @@ TMUX_SECONDS: Final = 2.0
 
 
 def _tmux_option(env: Mapping[str, str], name: str) -> str:
-    """The value of an option of the tmux around this program; empty if it does not say."""
+    """Return the value of an option of the tmux around this program; empty if it does not say."""
     try:
         command = ["tmux", "show-options", "-sv", name]
         asked = subprocess.run(
@@ -155,3 +162,57 @@ def _without_password(proxy: str) -> str:
     before, at, host = proxy.rpartition("@")
     scheme = before.partition("://")[0] if "://" in before else ""
     return f"{f'{scheme}://' if scheme else ''}•••@{host}" if at else proxy
+
+
+FREE_BYTES: Final = 100_000_000
+"""Bytes of free space below which a warning is due: an audit log grows by some megabytes in a week."""
+
+_DAMAGED: Final = re.compile(r".+\.damaged-\d+")
+_TEMPORARY: Final = re.compile(r"\..+\.toml\.[a-z0-9_]{8}")
+"""Names of files that a crash leaves when it interrupts a replacement."""
+
+
+def state_folder_findings(folder: Path) -> Iterator[Finding]:
+    """Check whether the state folder, which exists, can be used: its owner, its rights and its free space."""
+    topic, quoted = "state folder", shlex.quote(str(folder))
+    try:
+        found = folder.stat()
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        yield problem(topic, f"{folder} cannot be written: {error.strerror}", f"chmod 700 {quoted}")
+        return
+    if os.name == "posix" and stat.S_IMODE(found.st_mode) & 0o077:
+        yield problem(topic, f"{folder} can be read by others", f"chmod 700 {quoted}")
+    elif free < FREE_BYTES:
+        yield warning(topic, f"{folder}: {free // 1_000_000} MB are free on its disk", f"du -sh {quoted}/*")
+    else:
+        yield ok(topic, str(folder))
+
+
+def leftovers(folder: Path, bundles_in_use: Collection[str]) -> Iterator[Finding]:
+    """Find files that are not needed any more.
+
+    ``bundles_in_use`` are texts of the configuration that may name an unpacked bundle.
+    """
+    found = sorted(_entries(folder))
+    yield from _leftover([each for each in found if _DAMAGED.fullmatch(each.name)], "kept of a damaged file")
+    yield from _leftover(
+        [each for each in found if _TEMPORARY.fullmatch(each.name)], "left of a file that was being written"
+    )
+    unused = [
+        each for each in sorted(_entries(folder / "bundles")) if not any(each.name in text for text in bundles_in_use)
+    ]
+    yield from _leftover(unused, "an unpacked bundle that no server uses")
+
+
+def _leftover(paths: list[Path], what: str) -> Iterator[Finding]:
+    for path in paths:
+        yield warning("leftover", f"{path}: {what}", f"rm -r {shlex.quote(str(path))}")
+
+
+def _entries(folder: Path) -> list[Path]:
+    with suppress(OSError):
+        return list(folder.iterdir())
+    return []

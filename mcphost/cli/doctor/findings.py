@@ -1,4 +1,4 @@
-"""One line of the diagnosis: what was looked at, how it is, and the command that mends it."""
+"""A line of the diagnosis: the topic, its state, and the command that fixes it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOPIC_COLUMNS: Final = 24
 
 
 class Severity(Enum):
-    """How a finding is meant; the value is its word on screen."""
+    """The value is the word on screen."""
 
     OK = "ok"
     WARNING = "warning"
@@ -33,7 +33,7 @@ _MARKS: Final = {Severity.OK: "✓", Severity.WARNING: "▲", Severity.PROBLEM: 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """``fix`` is one command that mends it, or a short instruction where no command can; empty: there is none."""
+    """``fix`` is a command, or a short instruction where no command helps; empty if nothing is known to help."""
 
     topic: str
     severity: Severity
@@ -52,7 +52,7 @@ class Finding:
         yield head + first.removeprefix(indent)
         yield from others
         if self.fix:  # never wrapped: it is to be copied
-            yield f"{indent}mend it: {show_line(self.fix, TEXT_CHARACTERS)}"
+            yield f"{indent}fix it: {show_line(self.fix, TEXT_CHARACTERS)}"
 
 
 def ok(topic: str, text: str) -> Finding:
@@ -68,13 +68,13 @@ def problem(topic: str, text: str, fix: str = "") -> Finding:
 
 
 def as_text(findings: Sequence[Finding], columns: int = TEXT_CHARACTERS) -> str:
-    """All findings as lines; ``columns`` is the width of the terminal."""
+    """Return all findings as lines; ``columns`` is the width of the terminal."""
     width = min(max((len(each.topic) for each in findings), default=0), TOPIC_COLUMNS)
     return "".join(f"{line}\n" for each in findings for line in each.lines(width, columns))
 
 
 def _wrapped(text: str, columns: int, indent: str) -> list[str]:
-    """Lines that stand below each other: what a server says must not begin at the first column."""
+    # What a server says must not begin at the first column, where mcphost's own words are.
     if text.isascii():
         room = max(columns, 2 * len(indent)) - len(indent)
         return [indent + line for line in textwrap.wrap(text, room, break_on_hyphens=False)] or [indent]

@@ -95,7 +95,7 @@ def test_a_program_that_is_not_there_is_named_with_the_server_that_needs_it(mcph
     said = mcphost("doctor", "--config", "own.toml", "--json")
     found = topics(said.out)
     assert said.code == 1
-    assert found["program"]["text"] == "no-such-program is not there, which gone needs; not started"
+    assert found["program"]["text"] == "no-such-program is missing, which gone needs; not started"
     assert "own.toml" in found["program"]["fix"]
     assert "server gone" not in found
 

@@ -1,1 +1,0 @@
-"""What ``mcphost report`` gathers for a bug report: names, versions and findings, and no value of the configuration."""
