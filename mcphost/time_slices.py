@@ -19,13 +19,13 @@ _OVER: Final = object()
 _T = TypeVar("_T")
 
 
-class Pace:
+class TimeSlice:
     """Yields to the event loop after each `SLICE` of a coroutine that would not await otherwise."""
 
     def __init__(self) -> None:
         self._end = time.monotonic() + SLICE
 
-    async def keep(self) -> None:
+    async def pause_if_over(self) -> None:
         """Yield if the slice is over."""
         if time.monotonic() >= self._end:
             await asyncio.sleep(0)
@@ -34,17 +34,17 @@ class Pace:
 
 async def in_turns(steps: Generator[None, None, _T]) -> _T:
     """Run all steps, yielding to the event loop after each `SLICE`; return their result."""
-    pace = Pace()
+    time_slice = TimeSlice()
     while True:
         try:
             next(steps)
         except StopIteration as end:
             value: _T = end.value
             return value
-        await pace.keep()
+        await time_slice.pause_if_over()
 
 
-class TimeSlices(Generic[_T]):
+class SlicedQueue(Generic[_T]):
     """Calls ``take`` for each added item, in order, and yields to the event loop after each `SLICE`.
 
     ``take`` may return steps, which are run before the next item. While items wait, their pipe is not read, so that the

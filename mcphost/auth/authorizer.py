@@ -35,7 +35,7 @@ from mcphost.auth.ports import (
     SignInStatus,
     SignInUser,
 )
-from mcphost.auth.session import FORGOTTEN_CLIENT, TokenSession, carry_out
+from mcphost.auth.session import FORGOTTEN_CLIENT, TokenSession, run_flow
 from mcphost.auth.storage.credentials import Credentials, TokenGrant
 from mcphost.auth.storage.tokens import TokenStore
 from mcphost.errors import SignInFailed
@@ -127,7 +127,7 @@ class Authorizer:
         """Wait at most `ENDING_SECONDS` for renewals and revocations under way. Never raises."""
         with suppress(TimeoutError):
             async with asyncio.timeout(ENDING_SECONDS):
-                await asyncio.gather(*(session.settle() for session in self._sessions.values()), *self._revoking)
+                await asyncio.gather(*(session.wait_closed() for session in self._sessions.values()), *self._revoking)
 
     async def _confirm(self, known: Credentials, grant: TokenGrant, session: TokenSession, person: SignInUser) -> None:
         """Ask if this is another account than before. Raises Declined after revoking the token."""
@@ -151,7 +151,7 @@ class Authorizer:
     async def _revoke(self, grant: TokenGrant, session: TokenSession) -> str:
         """Return why the grant was not revoked; empty if it was."""
         try:
-            return await carry_out(oauth.revoke(grant, session.settings, self._now), session.fetch)
+            return await run_flow(oauth.revoke(grant, session.settings, self._now), session.fetch)
         except SignInFailed as error:
             return str(error)
 

@@ -1,15 +1,18 @@
-"""Provides a valid token for one server's requests, without ever asking a person.
+"""Puts a valid token on every request to one server, without ever asking a person.
 
-Renews tokens before they expire; concurrent calls, and other mcphost processes, share one renewal.
+Renews tokens before they expire, and once when the server answers 401; concurrent calls, and other mcphost processes,
+share one renewal.
 
-Specification: authorization, token handling and refresh.
+Specification: authorization, token usage, token handling and refresh.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final, TypeVar
+
+import httpx
 
 from mcphost.auth.flow.oauth import SignInRequest, refresh, sign_in_machine
 from mcphost.auth.flow.steps import Flow, HttpAnswer, HttpExchange, Unreachable
@@ -17,10 +20,13 @@ from mcphost.auth.http import Fetcher, ResolveHost, resolve
 from mcphost.auth.ports import OAuthSettings
 from mcphost.auth.storage.credentials import Credentials, TokenGrant
 from mcphost.auth.storage.tokens import TokenStore
-from mcphost.errors import ConfigError, HeldSignIn, SignInFailed
+from mcphost.errors import HELD_SIGN_IN, ConfigError, HeldSignIn, SignInFailed
+from mcphost.net.origins import origin_of
 
 FORGOTTEN_CLIENT: Final = ("invalid_client", "unauthorized_client")
 """The codes by which authorization servers say that they do not know a client any more."""
+
+HEADER: Final = "Authorization"
 
 RENEWAL_PAUSE: Final = 30.0
 """Seconds after a failed renewal in which none is tried."""
@@ -85,8 +91,8 @@ class TokenSession:
         """Try again at once: a person has signed in."""
         self.problem, self._pause = "", (0.0, 0.0)
 
-    async def settle(self) -> None:
-        """Wait until no renewal is under way."""
+    async def wait_closed(self) -> None:
+        """Wait for the renewal under way, if any."""
         if self._renewal is not None:
             await asyncio.wait([self._renewal])
 
@@ -112,9 +118,9 @@ class TokenSession:
         try:
             if self.settings.grant == "client_credentials":
                 request = SignInRequest(self.server, self.url, self.settings, challenge, known=held)
-                renewed = await carry_out(sign_in_machine(request, self._now), self.fetch)
+                renewed = await run_flow(sign_in_machine(request, self._now), self.fetch)
             elif current is not None and current.refresh_token:
-                renewed = await carry_out(refresh(current, self.settings, self._now), self.fetch)
+                renewed = await run_flow(refresh(current, self.settings, self._now), self.fetch)
             else:
                 return None
         except SignInFailed as error:
@@ -148,7 +154,7 @@ class TokenSession:
         return 0 <= self._now() - since < seconds  # the clock may have been set back
 
 
-async def carry_out(flow: Flow[_T], fetch: Callable[[HttpExchange], Awaitable[HttpAnswer | Unreachable]]) -> _T:
+async def run_flow(flow: Flow[_T], fetch: Callable[[HttpExchange], Awaitable[HttpAnswer | Unreachable]]) -> _T:
     """Run a flow that needs no person. Raises SignInFailed."""
     outcome = None
     try:
@@ -162,3 +168,35 @@ async def carry_out(flow: Flow[_T], fetch: Callable[[HttpExchange], Awaitable[Ht
         return result
     finally:
         flow.close()
+
+
+class Bearer(httpx.Auth):
+    """The `httpx.Auth` of one server. A configured ``Authorization`` header takes precedence."""
+
+    def __init__(self, session: TokenSession) -> None:
+        self._session = session
+        self._origin = origin_of(session.url)
+
+    async def async_auth_flow(self, request: httpx.Request) -> AsyncGenerator[httpx.Request, httpx.Response]:
+        if HEADER in request.headers or origin_of(request.url) != self._origin:
+            yield request
+            return
+        token = await self._session.token()
+        if token:
+            request.headers[HEADER] = f"Bearer {token}"
+        response = yield request
+        if response.status_code == 401:
+            challenge = ", ".join(response.headers.get_list("www-authenticate"))
+            if other := await self._session.replacement(token, challenge):
+                await _drop_body(response)
+                request.headers[HEADER] = f"Bearer {other}"
+                response = yield request
+        if response.status_code in (401, 403):
+            response.extensions[HELD_SIGN_IN] = await self._session.held()
+
+
+async def _drop_body(response: httpx.Response) -> None:
+    # httpx would read the whole body, however long, before it sends again.
+    if isinstance(response.stream, httpx.AsyncByteStream):
+        await response.stream.aclose()
+    response.stream = httpx.ByteStream(b"")

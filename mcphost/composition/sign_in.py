@@ -17,9 +17,8 @@ from mcphost.errors import ConfigError, SignInFailed
 
 if TYPE_CHECKING:
     from mcphost.auth.authorizer import Authorizer
-    from mcphost.auth.bearer import Bearer
     from mcphost.auth.ports import SignInPort, SignInStatus, SignInUser
-    from mcphost.auth.session import TokenSession
+    from mcphost.auth.session import Bearer, TokenSession
 
 
 LOCK_SECONDS: Final = 75.0
@@ -55,7 +54,7 @@ class SignIns:
         session = self._session(config, server)
         if session is None:
             return None
-        from mcphost.auth.bearer import Bearer
+        from mcphost.auth.session import Bearer
 
         return Bearer(session)
 

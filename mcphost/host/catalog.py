@@ -17,7 +17,7 @@ from mcphost.errors import InvalidResult, UnknownName
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.base import Wire
 from mcphost.protocol.models.tools import Tool
-from mcphost.time_slices import Pace
+from mcphost.time_slices import TimeSlice
 
 if TYPE_CHECKING:
     from mcphost.protocol.models.prompts import Prompt
@@ -268,7 +268,7 @@ async def _sift(
     against: Callable[[Item], Rejected | None] = lambda _: None,
 ) -> Sifted[Item]:
     items: dict[str, Item] = {}
-    rejected, pace = list(listing.rejected), Pace()
+    rejected, time_slice = list(listing.rejected), TimeSlice()
     for item in listing.items:
         name = key(item)
         problem = against(item) or _problem_of(item, name, word, items)
@@ -276,7 +276,7 @@ async def _sift(
             items[name] = item
         else:
             rejected.append(problem)
-        await pace.keep()
+        await time_slice.pause_if_over()
     return list(items.values()), rejected
 
 

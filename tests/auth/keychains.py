@@ -12,6 +12,12 @@ from typing import Any
 from keyring.errors import KeyringLocked, PasswordDeleteError
 
 from mcphost.auth.storage.keychain import Keychain
+from mcphost.auth.storage.tokens import Lock
+from mcphost.config.state import named_lock
+
+
+def locked_in(folder: Path) -> Lock:
+    return lambda server: named_lock(folder, server, 10)
 
 
 class Shelf:

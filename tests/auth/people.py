@@ -14,7 +14,6 @@ from typing import Any
 import httpx
 
 from mcphost.auth.authorizer import Authorizer
-from mcphost.auth.bearer import Bearer
 from mcphost.auth.ports import (
     AuthorizationLink,
     OAuthSettings,
@@ -23,6 +22,7 @@ from mcphost.auth.ports import (
     SignInPlan,
     SignInStatus,
 )
+from mcphost.auth.session import Bearer
 from mcphost.auth.storage.keychain import Keychain
 from mcphost.auth.storage.tokens import Lock, TokenStore, no_lock
 

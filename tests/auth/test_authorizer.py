@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from mcphost.auth import http as auth_http
-from mcphost.auth.bearer import Bearer
 from mcphost.auth.ports import OAuthSettings, SignInConsent, SignInPlan
+from mcphost.auth.session import Bearer
 from mcphost.auth.storage.credentials import Credentials
 from mcphost.errors import Declined, SignInFailed
 from mcphost.transports.base import TransportLimits

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from mcphost.config import Config, parse
-from mcphost.config.documentation import documented_keys
-from mcphost.config.schema import config_schema
+from mcphost.config.schema import config_schema, documented_keys
 from mcphost.errors import ConfigError
 from tests.config.mistakes import FATAL, MISTAKES
 

@@ -15,9 +15,9 @@ import httpx
 
 from mcphost.auth.addresses import checked_url
 from mcphost.auth.flow.callback import authorization_url, read_code, s256
-from mcphost.auth.flow.discovery import Discovery
 from mcphost.auth.flow.metadata import (
     AuthorizationServer,
+    Discovery,
     ProtectedResource,
     canonical,
     is_for,
@@ -310,8 +310,8 @@ def _warnings(found: _Discovered) -> Iterable[str]:
     if foreign:
         named = ", ".join(show_line(host, 80) for host in dict.fromkeys(foreign))
         yield f"a name is spelled in letters that can look like others; this is what it is: {named}"
-    if strangers := issuer.strangers():
-        named = ", ".join(show_line(host, 80) for host in strangers)
+    if hosts := issuer.off_origin_endpoints():
+        named = ", ".join(show_line(host, 80) for host in hosts)
         yield f"parts of this sign-in are on another host than {show_line(host_of(issuer.issuer), 80)}: {named}"
     if (last := request.known.last_issuer) and last != issuer.issuer:
         yield f"this is another authorization server than last time, which was {show_line(host_of(last), 80)}"

@@ -14,7 +14,7 @@ from mcphost.protocol.display import show_line
 from mcphost.protocol.wire.event_stream import EventParser, ServerSentEvent
 from mcphost.protocol.wire.framing import Overlong
 from mcphost.protocol.wire.jsonrpc import Malformed, Message
-from mcphost.time_slices import Pace
+from mcphost.time_slices import TimeSlice
 from mcphost.transports.http.responses import MessageReader
 
 FIRST_WAIT: Final = 1.0
@@ -60,7 +60,7 @@ class ResumableStream:
     async def read(self, pieces: AsyncIterable[bytes], enough: Callable[[], bool]) -> None:
         """Read one connection until it ends, or until ``enough()``."""
         self._tries += 1
-        parser, pace = EventParser(self._incoming.limits.message_bytes), Pace()
+        parser, time_slice = EventParser(self._incoming.limits.message_bytes), TimeSlice()
         came_from, began = self.last_id, time.monotonic()
         self._seen_before = frozenset(self._seen)
         self._fruitful = False
@@ -68,7 +68,7 @@ class ResumableStream:
             async for piece in pieces:
                 for event in parser.feed(piece):
                     await self._take_event(event)
-                    await pace.keep()
+                    await time_slice.pause_if_over()
                 self._move(parser)
                 if enough():
                     return

@@ -15,7 +15,7 @@ from mcphost.errors import ConnectionClosed, ConnectionLost, HttpStatusError, Mc
 from mcphost.protocol.lifecycle.revisions import V2024_11_05, Revision
 from mcphost.protocol.wire.event_stream import EventParser, ServerSentEvent
 from mcphost.protocol.wire.jsonrpc import Response
-from mcphost.time_slices import Pace, in_turns
+from mcphost.time_slices import TimeSlice, in_turns
 from mcphost.transports.base import Inbound, ProcessReport, TransportLimits
 from mcphost.transports.http import responses
 from mcphost.transports.http.client import FAILURES, Phases
@@ -138,12 +138,12 @@ class SseTransport(Pipe):
 
     async def _read_all(self, response: httpx.Response) -> TransportError:
         """Take events until the stream ends; return why it ended."""
-        parser, pace = EventParser(self.limits.message_bytes), Pace()
+        parser, time_slice = EventParser(self.limits.message_bytes), TimeSlice()
         try:
             async for piece in responses.chunks(response):
                 for event in parser.feed(piece):
                     await self._take(event)
-                    await pace.keep()
+                    await time_slice.pause_if_over()
         except FAILURES as error:
             return self._endpoint.lost(error)
         except McphostError as error:

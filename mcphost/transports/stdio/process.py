@@ -17,7 +17,7 @@ from typing import Final, cast
 
 from mcphost.posix import KILL, signal_group
 from mcphost.protocol.wire.framing import LineFramer, Overlong
-from mcphost.time_slices import TimeSlices
+from mcphost.time_slices import SlicedQueue
 from mcphost.transports.base import Inbound, TransportLimits
 from mcphost.transports.pipe import Pipe
 from mcphost.transports.stdio.descendants import ProcessId, descendants, identify, identify_outside, marked
@@ -43,7 +43,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
         self._inbound: Inbound | None = None
         self._stdout = LineFramer(limits.message_bytes)
         self._stderr = LineFramer(STDERR_LINE)
-        self._turns = TimeSlices(self._take), TimeSlices(self._note)
+        self._turns = SlicedQueue(self._take), SlicedQueue(self._note)
         for turns in self._turns:
             turns.hold()
         self._cut_off: bytes | Overlong | None = None

@@ -15,7 +15,7 @@ import pytest
 
 from mcphost.errors import ConnectionLost, InvalidResult, MessageTooLarge
 from mcphost.protocol.lifecycle.revisions import V2025_03_26
-from mcphost.time_slices import ROUNDS, SLICE, TimeSlices
+from mcphost.time_slices import ROUNDS, SLICE, SlicedQueue
 from mcphost.transports.pipe import Pipe
 from mcphost.transports.stdio.process import STDERR_LINE, STDERR_TAIL, ServerProcess
 from mcphost.transports.stdio.transport import Command, StdioTransport
@@ -91,7 +91,7 @@ async def test_a_flood_leaves_room_for_the_others_and_stays_with_its_server(unti
         while time.monotonic() < end:
             pass
 
-    turns = TimeSlices(take)
+    turns = SlicedQueue(take)
     turns.read_from(cast("asyncio.ReadTransport", Pipe()))
     turns.add(range(3))
     turns.add(range(3, 6))
@@ -131,7 +131,7 @@ async def test_a_backlog_lets_others_take_many_steps_between_two_of_its_turns() 
         if len(done) < 100:
             asyncio.get_running_loop().call_soon(step)
 
-    turns = TimeSlices(take)
+    turns = SlicedQueue(take)
     turns.add(range(3))
     step()
     await turns.idle.wait()

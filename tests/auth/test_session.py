@@ -17,12 +17,11 @@ import pytest
 from mcphost.auth import session
 from mcphost.auth.ports import OAuthSettings
 from mcphost.auth.storage.credentials import Credentials
-from mcphost.auth.storage.tokens import Lock
 from mcphost.client.client import Client, Identity
 from mcphost.config.state import named_lock
 from mcphost.errors import ConfigError
 from mcphost.transports.http.streamable import HttpTransport
-from tests.auth.keychains import FileShelf, Shelf, shelved
+from tests.auth.keychains import FileShelf, Shelf, locked_in, shelved
 from tests.auth.people import NO_TLS, Echo, Guarded, House, house
 from tests.client.scripted import Notes
 from tests.conftest import Until
@@ -34,10 +33,6 @@ ROOT = Path(__file__).parents[2]
 async def refresh_token(home: House) -> str:
     [grant] = (await home.store.read("web")).grants
     return grant.refresh_token
-
-
-def locked_in(folder: Path) -> Lock:
-    return lambda server: named_lock(folder, server, 10)
 
 
 @pytest.mark.requirement("AUTH-12", "AUTH-23", "AUTH25-07")
@@ -294,8 +289,7 @@ CHILD = """
 import asyncio, sys
 from mcphost.auth.storage.tokens import TokenStore
 from tests.auth.people import house, Guarded
-from tests.auth.test_bearer import locked_in
-from tests.auth.keychains import FileShelf, shelved
+from tests.auth.keychains import FileShelf, locked_in, shelved
 from pathlib import Path
 
 class There:
