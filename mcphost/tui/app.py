@@ -8,25 +8,17 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-import sys
 from collections.abc import Callable, Collection, Iterable
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from rich.console import RenderableType
-from rich.text import Text
 from textual import on
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.command import Provider
-from textual.css.query import NoMatches
 from textual.events import AppBlur, AppFocus, Key, MouseDown, Paste
 from textual.events import Event as TextualEvent
-from textual.message import Message
 from textual.screen import Screen
-from textual.timer import Timer, TimerCallback
-from textual.widget import MountError
-from textual.worker import WorkerFailed
 
 from mcphost.config import UI
 from mcphost.config.state import StateStore
@@ -42,7 +34,6 @@ from mcphost.tui.catalog.controller import CatalogController
 from mcphost.tui.chat.controller import ChatController
 from mcphost.tui.comparison.controller import ComparisonController
 from mcphost.tui.elicitation.controller import ElicitationController
-from mcphost.tui.error_boundary import FailureCounter, place, sentence
 from mcphost.tui.imports.controller import ImportsController, OpenImporter
 from mcphost.tui.inbox.queue import QuestionQueue, SamplingChosen, UrlElicitationChosen
 from mcphost.tui.kit.clipboard import MOST_BYTES, NOT_PASSED_ON, load_into_tmux
@@ -76,7 +67,7 @@ from mcphost.tui.sign_in.controller import SignInController
 from mcphost.tui.sign_in.status import SignInStatusCache
 from mcphost.tui.start_info import StartInfo
 from mcphost.tui.tasks.controller import TasksController
-from mcphost.tui.textual_private.corrections import KeyOrder, failures_reported_to, parse_css_once, timer_without_skips
+from mcphost.tui.textual_private.corrections import KeyOrder, ResilientApp, parse_css_once
 from mcphost.tui.textual_private.driver import Driver
 from mcphost.tui.theme import THEMES, theme_for, with_contrast
 from mcphost.tui.tools.call_list import CallList
@@ -105,6 +96,11 @@ COUNT_AFTER: Final = 0.3
 ALWAYS_ACTIVE: Final = frozenset({QUIT, COPY, "f1"})
 """Keys that answer nothing, and must work even while one dialog follows another."""
 
+MOST_FAILURES: Final = 20
+"""Exceptions of the screen after which the app gives up."""
+
+PACKAGE: Final = os.path.dirname(os.path.dirname(__file__))
+
 DEMO: Final = "This is the built-in demo server: everything here is safe to try."
 
 
@@ -114,7 +110,7 @@ def _palette_provider() -> type[Provider]:
     return EntryProvider
 
 
-class McphostApp(App[None]):
+class McphostApp(ResilientApp):
     TITLE = "mcphost"
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_palette_provider}
     HELP = "ctrl+p finds every action. No tool call is sent before you have seen it, unless a rule of yours allows it."
@@ -170,7 +166,7 @@ class McphostApp(App[None]):
         self._choose_theme(host.config.ui.theme, light=start.light_terminal)
         self.animation_level = "none"  # over a slow link, each step of an animated scroll is one more frame to send
         self.host, self.approver, self.start = host, approver, start
-        self.failures = FailureCounter()
+        self.failure_count, self.failure_limit = 0, MOST_FAILURES
         self._crashes = CrashFiles(start.state_folder)
         self.survives_failures: bool | None = None
         """Whether the app survives an exception; None: only on a real terminal, so that tests fail."""
@@ -205,10 +201,6 @@ class McphostApp(App[None]):
         self.traffic = TrafficController(self, host)
         self._layout = LayoutFile(StateStore(start.state_folder, host.bus.alarm), host.bus.alarm)
         self._gatherer: EventGatherer | None = None
-
-    def set_timer(self, delay: float, callback: TimerCallback | None = None, **options: Any) -> Timer:
-        """Correct Textual's own timers too: a resize waits for one of 8 ms."""
-        return timer_without_skips(super().set_timer(delay, callback, **options))
 
     def _choose_theme(self, name: str, *, light: bool) -> None:
         """Set the theme before the first frame, which a later change would draw twice."""
@@ -584,46 +576,41 @@ class McphostApp(App[None]):
                 yield SystemCommand(f"List again what “{server.name}” offers", "From the server, not the cache", relist)
         yield SystemCommand("Save a screenshot", "As an SVG file", self.deliver_screenshot)
 
-    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
-        """Draw, unless the terminal is behind: Textual would wait for it, and with it all servers would."""
-        if renderable is None or not isinstance(self._driver, Driver) or self._driver.takes_frame():
-            super()._display(screen, renderable)
-
     # Errors of the screen itself.
 
-    async def _dispatch_message(self, message: Message) -> None:
-        with failures_reported_to(self):  # Textual ends a message pump after its first exception
-            await super()._dispatch_message(message)
-
-    def _handle_exception(self, error: Exception) -> None:
+    def survive(self, error: Exception) -> bool:
         """Keep running: what one server sent must not break the rest of the screen."""
-        if isinstance(error, WorkerFailed):
-            self._worker_failed(error.error)
-            return
-        if self._exit and isinstance(error, NoMatches | MountError):
-            return  # the app exits, and its screens come apart
         survives = not self.is_headless if self.survives_failures is None else self.survives_failures
-        if survives and self.failures.within_limit():
-            words = sentence(error, self._crashes.save_in_thread(error))
-            self.call_later(self.notify, words, severity="error", timeout=15, markup=False)
-            self.call_later(self.keys.follow_again)
-        else:
-            super()._handle_exception(error)
+        self.failure_count += 1
+        if not survives or self.failure_count > self.failure_limit:
+            return False
+        saved = self._crashes.save_in_thread(error)
+        words = f"mcphost could not show something ({described(error)}). The traceback, without values, is in {saved}"
+        self.call_later(self.notify, words, severity="error", timeout=15, markup=False)
+        self.call_later(self.keys.follow_again)
+        return True
 
-    def _worker_failed(self, error: BaseException) -> None:
-        """Show an error of ours as a sentence; treat any other like an exception of the screen."""
+    def worker_failed(self, error: BaseException) -> None:
+        """Show an error of mcphost as a sentence; treat any other like an exception of the screen."""
         if isinstance(error, McphostError):
             self.notify(show(str(error), limit=600), severity="warning", markup=False, timeout=10)
-        elif isinstance(error, Exception):
-            self._handle_exception(error)
+        else:
+            super().worker_failed(error)
 
-    def _fatal_error(self) -> None:
-        """Exit with the type and place of the error. Textual would print every local variable."""
-        error = sys.exception()
-        words = "it" if error is None else f"{type(error).__name__} at {place(error)}"
-        if not self._exit_renderables:  # only the first one, which caused the others
-            saved = None if error is None else self._crashes.save(error)
-            where = f" The traceback, without values, is in {saved}" if saved else ""
-            text = f"mcphost gives up: {words} went wrong on screen. Please report this.{where}"
-            self._exit_renderables.append(Text(text))
-        self._close_messages_no_wait()
+    def last_words(self, error: BaseException | None) -> str:
+        if error is None:
+            return "mcphost gives up: it went wrong on screen. Please report this."
+        saved = self._crashes.save(error)
+        where = f" The traceback, without values, is in {saved}" if saved else ""
+        return f"mcphost gives up: {described(error)} went wrong on screen. Please report this.{where}"
+
+
+def described(error: BaseException) -> str:
+    """The type of an exception, and the innermost line of mcphost in its traceback."""
+    place, step = "an unknown place", error.__traceback__
+    while step is not None:
+        file = step.tb_frame.f_code.co_filename
+        if file.startswith(PACKAGE):
+            place = f"mcphost{file.removeprefix(PACKAGE)}:{step.tb_lineno}"
+        step = step.tb_next
+    return f"{type(error).__name__} at {place}"

@@ -106,7 +106,7 @@ class Stage:
         try:
             await until(self.pilot, condition, seconds)
         except TimeoutError:
-            failures = f"after {self.app.failures.count} failures the screen is"
+            failures = f"after {self.app.failure_count} failures the screen is"
             raise AssertionError(f"still not so after {seconds:g} s; {failures}\n{self.text}") from None
 
     async def shows(self, *words: str, seconds: float = 30.0) -> None:

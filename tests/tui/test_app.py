@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,12 +14,12 @@ from textual.events import Key
 from textual.widget import MountError, Widget
 from textual.widgets._toast import Toast
 
-from mcphost.errors import NotDone
+from mcphost.config.loading import parse
+from mcphost.errors import ConfigError, NotDone
 from mcphost.host.crash_files import CrashFiles
 from mcphost.host.tool_calls.call import CallState
-from mcphost.tui.app import TWICE_SECONDS
+from mcphost.tui.app import TWICE_SECONDS, described
 from mcphost.tui.bridge import HostChanged
-from mcphost.tui.error_boundary import FailureCounter, place, sentence
 from mcphost.tui.main.help import HelpScreen
 from mcphost.tui.textual_private import corrections
 from mcphost.tui.tools.pane import ToolList
@@ -33,18 +34,13 @@ def broken(*_: object) -> Content:
     raise ValueError(f"cannot show {token}")
 
 
-def test_failures_are_bearable_until_there_are_too_many() -> None:
-    faults = FailureCounter(limit=2)
-    assert [faults.within_limit() for _ in range(4)] == [True, True, False, False]
-
-
-def test_a_failure_is_told_by_kind_and_place_without_any_value() -> None:
+def test_a_failure_is_described_by_type_and_place_without_any_value() -> None:
     with pytest.raises(ValueError, match="cannot show") as raised:
         broken()
-    assert place(raised.value) == "an unknown place"
-    assert sentence(raised.value, Path("a.txt")) == (
-        "mcphost could not show something (ValueError at an unknown place). The traceback, without values, is in a.txt"
-    )
+    assert described(raised.value) == "ValueError at an unknown place"
+    with pytest.raises(ConfigError) as invalid:
+        parse("?", Path("mcphost.toml"))
+    assert re.fullmatch(r"ConfigError at mcphost/config/\w+\.py:\d+", described(invalid.value))
 
 
 def _content(crashes: CrashFiles) -> str:
@@ -69,7 +65,7 @@ async def test_a_part_that_fails_on_what_a_server_sent_leaves_the_rest_alive(mon
         await stage.shows("Tools · two")
         await stage.press("h")
         await stage.shows("No calls to “two” yet")
-        assert stage.app.failures.count
+        assert stage.app.failure_count
 
 
 @pytest.mark.parametrize("key", ["h", "ctrl+q"])
@@ -99,10 +95,10 @@ async def test_work_that_fails_unheard_is_told_like_any_failure_and_what_is_ours
         stage.app.survives_failures = True
         stage.app.run_worker(fails(ValueError(TOKEN)))
         await stage.shows("mcphost could not show something", "ValueError")
-        assert (TOKEN in stage.text, stage.app.failures.count) == (False, 1)
+        assert (TOKEN in stage.text, stage.app.failure_count) == (False, 1)
         stage.app.run_worker(fails(NotDone("it is \x1b[2J too late")))
         await stage.shows("it is ␛[2J too late")
-        assert stage.app.failures.count == 1
+        assert stage.app.failure_count == 1
         assert stage.app.is_running
 
 
@@ -113,13 +109,13 @@ async def test_what_an_exiting_app_no_longer_finds_is_not_a_failure() -> None:
         stage.app.exit()
         for error, count in ((NoMatches("a part"), 0), (MountError("a pane"), 0), (ValueError(TOKEN), 1)):
             stage.app._handle_exception(error)
-            assert stage.app.failures.count == count
+            assert stage.app.failure_count == count
 
 
 async def fail_too_often(monkeypatch: pytest.MonkeyPatch) -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
-        stage.app.survives_failures, stage.app.failures = True, FailureCounter(limit=1)
+        stage.app.survives_failures, stage.app.failure_limit = True, 1
         monkeypatch.setattr(ToolList, "show_entries", broken)
         await stage.press("s", "down", "up", "down")
         await stage.until(lambda app: not app.is_running)

@@ -112,7 +112,7 @@ class MessageArea(TextArea):
         super().__init__(compact=True, highlight_cursor_line=False, soft_wrap=True, show_line_numbers=False)
         self.cursor_blink = False
 
-    async def _on_key(self, event: events.Key) -> None:
+    async def on_key(self, event: events.Key) -> None:
         match event.key:
             case "enter":
                 self._instead(event, self.Entered())
@@ -126,7 +126,7 @@ class MessageArea(TextArea):
             case "down" if self.cursor_at_last_line:
                 self._instead(event, self.Stepped(1))
 
-    async def _on_paste(self, event: events.Paste) -> None:
+    async def on_paste(self, event: events.Paste) -> None:
         """Insert the text with its control characters marked: a terminal would obey them."""
         event.prevent_default()
         event.stop()

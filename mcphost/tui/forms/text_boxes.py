@@ -197,7 +197,7 @@ class LineBox(LineInput):
     def action_paste(self) -> None:
         self._insert_pasted(self.app.clipboard)
 
-    def _on_paste(self, event: events.Paste) -> None:
+    def on_paste(self, event: events.Paste) -> None:
         event.prevent_default()
         event.stop()
         self._insert_pasted(event.text)
@@ -217,7 +217,7 @@ class SafeArea(TextArea, ScrollbarsOnLayout):
     def action_paste(self) -> None:
         self._insert_pasted(self.app.clipboard)
 
-    async def _on_paste(self, event: events.Paste) -> None:
+    async def on_paste(self, event: events.Paste) -> None:
         event.prevent_default()
         event.stop()
         self._insert_pasted(event.text)

@@ -147,7 +147,7 @@ class AnswerOptions(RowList[AnswerOption]):
     """The possible answers, below a separator. Enter on an answer does what its key does."""
 
     DEFAULT_CSS = """
-    AnswerOptions { border-top: solid $border-blurred; &:focus { border-top: solid $border; } }
+    AnswerOptions { height: auto; border-top: solid $border-blurred; &:focus { border-top: solid $border; } }
     """
 
     def __init__(self) -> None:
@@ -166,7 +166,6 @@ class AnswerOptions(RowList[AnswerOption]):
     def offer(self, options: Iterable[AnswerOption], at: str | None = None) -> None:
         """List these answers; select the one with the key ``at``, else keep the selection."""
         listed = list(options)
-        self.styles.height = len(listed) + 1
         self.set_items(listed, keep=lambda option: option.key)
         if at is not None:
             self.highlighted = next(index for index, option in enumerate(listed) if option.key == at)

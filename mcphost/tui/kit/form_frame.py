@@ -9,6 +9,8 @@ from textual.containers import Vertical
 from textual.geometry import Size
 from textual.message import Message
 
+from mcphost.tui.textual_private.corrections import SizedByContent
+
 
 @runtime_checkable
 class TellsRows(Protocol):
@@ -22,7 +24,7 @@ class NeedsRows(Message):
     """A part of the frame needs another number of rows."""
 
 
-class FormFrame(Vertical):
+class FormFrame(Vertical, SizedByContent):
     DEFAULT_CSS = """
     FormFrame {
         border: round $border-blurred; border-title-color: $foreground-muted;
@@ -30,9 +32,6 @@ class FormFrame(Vertical):
         &:focus-within { border: round $border; }
     }
     """
-
-    # Textual gives a container whose parts share its height all the room there is, whatever it needs.
-    _has_relative_children_height = False
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return sum(

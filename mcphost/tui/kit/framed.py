@@ -154,14 +154,13 @@ class PickScreen(FramedScreen[Value | None], Generic[Item, Value]):
     DEFAULT_CSS = """
     PickScreen {
         & > .frame { width: 92%; max-width: 120; height: auto; max-height: 80%; }
-        RowList { max-height: 70vh; }
     }
     """
 
     def __init__(self, title: str, does: str, items: Sequence[Item], *, at: int = 0, empty: str = "") -> None:
         super().__init__()
         self._title, self._does, self._items, self._at = title, does, items, at
-        self.rows = RowList[Item](self.row, empty=empty)
+        self.rows = RowList[Item](self.row, empty=empty, classes="between")
 
     @abstractmethod
     def row(self, item: Item, width: int) -> Content:
@@ -178,10 +177,10 @@ class PickScreen(FramedScreen[Value | None], Generic[Item, Value]):
     def compose(self) -> ComposeResult:
         with self.framed(self._title, f"enter {self._does} · esc back"):
             yield self.rows
-            yield from self.below()
+            with Vertical(classes="below"):
+                yield from self.below()
 
     def on_mount(self) -> None:
-        self.rows.styles.height = len(self._items) or 3
         self.rows.set_items(self._items)
         self.rows.highlighted = self._at
         self.rows.focus()

@@ -88,9 +88,9 @@ class KeyLine(Widget):
 
 def _first(node: DOMNode, binding: Binding, active: Mapping[str, ActiveBinding]) -> Binding:
     """The first of several keys with the same action: in a text area, ``active`` has f7 before ctrl+j."""
-    bound = (each for several in node._bindings.key_to_bindings.values() for each in several)
-    same = (each for each in bound if each.action == binding.action)
-    return next((each for each in same if each.key in active and active[each.key].binding is each), binding)
+    bound = (each for kind in type(node).__mro__ for each in Binding.make_bindings(vars(kind).get("BINDINGS", ())))
+    same = (active[each.key] for each in bound if each.action == binding.action and each.key in active)
+    return next((each.binding for each in same if each.node is node and each.binding.action == binding.action), binding)
 
 
 def _drawn_line(key: Key) -> Content:

@@ -1,6 +1,7 @@
 """A list of any length with one line a row; only visible rows are drawn.
 
-Textual's OptionList and DataTable prepare every row at once: 10,000 tools would hold the event loop for seconds.
+Textual's OptionList and DataTable prepare every row at once: 20,000 log lines or messages would hold the event loop
+for seconds.
 """
 
 from __future__ import annotations
@@ -161,7 +162,7 @@ class RowList(ScrollView, ScrollbarsOnLayout, Generic[Item], can_focus=True):
     @empty.setter
     def empty(self, text: str) -> None:
         self._empty = text
-        self.refresh()
+        self.refresh(layout=self.styles.is_auto_height)
 
     def set_items(
         self, items: Iterable[Item], keep: Callable[[Item], object] | None = None, *, from_top: bool = False
@@ -270,6 +271,10 @@ class RowList(ScrollView, ScrollbarsOnLayout, Generic[Item], can_focus=True):
         super().notify_style_update()
         self._parsed_styles.clear()
 
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """The rows, with ``height: auto``; without any, the lines of `empty`."""
+        return len(self._items) or len(self._empty_lines(width))
+
     # Drawing.
 
     def render_line(self, y: int) -> Strip:
@@ -300,14 +305,16 @@ class RowList(ScrollView, ScrollbarsOnLayout, Generic[Item], can_focus=True):
         return self._parsed_styles[style]
 
     def _empty_line(self, y: int, width: int) -> Strip:
-        paragraphs = self._empty.splitlines()
-        wrap = textwrap.TextWrapper(max(1, width - 4), break_on_hyphens=False).wrap
-        lines = [line for words in paragraphs for line in wrap(words) or [""]]
+        lines = self._empty_lines(width)
         left = " " * ((width - max(map(cell_len, lines), default=0)) // 2)
         row = y - max(0, self.size.height - len(lines)) // 2
         style = self.get_visual_style("row-list--empty").rich_style
         text = left + lines[row] if 0 <= row < len(lines) else ""
         return Strip([Segment(text, style)]).adjust_cell_length(width, style)
+
+    def _empty_lines(self, width: int) -> list[str]:
+        wrap = textwrap.TextWrapper(max(1, width - 4), break_on_hyphens=False).wrap
+        return [line for words in self._empty.splitlines() for line in wrap(words) or [""]]
 
     # Cursor and scroll position.
 

@@ -20,6 +20,7 @@ from mcphost.tui.kit.messages import OpenRequested
 from mcphost.tui.kit.modal_screen import HELP_BINDING, Modal
 from mcphost.tui.results.content import Block
 from mcphost.tui.results.pictures import NO_PICTURES, REMOVE, Drawing, Undrawable, draw, fit, place, shows_pictures
+from mcphost.tui.textual_private.corrections import ResilientApp
 
 SHARE: Final = 3
 """An image among other widgets takes a third of the screen's height at most."""
@@ -168,5 +169,5 @@ class PictureScreen(Modal[None]):
             self._write(REMOVE)
 
     def _write(self, sequences: str) -> None:
-        if self.app._driver is not None:  # Textual has no interface for images
-            self.app._driver.write(sequences)
+        if isinstance(self.app, ResilientApp):
+            self.app.write_to_terminal(sequences)

@@ -33,7 +33,7 @@ class AddressInput(Input):
             placeholder="paste the address at which the browser ended", password=True, compact=True, id="address"
         )
 
-    def _on_paste(self, event: events.Paste) -> None:
+    def on_paste(self, event: events.Paste) -> None:
         event.stop()
         event.prevent_default()
         self.value = "".join(event.text.split())

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from rich.console import RenderableType
+from rich.text import Text
 from textual import screen as textual_screen
 from textual._compositor import Compositor, ReflowResult
 from textual.app import App
 from textual.cache import LRUCache
 from textual.containers import VerticalScroll
+from textual.css.query import NoMatches
 from textual.css.stylesheet import Stylesheet
 from textual.dom import DOMNode
 from textual.events import Callback, Key
@@ -20,10 +24,13 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.notifications import Notification
-from textual.timer import Timer
-from textual.widget import Widget
+from textual.screen import Screen
+from textual.timer import Timer, TimerCallback
+from textual.widget import MountError, Widget
 from textual.widgets import TabbedContent, TabPane
-from textual.worker import Worker
+from textual.worker import Worker, WorkerFailed
+
+from mcphost.tui.textual_private.driver import Driver
 
 if TYPE_CHECKING:
     _Pump = MessagePump
@@ -101,7 +108,7 @@ class TabsWithoutRace(TabbedContent):
     gone to another tab by then.
     """
 
-    def _on_tab_pane_focused(self, event: TabPane.Focused) -> None:
+    def on_tab_pane_focused(self, event: TabPane.Focused) -> None:
         if not event.tab_pane.has_focus_within:
             event.stop()
             event.prevent_default()
@@ -139,21 +146,80 @@ class ScrolledColumn(VerticalScroll, ScrollbarsOnLayout):
     """A column that scrolls."""
 
 
+class SizedByContent(Widget):
+    """A container with ``height: auto`` whose children share its height.
+
+    Textual gives it all the rows there are, whatever `get_content_height` returns. Name this base after the widget's.
+    """
+
+    _has_relative_children_height = False
+
+
 class ErrorBoundary(_Pump):
     """A screen that survives an exception in a message handler; Textual's message pumps end after one."""
 
     async def _dispatch_message(self, message: Message) -> None:
-        with failures_reported_to(self.app):
+        with _failures_reported_to(self.app):
             await super()._dispatch_message(message)
 
 
 @contextmanager
-def failures_reported_to(app: App[Any]) -> Iterator[None]:
+def _failures_reported_to(app: App[Any]) -> Iterator[None]:
     """Let ``app`` report an exception, and continue with the next message."""
     try:
         yield
     except Exception as error:
         app._handle_exception(error)
+
+
+class ResilientApp(App[None]):
+    """An app whose exceptions its own methods handle, and that draws without waiting for a slow terminal."""
+
+    _gave_up = False
+
+    def set_timer(self, delay: float, callback: TimerCallback | None = None, **options: Any) -> Timer:
+        """Correct Textual's own timers too: a resize waits for one of 8 ms."""
+        return timer_without_skips(super().set_timer(delay, callback, **options))
+
+    def survive(self, error: Exception) -> bool:
+        """Report an exception of the screen; return False if the app must exit."""
+        return False
+
+    def worker_failed(self, error: BaseException) -> None:
+        """Report the exception of a worker."""
+        if isinstance(error, Exception):
+            self._handle_exception(error)
+
+    def last_words(self, error: BaseException | None) -> str:
+        """The text with which the app exits after an exception. Textual would print every local variable."""
+        return type(error).__name__
+
+    def write_to_terminal(self, sequences: str) -> None:
+        """Write escape sequences; Textual has no interface for pictures."""
+        if self._driver is not None:
+            self._driver.write(sequences)
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        # Textual would wait for a terminal that is behind, and with it all servers would.
+        if renderable is None or not isinstance(self._driver, Driver) or self._driver.takes_frame():
+            super()._display(screen, renderable)
+
+    async def _dispatch_message(self, message: Message) -> None:
+        with _failures_reported_to(self):  # Textual ends a message pump after its first exception
+            await super()._dispatch_message(message)
+
+    def _handle_exception(self, error: Exception) -> None:
+        if isinstance(error, WorkerFailed):
+            self.worker_failed(error.error)
+        elif self._exit and isinstance(error, NoMatches | MountError):
+            return  # the app exits, and its screens come apart
+        elif not self.survive(error):
+            super()._handle_exception(error)
+
+    def _fatal_error(self) -> None:
+        if not self._gave_up:  # only the first one, which caused the others
+            self._gave_up = True
+            self.panic(Text(self.last_words(sys.exception())))
 
 
 class KeyOrder:

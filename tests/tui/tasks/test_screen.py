@@ -64,7 +64,7 @@ async def test_a_list_that_arrives_after_the_screen_was_closed_does_no_harm() ->
         await stage.press("escape")
         await stage.until(lambda _: not screen.children)
         screen.show_tasks(tasks, ["one more thing"])
-        assert stage.app.failures.count == 0
+        assert stage.app.failure_count == 0
         call.cancel()
         await stage.ended(call)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from inspect import getsource
-
 import pytest
 from rich.segment import Segment
 from rich.style import Style
@@ -12,7 +10,6 @@ from textual._context import visible_screen_stack
 from textual.app import App, ComposeResult
 from textual.color import Color
 from textual.renderables.background_screen import BackgroundScreen
-from textual.scroll_view import ScrollView
 from textual.widget import Widget
 from textual.widgets import Static, TabbedContent, TabPane
 
@@ -122,13 +119,6 @@ async def test_a_scrollbar_is_not_painted_where_a_layout_leaves_it_as_it_is() ->
         rows.set_items(["one"])
         await pilot.pause()
         assert not rows.show_vertical_scrollbar
-
-
-def test_textual_updates_scrollbars_where_it_did() -> None:
-    assert "_scroll_update(" in getsource(ScrollView._size_updated), (
-        "Textual's ScrollView no longer updates its scrollbars by _scroll_update: see whether a layout still paints "
-        "them, and change ScrollbarsOnLayout in mcphost/tui/textual_private/corrections.py"
-    )
 
 
 async def test_a_new_widget_whose_place_is_asked_for_before_its_layout_is_told_of_its_size() -> None:

