@@ -13,22 +13,21 @@ from typing import Any, TypeVar
 
 from mcphost.client.client import Client
 from mcphost.errors import McphostError, SessionExpired
-from mcphost.host.audit import AuditWriter
 from mcphost.host.connections.connection import Connection
 from mcphost.host.connections.servers import Servers
 from mcphost.host.internal_error import without_secrets
+from mcphost.host.reporting import Reporting
 from mcphost.host.sign_in.retry import SignInRetry
 
 _T = TypeVar("_T")
 
 
 class AuditedRequests:
-    """``mask`` takes secrets out of what errors quote."""
+    """Sends audited requests to all servers."""
 
-    def __init__(
-        self, servers: Servers, audit: AuditWriter, sign_in_retry: SignInRetry, mask: Callable[[str], str]
-    ) -> None:
-        self._servers, self._audit, self._sign_in_retry, self._mask = servers, audit, sign_in_retry, mask
+    def __init__(self, servers: Servers, sign_in_retry: SignInRetry, reporting: Reporting) -> None:
+        self._servers, self._sign_in_retry = servers, sign_in_retry
+        self._audit, self._mask = reporting.audit, reporting.mask
 
     async def send(
         self,

@@ -2,9 +2,6 @@
 
 An event only says what changed; whoever cares reads the state again. Observers are called synchronously, may neither
 block nor raise, and one that raises all the same is reported and stays its own problem.
-
-Events with the same members share a base: making a class a dataclass takes a program that ends soon longer than all it
-publishes.
 """
 
 from __future__ import annotations
@@ -19,52 +16,36 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Nothing:
-    """A fact without members."""
-
-
-@dataclass(frozen=True, slots=True)
-class _OfServer:
-    """A fact about a server."""
+class ServerChanged:
+    """A server's state, counts or session changed."""
 
     server: str
 
 
 @dataclass(frozen=True, slots=True)
-class _OfCall:
-    """A fact about a call."""
-
-    call: int
-
-
-class ServerChanged(_OfServer):
-    """A server's state, counts or session changed."""
-
-    __slots__ = ()
-
-
-class ServersChanged(_Nothing):
+class ServersChanged:
     """Servers were added or removed."""
 
-    __slots__ = ()
 
-
-class ToolsChanged(_OfServer):
+@dataclass(frozen=True, slots=True)
+class ToolsChanged:
     """A server's tools were listed again, or are gone."""
 
-    __slots__ = ()
+    server: str
 
 
-class ResourcesChanged(_OfServer):
+@dataclass(frozen=True, slots=True)
+class ResourcesChanged:
     """A server's resources or resource templates were listed again, or are gone."""
 
-    __slots__ = ()
+    server: str
 
 
-class PromptsChanged(_OfServer):
+@dataclass(frozen=True, slots=True)
+class PromptsChanged:
     """A server's prompts were listed again, or are gone."""
 
-    __slots__ = ()
+    server: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,34 +56,35 @@ class ResourceUpdated:
     uri: str
 
 
-class Logged(_Nothing):
+@dataclass(frozen=True, slots=True)
+class Logged:
     """There are new log lines; how many is the log book's to say."""
 
-    __slots__ = ()
 
-
-class TrafficAdded(_Nothing):
+@dataclass(frozen=True, slots=True)
+class TrafficAdded:
     """There are new messages in the traffic book. Not published again until they are read."""
 
-    __slots__ = ()
 
-
-class CallStarted(_OfCall):
+@dataclass(frozen=True, slots=True)
+class CallStarted:
     """A call was asked for."""
 
-    __slots__ = ()
+    call: int
 
 
-class CallChanged(_OfCall):
+@dataclass(frozen=True, slots=True)
+class CallChanged:
     """A call's state or progress changed."""
 
-    __slots__ = ()
+    call: int
 
 
-class CallFinished(_OfCall):
+@dataclass(frozen=True, slots=True)
+class CallFinished:
     """A call has its outcome."""
 
-    __slots__ = ()
+    call: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,10 +134,9 @@ class ChatChanged:
     chat: int
 
 
-class GrantsChanged(_Nothing):
+@dataclass(frozen=True, slots=True)
+class GrantsChanged:
     """What is allowed without asking changed."""
-
-    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

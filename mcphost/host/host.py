@@ -19,6 +19,8 @@ from mcphost.host.audit import AuditLog, AuditWriter
 from mcphost.host.audited_requests import AuditedRequests
 from mcphost.host.background import BackgroundTasks
 from mcphost.host.catalog import Catalog
+from mcphost.host.chat.context import ChatContext
+from mcphost.host.chat.preferences import ChatPreferences
 from mcphost.host.chat.service import ChatService
 from mcphost.host.connections.connection import Connection
 from mcphost.host.connections.context import ConnectionContext
@@ -27,11 +29,11 @@ from mcphost.host.connections.process_usage import ProcessUsage
 from mcphost.host.connections.servers import Servers
 from mcphost.host.connections.state import same_for_connection
 from mcphost.host.consent.approval_store import ApprovalStore
-from mcphost.host.consent.approvals import Approvals
 from mcphost.host.consent.broker import ConsentBroker
 from mcphost.host.dependencies import Dependencies
-from mcphost.host.events import EventBus, GrantsChanged, Logged, ServersChanged, TrafficAdded
+from mcphost.host.events import EventBus, Logged, ServersChanged, TrafficAdded
 from mcphost.host.logs import LogBook, LogBudget
+from mcphost.host.reporting import Reporting
 from mcphost.host.resources.completion import CompletionService
 from mcphost.host.resources.service import ResourceService
 from mcphost.host.server_requests.elicitation import ElicitationService
@@ -73,44 +75,27 @@ class Host:
         self.catalog = Catalog(config.servers)
         self.servers = Servers(self._background)
         self._calls = CallRegistry()
-        self.logs = LogBook(time.time, mask, lambda: self.bus.publish(Logged()), self._calls.newest_sent)
+        self.logs = LogBook(time.time, mask, self._log_added, self._calls.newest_sent)
         self.traffic = given.traffic or TrafficBook(mask)
-        self.traffic.nudge = lambda: self.bus.publish(TrafficAdded())
+        self.traffic.on_added = self._traffic_added
         self.traffic.running_call = self._calls.newest_sent
         self._traffic_file: TrafficFile | None = None
         self.process_usage = ProcessUsage(given.measure, self._config, self.logs.warn)
-        self._approvals = ApprovalStore(given.store, self.bus.alarm)
         self._audit_log = AuditLog(given.audit_path, mask)
-        self._audit = AuditWriter(self._config, self._audit_log, self.bus.alarm)
-        self.consent = ConsentBroker(
-            self._config,
-            Approvals(),
-            given.approver,
-            self._audit,
-            self._save_approvals,
-            self._refresh_approvals,
-            self.bus.alarm,
-        )
+        audit = AuditWriter(self._config, self._audit_log, self.bus.alarm)
+        self._reporting = reporting = Reporting(self.logs, audit, self.bus, mask)
+        self._approvals = ApprovalStore(given.store, self._background, self.bus)
+        self.consent = ConsentBroker(self._config, self._approvals, given.approver, reporting)
         self.sign_ins = SignInService(
-            given.sign_in,
-            self._config,
-            self.servers,
-            given.approver,
-            self._audit,
-            self.bus,
-            self._background,
-            given.open_url,
-            mask,
+            given.sign_in, self._config, self.servers, given.approver, given.open_url, self._background, reporting
         )
         sign_in_retry = SignInRetry(self.sign_ins, begins=given.sign_in is not None and given.begin_sign_ins)
-        self._requests = AuditedRequests(self.servers, self._audit, sign_in_retry, mask)
+        self._requests = AuditedRequests(self.servers, sign_in_retry, reporting)
         self.resources = ResourceService(self.servers, self.catalog, self._requests)
         self.completion = CompletionService(self.servers)
-        self.pending_requests = PendingRequests(
-            given.approver, self._audit, self.servers, self._calls, self.logs, self.bus
-        )
+        self.pending_requests = PendingRequests(given.approver, self.servers, self._calls, reporting)
         self.elicitation = ElicitationService(
-            self._config, self.pending_requests, self.logs, self.bus, given.open_url, given.answers
+            self._config, self.pending_requests, reporting, given.open_url, given.answers
         )
         self.roots = RootsService(
             self._config,
@@ -119,9 +104,7 @@ class Host:
             self.pending_requests,
             self.servers,
             self._calls,
-            self._audit,
-            self.logs,
-            self.bus,
+            reporting,
             self._background,
             asks=ROOTS in given.answers,
         )
@@ -133,28 +116,27 @@ class Host:
             self.consent,
             self.elicitation,
             sign_in_retry,
-            self._audit,
-            self.bus,
-            self._background,
-            mask,
             self._started_tasks,
+            self._background,
+            reporting,
         )
         self.tasks = TaskService(self.servers, self.tool_calls, self._requests, self._started_tasks)
         self.chats = ChatService(
-            self._config,
-            lambda: self.models,
-            self.catalog,
-            self.servers,
-            self.roots,
-            self.resources,
-            self.tool_calls,
-            self.consent,
-            given.approver,
-            self.bus,
-            self._background,
-            given.chats_path,
-            given.store,
-            mask,
+            ChatContext(
+                config=self._config,
+                open_models=lambda: self.models,
+                catalog=self.catalog,
+                servers=self.servers,
+                roots=self.roots,
+                resources=self.resources,
+                tool_calls=self.tool_calls,
+                consent=self.consent,
+                approver=given.approver,
+                preferences=ChatPreferences(given.store, self.bus.alarm),
+                transcript_folder=given.chats_path,
+                background=self._background,
+                reporting=reporting,
+            )
         )
         self._eras = EraMemory(given.store, date.today, self._warn)
         self._connection_context = ConnectionContext(
@@ -174,9 +156,7 @@ class Host:
                 lambda: self.sampling,
                 writes=self._writes,
             ),
-            logs=self.logs,
-            bus=self.bus,
-            mask=mask,
+            reporting=reporting,
             disconnected=self.traffic.disconnected,
             served_from_cache=self.traffic.served_from_cache,
             prefetch=given.prefetch,
@@ -201,10 +181,7 @@ class Host:
             self.servers,
             self._calls,
             self.pending_requests,
-            self._audit,
-            self.logs,
-            self.bus,
-            self._dependencies.mask,
+            self._reporting,
             asks=SAMPLING in self._dependencies.answers,
         )
 
@@ -223,7 +200,7 @@ class Host:
         return Resender(self.servers, self.tool_calls, self._requests, self._background)
 
     async def __aenter__(self) -> Self:
-        self.consent.approvals = await self._approvals.approvals()
+        await self._approvals.load()
         await self._eras.load()
         await self._started_tasks.load()
         await self.roots.load(self._dependencies.roots)
@@ -250,7 +227,7 @@ class Host:
         finally:
             if self._dependencies.close is not None:
                 await self._dependencies.close()
-            await self._approvals.save(self.consent.approvals)
+            await self._approvals.save()
             await self._audit_log.aclose()
             await self.chats.aclose()
             if self._traffic_file is not None:
@@ -301,6 +278,12 @@ class Host:
             forgotten.extend(await self._dependencies.forget(self.config, server))
         return tuple(forgotten)
 
+    def _log_added(self) -> None:
+        self.bus.publish(Logged())
+
+    def _traffic_added(self) -> None:
+        self.bus.publish(TrafficAdded())
+
     def _warn(self, text: str) -> None:
         self.logs.warn("", text)
 
@@ -329,12 +312,3 @@ class Host:
 
         self._traffic_file = TrafficFile(self._dependencies.traffic_path, self._dependencies.mask, self.bus.alarm)
         self._traffic_file.open(self.traffic)
-
-    async def _refresh_approvals(self) -> None:
-        if await self._approvals.refresh(self.consent.approvals):
-            self.bus.publish(GrantsChanged())
-
-    def _save_approvals(self) -> None:
-        self._approvals.mark_stale()
-        self.bus.publish(GrantsChanged())
-        self._background.start_if_open(self._approvals.save(self.consent.approvals), "save approvals")

@@ -100,7 +100,7 @@ class _ServerLog:
 class LogBook:
     """The log of every server, in one order.
 
-    ``mask`` takes secrets out of a text; ``clock`` is seconds since the epoch; ``nudge`` is called when lines came;
+    ``mask`` takes secrets out of a text; ``clock`` is seconds since the epoch; ``on_added`` is called when lines came;
     ``call_on`` finds the number of the call that runs on a server.
     """
 
@@ -108,10 +108,10 @@ class LogBook:
         self,
         clock: Callable[[], float],
         mask: Callable[[str], str],
-        nudge: Callable[[], None],
+        on_added: Callable[[], None],
         call_on: Callable[[str], int | None] = lambda server: None,
     ) -> None:
-        self._clock, self._mask, self._nudge, self._call_on = clock, mask, nudge, call_on
+        self._clock, self._mask, self._on_added, self._call_on = clock, mask, on_added, call_on
         self._numbers = count(1)
         self._servers: dict[str, _ServerLog] = {}
         self._budget = LogBudget()
@@ -172,7 +172,7 @@ class LogBook:
 
     def _keep(self, log: _ServerLog, record: LogRecord) -> None:
         log.keep(record)
-        self._nudge()
+        self._on_added()
 
     def _shown(self, text: str, most: int) -> str:
         # Masked before it is cut: a cut could leave the first half of a secret, which no mask would know.

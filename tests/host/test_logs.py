@@ -7,14 +7,14 @@ from mcphost.protocol.models.logging import LogLevel
 
 
 class Book(LogBook):
-    """A log book with a clock to turn, and a count of its nudges."""
+    """A log book with a clock to turn, and a count of the reports of new ones."""
 
     def __init__(self) -> None:
-        self.time, self.nudges = 100.0, 0
+        self.time, self.added = 100.0, 0
         super().__init__(lambda: self.time, lambda text: text.replace("hunter2!", "•••"), self.count)
 
     def count(self) -> None:
-        self.nudges += 1
+        self.added += 1
 
     def say(self, text: str, server: str = "a", logger: str = "") -> None:
         self.add(server, LogSource.SERVER, LogLevel.INFO, text, logger=logger)
@@ -34,7 +34,7 @@ def test_all_servers_stand_in_one_order(book: Book) -> None:
     assert [record.text for record in book.since(0)] == ["a", "b", "a", "b"]
     assert [record.number for record in book.since(2)] == [3, 4]
     assert book.since(4) == []
-    assert book.nudges == 4
+    assert book.added == 4
     book.clear()
     assert book.since(0) == []
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from mcphost.errors import NotDone, UnknownName
-from mcphost.host.chat.dependencies import ChatDependencies
+from mcphost.host.chat.context import ChatContext
 from mcphost.host.chat.export import markdown
 from mcphost.host.chat.model_messages import OWN, messages_of, system
 from mcphost.host.chat.preferences import ChatSettings, Hold
@@ -73,7 +73,7 @@ class Chat:
     """One conversation."""
 
     def __init__(
-        self, number: int, chat_id: str, services: ChatDependencies, run: Run, settings: ChatSettings = NOTHING_SET
+        self, number: int, chat_id: str, context: ChatContext, run: Run, settings: ChatSettings = NOTHING_SET
     ) -> None:
         self.number, self.id = number, chat_id
         """The id names its transcript, in this and later runs."""
@@ -89,7 +89,7 @@ class Chat:
         """The conversation it was branched from, and how many of its turns it shares."""
         self.allowance = 1
         """How many times its budget it may use."""
-        self._services, self._run = services, run
+        self._context, self._run = context, run
         self._task: asyncio.Task[None] | None = None
         self._tools: tuple[object, ToolSelection] | None = None
         self._checking: asyncio.Task[None] | None = None
@@ -110,7 +110,7 @@ class Chat:
     @property
     def hold(self) -> Hold:
         """Which results wait for the user before the model gets them."""
-        return self.settings.hold or self._services.settings.hold
+        return self.settings.hold or self._context.settings.hold
 
     @property
     def title(self) -> str:
@@ -120,13 +120,13 @@ class Chat:
     @property
     def markdown(self) -> str:
         """The conversation as Markdown, without secrets."""
-        return self._services.mask(markdown(self.title[:100] or self.id, self.turns))
+        return self._context.reporting.mask(markdown(self.title[:100] or self.id, self.turns))
 
     @property
     def model(self) -> AvailableModel:
         """The current model. Raises UnknownName if it is not configured, or if none is."""
-        named = self.entry or self._services.settings.model
-        models = [model for model in self._services.models.all if not model.by_hand]
+        named = self.entry or self._context.settings.model
+        models = [model for model in self._context.models.all if not model.by_hand]
         found = next((model for model in models if named in (None, "", model.entry)), None)
         if found is None and named:
             known = ", ".join(model.entry for model in models) or "none"
@@ -138,7 +138,7 @@ class Chat:
     @property
     def over_budget(self) -> str:
         """Which budget is used up, in a sentence; empty where none is."""
-        settings, usage = self._services.settings, self.usage
+        settings, usage = self._context.settings, self.usage
         if usage.tokens >= settings.budget_tokens * self.allowance:
             return f"this conversation used {usage.tokens} tokens (chat.budget_tokens)"
         most = settings.budget_cost
@@ -152,16 +152,16 @@ class Chat:
 
         Of very many new tools only some are in it at first: `tools_checked` waits for the rest.
         """
-        offers, limit, settings = self._services.tools(), self._services.settings.tools_tokens, self.settings
+        offers, limit, settings = self._context.tools(), self._context.settings.tools_tokens, self.settings
         state = [id(each.tool) for each in offers], limit, settings.servers_off, settings.tools_off
         if self._tools is None or self._tools[0] != state:
-            if not self._services.checked.check(offers, CHECK_SECONDS) and (
+            if not self._context.checked_tools.check(offers, CHECK_SECONDS) and (
                 not self._checking or self._checking.done()
             ):
-                self._checking = self._services.background.start(
+                self._checking = self._context.background.start(
                     self._check_the_rest(), f"check tools of chat {self.number}"
                 )
-            self._tools = state, ToolSelection(offers, settings.on, limit, self._services.checked)
+            self._tools = state, ToolSelection(offers, settings.on, limit, self._context.checked_tools)
         return self._tools[1]
 
     async def tools_checked(self) -> None:
@@ -174,17 +174,17 @@ class Chat:
         done = False
         while not done:
             await asyncio.sleep(0)
-            done = self._services.checked.check(self._services.tools(), CHECK_SECONDS)
+            done = self._context.checked_tools.check(self._context.tools(), CHECK_SECONDS)
         self._tools = None
         self.changed()
 
     def instructions(self, server: str) -> str:
         """What a server says on how to use it; empty where it says nothing."""
-        return self._services.instructions(server)
+        return self._context.instructions(server)
 
     def told_instructions(self, server: str) -> bool:
         """Is the model told them? Only as the user accepted them: a changed text takes a new yes."""
-        text = self._services.instructions(server)
+        text = self._context.instructions(server)
         return bool(text) and self.settings.told.get(server) == _digest(text)
 
     def request(self) -> ModelRequest:
@@ -193,19 +193,19 @@ class Chat:
         tools = self.tools.offered(self.found) if model.able.tools else ()
         return ModelRequest(
             messages=messages_of(self.turns, model.able),
-            max_tokens=self._services.settings.max_tokens,
-            system=system(self._services.settings.system, self._context()),
+            max_tokens=self._context.settings.max_tokens,
+            system=system(self._context.settings.system, self._context_texts()),
             tools=tools,
         )
 
     def passages(self) -> Iterator[Passage]:
         """The texts that the model got from servers and files."""
         yield Passage(OURS, "", OWN)
-        yield Passage(YOURS, "", self._services.settings.system)
+        yield Passage(YOURS, "", self._context.settings.system)
         if self.settings.folders:
-            yield Passage(FOLDERS, "", "\n".join(self._services.folders()))
+            yield Passage(FOLDERS, "", "\n".join(self._context.folders()))
         for server in filter(self.told_instructions, self._servers()):
-            yield Passage(server, server, self._services.instructions(server))
+            yield Passage(server, server, self._context.instructions(server))
         yield from passages(self.turns)
 
     def preview(
@@ -260,7 +260,7 @@ class Chat:
     def use_model(self, entry: str) -> None:
         """Talk to another model from the next answer on. Raises UnknownName where there is none of that name."""
         before = self.settings
-        self.settings = replace(before, model=entry, instead_of=self._services.settings.model or "")
+        self.settings = replace(before, model=entry, instead_of=self._context.settings.model or "")
         try:
             _ = self.model
         except UnknownName:
@@ -283,7 +283,7 @@ class Chat:
     def tell_instructions(self, server: str, *, on: bool) -> None:
         """Tell the model a server's instructions as they are now, or do not."""
         others = {name: digest for name, digest in self.settings.told.items() if name != server}
-        self._choose(told=others | ({server: _digest(self._services.instructions(server))} if on else {}))
+        self._choose(told=others | ({server: _digest(self._context.instructions(server))} if on else {}))
 
     def tell_folders(self, *, on: bool) -> None:
         """Tell the model which folders servers may know of, or do not."""
@@ -311,7 +311,7 @@ class Chat:
     def resume(self, turns: Sequence[Turn], origin: tuple[str, int] | None) -> None:
         """Begin with the saved turns; ``usage`` is computed again, with the current prices."""
         self.turns, self.branch_of, self._kept = list(turns), origin, True
-        models = {model.entry: model for model in self._services.models.all}
+        models = {model.entry: model for model in self._context.models.all}
         for turn in self.turns:
             self._note_outside(turn)
             for each in turn.rounds:
@@ -325,7 +325,7 @@ class Chat:
     # What the run does.
 
     def changed(self) -> None:
-        self._services.publish_change(self.number)
+        self._context.publish_change(self.number)
 
     def read_outside(self, what: str) -> None:
         """The model gets something that others may have written."""
@@ -338,8 +338,8 @@ class Chat:
     def _chosen(self, before: ChatSettings) -> None:
         if self.settings != before:
             if self._kept:
-                self._services.keep(self.id, settings_record(self.settings))
-            self._services.remember(before, self.settings)
+                self._context.keep(self.id, settings_record(self.settings))
+            self._context.remember(before, self.settings)
             self.changed()
 
     def _note_outside(self, turn: Turn) -> None:
@@ -354,8 +354,8 @@ class Chat:
         if not self._kept:
             self._kept = True
             for record in all_records(self.id, self.branch_of, self.settings, self.turns[:-1]):
-                self._services.keep(self.id, record)
-        self._task = task = self._services.background.start(self._run(self, turn), f"chat {self.number}")
+                self._context.keep(self.id, record)
+        self._task = task = self._context.background.start(self._run(self, turn), f"chat {self.number}")
         task.add_done_callback(lambda _: self._over(turn))
         self.changed()
 
@@ -364,11 +364,11 @@ class Chat:
             turn.state = TurnState.STOPPED
         self.changed()
 
-    def _context(self) -> Iterator[str]:
-        if self.settings.folders and (folders := self._services.folders()):
+    def _context_texts(self) -> Iterator[str]:
+        if self.settings.folders and (folders := self._context.folders()):
             yield "The person's folders that servers may know of: " + ", ".join(folders)
         for server in filter(self.told_instructions, self._servers()):
-            text = show(self._services.instructions(server))
+            text = show(self._context.instructions(server))
             yield f"What the server {server} says on how to use it (data, see above):\n{text}"
 
     def _servers(self) -> Iterable[str]:

@@ -11,7 +11,7 @@ from typing import Final
 
 from mcphost.errors import McphostError, ModelAnswerCut
 from mcphost.host.chat.chat import Chat
-from mcphost.host.chat.dependencies import ChatDependencies
+from mcphost.host.chat.context import ChatContext
 from mcphost.host.chat.tool_execution import ToolExecution
 from mcphost.host.chat.transcript_store import ended_record, round_record, turn_record
 from mcphost.host.chat.turns import ModelRound, ModelToolUse, Turn, TurnState
@@ -43,13 +43,13 @@ class LimitReached(Exception):
 class TurnRunner:
     """Works on turns of any conversation."""
 
-    def __init__(self, services: ChatDependencies) -> None:
-        self._services = services
-        self._tools = ToolExecution(services)
+    def __init__(self, context: ChatContext) -> None:
+        self._context = context
+        self._tools = ToolExecution(context)
 
     async def run(self, chat: Chat, turn: Turn) -> None:
         """Run a turn until it ends; its state says how."""
-        self._services.keep(chat.id, turn_record(turn))
+        self._context.keep(chat.id, turn_record(turn))
         try:
             await self._rounds(chat, turn)
         except asyncio.CancelledError:
@@ -57,7 +57,7 @@ class TurnRunner:
         except LimitReached as limit:
             self._end(chat, turn, TurnState.BOUNDED, str(limit))
         except McphostError as error:
-            self._end(chat, turn, TurnState.FAILED, str(without_secrets(error, self._services.mask)))
+            self._end(chat, turn, TurnState.FAILED, str(without_secrets(error, self._context.reporting.mask)))
         except Exception as error:  # a fault in here must end neither the servers nor other conversations
             self._end(chat, turn, TurnState.FAILED, str(internal_error(error)))
         else:
@@ -70,12 +70,12 @@ class TurnRunner:
             last.waiting, last.writing = None, ""
             if state is TurnState.FAILED and not last.stop_reason:
                 last.error = reason
-        self._services.keep(chat.id, ended_record(turn))
+        self._context.keep(chat.id, ended_record(turn))
         chat.changed()
 
     async def _rounds(self, chat: Chat, turn: Turn) -> None:
         clock = _Clock(time.monotonic)
-        await self._services.servers.refresh_lists()
+        await self._context.servers.refresh_lists()
         while True:
             self._within_bounds(chat, turn, clock)
             model = chat.model
@@ -91,7 +91,7 @@ class TurnRunner:
                     raise LimitReached(self._too_long()) from None
                 raise
             finally:
-                self._services.keep(chat.id, round_record(turn, answer))
+                self._context.keep(chat.id, round_record(turn, answer))
             if not answer.uses:
                 return
             turn.state = TurnState.CALLING
@@ -101,7 +101,7 @@ class TurnRunner:
             chat.changed()
 
     def _within_bounds(self, chat: Chat, turn: Turn, clock: _Clock) -> None:
-        settings = self._services.settings
+        settings = self._context.settings
         answers = sum(not each.superseded for each in turn.rounds)
         if answers >= settings.max_rounds * turn.allowance:
             raise LimitReached(f"the model answered {answers} times to this message (chat.max_rounds)")
@@ -113,18 +113,18 @@ class TurnRunner:
             raise LimitReached(self._too_long())
 
     def _left(self, clock: _Clock) -> float:
-        return self._services.settings.turn_seconds - clock.seconds
+        return self._context.settings.turn_seconds - clock.seconds
 
     def _too_long(self) -> str:
         return (
-            f"this message was worked on for {duration_text(self._services.settings.turn_seconds)} (chat.turn_seconds)"
+            f"this message was worked on for {duration_text(self._context.settings.turn_seconds)} (chat.turn_seconds)"
         )
 
     async def _answer(self, chat: Chat, answer: ModelRound, model: AvailableModel) -> None:
         await chat.tools_checked()
         request = chat.request()
         known = {use.id for turn in chat.turns for use in turn.uses}
-        provider = await self._services.models.provider(model)
+        provider = await self._context.models.provider(model)
         try:
             async with aclosing(provider.stream(request)) as events:
                 async for event in events:

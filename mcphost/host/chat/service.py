@@ -3,71 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
-from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
-from mcphost.config import Config
-from mcphost.config.state import StateStore
 from mcphost.errors import NotDone
-from mcphost.host.background import BackgroundTasks
-from mcphost.host.catalog import Catalog
-from mcphost.host.chat.preferences import ChatPreferences, ChatSettings
-from mcphost.host.connections.servers import Servers
-from mcphost.host.consent.broker import ConsentBroker
-from mcphost.host.consent.questions import Approver
-from mcphost.host.events import ChatChanged, EventBus
-from mcphost.host.resources.service import ResourceService
-from mcphost.host.server_requests.roots import RootsService
-from mcphost.host.tool_calls.service import ToolCallService
+from mcphost.host.chat.context import ChatContext
+from mcphost.host.chat.preferences import ChatSettings
+from mcphost.host.events import ChatChanged
 
 if TYPE_CHECKING:  # imported when somebody begins to talk: most commands never do
     from mcphost.host.chat.attachments import AttachmentService
     from mcphost.host.chat.chat import Chat
-    from mcphost.host.chat.dependencies import ChatDependencies
     from mcphost.host.chat.runner import TurnRunner
-    from mcphost.host.chat.transcript_store import SavedChat, TranscriptStore
-    from mcphost.host.models import ModelCatalog
+    from mcphost.host.chat.transcript_store import SavedChat
 
 
 class ChatService:
-    """The conversations of this run. ``models`` returns the catalog when the first conversation begins.
+    """The conversations of this run."""
 
-    ``folder`` is where transcripts are kept; None: nowhere. ``mask`` takes secrets out of them.
-    """
-
-    def __init__(
-        self,
-        config: Callable[[], Config],
-        models: Callable[[], ModelCatalog],
-        catalog: Catalog,
-        servers: Servers,
-        roots: RootsService,
-        resources: ResourceService,
-        tool_calls: ToolCallService,
-        consent: ConsentBroker,
-        approver: Approver,
-        bus: EventBus,
-        background: BackgroundTasks,
-        folder: Path | None,
-        store: StateStore | None,
-        mask: Callable[[str], str],
-    ) -> None:
-        self._config, self._models, self._catalog, self._servers = config, models, catalog, servers
-        self._roots, self._resources, self._tool_calls = roots, resources, tool_calls
-        self._consent, self._approver, self._bus, self._background = consent, approver, bus, background
-        self._folder, self._mask = folder, mask
-        self._preferences = ChatPreferences(store, bus.alarm)
+    def __init__(self, context: ChatContext) -> None:
+        self._context = context
         self.all: dict[int, Chat] = {}
         """By number, oldest first."""
 
     async def load(self) -> None:
         """Read what the user set of conversations in earlier runs. Raises ConfigError."""
-        await self._preferences.load()
+        await self._context.preferences.load()
 
     def stop(self) -> None:
         """Stop all that is under way."""
@@ -76,9 +40,9 @@ class ChatService:
 
     async def aclose(self) -> None:
         """Write what is still to be written."""
-        if "_transcripts" in vars(self):  # else nobody talked
-            await self._transcripts.aclose()
-        await self._preferences.save()
+        if "transcripts" in vars(self._context):  # else there was no conversation
+            await self._context.transcripts.aclose()
+        await self._context.preferences.save()
 
     def begin(self, *, model: str = "", as_configured: bool = False) -> Chat:
         """A new conversation, with this entry of ``[models]``; empty: the one that was talked to before.
@@ -101,7 +65,7 @@ class ChatService:
 
     async def saved(self) -> list[SavedChat]:
         """The conversations in the state folder, the newest first."""
-        return await asyncio.to_thread(self._transcripts.saved)
+        return await asyncio.to_thread(self._context.transcripts.saved)
 
     async def resume(self, chat_id: str, *, model: str = "", as_configured: bool = False) -> Chat:
         """A conversation of an earlier run; ``chat_id`` may be the beginning of its id, or ``last``.
@@ -111,10 +75,10 @@ class ChatService:
         """
         from mcphost.host.chat.transcript_store import branch_of, replay, settings_of
 
-        known = await asyncio.to_thread(self._transcripts.full_id, chat_id)
+        known = await asyncio.to_thread(self._context.transcripts.full_id, chat_id)
         if (opened := self._open(known)) is not None:
             return opened
-        records = await asyncio.to_thread(self._transcripts.records, known)
+        records = await asyncio.to_thread(self._context.transcripts.records, known)
         if (opened := self._open(known)) is not None:  # by somebody who did not wait either
             return opened
         own = settings_of(records)
@@ -128,49 +92,25 @@ class ChatService:
         """Reads what a message brings along."""
         from mcphost.host.chat.attachments import AttachmentService
 
-        return AttachmentService(self._config, self._catalog, self._servers, self._resources)
-
-    @cached_property
-    def _transcripts(self) -> TranscriptStore:
-        from mcphost.host.chat.transcript_store import TranscriptStore
-
-        return TranscriptStore(self._folder, self._mask, self._bus.alarm)
-
-    @cached_property
-    def _services(self) -> ChatDependencies:
-        from mcphost.host.chat.dependencies import ChatDependencies
-
-        return ChatDependencies(
-            config=self._config,
-            models=self._models(),
-            catalog=self._catalog,
-            servers=self._servers,
-            roots=self._roots,
-            tool_calls=self._tool_calls,
-            consent=self._consent,
-            approver=self._approver,
-            transcripts=self._transcripts,
-            preferences=self._preferences,
-            bus=self._bus,
-            background=self._background,
-            mask=self._mask,
+        return AttachmentService(
+            self._context.config, self._context.catalog, self._context.servers, self._context.resources
         )
 
     @cached_property
     def _runner(self) -> TurnRunner:
         from mcphost.host.chat.runner import TurnRunner
 
-        return TurnRunner(self._services)
+        return TurnRunner(self._context)
 
     def _initial(self) -> ChatSettings:
         """What was set last; the model unless the configuration names another now than it did then."""
-        last = self._preferences.settings
-        unchanged = last.instead_of == (self._config().chat.model or "")
+        last = self._context.preferences.settings
+        unchanged = last.instead_of == (self._context.config().chat.model or "")
         return self._available(last) if unchanged else replace(last, model="")
 
     def _available(self, settings: ChatSettings) -> ChatSettings:
         """These, without a model that is not configured any more."""
-        entry = self._config().models.get(settings.model)
+        entry = self._context.config().models.get(settings.model)
         return settings if entry is not None and entry.provider != "manual" else replace(settings, model="")
 
     def _open(self, chat_id: str) -> Chat | None:
@@ -181,8 +121,8 @@ class ChatService:
 
         number = len(self.all) + 1
         chosen = replace(settings, model=model) if model else settings
-        chat = self.all[number] = Chat(number, chat_id, self._services, self._runner.run, chosen)
-        self._bus.publish(ChatChanged(number))
+        chat = self.all[number] = Chat(number, chat_id, self._context, self._runner.run, chosen)
+        self._context.reporting.bus.publish(ChatChanged(number))
         return chat
 
 

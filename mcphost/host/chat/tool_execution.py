@@ -9,7 +9,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from mcphost.host.chat.chat import Chat
-from mcphost.host.chat.dependencies import ChatDependencies
+from mcphost.host.chat.context import ChatContext
 from mcphost.host.chat.provenance_search import ReadTexts
 from mcphost.host.chat.tool_results import ModelResult, failure, links_in, said, stopped, told
 from mcphost.host.chat.tool_selection import SEARCH, SelectedTool, ToolSelection
@@ -30,8 +30,8 @@ RAW: Final = 500
 class ToolExecution:
     """Carries out the tool uses of any conversation."""
 
-    def __init__(self, services: ChatDependencies) -> None:
-        self._services = services
+    def __init__(self, context: ChatContext) -> None:
+        self._context = context
         self._readings: WeakKeyDictionary[Chat, ReadTexts] = WeakKeyDictionary()
 
     def calls(self, turn: Turn) -> int:
@@ -56,7 +56,7 @@ class ToolExecution:
             for use in answer.uses:
                 self._close(use, tools, model)
             held = [_held_back(use) for use in answer.uses if _waits(chat, use)]
-            self._services.keep(chat.id, results_record(turn, answer))
+            self._context.keep(chat.id, results_record(turn, answer))
         if held:
             await self._review(chat, turn, answer, held, model)
 
@@ -72,7 +72,7 @@ class ToolExecution:
     ) -> None:
         """Run the calls in parallel if none needs consent, else one after the other in the model's order."""
         if len(uses) > 1 and all(
-            self._services.runs_unasked(use.server, use.tool, use.arguments, answer.outside) for use in uses
+            self._context.runs_unasked(use.server, use.tool, use.arguments, answer.outside) for use in uses
         ):
             calls = [self._begin(use, answer, model, readings) for use in uses]
             chat.changed()
@@ -89,7 +89,7 @@ class ToolExecution:
         request = CallRequest(
             use.server, use.tool, use.arguments, model.name, outside=answer.outside, provenance=provenance
         )
-        call = self._services.tool_calls.begin(request)
+        call = self._context.tool_calls.begin(request)
         use.call, use.number = call, call.number
         return call
 
@@ -110,7 +110,7 @@ class ToolExecution:
         return use.result
 
     def _too_much(self, turn: Turn, use: ModelToolUse) -> str:
-        settings = self._services.settings
+        settings = self._context.settings
         uses = turn.uses[: next(place for place, each in enumerate(turn.uses) if each is use)]
         if sum(bool(each.server) for each in uses) >= settings.max_calls * turn.allowance:
             return f"{settings.max_calls} calls were made for this message, which is the most there may be."
@@ -142,7 +142,7 @@ class ToolExecution:
         use.outside = call.sent_at is not None and _may_be_from_outside(tools.find(use.name))
 
     def _told(self, use: ModelToolUse, call: ToolCall, model: AvailableModel) -> ModelResult:
-        return told(use.id, call, model.able, self._services.settings.result_characters)
+        return told(use.id, call, model.able, self._context.settings.result_characters)
 
     # Results that wait for the user.
 
@@ -156,11 +156,11 @@ class ToolExecution:
             for use, result, outside in held:
                 use.outside = await self._passed_on(use, result, model) and outside
         finally:
-            self._services.keep(chat.id, results_record(turn, answer))
+            self._context.keep(chat.id, results_record(turn, answer))
 
     async def _passed_on(self, use: ModelToolUse, result: ToolResult, model: AvailableModel) -> bool:
         """Does the model get it, in these words or the user's?"""
-        reply = await self._services.approver.ask(_question(use, result, model))
+        reply = await self._context.approver.ask(_question(use, result, model))
         if not reply.allow:
             why = f", who says: {reply.reason}" if reply.reason else ""
             use.result = failure(use.id, f"What it answered was kept back by the user{why}.")

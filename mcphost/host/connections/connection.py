@@ -88,6 +88,7 @@ class Connection:
         self.config = context.config().servers[name]
         """The server's current entry in the configuration."""
         self._context = context
+        self._logs, self._bus, self._mask = context.reporting.logs, context.reporting.bus, context.reporting.mask
         self._backoff = Backoff(random.random)
         self._should_run = self.config.enabled and self.config.start == "eager"
         self._wake = asyncio.Event()
@@ -96,7 +97,7 @@ class Connection:
         self._last_note = ""
         self._client: Client | None = None
         self.listings = Listings(self._note, self._listed, self.publish_change, self._refused)
-        self.subscriptions = Subscriptions(self._note, self._resource_updated, context.mask)
+        self.subscriptions = Subscriptions(self._note, self._resource_updated, context.reporting.mask)
         self.refusal: AuthorizationRequired | None = None
         """The last refusal that a sign-in would lift; None after one. A ready server may still refuse a list."""
         self._observer = ConnectionObserver(
@@ -152,7 +153,7 @@ class Connection:
     def notice_of(self, kind: CatalogKind) -> str | None:
         """What was wrong with the last listing of this kind."""
         notice = self.listings.of(kind).notice
-        return None if notice is None else self._context.mask(notice)
+        return None if notice is None else self._mask(notice)
 
     @property
     def violations(self) -> ProtocolViolations:
@@ -389,9 +390,7 @@ class Connection:
         if seconds > SLOW_PROBE:
             entry = "an entry for it" if isinstance(self.config, GivenServer) else f"[servers.{self.name}]"
             saves = f'protocol = "legacy" in {entry} saves it'
-            self._context.bus.alarm(
-                f"{self.name}: {what}; this took {duration_text(seconds)}; if that is always so, {saves}"
-            )
+            self._bus.alarm(f"{self.name}: {what}; this took {duration_text(seconds)}; if that is always so, {saves}")
 
     async def _disconnect_after(self, transport: Transport | None, failure: McphostError | None) -> None:
         """Enter the next state, then close the connection: a program that does not exit takes seconds."""
@@ -428,7 +427,7 @@ class Connection:
     def _update_process(self, transport: Transport | None) -> None:
         """Record the process's latest report."""
         if transport is not None:
-            self.process = _masked(transport.report(), self._context.mask)
+            self.process = _masked(transport.report(), self._mask)
 
     def _plan_retry(self, failure: McphostError) -> None:
         now = time.monotonic()
@@ -467,7 +466,7 @@ class Connection:
             self._enter(ServerState.RECONNECTING, str(reason))
 
     def _enter(self, state: ServerState, reason: str = "", advice: str = "") -> None:
-        self.state, self.reason, self.advice = state, self._context.mask(reason), advice
+        self.state, self.reason, self.advice = state, self._mask(reason), advice
         if state is not ServerState.RECONNECTING:
             self.retry_at = None
         if state is not ServerState.READY:
@@ -482,7 +481,7 @@ class Connection:
         self._last_note = text
 
     def _note(self, level: LogLevel, text: str) -> None:
-        self._context.logs.add(self.name, LogSource.MCPHOST, level, text)
+        self._logs.add(self.name, LogSource.MCPHOST, level, text)
 
     def _busy(self) -> bool:
         """Is a tool call running on this server?"""
@@ -497,10 +496,10 @@ class Connection:
             self._context.catalog.keep_kind(self.name, kind, items)
         else:
             self._context.catalog.forget(self.name)
-        self._context.bus.publish(_LISTED[kind](self.name))
+        self._bus.publish(_LISTED[kind](self.name))
 
     def _resource_updated(self, uri: str) -> None:
-        self._context.bus.publish(ResourceUpdated(self.name, uri))
+        self._bus.publish(ResourceUpdated(self.name, uri))
 
     def publish_change(self) -> None:
         """Publish a change of state. If the server is not ready, withdraw the questions about it."""
@@ -509,7 +508,7 @@ class Connection:
         if not self.ready:
             self._context.consent.withdraw(self.name)
             self._context.server_requests.session_ended(self.name)
-        self._context.bus.publish(ServerChanged(self.name))
+        self._bus.publish(ServerChanged(self.name))
 
 
 def _new_client(

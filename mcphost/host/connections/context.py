@@ -11,8 +11,7 @@ from mcphost.config import Config
 from mcphost.host.catalog import Catalog
 from mcphost.host.connections.eras import EraMemory
 from mcphost.host.consent.broker import ConsentBroker
-from mcphost.host.events import EventBus
-from mcphost.host.logs import LogBook
+from mcphost.host.reporting import Reporting
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.capabilities import ClientCapabilities
@@ -51,10 +50,7 @@ class ConnectionContext:
     calls: CallRegistry
     consent: ConsentBroker
     server_requests: ServerRequestPort
-    logs: LogBook
-    bus: EventBus
-    mask: Callable[[str], str]
-    """Removes secrets from a text."""
+    reporting: Reporting
     disconnected: Callable[[str], None]
     """Called when the connection to a server has ended."""
     served_from_cache: Callable[[str, str], None]

@@ -101,10 +101,10 @@ class ConnectionObserver:
     def malformed(self, problem: Malformed) -> None:
         """Count what was no message, and quote it."""
         found = self.violations
-        quoted = self._context.mask(_text(problem.data, LINE_CHARACTERS))[:QUOTED]
+        quoted = self._context.reporting.mask(_text(problem.data, LINE_CHARACTERS))[:QUOTED]
         if problem.is_json:
             found.malformed += 1
-            found.last_malformed = self._context.mask(problem.reason)  # it may quote what the server says
+            found.last_malformed = self._context.reporting.mask(problem.reason)  # it may quote what the server says
             self.note(LogLevel.WARNING, f"dropped a message ({found.last_malformed}): {quoted}")
         else:
             found.stray += 1
@@ -133,7 +133,7 @@ class ConnectionObserver:
         self._log(LogSource.MCPHOST, level, text)
 
     def _log(self, source: LogSource, level: LogLevel, text: str, logger: str = "") -> None:
-        self._context.logs.add(self._server, source, level, text, logger=logger)
+        self._context.reporting.logs.add(self._server, source, level, text, logger=logger)
 
 
 def _text(data: bytes, most: int) -> str:

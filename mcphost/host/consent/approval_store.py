@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
 from mcphost.config.state import StateStore
 from mcphost.errors import ConfigError
+from mcphost.host.background import BackgroundTasks
 from mcphost.host.consent.approvals import ApprovalRule, Approvals, ApprovedTool, Lifetime, by_tool
-from mcphost.host.internal_error import internal_error
+from mcphost.host.events import EventBus, GrantsChanged
+from mcphost.host.internal_error import describe_failure
 from mcphost.json_values import dicts_in
 from mcphost.protocol.models.base import canonical
 
@@ -111,56 +113,53 @@ _UNKNOWN: Final = object()
 
 
 class ApprovalStore:
-    """Reads and writes approvals through ``store`` (None: there is none); ``alarm`` takes a sentence for the user."""
+    """The approvals, read from and written to ``store`` (None: kept for this run only)."""
 
-    def __init__(self, store: StateStore | None, alarm: Callable[[str], None]) -> None:
-        self._store, self._alarm = store, alarm
+    def __init__(self, store: StateStore | None, background: BackgroundTasks, bus: EventBus) -> None:
+        self._store, self._background, self._bus = store, background, bus
+        self.approvals = Approvals()
         self._writing = asyncio.Lock()
         self._stale = False
         self._saved: Sequence[ApprovedTool] = ()
         self._version: object = _UNKNOWN
         """Of the file as it was read last."""
 
-    async def approvals(self) -> Approvals:
-        """What was allowed in earlier runs. Raises ConfigError."""
-        if self._store is None:
-            return Approvals()
-        self._version = self._store.version(APPROVALS)
-        self._saved = from_toml(await asyncio.to_thread(self._store.read, APPROVALS))
-        return Approvals(self._saved)
+    async def load(self) -> None:
+        """Read what was allowed in earlier runs. Raises ConfigError."""
+        if self._store is not None:
+            self._version = self._store.version(APPROVALS)
+            self._saved = from_toml(await asyncio.to_thread(self._store.read, APPROVALS))
+            self.approvals = Approvals(self._saved)
 
-    async def refresh(self, approvals: Approvals) -> bool:
-        """Take over what another mcphost allowed or revoked since; True if anything. Never raises.
+    async def refresh(self) -> None:
+        """Adopt what another mcphost allowed or revoked meanwhile. Never raises: a failure is an alarm.
 
-        Costs a look at the file's entry in its folder, and more only after somebody wrote it.
+        Reads the folder's entry of the file, and the file only after it was written.
         """
         if self._store is None or self._version == self._store.version(APPROVALS):
-            return False
+            return
         async with self._writing:
             self._version = self._store.version(APPROVALS)
             try:
-                there = await asyncio.to_thread(self._read, self._store)
+                there = from_toml(await asyncio.to_thread(self._store.read, APPROVALS))
             except ConfigError as error:
-                self._alarm(f"what you allowed could not be read again: {error}")
-                return False
-            before, ours = self._saved, tuple(approvals.lasting())
+                self._bus.alarm(f"what you allowed could not be read again: {error}")
+                return
+            before, ours = self._saved, tuple(self.approvals.saved_part())
             self._saved = there
             now = _merged_all(there, before, ours)
-            if by_tool(now) == by_tool(ours):
-                return False
-            approvals.replace_lasting(now)
-            return True
+            if by_tool(now) != by_tool(ours):
+                self.approvals.replace_saved_part(now)
+                self._bus.publish(GrantsChanged())
 
-    @staticmethod
-    def _read(store: StateStore) -> Sequence[ApprovedTool]:
-        return from_toml(store.read(APPROVALS))
-
-    def mark_stale(self) -> None:
-        """The approvals are others than were written last."""
+    def changed(self) -> None:
+        """Publish that the approvals changed, and start to save them."""
         self._stale = True
+        self._bus.publish(GrantsChanged())
+        self._background.start_if_open(self.save(), "save approvals")
 
-    async def save(self, approvals: Approvals) -> None:
-        """Write what changed, if anything did. Never raises: what cannot be saved is an alarm."""
+    async def save(self) -> None:
+        """Write what changed. Never raises: a failure is an alarm."""
         async with self._writing:
             if self._store is None or not self._stale:
                 return
@@ -168,11 +167,9 @@ class ApprovalStore:
             # Another mcphost may write right after this one, even before the thread below has come back: to look the
             # same as before this write would then mean nothing.
             self._version = _UNKNOWN
-            before, after = self._saved, tuple(approvals.lasting())
+            before, after = self._saved, tuple(self.approvals.saved_part())
             try:
                 await asyncio.to_thread(self._store.update, APPROVALS, lambda data: merged(data, before, after))
                 self._saved = after
-            except ConfigError as error:
-                self._alarm(f"what you allowed could not be saved: {error}")
             except Exception as error:
-                self._alarm(f"what you allowed could not be saved: {internal_error(error)}")
+                self._bus.alarm(f"what you allowed could not be saved: {describe_failure(error)}")

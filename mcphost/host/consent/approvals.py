@@ -101,25 +101,25 @@ class ApprovedTool:
             yield Approval(self.server, self.tool, rule.when, rule.since, rule.lifetime)
 
     @property
-    def lasting(self) -> ApprovedTool:
-        """What of it is worth keeping beyond this run; an answer that ends with it is kept as what was seen."""
+    def saved_part(self) -> ApprovedTool:
+        """The part that is saved. An approval for this run is saved as a tool that was seen."""
         rules = tuple(rule for rule in self.rules if rule.lifetime is Lifetime.ALWAYS)
         lifetime = Lifetime.ONCE if self.lifetime is Lifetime.SESSION else self.lifetime
         return replace(self, lifetime=lifetime, rules=rules)
 
     @property
-    def passing(self) -> ApprovedTool:
-        """What of it ends with this run."""
+    def session_part(self) -> ApprovedTool:
+        """The part that ends with this run."""
         rules = tuple(rule for rule in self.rules if rule.lifetime is Lifetime.SESSION)
         lifetime = Lifetime.SESSION if self.lifetime is Lifetime.SESSION else Lifetime.ONCE
         return replace(self, lifetime=lifetime, rules=rules)
 
-    def joined(self, passing: ApprovedTool) -> ApprovedTool:
-        """With what of the same tool ends with this run."""
+    def merged(self, session: ApprovedTool) -> ApprovedTool:
+        """Return this saved part with the `session_part` of the same tool."""
         known = [rule.when for rule in self.rules]
-        rules = (*self.rules, *(rule for rule in passing.rules if rule.when not in known))
-        if self.lifetime is Lifetime.ONCE and passing.lifetime is Lifetime.SESSION:
-            return replace(self, lifetime=passing.lifetime, since=passing.since, rules=rules)
+        rules = (*self.rules, *(rule for rule in session.rules if rule.when not in known))
+        if self.lifetime is Lifetime.ONCE and session.lifetime is Lifetime.SESSION:
+            return replace(self, lifetime=session.lifetime, since=session.since, rules=rules)
         return replace(self, rules=rules)
 
     def allowed(self, lifetime: Lifetime, now: datetime, when: Mapping[str, str]) -> ApprovedTool:
@@ -150,22 +150,21 @@ class ApprovalStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ToolApproval:
-    """How a tool stands to what the user allowed before."""
+    """Compares a tool with what the user allowed earlier."""
 
     kind: ApprovalStatus
     since: datetime | None = None
     differences: Sequence[Difference] = ()
     lifetime: Lifetime = Lifetime.ONCE
     moved: bool = False
-    """Is its server run by something else than then?"""
-
+    """True if the server's command or address changed since the approval."""
     rules: Sequence[ApprovalRule] = ()
     lapsed: bool = False
-    """Was it allowed for good, too long ago?"""
+    """True if an approval for good is too old to hold."""
 
     @property
     def may_lapse(self) -> bool:
-        """Is there an answer that does not hold for ever?"""
+        """True if an approval may be too old to hold."""
         return self.lifetime is Lifetime.ALWAYS or bool(self.rules)
 
     def not_before(self, oldest: datetime | None) -> ToolApproval:
@@ -235,8 +234,8 @@ class Approvals:
         self._unchanged: dict[tuple[str, str], tuple[ApprovedTool, str, Tool, ToolApproval]] = {}
         """What was compared last and found the same: a tool is the same object until its server lists it again."""
 
-    def of(self, server: str, identity: str, tool: Tool) -> ToolApproval:
-        """How this tool stands to what was allowed before."""
+    def status_of(self, server: str, identity: str, tool: Tool) -> ToolApproval:
+        """Compare a tool with what the user allowed earlier."""
         known = self._approved.get((server, tool.name))
         if known is None:
             return ToolApproval(ApprovalStatus.NEW)
@@ -292,21 +291,21 @@ class Approvals:
         given = (grant for each in self._approved.values() for grant in each.grants)
         return [grant for grant in given if not grant.lifetime.lapsed(grant.since, oldest)]
 
-    def replace_lasting(self, lasting: Iterable[ApprovedTool]) -> None:
-        """Let this hold beyond this run, and nothing else; what ends with this run stays as it is."""
+    def replace_saved_part(self, saved: Iterable[ApprovedTool]) -> None:
+        """Replace the saved approvals. Approvals for this run are kept."""
         before = self._approved
-        passing = {key: each.passing for key, each in before.items()}
-        kept = {key: each for key, each in passing.items() if any(each.grants)}
-        for key, tool in by_tool(lasting).items():
+        session_parts = {key: each.session_part for key, each in before.items()}
+        kept = {key: each for key, each in session_parts.items() if any(each.grants)}
+        for key, tool in by_tool(saved).items():
             session = kept.get(key)
             same = session is not None and session.fingerprint == tool.fingerprint
-            kept[key] = tool.joined(session) if session is not None and same else tool
+            kept[key] = tool.merged(session) if session is not None and same else tool
         # The same object where nothing changed, so that it need not be compared with the tool again.
         self._approved = {key: before[key] if before.get(key) == each else each for key, each in kept.items()}
 
-    def lasting(self) -> Iterator[ApprovedTool]:
-        """What is worth keeping beyond this run."""
-        return (each.lasting for each in self._approved.values())
+    def saved_part(self) -> Iterator[ApprovedTool]:
+        """Return what is saved: everything but the approvals for this run."""
+        return (each.saved_part for each in self._approved.values())
 
 
 def by_tool(approved: Iterable[ApprovedTool]) -> dict[tuple[str, str], ApprovedTool]:

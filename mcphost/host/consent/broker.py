@@ -10,12 +10,13 @@ from typing import Any, Final
 from mcphost.cancellation import is_cancelled
 from mcphost.config import Config
 from mcphost.errors import Declined, ServerNotReady
-from mcphost.host.audit import AuditWriter
+from mcphost.host.consent.approval_store import ApprovalStore
 from mcphost.host.consent.approvals import ANY, Approval, Approvals, ApprovalStatus, Lifetime, ToolApproval
 from mcphost.host.consent.argument_rules import problem
 from mcphost.host.consent.policy import Decision, PolicyVerdict, decide
 from mcphost.host.consent.provenance import NOTHING, Provenance
 from mcphost.host.consent.questions import Answer, Approver, ToolCallQuestion
+from mcphost.host.reporting import Reporting
 from mcphost.host.tool_calls.call import NOTHING_SENT, ToolCall
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import hidden_in
@@ -49,24 +50,13 @@ class Proposal:
 
 
 class ConsentBroker:
-    """Settles whether a call may be sent.
-
-    ``changed`` is called when what is remembered changed and is to be saved; ``refresh`` takes over what was allowed or
-    revoked elsewhere; ``alarm`` takes a sentence the user must see.
-    """
+    """Decides whether a call may be sent."""
 
     def __init__(
-        self,
-        config: Callable[[], Config],
-        approvals: Approvals,
-        approver: Approver,
-        audit: AuditWriter,
-        changed: Callable[[], None],
-        refresh: Callable[[], Awaitable[None]],
-        alarm: Callable[[str], None],
+        self, config: Callable[[], Config], store: ApprovalStore, approver: Approver, reporting: Reporting
     ) -> None:
-        self._config, self.approvals, self._approver, self._audit = config, approvals, approver, audit
-        self._changed, self._refresh, self._alarm = changed, refresh, alarm
+        self._config, self._store, self._approver = config, store, approver
+        self._audit, self._alarm = reporting.audit, reporting.bus.alarm
         self._asking: dict[int, tuple[str, asyncio.Future[Answer]]] = {}
 
     async def settle(
@@ -80,11 +70,11 @@ class ConsentBroker:
         An answer may carry other arguments: the caller checks them as it checked the first. If a remembered yes would
         decide, ``list_again`` first returns the proposal with the tool's current definition.
         """
-        await self._refresh()
+        await self._store.refresh()
         approval = self._approval(proposal.server, proposal.identity, proposal.tool)
         if self._relies_on(approval, proposal):
             proposal = await list_again()
-            await self._refresh()
+            await self._store.refresh()
             approval = self._approval(proposal.server, proposal.identity, proposal.tool)
         decision = self._decide(proposal, approval)
         answer = await self._answer(proposal, approval, decision)
@@ -112,6 +102,11 @@ class ConsentBroker:
         return self._decide(Proposal(0, server, tool, arguments, "", identity, outside=outside), approval).verdict
 
     @property
+    def approvals(self) -> Approvals:
+        """The approvals of this run and of earlier ones."""
+        return self._store.approvals
+
+    @property
     def relist_sec(self) -> float:
         """``policy.relist_sec``: how old a listing may be on which a remembered yes relies."""
         return self._config().policy.relist_sec
@@ -123,12 +118,12 @@ class ConsentBroker:
     def revoke(self, server: str, tool: str, when: Mapping[str, str] = ANY) -> None:
         """Take back what was allowed: whatever the arguments are, or by the rule with these patterns."""
         self.approvals.revoke(server, tool, when)
-        self._changed()
+        self._store.changed()
 
     def forget(self, server: str) -> int:
         """Forget what was allowed and seen of this server; of how many tools."""
         if number := self.approvals.forget(server):
-            self._changed()
+            self._store.changed()
         return number
 
     def finished(self, call: ToolCall) -> None:
@@ -151,7 +146,7 @@ class ConsentBroker:
         return datetime.now().astimezone() - timedelta(days=days) if days else None
 
     def _approval(self, server: str, identity: str, tool: Tool) -> ToolApproval:
-        approval = self.approvals.of(server, identity, tool)
+        approval = self.approvals.status_of(server, identity, tool)
         return approval.not_before(self._oldest) if approval.may_lapse else approval
 
     def _relies_on(self, approval: ToolApproval, proposal: Proposal) -> bool:
@@ -218,7 +213,7 @@ class ConsentBroker:
             self._alarm(f"this call of {proposal.tool.name} runs, but no rule was made of it: {wrong}")
             lifetime, when = Lifetime.ONCE, {}
         if self.approvals.allow(proposal.server, proposal.identity, proposal.tool, lifetime, now, when):
-            self._changed()
+            self._store.changed()
 
     def _warn_if_changed(self, proposal: Proposal, approval: ToolApproval, answer: Answer) -> None:
         """Warn if a tool that a rule allows changed since it last ran.

@@ -15,14 +15,13 @@ from typing import Any, Final, NoReturn
 from mcphost.client.server_requests import InputRefused
 from mcphost.config import Config, SamplingConfig, ServerConfig
 from mcphost.errors import Declined, InvalidSampling, McphostError, ModelAnswerCut, ModelRefused
-from mcphost.host.audit import AuditWriter
 from mcphost.host.connections.servers import Servers
 from mcphost.host.consent.policy import PolicyVerdict, SamplingPolicy, sampling_policy
 from mcphost.host.consent.questions import Answer, SamplingQuestion
-from mcphost.host.events import EventBus, SamplingChanged, ServerChanged
+from mcphost.host.events import SamplingChanged, ServerChanged
 from mcphost.host.internal_error import internal_error
-from mcphost.host.logs import LogBook
 from mcphost.host.models import ModelCatalog
+from mcphost.host.reporting import Reporting
 from mcphost.host.sampling.budgets import SamplingBudgets, SamplingUsage
 from mcphost.host.sampling.draft import bounded, checked, draft, labelled
 from mcphost.host.sampling.request import Sampling, SamplingEdit, SamplingReply, SamplingState
@@ -59,7 +58,7 @@ KEPT_ROUNDS: Final = 1000
 class SamplingService:
     """Every sampling request of this run.
 
-    ``asks``: there is somebody who answers questions about sampling. ``mask`` takes secrets out of errors.
+    ``asks``: questions about sampling can be answered.
     """
 
     def __init__(
@@ -69,16 +68,14 @@ class SamplingService:
         servers: Servers,
         calls: CallRegistry,
         pending: PendingRequests,
-        audit: AuditWriter,
-        logs: LogBook,
-        bus: EventBus,
-        mask: Callable[[str], str],
+        reporting: Reporting,
         *,
         asks: bool,
     ) -> None:
         self._config, self._models, self._servers, self._calls = config, models, servers, calls
-        self._pending, self._audit, self._logs, self._bus = pending, audit, logs, bus
-        self._mask, self._asks = mask, asks
+        self._pending, self._asks = pending, asks
+        self._logs, self._audit = reporting.logs, reporting.audit
+        self._bus, self._mask = reporting.bus, reporting.mask
         self._budgets = SamplingBudgets(config, time.monotonic)
         self.all: dict[int, Sampling] = {}
         """By number, oldest first: all that go on, and the last of those that ended."""

@@ -15,8 +15,8 @@ from mcphost.config import Config
 from mcphost.errors import InvalidResult, RequestTimeout
 from mcphost.host.consent.questions import Answer, FormQuestion, UrlQuestion
 from mcphost.host.desktop import Open
-from mcphost.host.events import CallChanged, ElicitationChanged, EventBus, FormAnswered
-from mcphost.host.logs import LogBook
+from mcphost.host.events import CallChanged, ElicitationChanged, FormAnswered
+from mcphost.host.reporting import Reporting
 from mcphost.host.server_requests.kinds import URL
 from mcphost.host.server_requests.pending import PendingRequests, ServerRequest
 from mcphost.host.server_requests.url_elicitation import UrlElicitation, UrlElicitationState
@@ -45,12 +45,12 @@ class ElicitationService:
         self,
         config: Callable[[], Config],
         pending: PendingRequests,
-        logs: LogBook,
-        bus: EventBus,
+        reporting: Reporting,
         open_url: Open,
         answers: frozenset[str],
     ) -> None:
-        self._config, self._pending, self._logs, self._bus = config, pending, logs, bus
+        self._config, self._pending = config, pending
+        self._logs, self._bus = reporting.logs, reporting.bus
         self._open_url, self._answers = open_url, answers
         self.all: dict[int, UrlElicitation] = {}
         """The pages that were opened, by number, oldest first."""

@@ -16,11 +16,10 @@ from typing import Any, Final, NoReturn, TypeVar
 from mcphost.client.deadlines import TimeBudget
 from mcphost.client.server_requests import InputPurpose, InputRefused
 from mcphost.errors import Declined
-from mcphost.host.audit import AuditWriter
 from mcphost.host.connections.servers import Servers
 from mcphost.host.consent.questions import Answer, Approver, FormQuestion, RootsQuestion, SamplingQuestion, UrlQuestion
-from mcphost.host.events import CallChanged, CallFinished, EventBus, ServerChanged
-from mcphost.host.logs import LogBook
+from mcphost.host.events import CallChanged, CallFinished, ServerChanged
+from mcphost.host.reporting import Reporting
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.lazy_dataclass import dataclass
@@ -116,21 +115,19 @@ class PendingRequests:
     def __init__(
         self,
         approver: Approver,
-        audit: AuditWriter,
         servers: Servers,
         calls: CallRegistry,
-        logs: LogBook,
-        bus: EventBus,
+        reporting: Reporting,
     ) -> None:
-        self._approver, self._audit, self._servers, self._calls = approver, audit, servers, calls
-        self._logs, self._bus = logs, bus
+        self._approver, self._servers, self._calls = approver, servers, calls
+        self._audit, self._logs, self._bus = reporting.audit, reporting.logs, reporting.bus
         self._open: set[_Open] = set()
         self._times: dict[str, deque[float]] = defaultdict(deque)
         self._refused: dict[str, int] = {}
         self._muted: set[str] = set()
         self._withdrawn: deque[WithdrawnQuestion] = deque(maxlen=MOST_WITHDRAWN)
         self._numbers = count(1)
-        bus.observe(lambda event: self.call_ended(event.call), CallFinished)
+        self._bus.observe(lambda event: self.call_ended(event.call), CallFinished)
 
     async def ask(
         self,

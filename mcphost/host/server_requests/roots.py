@@ -20,13 +20,12 @@ from typing import Any, Final
 from mcphost.config import Config, ResolvedRoot
 from mcphost.config.state import StateStore
 from mcphost.errors import ConfigError, McphostError, NotDone
-from mcphost.host.audit import AuditWriter
 from mcphost.host.background import BackgroundTasks
 from mcphost.host.connections.servers import Servers
 from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import Answer, RootsQuestion
-from mcphost.host.events import CallStarted, EventBus, RootsChanged
-from mcphost.host.logs import LogBook
+from mcphost.host.events import CallStarted, RootsChanged
+from mcphost.host.reporting import Reporting
 from mcphost.host.server_requests.folders import FolderCheck, ResolveRoots, Root, look, suggestions
 from mcphost.host.server_requests.pending import PendingRequests, ServerRequest
 from mcphost.host.tool_calls.registry import CallRegistry
@@ -189,16 +188,15 @@ class RootsService:
         pending: PendingRequests,
         servers: Servers,
         calls: CallRegistry,
-        audit: AuditWriter,
-        logs: LogBook,
-        bus: EventBus,
+        reporting: Reporting,
         background: BackgroundTasks,
         *,
         asks: bool,
     ) -> None:
         self._config, self._resolve, self._store, self._asks = config, resolve, store, asks
         self._pending, self._servers, self._calls = pending, servers, calls
-        self._audit, self._logs, self._bus, self._background = audit, logs, bus, background
+        self._audit, self._logs, self._bus = reporting.audit, reporting.logs, reporting.bus
+        self._background = background
         self._shares = SharedRoots()
         self._offered: dict[str, tuple[OfferedRoot, ...]] = {}
         self._looked: dict[str, float] = {}
@@ -212,7 +210,7 @@ class RootsService:
         self._declined_for_good: set[tuple[str, str]] = set()
         """Those that the user shares nothing with, each with what ran it then."""
         self._sent: dict[str, SentRoots] = {}
-        bus.observe(self._call_begins, CallStarted)
+        self._bus.observe(self._call_begins, CallStarted)
 
     async def load(self, more: Iterable[Path] = ()) -> None:
         """Read what is remembered, and share ``more`` with all until mcphost exits. Raises ConfigError, NotDone."""

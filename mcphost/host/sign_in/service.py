@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from mcphost.config import Config
 from mcphost.errors import AuthorizationRequired, Declined, McphostError, SignInFailed
-from mcphost.host.audit import AuditWriter
 from mcphost.host.background import BackgroundTasks
 from mcphost.host.consent.questions import Approver, SignInQuestion
 from mcphost.host.desktop import Open
-from mcphost.host.events import EventBus, SignInChanged
+from mcphost.host.events import SignInChanged
 from mcphost.host.internal_error import internal_error, without_secrets
+from mcphost.host.reporting import Reporting
 
 if TYPE_CHECKING:
     from mcphost.auth.ports import (
@@ -155,7 +155,7 @@ class SignIn:
 
 
 class SignInService:
-    """Every sign-in of this run. ``open_port`` None: it signs in nowhere. ``mask`` takes secrets out of errors."""
+    """All sign-ins of this run. ``open_port`` None: there is nothing to sign in to."""
 
     def __init__(
         self,
@@ -163,15 +163,13 @@ class SignInService:
         config: Callable[[], Config],
         servers: Servers,
         approver: Approver,
-        audit: AuditWriter,
-        bus: EventBus,
-        background: BackgroundTasks,
         open_url: Open,
-        mask: Callable[[str], str],
+        background: BackgroundTasks,
+        reporting: Reporting,
     ) -> None:
         self._open_port, self._config, self._servers = open_port, config, servers
-        self._approver, self._audit, self._bus, self._background = approver, audit, bus, background
-        self._mask = mask
+        self._approver, self._background = approver, background
+        self._audit, self._bus, self._mask = reporting.audit, reporting.bus, reporting.mask
         self.all: dict[int, SignIn] = {}
         """By number, oldest first."""
         self.step_ups: Counter[tuple[str, str]] = Counter()

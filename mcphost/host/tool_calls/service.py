@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -25,15 +25,15 @@ from mcphost.errors import (
     SessionExpired,
     TaskStopped,
 )
-from mcphost.host.audit import AuditWriter
 from mcphost.host.background import BackgroundTasks
 from mcphost.host.catalog import Catalog, CatalogKind
 from mcphost.host.connections.connection import Connection
 from mcphost.host.connections.servers import Servers
 from mcphost.host.consent.broker import ConsentBroker, Proposal
 from mcphost.host.consent.questions import ToolCallQuestion
-from mcphost.host.events import CallChanged, CallFinished, CallStarted, EventBus
+from mcphost.host.events import CallChanged, CallFinished, CallStarted
 from mcphost.host.internal_error import internal_error, without_secrets
+from mcphost.host.reporting import Reporting
 from mcphost.host.server_requests.elicitation import ElicitationService
 from mcphost.host.sign_in.retry import RetriedOperation, SignInRetry
 from mcphost.host.sign_in.service import SignIn
@@ -68,7 +68,7 @@ _ANOTHER: Final = (
 
 
 class ToolCallService:
-    """Every call that was asked for. ``mask`` takes secrets out of what errors quote."""
+    """All tool calls of this run."""
 
     def __init__(
         self,
@@ -78,15 +78,14 @@ class ToolCallService:
         consent: ConsentBroker,
         elicitation: ElicitationService,
         sign_in_retry: SignInRetry,
-        audit: AuditWriter,
-        bus: EventBus,
-        background: BackgroundTasks,
-        mask: Callable[[str], str],
         started: StartedTasks,
+        background: BackgroundTasks,
+        reporting: Reporting,
     ) -> None:
         self._registry, self._servers, self._catalog, self._consent = registry, servers, catalog, consent
-        self._elicitation, self._sign_in_retry, self._audit = elicitation, sign_in_retry, audit
-        self._bus, self._background, self._mask, self._started = bus, background, mask, started
+        self._elicitation, self._sign_in_retry, self._started = elicitation, sign_in_retry, started
+        self._background = background
+        self._audit, self._bus, self._mask = reporting.audit, reporting.bus, reporting.mask
         self._began = datetime.now().astimezone()
 
     @property

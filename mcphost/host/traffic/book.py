@@ -118,19 +118,19 @@ class ServerTap:
 class TrafficBook:
     """The traffic of all servers, in one order.
 
-    ``mask`` removes secrets from a text; ``nudge`` is called at the first new message after `since`.
+    ``mask`` removes secrets from a text; ``on_added`` is called at the first new message after `since`.
     """
 
     def __init__(
         self,
         mask: Mask = lambda text: text,
-        nudge: Callable[[], None] = lambda: None,
+        on_added: Callable[[], None] = lambda: None,
         *,
         total: TrafficBudget = EVERYTHING,
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.nudge = nudge
+        self.on_added = on_added
         self.sink: Callable[[TrafficMessage], None] | None = None
         """Called with every message, to write a file."""
         self.running_call: Callable[[str], int | None] = lambda server: None
@@ -146,7 +146,7 @@ class TrafficBook:
         """The number of the last request that listens, by server."""
         self._numbers = count(1)
         self._messages = self._bytes = self._paired = 0
-        self._nudged = False
+        self._reported = False
         self.disconnects = 0
         """Number of connections that have ended."""
 
@@ -169,7 +169,7 @@ class TrafficBook:
             if message.abandoned is Abandoned.NOT:
                 message.abandoned = Abandoned.LOST
         self.disconnects += 1
-        self._nudge_once()
+        self._report_added()
 
     def set_budget(self, server: str, budget: TrafficBudget) -> None:
         """Change the budget of this server."""
@@ -188,12 +188,12 @@ class TrafficBook:
         if connection <= share.ended:
             message.abandoned = Abandoned.LOST
         self._keep(share, message)
-        self._nudge_once()
+        self._report_added()
 
-    def _nudge_once(self) -> None:
-        if not self._nudged:
-            self._nudged = True
-            self.nudge()
+    def _report_added(self) -> None:
+        if not self._reported:
+            self._reported = True
+            self.on_added()
 
     # What there is.
 
@@ -220,7 +220,7 @@ class TrafficBook:
     def since(self, number: int) -> list[TrafficMessage]:
         """The kept messages after this number, oldest first, parsed and paired."""
         self.pair()
-        self._nudged = False
+        self._reported = False
         found = [message for share in self._shares.values() for message in share.since(number)]
         found += (message for message in self._pinned.values() if message.number > number)
         found.sort(key=attrgetter("number"))

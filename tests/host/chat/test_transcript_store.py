@@ -169,7 +169,7 @@ async def test_a_disk_that_takes_nothing_is_an_alarm_and_no_more(tmp_path: Path)
     (tmp_path / "file").write_text("")
     async with chat_host(text("x"), text("y"), servers={}, chats_path=tmp_path / "file") as host:
         assert [(await host.say("hi")).text, (await host.say("hi")).text] == ["x", "y"]
-        await host.chats._transcripts.aclose()
+        await host.chats._context.transcripts.aclose()
     assert len(host.alarms) <= 1
 
 

@@ -80,7 +80,7 @@ def approvals_of_0_1_0() -> Approvals:
 @pytest.mark.parametrize("sent", AS_SENT, ids=lambda sent: sent["name"])
 def test_what_an_earlier_version_allowed_still_holds(sent: dict[str, Any]) -> None:
     approvals = approvals_of_0_1_0()
-    known = approvals.of("shop", "python -m shop", Tool.read(sent))
+    known = approvals.status_of("shop", "python -m shop", Tool.read(sent))
     assert (known.kind, known.lifetime, known.differences) == (ApprovalStatus.UNCHANGED, Lifetime.ALWAYS, ())
     assert not approvals.allow("shop", "python -m shop", Tool.read(sent), Lifetime.ONCE, NOW)
 
@@ -100,7 +100,7 @@ def test_what_an_earlier_version_allowed_still_holds(sent: dict[str, Any]) -> No
 def test_what_an_earlier_version_allowed_does_not_hold_for_another_definition(
     sent: dict[str, Any], change: dict[str, Any]
 ) -> None:
-    known = approvals_of_0_1_0().of("shop", "python -m shop", Tool.read({**sent, **change}))
+    known = approvals_of_0_1_0().status_of("shop", "python -m shop", Tool.read({**sent, **change}))
     assert known.kind is ApprovalStatus.CHANGED
     assert known.differences
 
@@ -122,9 +122,9 @@ def test_what_an_earlier_version_allowed_does_not_hold_for_another_definition(
 def test_members_that_count_as_absent_are_part_of_what_was_allowed(before: Any, after: Any) -> None:
     approvals = Approvals()
     approvals.allow("s", RUN, tool(**before), Lifetime.ALWAYS, NOW)
-    again = Approvals(from_toml(to_toml(approvals.lasting())))
-    assert again.of("s", RUN, tool(**before)).kind is ApprovalStatus.UNCHANGED
-    assert again.of("s", RUN, tool(**after)).kind is ApprovalStatus.CHANGED
+    again = Approvals(from_toml(to_toml(approvals.saved_part())))
+    assert again.status_of("s", RUN, tool(**before)).kind is ApprovalStatus.UNCHANGED
+    assert again.status_of("s", RUN, tool(**after)).kind is ApprovalStatus.CHANGED
 
 
 @pytest.mark.hostile("P03")
@@ -174,7 +174,7 @@ def test_every_change_is_shown_by_its_place(before: Any, after: Any, found: list
 @pytest.mark.requirement("TOOLS-30")
 def test_any_change_of_a_definition_ends_its_approval(change: dict[str, Any], field: str) -> None:
     """Fingerprints cover all of a definition, members nobody knows included."""
-    standing = allowed(Lifetime.ALWAYS).of("s", RUN, tool(**change))
+    standing = allowed(Lifetime.ALWAYS).status_of("s", RUN, tool(**change))
     assert standing.kind is ApprovalStatus.CHANGED
     assert standing.remembered({}) is None
     assert [difference.field for difference in standing.differences] == [field]
@@ -183,7 +183,7 @@ def test_any_change_of_a_definition_ends_its_approval(change: dict[str, Any], fi
 @pytest.mark.hostile("P03")
 def test_the_order_of_members_is_no_change() -> None:
     """Reordering is not a change."""
-    standing = allowed(Lifetime.ALWAYS).of("s", RUN, Tool.read(dict(reversed(ACT.items()))))
+    standing = allowed(Lifetime.ALWAYS).status_of("s", RUN, Tool.read(dict(reversed(ACT.items()))))
     assert standing.remembered({}) == "allowed by you, always, on 20 Nov 2026 14:30"
 
 
@@ -202,7 +202,7 @@ def test_an_approval_holds_for_one_tool_of_one_server_and_its_command(
     server: str, identity: str, name: str, kind: str
 ) -> None:
     """Bound to the configured name, the command and the exact tool name."""
-    standing = allowed(Lifetime.ALWAYS).of(server, identity, tool(name=name))
+    standing = allowed(Lifetime.ALWAYS).status_of(server, identity, tool(name=name))
     assert standing.kind is ApprovalStatus(kind)
     assert (standing.remembered({}) is not None) is (kind == "unchanged")
     assert list(standing.differences) == ([Difference("command", RUN, identity)] if kind == "changed" else [])
@@ -222,7 +222,7 @@ def test_a_second_yes_keeps_or_replaces_the_first(
 ) -> None:
     approvals = allowed(first)
     assert approvals.allow("s", RUN, tool(), second, NOW) is is_new
-    assert approvals.of("s", RUN, tool()).lifetime is kept
+    assert approvals.status_of("s", RUN, tool()).lifetime is kept
 
 
 @pytest.mark.hostile("P03")
@@ -231,7 +231,7 @@ def test_a_yes_to_the_changed_tool_drops_the_standing_yes_to_the_old_one() -> No
     approvals = allowed(Lifetime.ALWAYS)
     approvals.allow("s", RUN, tool(title="Other"), Lifetime.ONCE, NOW)
     assert approvals.grants() == []
-    assert approvals.of("s", RUN, tool()).kind is ApprovalStatus.CHANGED
+    assert approvals.status_of("s", RUN, tool()).kind is ApprovalStatus.CHANGED
 
 
 SQL, LOG = {"sql": "^SELECT"}, {"sql": "^EXPLAIN", "db\n": "^l\u200bog$"}
@@ -253,27 +253,27 @@ def told(approvals: Approvals) -> list[tuple[str, str, str]]:
 def test_a_rule_allows_the_calls_that_it_fits_and_names_itself() -> None:
     """Bound to the tool as it was seen, its server and its command, and to the arguments."""
     approvals = ruled((Lifetime.ALWAYS, SQL), (Lifetime.SESSION, {"sql": "^EXPLAIN"}))
-    standing = approvals.of("s", RUN, tool())
+    standing = approvals.status_of("s", RUN, tool())
     words = "allowed by you where sql matches '^SELECT', always, on 20 Nov 2026 14:30"
     assert standing.remembered({"sql": "SELECT 1"}) == words
     assert "'^EXPLAIN', until mcphost exits" in str(standing.remembered({"sql": "EXPLAIN 1"}))
     assert [standing.remembered(each) for each in ({}, {"sql": "DROP"}, {"sql": 7})] == [None] * 3
     for server, command, other in (("s", RUN, tool(title="x")), ("s", "npx evil", tool()), ("t", RUN, tool())):
-        assert approvals.of(server, command, other).remembered({"sql": "SELECT 1"}) is None
+        assert approvals.status_of(server, command, other).remembered({"sql": "SELECT 1"}) is None
 
 
 @pytest.mark.hostile("P10")
 def test_what_was_allowed_for_good_lapses_and_can_be_allowed_anew() -> None:
     """An answer from too long ago is none."""
     approvals, day = ruled((Lifetime.ALWAYS, {}), (Lifetime.ALWAYS, SQL), (Lifetime.SESSION, LOG)), timedelta(days=1)
-    standing, log = approvals.of("s", RUN, tool()), dict.fromkeys(LOG, "EXPLAIN") | {"db\n": "l\u200bog"}
+    standing, log = approvals.status_of("s", RUN, tool()), dict.fromkeys(LOG, "EXPLAIN") | {"db\n": "l\u200bog"}
     assert standing.not_before(None) == standing.not_before(NOW - day) == standing
     late = standing.not_before(NOW + day)
     assert (late.kind, late.lapsed, late.remembered({"sql": "SELECT 1"})) == (ApprovalStatus.UNCHANGED, True, None)
     assert late.remembered(log) is not None
     assert [grant.lifetime for grant in approvals.grants(NOW + day)] == [Lifetime.SESSION]
     assert approvals.allow("s", RUN, tool(), Lifetime.ALWAYS, NOW + 2 * day)
-    assert approvals.of("s", RUN, tool()).not_before(NOW + day).remembered({}) is not None
+    assert approvals.status_of("s", RUN, tool()).not_before(NOW + day).remembered({}) is not None
 
 
 @pytest.mark.parametrize(
@@ -308,17 +308,17 @@ def test_each_rule_is_taken_back_by_itself() -> None:
         "where sql matches '^SELECT'", "where sql matches '^EXPLAIN', db⏎ matches '^l⟨U+200B⟩og$'",
     ]  # fmt: skip
     approvals.revoke("s", "act", LOG)
-    assert approvals.of("s", RUN, tool()).kind is ApprovalStatus.UNCHANGED
+    assert approvals.status_of("s", RUN, tool()).kind is ApprovalStatus.UNCHANGED
     approvals.revoke("s", "act", SQL)
-    assert approvals.of("s", RUN, tool()).kind is ApprovalStatus.NEW
+    assert approvals.status_of("s", RUN, tool()).kind is ApprovalStatus.NEW
 
 
 def test_rules_survive_a_file_and_those_of_the_run_do_not(tmp_path: Path) -> None:
     approvals = ruled((Lifetime.ALWAYS, LOG), (Lifetime.SESSION, SQL), of=NASTY)
-    write_toml(tmp_path / "a.toml", to_toml(approvals.lasting()))
+    write_toml(tmp_path / "a.toml", to_toml(approvals.saved_part()))
     read = Approvals(from_toml(read_toml(tmp_path / "a.toml", pytest.fail)))
     assert told(read) == [each for each in told(approvals) if each[2] == "always"]
-    assert read.of("s", RUN, NASTY).remembered({"sql": "EXPLAIN", "db\n": "l\u200bog"})
+    assert read.status_of("s", RUN, NASTY).remembered({"sql": "EXPLAIN", "db\n": "l\u200bog"})
 
 
 @pytest.mark.hostile("P10")
@@ -331,7 +331,7 @@ def test_rules_survive_a_file_and_those_of_the_run_do_not(tmp_path: Path) -> Non
 )  # fmt: skip
 def test_a_rule_of_the_wrong_shape_is_left_out_and_none_of_it_is_believed(change: dict[str, Any]) -> None:
     """Half a rule would allow more than was agreed to."""
-    (entry,) = to_toml(ruled((Lifetime.ALWAYS, SQL)).lasting())["approval"]
+    (entry,) = to_toml(ruled((Lifetime.ALWAYS, SQL)).saved_part())["approval"]
     (good,) = entry["rules"]
     (read,) = from_toml({"approval": [{**entry, "rules": [{**good, **change}, "nonsense", good]}]})
     assert [rule.when for rule in read.rules] == [SQL]
@@ -342,9 +342,9 @@ def test_a_rule_of_the_wrong_shape_is_left_out_and_none_of_it_is_believed(change
 def test_two_hosts_keep_the_rules_that_either_was_told_and_drop_what_either_revoked() -> None:
     one, two, three, four = ({"sql": each} for each in "1234")
     always = [(Lifetime.ALWAYS, when) for when in (one, two)]
-    before = tuple(ruled(*always).lasting())
-    elsewhere = to_toml(ruled(always[0], (Lifetime.ALWAYS, three)).lasting())  # two was revoked there
-    after = tuple(ruled(always[1], (Lifetime.ALWAYS, four)).lasting())  # and one here
+    before = tuple(ruled(*always).saved_part())
+    elsewhere = to_toml(ruled(always[0], (Lifetime.ALWAYS, three)).saved_part())  # two was revoked there
+    after = tuple(ruled(always[1], (Lifetime.ALWAYS, four)).saved_part())  # and one here
     (found,) = from_toml(merged(elsewhere, before, after))
     assert [rule.when for rule in found.rules] == [three, four]
 
@@ -366,8 +366,8 @@ WHOLE: Any = (Lifetime.ALWAYS, {})
     ],
 )
 def test_two_hosts_keep_what_either_was_told_of_a_whole_tool(before: Any, elsewhere: Any, here: Any, kept: Any) -> None:
-    there = {} if elsewhere is None else to_toml(ruled(*elsewhere).lasting())
-    (found,) = from_toml(merged(there, tuple(ruled(*before).lasting()), tuple(ruled(*here).lasting())))
+    there = {} if elsewhere is None else to_toml(ruled(*elsewhere).saved_part())
+    (found,) = from_toml(merged(there, tuple(ruled(*before).saved_part()), tuple(ruled(*here).saved_part())))
     assert [grant.when for grant in found.grants] == kept
 
 
@@ -376,7 +376,7 @@ def test_what_was_revoked_is_new_again() -> None:
     approvals = allowed(Lifetime.ALWAYS)
     approvals.revoke("s", "act")
     approvals.revoke("s", "never there")
-    assert approvals.of("s", RUN, tool()).kind is ApprovalStatus.NEW
+    assert approvals.status_of("s", RUN, tool()).kind is ApprovalStatus.NEW
 
 
 @pytest.mark.parametrize(
@@ -385,9 +385,9 @@ def test_what_was_revoked_is_new_again() -> None:
 def test_approvals_survive_a_file(tmp_path: Path, lifetime: Lifetime, later: str) -> None:
     approvals = Approvals()
     approvals.allow("s.x y", RUN, NASTY, lifetime, NOW)
-    write_toml(tmp_path / "a.toml", to_toml(approvals.lasting()))
+    write_toml(tmp_path / "a.toml", to_toml(approvals.saved_part()))
     (read,) = from_toml(read_toml(tmp_path / "a.toml", pytest.fail))
-    assert Approvals([read]).of("s.x y", RUN, NASTY).kind is ApprovalStatus.UNCHANGED
+    assert Approvals([read]).status_of("s.x y", RUN, NASTY).kind is ApprovalStatus.UNCHANGED
     assert read.lifetime is Lifetime(later)
     assert read.since == NOW
 
@@ -400,7 +400,7 @@ def test_approvals_survive_a_file(tmp_path: Path, lifetime: Lifetime, later: str
     ],
 )  # fmt: skip
 def test_an_entry_of_the_wrong_shape_only_means_asking_again(change: dict[str, Any]) -> None:
-    (good,) = to_toml(allowed(Lifetime.ALWAYS).lasting())["approval"]
+    (good,) = to_toml(allowed(Lifetime.ALWAYS).saved_part())["approval"]
     read = from_toml({"approval": [{**good, **change}, good, "nonsense"]})
     assert [each.tool for each in read] == ["act"]
     assert from_toml({"approval": "nonsense"}) == []

@@ -454,7 +454,7 @@ async def test_forgetting_a_server_says_what_was_forgotten(until: Until) -> None
         assert told == ("signed out", "what you allowed or saw of 1 of its tools", "the transport of web")
         assert not (await running.sign_ins.status("web")).signed_in
         await until(lambda: running.servers["web"].state is ServerState.NEEDS_SIGN_IN)
-        assert list(running.consent.approvals.lasting()) == []
+        assert list(running.consent.approvals.saved_part()) == []
 
 
 async def test_a_sign_in_ends_with_its_server_and_with_the_host(until: Until) -> None:

@@ -47,17 +47,17 @@ def answer(number: int | str, **result: Any) -> bytes:
 
 
 class Book(TrafficBook):
-    """A book with a clock to turn, a count of its nudges and a tap for the server `a`."""
+    """A book with a clock to turn, a count of the reports of new ones and a tap for the server `a`."""
 
     def __init__(self, **more: Any) -> None:
-        self.now, self.nudges = 100.0, 0
+        self.now, self.added = 100.0, 0
         super().__init__(
-            SECRETS.mask, self.count_nudge, clock=lambda: 1e9 + self.now, monotonic=lambda: self.now, **more
+            SECRETS.mask, self.count_added, clock=lambda: 1e9 + self.now, monotonic=lambda: self.now, **more
         )
         self.a = self.tap("a")
 
-    def count_nudge(self) -> None:
-        self.nudges += 1
+    def count_added(self) -> None:
+        self.added += 1
 
     @property
     def texts(self) -> list[str]:
@@ -451,14 +451,14 @@ def test_pinned_frames_outlive_all_others_and_are_bounded_too(book: Book, monkey
     assert book.since(0) == []
 
 
-def test_a_nudge_comes_once_until_somebody_looks(book: Book) -> None:
+def test_added_messages_are_reported_once_until_they_are_read(book: Book) -> None:
     for _ in range(3):
         book.a.received(b"x")
-    assert book.nudges == 1
+    assert book.added == 1
     assert len(book.since(0)) == 3
     assert book.since(3) == []
     book.a.received(b"x")
-    assert book.nudges == 2
+    assert book.added == 2
 
 
 # Secrets, files

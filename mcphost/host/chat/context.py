@@ -3,45 +3,68 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
-from typing import Any
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from mcphost.config import ChatConfig, ComparedServer, Config
 from mcphost.host.background import BackgroundTasks
 from mcphost.host.catalog import Catalog, CatalogTool
 from mcphost.host.chat.preferences import ChatPreferences, ChatSettings
-from mcphost.host.chat.tool_selection import CheckedTools
-from mcphost.host.chat.transcript_store import TranscriptStore
 from mcphost.host.connections.servers import Servers
 from mcphost.host.consent.broker import ConsentBroker
 from mcphost.host.consent.policy import PolicyVerdict
 from mcphost.host.consent.questions import Approver
-from mcphost.host.events import ChatChanged, EventBus
-from mcphost.host.models import ModelCatalog
+from mcphost.host.events import ChatChanged
+from mcphost.host.reporting import Reporting
+from mcphost.host.resources.service import ResourceService
 from mcphost.host.server_requests.roots import RootsService
 from mcphost.host.tool_calls.service import ToolCallService
 from mcphost.lazy_dataclass import dataclass
 
+if TYPE_CHECKING:  # imported when a conversation begins: most commands have none
+    from mcphost.host.chat.tool_selection import CheckedTools
+    from mcphost.host.chat.transcript_store import TranscriptStore
+    from mcphost.host.models import ModelCatalog
 
-@dataclass(frozen=True, slots=True)
-class ChatDependencies:
-    """The services that a conversation uses, and what it asks of several of them."""
+
+@dataclass(frozen=True)
+class ChatContext:
+    """The services that conversations use, and what they ask of several of them."""
 
     config: Callable[[], Config]
-    models: ModelCatalog
+    open_models: Callable[[], ModelCatalog]
     catalog: Catalog
     servers: Servers
     roots: RootsService
+    resources: ResourceService
     tool_calls: ToolCallService
     consent: ConsentBroker
     approver: Approver
-    transcripts: TranscriptStore
     preferences: ChatPreferences
-    bus: EventBus
+    transcript_folder: Path | None
+    """None: transcripts are not kept."""
     background: BackgroundTasks
-    mask: Callable[[str], str]
-    checked: CheckedTools = field(default_factory=CheckedTools)
-    """The same for all conversations, which are offered the same tools."""
+    reporting: Reporting
+
+    @cached_property
+    def models(self) -> ModelCatalog:
+        """The language models, loaded at the first use."""
+        return self.open_models()
+
+    @cached_property
+    def transcripts(self) -> TranscriptStore:
+        """The saved conversations."""
+        from mcphost.host.chat.transcript_store import TranscriptStore
+
+        return TranscriptStore(self.transcript_folder, self.reporting.mask, self.reporting.bus.alarm)
+
+    @cached_property
+    def checked_tools(self) -> CheckedTools:
+        """The checks of tools, shared because all conversations are offered the same ones."""
+        from mcphost.host.chat.tool_selection import CheckedTools
+
+        return CheckedTools()
 
     @property
     def settings(self) -> ChatConfig:
@@ -61,11 +84,11 @@ class ChatDependencies:
         return "" if session is None else session.server.instructions or ""
 
     def folders(self) -> Sequence[str]:
-        """The folders that all servers may know of."""
+        """The folders that are shared with all servers."""
         return [str(each.path) for each in self.roots.offered(None) if not each.problem]
 
     def runs_unasked(self, server: str, tool: str, arguments: Mapping[str, Any], outside: str) -> bool:
-        """Would a call run now without a question? ``outside``: what the model has read from outside."""
+        """True if a call would run now without a question. ``outside``: what the model has read from outside."""
         connection = self.servers.get(server)
         known = next((each.tool for each in self.catalog.tools(server) if each.tool.name == tool), None)
         if connection is None or known is None:
@@ -75,7 +98,7 @@ class ChatDependencies:
 
     def publish_change(self, number: int) -> None:
         """Publish that the conversation of this number changed."""
-        self.bus.publish(ChatChanged(number))
+        self.reporting.bus.publish(ChatChanged(number))
 
     def keep(self, chat_id: str, record: Mapping[str, Any]) -> None:
         """Add a record to the transcript of a conversation, unless transcripts are switched off."""
