@@ -25,7 +25,7 @@ from textual.pilot import Pilot
 from mcphost.composition import demo_config, dependencies, values_for
 from mcphost.config import Config
 from mcphost.host.host import Host
-from mcphost.host.server_requests.kinds import SCREEN_KINDS
+from mcphost.host.server_requests.request_kinds import SCREEN_KINDS
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.kit.modal_screen import Dialog

@@ -29,8 +29,8 @@ from mcphost.host.consent.questions import (
     SamplingQuestion,
     UrlQuestion,
 )
-from mcphost.host.server_requests.folders import look
-from mcphost.host.server_requests.kinds import DIALOG_KINDS, SAMPLING, WRITING
+from mcphost.host.server_requests.folders import check_folder
+from mcphost.host.server_requests.request_kinds import DIALOG_KINDS, SAMPLING, WRITING
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line, size_text
 
@@ -195,7 +195,7 @@ def approver_with(rules: Sequence[AnswerRule], calls: Approver, store: StateStor
 
 def read_roots(paths: Sequence[str]) -> tuple[Path, ...]:
     """The folders of ``--root``. Raises ConfigError where a folder cannot be shared."""
-    looks = [look(Path(os.path.abspath(os.path.expanduser(path)))) for path in paths]
+    looks = [check_folder(Path(os.path.abspath(os.path.expanduser(path)))) for path in paths]
     for path, seen in zip(paths, looks, strict=True):
         if seen.problem:
             raise ConfigError(f"--root {path}: {seen.problem}")

@@ -35,7 +35,7 @@ def failure(host: Host, name: str, broken: BrokenServers, *, called: str = "") -
 def listing_failure(host: Host, name: str, kind: CatalogKind) -> ListingFailed | None:
     """The error that says why this list of the server failed; None where it did not."""
     connection = host.servers[name]
-    listing = connection.listings.of(kind)
+    listing = connection.listings.of_kind(kind)
     if listing.failure is None:
         return None
     advice = next_step(listing.refusal, name, connection.config) if listing.refusal else ""
@@ -47,7 +47,7 @@ def why_unknown(host: Host, name: str, kind: CatalogKind, item: str, error: Unkn
     """The error that says best why the server has no such item; ``error`` where nothing more is known."""
     if failed := listing_failure(host, name, kind):
         return failed
-    rejected = host.servers[name].listings.of(kind).rejected
+    rejected = host.servers[name].listings.of_kind(kind).rejected
     found = next((each for each in rejected if each.name == item), None)
     return error if found is None else UnknownName(f"{name}: {kind.words_for(found)}")
 
@@ -55,7 +55,7 @@ def why_unknown(host: Host, name: str, kind: CatalogKind, item: str, error: Unkn
 def left_out(host: Host, name: str, kind: CatalogKind, *, called: str = "") -> Iterator[str]:
     """A sentence for each item of a list that cannot be used, except those that the configuration excludes."""
     called = called or name
-    rejected = [each for each in host.servers[name].listings.of(kind).rejected if not each.by_configuration]
+    rejected = [each for each in host.servers[name].listings.of_kind(kind).rejected if not each.by_configuration]
     yield from (f"{called}: {kind.words_for(each)}" for each in rejected[:LEFT_OUT_REMARKS])
     if len(rejected) > LEFT_OUT_REMARKS:
         yield f"{called}: left out {len(rejected) - LEFT_OUT_REMARKS} more {kind.value}"
@@ -66,7 +66,7 @@ def left_out(host: Host, name: str, kind: CatalogKind, *, called: str = "") -> I
 
 def with_stderr(host: Host, name: str, reason: str) -> str:
     """``reason`` with what the server wrote to stderr about it."""
-    said = most_telling([record.text for record in host.logs.of(name) if record.source is LogSource.STDERR])
+    said = most_telling([record.text for record in host.logs.of_server(name) if record.source is LogSource.STDERR])
     return f"{reason}; it said: {said[:QUOTED]}" if said else reason
 
 

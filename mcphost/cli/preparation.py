@@ -18,7 +18,7 @@ from mcphost.config.state import StateStore
 from mcphost.errors import ConfigError
 from mcphost.host.consent.questions import Approver, DeclineAll
 from mcphost.host.desktop import open_page
-from mcphost.host.server_requests.kinds import SCREEN_KINDS
+from mcphost.host.server_requests.request_kinds import SCREEN_KINDS
 
 if TYPE_CHECKING:
     from mcphost.host.host import Host

@@ -35,7 +35,7 @@ NAMED: Final = 12
 
 Entry = TypeVar("Entry", bound="CatalogTool | CatalogResource | CatalogTemplate | CatalogPrompt")
 Item = TypeVar("Item", bound=Wire)
-Sifted = tuple[list[Item], list[Rejected]]
+SplitItems = tuple[list[Item], list[Rejected]]
 """The usable items, and the rejected ones."""
 
 
@@ -138,7 +138,7 @@ class CatalogSection(Generic[Entry]):
         for server in servers:
             self._entries[server] = self._entries.pop(server, ())
 
-    def of(self, server: str | None) -> Sequence[Entry]:
+    def entries_of(self, server: str | None) -> Sequence[Entry]:
         """The entries of one server, or of all."""
         if server is not None:
             return self._entries.get(server, ())
@@ -147,7 +147,7 @@ class CatalogSection(Generic[Entry]):
     def named(self, server: str, name: str) -> Entry | None:
         """The entry of ``server`` with this name (a resource's is its URI)."""
         if (by_name := self._by_name.get(server)) is None:
-            by_name = self._by_name[server] = {entry.key[1]: entry for entry in reversed(self.of(server))}
+            by_name = self._by_name[server] = {entry.key[1]: entry for entry in reversed(self.entries_of(server))}
         return by_name.get(name)
 
 
@@ -186,19 +186,19 @@ class Catalog:
 
     def tools(self, server: str | None = None) -> Sequence[CatalogTool]:
         """The tools of one server, or of all."""
-        return self._sections[CatalogKind.TOOLS].of(server)
+        return self._sections[CatalogKind.TOOLS].entries_of(server)
 
     def resources(self, server: str | None = None) -> Sequence[CatalogResource]:
         """The resources of one server, or of all."""
-        return self._sections[CatalogKind.RESOURCES].of(server)
+        return self._sections[CatalogKind.RESOURCES].entries_of(server)
 
     def templates(self, server: str | None = None) -> Sequence[CatalogTemplate]:
         """The resource templates of one server, or of all."""
-        return self._sections[CatalogKind.TEMPLATES].of(server)
+        return self._sections[CatalogKind.TEMPLATES].entries_of(server)
 
     def prompts(self, server: str | None = None) -> Sequence[CatalogPrompt]:
         """The prompts of one server, or of all."""
-        return self._sections[CatalogKind.PROMPTS].of(server)
+        return self._sections[CatalogKind.PROMPTS].entries_of(server)
 
     def tool(self, server: str, name: str) -> Tool:
         """The tool. Raises UnknownName, which lists the known names."""
@@ -225,7 +225,7 @@ def _unknown(server: str, kind: str, name: str, names: Sequence[str]) -> NoRetur
     raise UnknownName(f"{server} has no {kind} {name!r}; it has: {known}{' …' if len(names) > NAMED else ''}")
 
 
-async def usable(listing: ListedItems[Tool], config: ServerConfig) -> Sifted[Tool]:
+async def usable(listing: ListedItems[Tool], config: ServerConfig) -> SplitItems[Tool]:
     """Split a listing into usable and rejected tools: duplicates, and those that the configuration leaves out."""
 
     def left_out(tool: Tool) -> Rejected | None:
@@ -236,17 +236,17 @@ async def usable(listing: ListedItems[Tool], config: ServerConfig) -> Sifted[Too
     return await _sift(listing, lambda tool: tool.name, "name", left_out)
 
 
-async def usable_resources(listing: ListedItems[Resource], _: ServerConfig) -> Sifted[Resource]:
+async def usable_resources(listing: ListedItems[Resource], _: ServerConfig) -> SplitItems[Resource]:
     """Split a listing into usable and rejected resources (duplicate URIs)."""
     return await _sift(listing, lambda resource: resource.uri, "URI")
 
 
-async def usable_templates(listing: ListedItems[ResourceTemplate], _: ServerConfig) -> Sifted[ResourceTemplate]:
+async def usable_templates(listing: ListedItems[ResourceTemplate], _: ServerConfig) -> SplitItems[ResourceTemplate]:
     """Split a listing into usable and rejected templates (duplicates, invalid ones)."""
     return await _sift(listing, lambda template: template.uri_template, "template", _no_template)
 
 
-async def usable_prompts(listing: ListedItems[Prompt], _: ServerConfig) -> Sifted[Prompt]:
+async def usable_prompts(listing: ListedItems[Prompt], _: ServerConfig) -> SplitItems[Prompt]:
     """Split a listing into usable and rejected prompts (duplicate names)."""
     return await _sift(listing, lambda prompt: prompt.name, "name")
 
@@ -266,7 +266,7 @@ async def _sift(
     key: Callable[[Item], str],
     word: str,
     against: Callable[[Item], Rejected | None] = lambda _: None,
-) -> Sifted[Item]:
+) -> SplitItems[Item]:
     items: dict[str, Item] = {}
     rejected, time_slice = list(listing.rejected), TimeSlice()
     for item in listing.items:

@@ -39,7 +39,7 @@ class Dependencies:
     traffic_path: Path | None = None
     """The file to which all traffic of this run is written; None: it is kept in memory only."""
     answers: frozenset[str] = frozenset()
-    """The server requests that the approver can answer: some of `mcphost.host.server_requests.kinds.SCREEN_KINDS`."""
+    """The server requests that the approver can answer: some of `SCREEN_KINDS`."""
     resolve_roots: ResolveRoots = plain_roots
     """The folders that a server's entry grants."""
     roots: Sequence[Path] = ()

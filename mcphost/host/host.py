@@ -34,11 +34,10 @@ from mcphost.host.dependencies import Dependencies
 from mcphost.host.events import EventBus, Logged, ServersChanged, TrafficAdded
 from mcphost.host.logs import LogBook, LogBudget
 from mcphost.host.reporting import Reporting
-from mcphost.host.resources.completion import CompletionService
-from mcphost.host.resources.service import ResourceService
+from mcphost.host.resources import CompletionService, ResourceService
 from mcphost.host.server_requests.elicitation import ElicitationService
-from mcphost.host.server_requests.kinds import ROOTS, SAMPLING, WRITING
 from mcphost.host.server_requests.pending import PendingRequests
+from mcphost.host.server_requests.request_kinds import ROOTS, SAMPLING, WRITING
 from mcphost.host.server_requests.roots import RootsService
 from mcphost.host.server_requests.service import ServerRequestService
 from mcphost.host.sign_in.retry import SignInRetry

@@ -154,7 +154,7 @@ class LogBook:
         fresh = (record for log in self._servers.values() for record in log.since(number))
         return sorted(fresh, key=attrgetter("number"))
 
-    def of(self, server: str) -> Iterator[LogRecord]:
+    def of_server(self, server: str) -> Iterator[LogRecord]:
         """The lines kept of one server, oldest first."""
         return iter(tuple(self._log(server).records))
 

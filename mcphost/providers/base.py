@@ -266,7 +266,7 @@ class Price:
     input: float
     output: float
 
-    def of(self, usage: TokenUsage) -> float | None:
+    def cost_of(self, usage: TokenUsage) -> float | None:
         """The cost of an exchange; None if a count is unknown."""
         if usage.input_tokens is None or usage.output_tokens is None:
             return None

@@ -14,7 +14,7 @@ from mcphost.composition import demo_config, dependencies, values_for
 from mcphost.host.chat.turns import TurnState
 from mcphost.host.consent.questions import Answer, Question, SamplingQuestion, ToolCallQuestion
 from mcphost.host.host import Host
-from mcphost.host.server_requests.kinds import SCREEN_KINDS
+from mcphost.host.server_requests.request_kinds import SCREEN_KINDS
 from mcphost.providers.demo_script import NAME
 from tests.cli.conftest import start
 from tests.terminal import mcphost

@@ -10,7 +10,7 @@ from mcphost.config import Config, Values
 from mcphost.errors import McphostError
 from mcphost.host.consent.questions import Answer, Question
 from mcphost.host.host import Host
-from mcphost.host.server_requests.kinds import DIALOG_KINDS
+from mcphost.host.server_requests.request_kinds import DIALOG_KINDS
 
 NAME = "conformance"
 

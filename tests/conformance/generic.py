@@ -20,7 +20,7 @@ from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.state import ServerState
 from mcphost.host.consent.questions import Answer, Question, SignInQuestion
 from mcphost.host.host import Host
-from mcphost.host.server_requests.kinds import SCREEN_KINDS, WRITING
+from mcphost.host.server_requests.request_kinds import SCREEN_KINDS, WRITING
 from mcphost.protocol.models.tools import Tool
 from tests.conformance.signing_in import NAME, oauth_settings, say
 

@@ -79,7 +79,7 @@ class Walk:
             sign_in = self.host.sign_ins.all[event.sign_in]
             say(f"sign-in {event.sign_in}: {sign_in.state.value} {sign_in.steps[-1] if sign_in.steps else ''}")
         elif isinstance(event, Logged):
-            say(f"log: {next(reversed(list(self.host.logs.of(NAME)))).text}")
+            say(f"log: {next(reversed(list(self.host.logs.of_server(NAME)))).text}")
 
 
 def oauth_settings(context: Mapping[str, Any]) -> dict[str, Any]:

@@ -89,7 +89,7 @@ class RecordingHost(Host):
 
     def said(self, server: str) -> list[str]:
         """The texts of a server's log."""
-        return [record.text for record in self.logs.of(server)]
+        return [record.text for record in self.logs.of_server(server)]
 
 
 HostOf = Callable[..., RecordingHost]

@@ -20,7 +20,7 @@ class Book(LogBook):
         self.add(server, LogSource.SERVER, LogLevel.INFO, text, logger=logger)
 
     def texts(self, server: str) -> list[str]:
-        return [record.text for record in self.of(server)]
+        return [record.text for record in self.of_server(server)]
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ def test_tokens_are_estimated_by_a_rule_of_thumb(text: str, tokens: int) -> None
     ],
 )
 def test_a_cost_is_known_or_unknown_and_never_a_guess(usage: TokenUsage, cost: float | None) -> None:
-    assert Price(input=3, output=15).of(usage) == cost
+    assert Price(input=3, output=15).cost_of(usage) == cost
 
 
 def test_an_error_says_which_model_it_is_about() -> None:

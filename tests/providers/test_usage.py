@@ -41,4 +41,4 @@ def test_what_nobody_counted_has_no_cost(vendor: str) -> None:
     for name in (b"usage", b"prompt_eval_count", b"eval_count"):
         told = told.replace(b'"%s"' % name, b'"x"')
     usage = gathered(read(vendor, told)).usage
-    assert (usage, Price(3, 15).of(usage)) == (TokenUsage(), None)
+    assert (usage, Price(3, 15).cost_of(usage)) == (TokenUsage(), None)

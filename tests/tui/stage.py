@@ -21,7 +21,7 @@ from textual.screen import Screen
 from mcphost.composition import demo_config, dependencies, values_for
 from mcphost.config import Config, ServerConfig
 from mcphost.host.host import Host
-from mcphost.host.server_requests.kinds import DIALOG_KINDS
+from mcphost.host.server_requests.request_kinds import DIALOG_KINDS
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover

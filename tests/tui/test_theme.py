@@ -17,7 +17,7 @@ from mcphost.composition import dependencies, values_for
 from mcphost.config import Config
 from mcphost.config.models import UI
 from mcphost.host.host import Host
-from mcphost.host.server_requests.kinds import SCREEN_KINDS
+from mcphost.host.server_requests.request_kinds import SCREEN_KINDS
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.forms.text_boxes import LineBox

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from mcphost.host.consent.questions import Answer
-from mcphost.host.server_requests.kinds import DIALOG_KINDS
+from mcphost.host.server_requests.request_kinds import DIALOG_KINDS
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION, has_extension
 from tests.conftest import SERVERS, Until

@@ -145,7 +145,7 @@ async def test_only_messages_of_the_level_asked_for_are_sent(met: RecordingHost,
     uri = "demo://resource/static/document/features.md"
 
     def said(words: str) -> list[LogLevel]:
-        lines = [it for it in met.logs.of("e") if it.source is LogSource.SERVER and uri in it.text]
+        lines = [it for it in met.logs.of_server("e") if it.source is LogSource.SERVER and uri in it.text]
         return [it.level for it in lines if f"Received {words} Resource request" in it.text]
 
     await met.servers["e"].set_level(LogLevel.ERROR)

@@ -149,7 +149,7 @@ async def test_only_messages_of_the_level_asked_for_are_sent(
     text = f"at least {least}"
 
     def said() -> list[str]:
-        found = (it for it in met.logs.of("e") if it.source is LogSource.SERVER and text in it.text)
+        found = (it for it in met.logs.of_server("e") if it.source is LogSource.SERVER and text in it.text)
         return [record.level.wire for record in found if record.logger == "speaker"]
 
     await met.run("e", "say", {"text": text})

@@ -15,7 +15,7 @@ from mcphost.composition import dependencies
 from mcphost.config import Config, Values
 from mcphost.host.consent.questions import Answer, SamplingQuestion
 from mcphost.host.sampling.request import SamplingEdit, SamplingReply, SamplingState
-from mcphost.host.server_requests.kinds import SCREEN_KINDS
+from mcphost.host.server_requests.request_kinds import SCREEN_KINDS
 from mcphost.protocol.models.sampling import SamplingMessage, text_block
 from tests.host.conftest import RecordingHost
 from tests.host.server_requests.pending import NO, YES, Person, Step

@@ -60,7 +60,7 @@ async def test_progress_and_messages_come_while_a_tool_runs(met: RecordingHost) 
     call, seen = await followed(met, "test_tool_with_progress", {})
     assert [(each.progress, each.total) for each in seen] == [(0, 100), (50, 100), (100, 100)]
     call = await met.run("e", "test_tool_with_logging")
-    said = [record.text for record in met.logs.of("e") if record.call == call.number]
+    said = [record.text for record in met.logs.of_server("e") if record.call == call.number]
     assert said == ["Tool execution started", "Tool processing data", "Tool execution completed"]
 
 
@@ -69,7 +69,7 @@ async def test_a_stream_that_is_closed_during_a_call_is_taken_up_again(met: Reco
     call = await met.run("e", "test_reconnection")
     assert call.state is CallState.DONE
     assert "Reconnection test completed" in str(call.outcome and call.outcome.raw)
-    said = [record.text for record in met.logs.of("e") if record.call == call.number]
+    said = [record.text for record in met.logs.of_server("e") if record.call == call.number]
     assert said == ["Before disconnect", "After reconnect"]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.consent.questions import Answer
-from mcphost.host.server_requests.kinds import DIALOG_KINDS
+from mcphost.host.server_requests.request_kinds import DIALOG_KINDS
 from mcphost.host.traffic.message import MessageKind
 from tests.conftest import SERVERS, Until
 from tests.host.conftest import RecordingHost

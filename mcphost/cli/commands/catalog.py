@@ -150,7 +150,7 @@ async def _listed(host: Host, name: str, kind: CatalogKind, broken: BrokenServer
         raise failure(host, name, broken)
     if failed := listing_failure(host, name, kind):
         raise failed
-    return list(host.servers[name].listings.of(kind).items)
+    return list(host.servers[name].listings.of_kind(kind).items)
 
 
 def _remarks(host: Host, name: str, kind: CatalogKind) -> Iterator[str]:

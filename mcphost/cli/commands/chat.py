@@ -30,7 +30,7 @@ from mcphost.errors import ConfigError, InvalidArguments, McphostError, UsageErr
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.chat.attachments import is_file, parse
 from mcphost.host.chat.export import markdown
-from mcphost.host.chat.preview import MessagePreview
+from mcphost.host.chat.model_messages import MessagePreview
 from mcphost.host.chat.transcript_store import TranscriptStore, replay
 from mcphost.host.consent.questions import Answer, Question, ResultQuestion, ToolCallQuestion
 from mcphost.host.events import ChatChanged

@@ -24,7 +24,7 @@ from mcphost.config.state import TRUSTED
 from mcphost.errors import ConfigError
 from mcphost.host.desktop import open_page
 from mcphost.host.host import Host
-from mcphost.host.server_requests.kinds import SCREEN_KINDS
+from mcphost.host.server_requests.request_kinds import SCREEN_KINDS
 from mcphost.places import PROJECT_FILE, with_tilde, working_folder
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from mcphost.errors import ConfigError
 from mcphost.host.consent.questions import DeclineAll
 from mcphost.host.host import Host
 from mcphost.host.logs import LogRecord
-from mcphost.host.server_requests.kinds import SCREEN_KINDS
+from mcphost.host.server_requests.request_kinds import SCREEN_KINDS
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.lazy_dataclass import dataclass
 from mcphost.places import home_folder
@@ -181,7 +181,7 @@ def _start(options: Namespace, chosen: Selection, edit: str) -> Diagnosis:
         async with Host(chosen.config, parts) as host:
             results = await check_servers(host, chosen.names, chosen.broken)
             findings = [_finding(each, edit) for each in results]
-            logs = tuple(record for name in chosen.names for record in host.logs.of(name))
+            logs = tuple(record for name in chosen.names for record in host.logs.of_server(name))
             return Diagnosis((*findings, *_clock(host.traffic)), logs, values.mask)
 
     return run(opened())

@@ -23,7 +23,7 @@ from mcphost.errors import NotDone
 from mcphost.host.catalog import Catalog
 from mcphost.host.chat.turns import Attachment, PromptUsed
 from mcphost.host.connections.servers import Servers
-from mcphost.host.resources.service import ResourceService
+from mcphost.host.resources import ResourceService
 from mcphost.lazy_dataclass import dataclass
 from mcphost.posix import CLOSE_ON_EXEC, NO_WAIT
 from mcphost.protocol.display import show_line, size_text

@@ -17,9 +17,8 @@ from typing import Any, Final
 from mcphost.errors import NotDone, UnknownName
 from mcphost.host.chat.context import ChatContext
 from mcphost.host.chat.export import markdown
-from mcphost.host.chat.model_messages import OWN, messages_of, system
+from mcphost.host.chat.model_messages import OWN, MessagePreview, messages_of, pieces_of, system
 from mcphost.host.chat.preferences import ChatSettings, Hold
-from mcphost.host.chat.preview import MessagePreview, pieces_of
 from mcphost.host.chat.provenance_search import FOLDERS, OURS, YOURS, Passage, passages
 from mcphost.host.chat.tool_selection import ToolSelection
 from mcphost.host.chat.transcript_store import all_records, settings_record
@@ -60,7 +59,7 @@ class ChatUsage:
 
     def with_answer(self, usage: TokenUsage, model: AvailableModel | None, *, guessed: bool) -> ChatUsage:
         """After one more exchange."""
-        price = None if model is None or model.price is None else model.price.of(usage)
+        price = None if model is None or model.price is None else model.price.cost_of(usage)
         return ChatUsage(
             self.input_tokens + (usage.input_tokens or 0),
             self.output_tokens + (usage.output_tokens or 0),

@@ -13,11 +13,11 @@ from mcphost.host.catalog import Catalog, CatalogTool
 from mcphost.host.chat.preferences import ChatPreferences, ChatSettings
 from mcphost.host.connections.servers import Servers
 from mcphost.host.consent.broker import ConsentBroker
-from mcphost.host.consent.policy import PolicyVerdict
+from mcphost.host.consent.policy import PolicyDecision
 from mcphost.host.consent.questions import Approver
 from mcphost.host.events import ChatChanged
 from mcphost.host.reporting import Reporting
-from mcphost.host.resources.service import ResourceService
+from mcphost.host.resources import ResourceService
 from mcphost.host.server_requests.roots import RootsService
 from mcphost.host.tool_calls.service import ToolCallService
 from mcphost.lazy_dataclass import dataclass
@@ -94,7 +94,7 @@ class ChatContext:
         if connection is None or known is None:
             return False
         decision = self.consent.foresee(server, connection.config.identity, known, arguments, outside=outside)
-        return decision is not PolicyVerdict.ASK
+        return decision is not PolicyDecision.ASK
 
     def publish_change(self, number: int) -> None:
         """Publish that the conversation of this number changed."""

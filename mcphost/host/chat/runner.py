@@ -96,7 +96,7 @@ class TurnRunner:
                 return
             turn.state = TurnState.CALLING
             chat.changed()
-            await self._tools.carry_out(chat, turn, answer, model)
+            await self._tools.run_tool_calls(chat, turn, answer, model)
             clock.add(max((use.seconds for use in answer.uses), default=0.0))
             chat.changed()
 

@@ -38,16 +38,16 @@ class ToolExecution:
         """How many calls this turn led to, and would have led to but for its bounds."""
         return sum(bool(use.server) for use in turn.uses)
 
-    async def carry_out(self, chat: Chat, turn: Turn, answer: ModelRound, model: AvailableModel) -> None:
+    async def run_tool_calls(self, chat: Chat, turn: Turn, answer: ModelRound, model: AvailableModel) -> None:
         """All tools of this answer; each use has a result at the end, also when this is cancelled."""
         try:
-            await self._carry_out(chat, turn, answer, model)
+            await self._run_tool_calls(chat, turn, answer, model)
         finally:  # the model gets the results that there are
             for use in answer.uses:
                 if use.outside:
                     chat.read_outside(f"what {use.server}:{use.tool} answered")
 
-    async def _carry_out(self, chat: Chat, turn: Turn, answer: ModelRound, model: AvailableModel) -> None:
+    async def _run_tool_calls(self, chat: Chat, turn: Turn, answer: ModelRound, model: AvailableModel) -> None:
         tools = chat.tools
         try:
             wanted = [use for use in answer.uses if self._settled(chat, turn, use, tools) is None]

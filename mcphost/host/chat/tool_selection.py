@@ -118,7 +118,7 @@ class CheckedTools:
             self._known = {key: self._known[key] for key in map(_key, offers)}
         return True
 
-    def of(self, offered: CatalogTool) -> SelectedTool | OmittedTool | None:
+    def selected(self, offered: CatalogTool) -> SelectedTool | OmittedTool | None:
         """What is known of this one; None before it was checked."""
         known = self._known.get(_key(offered))
         return None if known is None else known[1]
@@ -192,7 +192,7 @@ class ToolSelection:
                 wanted.setdefault(offered.server, []).append(offered)
         entries: dict[str, list[SelectedTool]] = {}
         for offered in chain.from_iterable(sorted(each, key=_tool_name) for each in wanted.values()):
-            known = self._checked.of(offered)
+            known = self._checked.selected(offered)
             if isinstance(known, OmittedTool):
                 self.dropped.append(known)
             elif known is not None:

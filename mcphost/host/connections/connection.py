@@ -152,7 +152,7 @@ class Connection:
 
     def notice_of(self, kind: CatalogKind) -> str | None:
         """What was wrong with the last listing of this kind."""
-        notice = self.listings.of(kind).notice
+        notice = self.listings.of_kind(kind).notice
         return None if notice is None else self._mask(notice)
 
     @property
@@ -273,27 +273,27 @@ class Connection:
 
         Raises ServerNotReady.
         """
-        await self.listings.of(kind).current(self.client, self.config)
+        await self.listings.of_kind(kind).current(self.client, self.config)
 
     async def settled_list(self, kind: CatalogKind) -> None:
         """As `current`, for a list that is about to be printed: what is announced right after it is listed, too."""
         client = self.client
         feature = client.open_session.server.capabilities.get(kind.capability)
         announces = isinstance(feature, dict) and feature.get("listChanged") is True
-        await self.listings.of(kind).settled(client, self.config, announces=announces)
+        await self.listings.of_kind(kind).settled(client, self.config, announces=announces)
 
     async def recent(self, kind: CatalogKind, seconds: float) -> str:
         """List the items of this kind unless that was done in the last ``seconds``; return why it failed, else "".
 
         Raises ServerNotReady.
         """
-        listing = self.listings.of(kind)
+        listing = self.listings.of_kind(kind)
         await listing.recent(self.client, self.config, seconds)
         return "" if listing.failure is None else str(listing.failure)
 
     async def relist(self, kind: CatalogKind = CatalogKind.TOOLS) -> None:
         """List again now. A failure is noted, and the old items stay. Raises ServerNotReady."""
-        await self.listings.of(kind).read(self.client, self.config)
+        await self.listings.of_kind(kind).read(self.client, self.config)
 
     async def relist_all(self) -> None:
         """List again now all that the server offers, nothing from the cache. As `relist`."""

@@ -15,7 +15,7 @@ from mcphost.client.client import Client
 from mcphost.client.paging import ListedItems, Rejected
 from mcphost.config import ServerConfig
 from mcphost.errors import AuthorizationRequired, ListingFailed, McphostError, RequestTimeout, ServerError
-from mcphost.host.catalog import CatalogKind, Sifted, usable, usable_prompts, usable_resources, usable_templates
+from mcphost.host.catalog import CatalogKind, SplitItems, usable, usable_prompts, usable_resources, usable_templates
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.base import Wire
 from mcphost.protocol.models.freshness import Freshness
@@ -45,19 +45,19 @@ servers send 0."""
 
 Item = TypeVar("Item", bound=Wire)
 Note = Callable[[LogLevel, str], None]
-Sift = Callable[[ListedItems[Item], ServerConfig], Awaitable[Sifted[Item]]]
+SplitUsable = Callable[[ListedItems[Item], ServerConfig], Awaitable[SplitItems[Item]]]
 
 
 @dataclass(frozen=True, slots=True)
 class ListingSource(Generic[Item]):
-    """How one kind of item is listed: ``fetch`` asks the server, ``sift`` separates what may be used from the rest.
+    """How one kind of item is listed: ``fetch`` asks the server, ``split_usable`` separates usable items.
 
     ``fetch`` is told whether to ask again even if what is kept is fresh.
     """
 
     kind: CatalogKind
     fetch: Callable[[Client, bool], Awaitable[ListedItems[Item]]]
-    sift: Sift[Item]
+    split_usable: SplitUsable[Item]
 
 
 async def _templates(client: Client, again: bool) -> ListedItems[ResourceTemplate]:
@@ -213,7 +213,7 @@ class Listing(Generic[Item]):
     async def _read(self, client: Client, config: ServerConfig, connection: int, again: bool) -> None:
         began = asyncio.get_running_loop().time()
         listing = await self._source.fetch(client, again)
-        items, rejected = await self._source.sift(listing, config)
+        items, rejected = await self._source.split_usable(listing, config)
         if connection != self._connections:
             return
         self._listed_once, self._listed_at, self.failure = True, began, None
@@ -251,7 +251,7 @@ class Listings:
     def __iter__(self) -> Iterator[tuple[CatalogKind, Listing[Any]]]:
         yield from self._by_kind.items()
 
-    def of(self, kind: CatalogKind) -> Listing[Any]:
+    def of_kind(self, kind: CatalogKind) -> Listing[Any]:
         return self._by_kind[kind]
 
     def declared(self, kind: CatalogKind) -> bool:

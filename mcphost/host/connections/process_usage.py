@@ -55,7 +55,7 @@ class ProcessUsage:
         self._read: dict[str, UsageReading] = {}
         self._warned: set[tuple[str, int]] = set()
 
-    def of(self, connection: Connection) -> UsageReading | None:
+    def reading_of(self, connection: Connection) -> UsageReading | None:
         """The latest reading of the program that runs now; None where nobody looked yet."""
         reading = self._read.get(connection.name)
         return reading if reading is not None and reading.pid == self.program(connection) else None
@@ -67,7 +67,7 @@ class ProcessUsage:
     async def read(self, connection: Connection) -> UsageReading | None:
         """Look now; None where there is nothing to see."""
         pid = self.program(connection)
-        before = self.of(connection)
+        before = self.reading_of(connection)
         if pid is not None and (before is None or self._now() - before.at < APART):
             before = await self._look(pid, None)
             await asyncio.sleep(APART)

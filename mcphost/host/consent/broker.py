@@ -13,7 +13,7 @@ from mcphost.errors import Declined, ServerNotReady
 from mcphost.host.consent.approval_store import ApprovalStore
 from mcphost.host.consent.approvals import ANY, Approval, Approvals, ApprovalStatus, Lifetime, ToolApproval
 from mcphost.host.consent.argument_rules import problem
-from mcphost.host.consent.policy import Decision, PolicyVerdict, decide
+from mcphost.host.consent.policy import PolicyDecision, PolicyResult, decide
 from mcphost.host.consent.provenance import NOTHING, Provenance
 from mcphost.host.consent.questions import Answer, Approver, ToolCallQuestion
 from mcphost.host.reporting import Reporting
@@ -59,7 +59,7 @@ class ConsentBroker:
         self._audit, self._alarm = reporting.audit, reporting.bus.alarm
         self._asking: dict[int, tuple[str, asyncio.Future[Answer]]] = {}
 
-    async def settle(
+    async def decide(
         self, proposal: Proposal, list_again: Callable[[], Awaitable[Proposal]]
     ) -> tuple[Proposal, Answer]:
         """Decide on the call by policy or by asking; return the proposal that was allowed, and the answer.
@@ -76,11 +76,11 @@ class ConsentBroker:
             proposal = await list_again()
             await self._store.refresh()
             approval = self._approval(proposal.server, proposal.identity, proposal.tool)
-        decision = self._decide(proposal, approval)
-        answer = await self._answer(proposal, approval, decision)
-        await self._write_down(proposal, answer, decision.rule)
+        result = self._by_policy(proposal, approval)
+        answer = await self._answer(proposal, approval, result)
+        await self._write_down(proposal, answer, result.rule)
         if not answer.allow:
-            rule = answer.reason or decision.rule
+            rule = answer.reason or result.rule
             raise Declined(_words(answer, proposal.tool), by=answer.by, rule=rule, reason=answer.reason)
         if answer.by == "user":
             self._remember(proposal, answer)
@@ -96,10 +96,10 @@ class ConsentBroker:
 
     def foresee(
         self, server: str, identity: str, tool: Tool, arguments: Mapping[str, Any], *, outside: str = ""
-    ) -> PolicyVerdict:
+    ) -> PolicyDecision:
         """What would be decided about a call as things stand; nothing is asked, remembered or written down."""
         approval = self._approval(server, identity, tool)
-        return self._decide(Proposal(0, server, tool, arguments, "", identity, outside=outside), approval).verdict
+        return self._by_policy(Proposal(0, server, tool, arguments, "", identity, outside=outside), approval).decision
 
     @property
     def approvals(self) -> Approvals:
@@ -152,18 +152,18 @@ class ConsentBroker:
     def _relies_on(self, approval: ToolApproval, proposal: Proposal) -> bool:
         """Would a remembered yes let the call run?"""
         remembered = approval.remembered(proposal.arguments)
-        return remembered is not None and self._decide(proposal, approval).rule == remembered
+        return remembered is not None and self._by_policy(proposal, approval).rule == remembered
 
-    def _decide(self, proposal: Proposal, approval: ToolApproval) -> Decision:
+    def _by_policy(self, proposal: Proposal, approval: ToolApproval) -> PolicyResult:
         if proposal.tool.refusal:  # its schema refers outside, so it may change after the approval
-            return Decision(PolicyVerdict.DENY, proposal.tool.refusal)
+            return PolicyResult(PolicyDecision.DENY, proposal.tool.refusal)
         # A tool that is not what it was when the user allowed it, or that says what nobody can see, does not get by on
         # what it says of itself.
         believable = "read-only" in proposal.tool.claims and approval.kind is not ApprovalStatus.CHANGED
         believable = believable and not hidden_in(proposal.tool.definition())
         doubt = _doubt(proposal)
         remembered = approval.remembered(proposal.arguments)
-        decision = decide(
+        result = decide(
             self._config(),
             proposal.server,
             proposal.tool.name,
@@ -171,13 +171,13 @@ class ConsentBroker:
             claims_read_only=believable,
             arguments=proposal.arguments,
         )
-        if doubt and remembered and decision.verdict is PolicyVerdict.ASK:
-            return Decision(PolicyVerdict.ASK, f"{doubt}, so that it is asked again; {remembered}")
-        return decision
+        if doubt and remembered and result.decision is PolicyDecision.ASK:
+            return PolicyResult(PolicyDecision.ASK, f"{doubt}, so that it is asked again; {remembered}")
+        return result
 
-    async def _answer(self, proposal: Proposal, approval: ToolApproval, decision: Decision) -> Answer:
-        if decision.verdict is not PolicyVerdict.ASK:
-            return Answer(decision.verdict is PolicyVerdict.ALLOW, reason=decision.rule, by="policy")
+    async def _answer(self, proposal: Proposal, approval: ToolApproval, result: PolicyResult) -> Answer:
+        if result.decision is not PolicyDecision.ASK:
+            return Answer(result.decision is PolicyDecision.ALLOW, reason=result.rule, by="policy")
         question = ToolCallQuestion(
             call=proposal.call,
             server=proposal.server,
@@ -186,7 +186,7 @@ class ConsentBroker:
             origin=proposal.origin,
             identity=proposal.identity,
             approval=approval,
-            rule=decision.rule,
+            rule=result.rule,
             note=proposal.note,
             provenance=proposal.provenance,
             composed=proposal.composed,

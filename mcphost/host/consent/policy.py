@@ -13,8 +13,8 @@ from mcphost.host.consent.argument_rules import fits, in_words
 from mcphost.lazy_dataclass import dataclass
 
 
-class PolicyVerdict(Enum):
-    """What is to be done with a call."""
+class PolicyDecision(Enum):
+    """Whether a call runs, is asked about, or is declined."""
 
     ALLOW = "allow"
     ASK = "ask"
@@ -22,10 +22,10 @@ class PolicyVerdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """A verdict, and the rule it comes from in words for the dialog and the audit log."""
+class PolicyResult:
+    """A decision, and its rule in words for the dialog and the audit log."""
 
-    verdict: PolicyVerdict
+    decision: PolicyDecision
     rule: str
 
 
@@ -37,7 +37,7 @@ def decide(
     remembered: str | None,
     claims_read_only: bool,
     arguments: Mapping[str, object] | None = None,
-) -> Decision:
+) -> PolicyResult:
     """The decision for one call.
 
     A deny anywhere wins; then the tool's own entry, first what it says of the call's ``arguments``, the ask and allow
@@ -48,55 +48,57 @@ def decide(
     entry = settings.tools.get(tool) if settings else None
     return (
         (entry and _denied(entry, server, tool))
-        or _listed(policy.deny, PolicyVerdict.DENY, "deny", server, tool)
+        or _listed(policy.deny, PolicyDecision.DENY, "deny", server, tool)
         or (entry and _by_arguments(entry, server, tool, arguments or {}))
         or (entry and _own_entry(entry, server, tool))
-        or _listed(policy.ask, PolicyVerdict.ASK, "ask", server, tool)
-        or _listed(policy.allow, PolicyVerdict.ALLOW, "allow", server, tool)
-        or (Decision(PolicyVerdict.ALLOW, remembered) if remembered else None)
+        or _listed(policy.ask, PolicyDecision.ASK, "ask", server, tool)
+        or _listed(policy.allow, PolicyDecision.ALLOW, "allow", server, tool)
+        or (PolicyResult(PolicyDecision.ALLOW, remembered) if remembered else None)
         or (_trusted(settings, server) if claims_read_only else None)
-        or Decision(PolicyVerdict(policy.default), f"policy.default = {policy.default!r}")
+        or PolicyResult(PolicyDecision(policy.default), f"policy.default = {policy.default!r}")
     )
 
 
-def _denied(entry: ToolConfig, server: str, tool: str) -> Decision | None:
+def _denied(entry: ToolConfig, server: str, tool: str) -> PolicyResult | None:
     if entry.approval != "deny":
         return None
-    return Decision(PolicyVerdict.DENY, f"servers.{server}.tools.{tool}.approval = 'deny'")
+    return PolicyResult(PolicyDecision.DENY, f"servers.{server}.tools.{tool}.approval = 'deny'")
 
 
-def _by_arguments(entry: ToolConfig, server: str, tool: str, arguments: Mapping[str, object]) -> Decision | None:
+def _by_arguments(entry: ToolConfig, server: str, tool: str, arguments: Mapping[str, object]) -> PolicyResult | None:
     """A yes where the rule by argument fits."""
     if not entry.allow_when:
         return None
     told = f"servers.{server}.tools.{tool}.allow_when: {in_words(entry.allow_when)}"
-    return Decision(PolicyVerdict.ALLOW, told) if fits(entry.allow_when, arguments) else None
+    return PolicyResult(PolicyDecision.ALLOW, told) if fits(entry.allow_when, arguments) else None
 
 
-def _own_entry(entry: ToolConfig, server: str, tool: str) -> Decision | None:
+def _own_entry(entry: ToolConfig, server: str, tool: str) -> PolicyResult | None:
     if entry.approval is None:
         return None
-    return Decision(PolicyVerdict(entry.approval), f"servers.{server}.tools.{tool}.approval = {entry.approval!r}")
+    return PolicyResult(PolicyDecision(entry.approval), f"servers.{server}.tools.{tool}.approval = {entry.approval!r}")
 
 
-def _listed(patterns: Sequence[str], verdict: PolicyVerdict, name: str, server: str, tool: str) -> Decision | None:
+def _listed(
+    patterns: Sequence[str], decision: PolicyDecision, name: str, server: str, tool: str
+) -> PolicyResult | None:
     for pattern in patterns:
         if rule_matches(pattern, server, tool):
-            return Decision(verdict, f"policy.{name} has {pattern!r}")
+            return PolicyResult(decision, f"policy.{name} has {pattern!r}")
     return None
 
 
-def _trusted(settings: ServerConfig | None, server: str) -> Decision | None:
+def _trusted(settings: ServerConfig | None, server: str) -> PolicyResult | None:
     if settings is None or not settings.trust_hints:
         return None
-    return Decision(PolicyVerdict.ALLOW, f"servers.{server}.trust_hints, and the tool claims to be read-only")
+    return PolicyResult(PolicyDecision.ALLOW, f"servers.{server}.trust_hints, and the tool claims to be read-only")
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingPolicy:
     """What holds for a server's requests for a language model, and the rule that says so."""
 
-    verdict: PolicyVerdict
+    decision: PolicyDecision
     review: bool
     """Is somebody asked before the server gets an answer?"""
     rule: str
@@ -109,4 +111,4 @@ def sampling_policy(config: Config, server: str) -> SamplingPolicy:
     said, rule = own.policy, f"servers.{server}.sampling.policy = {own.policy!r}"
     if said is None or config.policy.sampling == "deny":
         said, rule = config.policy.sampling, f"policy.sampling = {config.policy.sampling!r}"
-    return SamplingPolicy(PolicyVerdict(said), (own.review or said) == "ask", rule)
+    return SamplingPolicy(PolicyDecision(said), (own.review or said) == "ask", rule)

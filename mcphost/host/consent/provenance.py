@@ -39,14 +39,14 @@ class Provenance:
     note: str = ""
     """What was not compared, in a sentence; empty: all of it was."""
 
-    def of(self, name: str) -> tuple[UntrustedSpan, ...]:
+    def spans_of(self, name: str) -> tuple[UntrustedSpan, ...]:
         """The marks of one argument."""
         return tuple(mark for mark in self.marks if mark.path[:1] == (name,))
 
     def words(self, name: str) -> Iterator[str]:
         """What to say of one argument, a line for each source; safe to show."""
         sizes: dict[tuple[str, str], list[int]] = {}
-        for mark in self.of(name):
+        for mark in self.spans_of(name):
             how = f", as {mark.form}" if mark.form else ""
             how += ", in its name" if mark.is_name else ""
             sizes.setdefault((mark.source, how), []).append(mark.end - mark.start)

@@ -58,13 +58,13 @@ class SamplingBudgets:
 
     def usage(self, server: str) -> SamplingUsage:
         """What a server used so far, and its limits."""
-        account = self._of(server)
+        account = self._account_of(server)
         tokens, cost = self._most(server)
         return SamplingUsage(account.requests, account.tokens, account.cost, tokens, cost, self.exhausted(server))
 
     def exceeds_rate(self, server: str) -> bool:
         """Say whether another request now exceeds ``per_minute``; count the request if it does not."""
-        now, times = self._now(), self._of(server).request_times
+        now, times = self._now(), self._account_of(server).request_times
         while times and now - times[0] >= WINDOW:
             times.popleft()
         if len(times) >= self._settings(server).per_minute:
@@ -74,7 +74,7 @@ class SamplingBudgets:
 
     def exhausted(self, server: str) -> str:
         """Why the server's budget is used up; empty if it is not."""
-        account, (tokens, cost) = self._of(server), self._most(server)
+        account, (tokens, cost) = self._account_of(server), self._most(server)
         if tokens is not None and account.tokens >= tokens:
             return f"it used up its {tokens} tokens of this run"
         if cost is not None and account.cost >= cost - CENTS:
@@ -83,12 +83,12 @@ class SamplingBudgets:
 
     def shortage(self, server: str, tokens: int, price: Price | None) -> str:
         """Why the rest of the budget is too small for a request of ``tokens`` tokens; empty if it is enough."""
-        account, (most_tokens, most_cost) = self._of(server), self._most(server)
+        account, (most_tokens, most_cost) = self._account_of(server), self._most(server)
         if most_tokens is not None and account.tokens + account.held_tokens + tokens >= most_tokens:
             return f"not enough is left of its {most_tokens} tokens of this run"
         if most_cost is None:
             return ""
-        cost = None if price is None else price.of(TokenUsage(tokens, 0))
+        cost = None if price is None else price.cost_of(TokenUsage(tokens, 0))
         if cost is None:
             return "what the model costs is not known, so its budget_cost cannot be kept: set input_price, output_price"
         over = account.cost + account.held_cost + cost > most_cost - CENTS and price != Price(0.0, 0.0)
@@ -96,7 +96,7 @@ class SamplingBudgets:
 
     def answer_tokens_left(self, server: str, tokens: int, price: Price | None) -> int | None:
         """Tokens left for the answer to a request of ``tokens`` tokens; None: no limit."""
-        account, (most_tokens, most_cost) = self._of(server), self._most(server)
+        account, (most_tokens, most_cost) = self._account_of(server), self._most(server)
         limits = [] if most_tokens is None else [most_tokens - account.tokens - account.held_tokens - tokens]
         if most_cost is not None and price is not None and price.output > 0:
             left = most_cost - account.cost - account.held_cost - tokens * price.input / 1e6
@@ -106,15 +106,15 @@ class SamplingBudgets:
     @contextmanager
     def reserve(self, server: str, most: TokenUsage, price: Price | None) -> Iterator[Callable[[TokenUsage], None]]:
         """Reserve ``most`` while a model works; call the yielded function with what it really used."""
-        account = self._of(server)
-        tokens, cost = _sum(most), (price.of(most) if price else None) or 0.0
+        account = self._account_of(server)
+        tokens, cost = _sum(most), (price.cost_of(most) if price else None) or 0.0
         account.requests += 1
         account.held_tokens += tokens
         account.held_cost += cost
 
         def used(usage: TokenUsage) -> None:
             account.tokens += _sum(usage)
-            account.cost += (price.of(usage) if price else None) or 0.0
+            account.cost += (price.cost_of(usage) if price else None) or 0.0
 
         try:
             yield used
@@ -124,13 +124,13 @@ class SamplingBudgets:
 
     def increase(self, server: str, tokens: int | None, cost: float | None) -> None:
         """Raise the budget by so much; with neither, by the configured budget."""
-        account, settings = self._of(server), self._settings(server)
+        account, settings = self._account_of(server), self._settings(server)
         if tokens is None and cost is None:
             tokens, cost = settings.budget_tokens, settings.budget_cost
         account.more_tokens += tokens or 0
         account.more_cost += cost or 0.0
 
-    def _of(self, server: str) -> _Account:
+    def _account_of(self, server: str) -> _Account:
         return self._accounts.setdefault(server, _Account())
 
     def _settings(self, server: str) -> SamplingConfig:
@@ -138,7 +138,7 @@ class SamplingBudgets:
         return SamplingConfig.model_construct() if found is None else found.sampling
 
     def _most(self, server: str) -> tuple[int | None, float | None]:
-        account, settings = self._of(server), self._settings(server)
+        account, settings = self._account_of(server), self._settings(server)
         tokens, cost = settings.budget_tokens, settings.budget_cost
         return (
             None if tokens is None else tokens + account.more_tokens,

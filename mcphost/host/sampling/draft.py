@@ -108,7 +108,7 @@ def estimate(request: ModelRequest, price: Price | None) -> SamplingEstimate:
     tools = (json.dumps(tool.definition(), default=str) for tool in request.tools)
     tokens = sum(map(estimate_tokens, (*texts, *tools)))
     media = sum(block.type in ("image", "audio") for message in request.messages for block in message.blocks)
-    cost = None if price is None else price.of(TokenUsage(tokens, request.max_tokens))
+    cost = None if price is None else price.cost_of(TokenUsage(tokens, request.max_tokens))
     return SamplingEstimate(tokens, request.max_tokens, media, cost)
 
 

@@ -155,7 +155,7 @@ class Sampling:
     @property
     def cost(self) -> float | None:
         """The cost of the last answer; None if unknown."""
-        return self.model.price.of(self.usage) if self.model.price else None
+        return self.model.price.cost_of(self.usage) if self.model.price else None
 
     @property
     def problem(self) -> str:

@@ -10,29 +10,31 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, Final, NoReturn
 
 from mcphost.client.server_requests import InputRefused
 from mcphost.config import Config, SamplingConfig, ServerConfig
-from mcphost.errors import Declined, InvalidSampling, McphostError, ModelAnswerCut, ModelRefused
+from mcphost.errors import Declined, InvalidSampling, McphostError, ModelAnswerCut, ModelAnswerMalformed, ModelRefused
 from mcphost.host.connections.servers import Servers
-from mcphost.host.consent.policy import PolicyVerdict, SamplingPolicy, sampling_policy
+from mcphost.host.consent.policy import PolicyDecision, SamplingPolicy, sampling_policy
 from mcphost.host.consent.questions import Answer, SamplingQuestion
 from mcphost.host.events import SamplingChanged, ServerChanged
-from mcphost.host.internal_error import internal_error
+from mcphost.host.internal_error import internal_error, without_secrets
 from mcphost.host.models import ModelCatalog
 from mcphost.host.reporting import Reporting
 from mcphost.host.sampling.budgets import SamplingBudgets, SamplingUsage
 from mcphost.host.sampling.draft import bounded, checked, draft, labelled
 from mcphost.host.sampling.request import Sampling, SamplingEdit, SamplingReply, SamplingState
-from mcphost.host.sampling.stream import ask_model
-from mcphost.host.server_requests.pending import MOST_PENDING, MUTED, Ending, PendingRequests, ServerRequest
+from mcphost.host.server_requests.pending import MOST_PENDING, MUTED, PendingRequests, Resolution, ServerRequest
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.protocol.json_size import json_size
 from mcphost.protocol.lifecycle.revisions import NEWEST_HANDSHAKE
 from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.sampling import CreateMessageRequest, CreateMessageResult, check
 from mcphost.protocol.wire.jsonrpc import ErrorCode
+from mcphost.providers.base import AnswerCollector, CollectedAnswer, ModelRequest, TokenUsage, estimate_tokens
 
 REJECTED: Final = -1
 """The specification's code for a request that the user refuses."""
@@ -93,9 +95,9 @@ class SamplingService:
         off = (
             not settings.capabilities.sampling
             or settings.sampling.per_minute == 0
-            or policy.verdict is PolicyVerdict.DENY
+            or policy.decision is PolicyDecision.DENY
         )
-        unasked = policy.verdict is PolicyVerdict.ALLOW and not policy.review
+        unasked = policy.decision is PolicyDecision.ALLOW and not policy.review
         if off or not models or not (self._asks or unasked):
             return None
         self._tools[server] = any(model.able.tools for model in models)
@@ -112,7 +114,7 @@ class SamplingService:
         self._admit(server_request, policy)
         version = self._version(server_request.server)
         request = self._read(server_request)
-        if policy.verdict is PolicyVerdict.ASK:
+        if policy.decision is PolicyDecision.ASK:
             self._pending.admit(server_request.server, paced=True)  # by sampling.per_minute
         sampling = self._begin(server_request, request, policy)
         try:
@@ -152,7 +154,7 @@ class SamplingService:
             self._refuse_flood(server, f"{MOST_PENDING} sampling requests are being answered already")
         self._flooding.discard(server)
         paused = self._budgets.exhausted(server)
-        if policy.verdict is PolicyVerdict.DENY:
+        if policy.decision is PolicyDecision.DENY:
             self._turn_away(server_request, policy.rule, "")
         if self._pending.muted(server):
             self._turn_away(server_request, MUTED, "")
@@ -245,7 +247,7 @@ class SamplingService:
 
     async def _agreed(self, sampling: Sampling, policy: SamplingPolicy, certain: bool) -> SamplingReply | None:
         """Return once a model may be asked; with a reply where that is not even needed."""
-        if policy.verdict is PolicyVerdict.ASK:
+        if policy.decision is PolicyDecision.ASK:
             answer = await self._ask(sampling, certain, review=False)
             if isinstance(answer.content, SamplingReply):
                 return answer.content
@@ -279,9 +281,9 @@ class SamplingService:
 
     async def _think(self, sampling: Sampling, certain: bool) -> None:
         """Ask the model; ``sampling`` keeps the answer or the error. Raises InputRefused if the user ended it."""
-        asking = ask_model(sampling, self._models, self._budgets, self._mask)
+        asking = _ask_model(sampling, self._models, self._budgets, self._mask)
         ended = await self._pending.meanwhile(sampling.server, sampling.call if certain else None, asking)
-        if isinstance(ended, Ending):
+        if isinstance(ended, Resolution):
             self._refuse(sampling, ended.answer.reason)
         if sampling.refused_by_user:
             self._refuse(sampling, sampling.refusal, for_server=sampling.refusal)
@@ -375,3 +377,71 @@ def _record(sampling: Sampling) -> dict[str, Any]:
         "edited": sampling.edited,
         "rewritten": sampling.rewritten,
     }
+
+
+async def _ask_model(
+    sampling: Sampling, models: ModelCatalog, budgets: SamplingBudgets, mask: Callable[[str], str]
+) -> None:
+    """Ask the model once; ``sampling`` keeps the answer or the error. Raises nothing but CancelledError."""
+    sampling.begin()
+    sampling.attach(asyncio.current_task())
+    gathering, error = AnswerCollector(), None
+    try:
+        await _gather(sampling, gathering, models, budgets)
+    except asyncio.CancelledError:
+        if not sampling.interrupted:
+            raise
+    except McphostError as raised:
+        error = without_secrets(raised, mask)
+    except Exception as raised:  # a fault in here is one that the user may get over with another model
+        error = internal_error(raised)
+    finally:
+        sampling.attach(None)
+        gathered = gathering.gathered
+        sampling.gathered(gathered, error or _flaw(sampling, gathered))
+
+
+async def _gather(
+    sampling: Sampling, gathering: AnswerCollector, models: ModelCatalog, budgets: SamplingBudgets
+) -> None:
+    """Take the events of the answer. Raises ModelError, ConfigError."""
+    request, tokens = _within(sampling, budgets)
+    provider = await models.provider(sampling.model)
+    with budgets.reserve(sampling.server, TokenUsage(tokens, request.max_tokens), sampling.model.price) as used:
+        try:
+            async with aclosing(provider.stream(request)) as events:
+                async for event in events:
+                    gathering.add(event)
+                    sampling.take(event)
+            if gathering.done is None:
+                raise ModelAnswerCut(sampling.model.entry, "the answer has no end")
+        except McphostError:
+            tokens = tokens if gathering.gathered.result.message.text else 0
+            raise
+        finally:
+            used(_usage(gathering.gathered, tokens))
+
+
+def _within(sampling: Sampling, budgets: SamplingBudgets) -> tuple[ModelRequest, int]:
+    """The request with room for no more than the budget has, and about how many tokens it is. Raises ModelRefused."""
+    server, tokens, price = sampling.server, sampling.estimate.input_tokens, sampling.model.price
+    if why := sampling.problem or budgets.shortage(server, tokens, price):
+        raise ModelRefused(sampling.model.entry, why)
+    tokens_left = budgets.answer_tokens_left(server, tokens, price)
+    most = sampling.request.max_tokens
+    return replace(sampling.request, max_tokens=most if tokens_left is None else min(most, tokens_left)), tokens
+
+
+def _usage(gathered: CollectedAnswer, input_tokens: int) -> TokenUsage:
+    """What an answer took: as the model says, and where it says nothing or none, as can be guessed from what came."""
+    told = gathered.usage
+    return TokenUsage(
+        told.input_tokens or input_tokens, told.output_tokens or estimate_tokens(gathered.result.message.text)
+    )
+
+
+def _flaw(sampling: Sampling, gathered: CollectedAnswer) -> McphostError | None:
+    """Tool uses that must not be passed on make an answer none."""
+    if not gathered.flawed:
+        return None
+    return ModelAnswerMalformed(sampling.model.entry, f"it wants to use a tool wrongly: {gathered.flawed[0].problem}")

@@ -17,8 +17,8 @@ from mcphost.host.consent.questions import Answer, FormQuestion, UrlQuestion
 from mcphost.host.desktop import Open
 from mcphost.host.events import CallChanged, ElicitationChanged, FormAnswered
 from mcphost.host.reporting import Reporting
-from mcphost.host.server_requests.kinds import URL
 from mcphost.host.server_requests.pending import PendingRequests, ServerRequest
+from mcphost.host.server_requests.request_kinds import URL
 from mcphost.host.server_requests.url_elicitation import UrlElicitation, UrlElicitationState
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.validation import validate

@@ -52,7 +52,7 @@ class FolderCheck:
     warning: str = ""
 
 
-def look(given: Path) -> FolderCheck:
+def check_folder(given: Path) -> FolderCheck:
     """Look at a folder. Never raises."""
     folder = Path(os.path.expanduser(given))
     if not folder.is_absolute():
@@ -72,11 +72,11 @@ def look(given: Path) -> FolderCheck:
 
 def suggestions(start: Path) -> tuple[Path, ...]:
     """Folders that are likely meant: the git work tree that ``start`` lies in, and ``start`` itself."""
-    here = look(start)
+    here = check_folder(start)
     if here.problem:
         return ()
     tree = next((each for each in (here.path, *here.path.parents) if (each / ".git").exists()), here.path)
-    return tuple(path for path in dict.fromkeys((tree, here.path)) if not look(path).warning)
+    return tuple(path for path in dict.fromkeys((tree, here.path)) if not check_folder(path).warning)
 
 
 def _warning(folder: Path, path: Path) -> str:

@@ -64,7 +64,7 @@ class ServerRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class Resolution:
     """Why a question needs no answer of a person any more, and the one it gets instead."""
 
     answer: Answer
@@ -72,14 +72,14 @@ class Ending:
     """What became of the question, for the user; empty where the user ended it."""
 
 
-LEAVING: Final = Ending(
+LEAVING: Final = Resolution(
     Answer(False, reason="the connection is being closed", by="mcphost", cancelled=True), "the connection was closed"
 )
-CALL_ENDED: Final = Ending(
+CALL_ENDED: Final = Resolution(
     Answer(False, reason="the call it was asked for has ended", by="mcphost", cancelled=True), "its call ended"
 )
-SHARED: Final = Ending(Answer(True, content=(), reason="folders were shared with it meanwhile"))
-NOW_MUTED: Final = Ending(Answer(False, reason=MUTED, by="policy"))
+SHARED: Final = Resolution(Answer(True, content=(), reason="folders were shared with it meanwhile"))
+NOW_MUTED: Final = Resolution(Answer(False, reason=MUTED, by="policy"))
 
 
 @dataclass(eq=False, slots=True)
@@ -88,7 +88,7 @@ class _Open:
 
     server: str
     call: int | None
-    ending: asyncio.Future[Ending]
+    resolution: asyncio.Future[Resolution]
     kind: str = ""
     """What a person is asked; empty where it is worked on."""
 
@@ -159,7 +159,7 @@ class PendingRequests:
             self.admit(server)
         try:
             with self._opened(server, question.call if certain else None, kind) as waiting, self._waits(question.call):
-                answer = await self._put(question, waiting.ending)
+                answer = await self._put(question, waiting.resolution)
         except asyncio.CancelledError as cancelled:
             self._note(kind, question, {"verdict": "withdrawn", "by": "server"})
             self._keep_withdrawn(question, str(cancelled) or "withdrawn")
@@ -169,10 +169,10 @@ class PendingRequests:
             raise
         return await self._settled(kind, question, answer)
 
-    async def meanwhile(self, server: str, call: int | None, work: Coroutine[Any, Any, _T]) -> _T | Ending:
+    async def meanwhile(self, server: str, call: int | None, work: Coroutine[Any, Any, _T]) -> _T | Resolution:
         """Run ``work``, and return its result, or why it was ended: by what would end an open question."""
         with self._opened(server, call) as waiting:
-            return await _first(asyncio.ensure_future(work), waiting.ending)
+            return await _first(asyncio.ensure_future(work), waiting.resolution)
 
     def admit(self, server: str, *, paced: bool = False) -> None:
         """Let a question be put. Raises InputRefused where there are too many: the log says so once.
@@ -227,11 +227,11 @@ class PendingRequests:
         """It may know of a folder now: which ones it may is no question any more."""
         self.end(SHARED, lambda each: (each.server, each.kind) == (server, "roots"))
 
-    def end(self, ending: Ending, fits: Callable[[_Open], bool]) -> None:
+    def end(self, resolution: Resolution, fits: Callable[[_Open], bool]) -> None:
         """Give the open questions that fit their answer now."""
         for each in self._open:
-            if fits(each) and not each.ending.done():
-                each.ending.set_result(ending)
+            if fits(each) and not each.resolution.done():
+                each.resolution.set_result(resolution)
 
     @property
     def withdrawn(self) -> Sequence[WithdrawnQuestion]:
@@ -273,9 +273,9 @@ class PendingRequests:
             call.questions += more
             self._bus.publish(CallChanged(number))
 
-    async def _put(self, question: PendingQuestion, ending: asyncio.Future[Ending]) -> Answer:
-        answer = await _first(asyncio.ensure_future(self._approver.ask(question)), ending)
-        if not isinstance(answer, Ending):
+    async def _put(self, question: PendingQuestion, resolution: asyncio.Future[Resolution]) -> Answer:
+        answer = await _first(asyncio.ensure_future(self._approver.ask(question)), resolution)
+        if not isinstance(answer, Resolution):
             return answer
         if answer.outcome:
             self._keep_withdrawn(question, answer.outcome)
@@ -325,11 +325,11 @@ class PendingRequests:
         raise InputRefused(ErrorCode.INTERNAL_ERROR, f"{why}; ask again later", quiet=True)
 
 
-async def _first(task: asyncio.Future[_T], ending: asyncio.Future[Ending]) -> _T | Ending:
+async def _first(task: asyncio.Future[_T], resolution: asyncio.Future[Resolution]) -> _T | Resolution:
     """What the task brings, or what ends it: then it is over before anybody hears of it."""
     try:
-        await asyncio.wait((task, ending), return_when=asyncio.FIRST_COMPLETED)
-        return ending.result() if ending.done() else task.result()
+        await asyncio.wait((task, resolution), return_when=asyncio.FIRST_COMPLETED)
+        return resolution.result() if resolution.done() else task.result()
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

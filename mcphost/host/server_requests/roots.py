@@ -26,7 +26,7 @@ from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import Answer, RootsQuestion
 from mcphost.host.events import CallStarted, RootsChanged
 from mcphost.host.reporting import Reporting
-from mcphost.host.server_requests.folders import FolderCheck, ResolveRoots, Root, look, suggestions
+from mcphost.host.server_requests.folders import FolderCheck, ResolveRoots, Root, check_folder, suggestions
 from mcphost.host.server_requests.pending import PendingRequests, ServerRequest
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.json_values import as_list, dicts_in
@@ -284,7 +284,7 @@ class RootsService:
         """
         if server is not None:
             _ = self._servers[server]
-        seen = await asyncio.to_thread(look, path)
+        seen = await asyncio.to_thread(check_folder, path)
         if seen.problem:
             raise NotDone(f"{path} {seen.problem}")
         share = SharedRoot(server, seen.path, name, self._identity(server), remember)
@@ -382,7 +382,7 @@ class RootsService:
     async def _take(self, server: str, answer: Answer) -> str:
         """Share what was chosen, all of it or nothing; why it cannot be shared."""
         chosen = answer.content if isinstance(answer.content, Iterable) else ()
-        looks = [await asyncio.to_thread(look, Path(path)) for path in chosen]
+        looks = [await asyncio.to_thread(check_folder, Path(path)) for path in chosen]
         if wrong := next((seen for seen in looks if seen.problem), None):
             problem = f"{wrong.given} {wrong.problem}"
             self._logs.warn(server, f"nothing was shared: {problem}")
@@ -447,14 +447,14 @@ class RootsService:
         return [self._as_configured(server, root) for root in resolved]
 
     def _as_configured(self, server: str, root: ResolvedRoot) -> OfferedRoot:
-        seen = look(root.path)
+        seen = check_folder(root.path)
         pinned = seen.path if seen.problem else self._pinned.setdefault((server, root.path), seen.path)
         share = SharedRoot(server, pinned, root.name)
         return _folder(share, seen, RootSource.CONFIG)
 
     def _shared(self, config: Config, server: str) -> list[OfferedRoot]:
         reaching = self._shares.reaching(server, config.servers[server].identity)
-        return [_folder(share, look(share.path)) for share in reaching]
+        return [_folder(share, check_folder(share.path)) for share in reaching]
 
     # Keeping.
 

@@ -197,7 +197,7 @@ class SignInService:
             return running
         number = len(self.all) + 1
         sign_in = self.all[number] = SignIn(number, server, refusal, self)
-        task = self._background.start(self._carry_out(sign_in), f"sign-in {number}")
+        task = self._background.start(self._run(sign_in), f"sign-in {number}")
         sign_in.attach(task)
         task.add_done_callback(lambda _: None if sign_in.state.ended else sign_in.ended(SignInState.CANCELLED))
         self.changed(sign_in)
@@ -265,7 +265,7 @@ class SignInService:
     def changed(self, sign_in: SignIn) -> None:
         self._bus.publish(SignInChanged(sign_in.server, sign_in.number))
 
-    async def _carry_out(self, sign_in: SignIn) -> None:
+    async def _run(self, sign_in: SignIn) -> None:
         try:
             why, port = sign_in.why, await self._port(sign_in.server)
             sign_in.status = await port.sign_in(why.www_authenticate, why.status, sign_in)

@@ -127,13 +127,13 @@ class ToolCallService:
     def begin(self, request: CallRequest) -> ToolCall:
         """Begin the call of a request. Returns at once."""
         call = self._registry.add(request)
-        task = self._background.start(self._carry_out(call), f"call {call.number}")
+        task = self._background.start(self._run(call), f"call {call.number}")
         call.attach(task)
         task.add_done_callback(lambda _: self._finish(call))  # where it was cancelled before it began
         self._bus.publish(CallStarted(call.number))
         return call
 
-    async def _carry_out(self, call: ToolCall) -> None:
+    async def _run(self, call: ToolCall) -> None:
         try:
             await self._attempt(call)
         except asyncio.CancelledError:
@@ -271,7 +271,7 @@ class ToolCallService:
             return replace(await self._proposal(call, connection, why), unconfirmed=problem)
 
         config = connection.config
-        proposal, answer = await self._consent.settle(await self._proposal(call, connection, why), list_again)
+        proposal, answer = await self._consent.decide(await self._proposal(call, connection, why), list_again)
         call.allowed = True
         if answer.arguments is not None:
             await _check_arguments(proposal.tool, answer.arguments)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from mcphost.host.traffic.request_state import StateSummary, hide_state, state_summary
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.revisions import ASKS_FOR
+from mcphost.protocol.lifecycle.session import META_PREFIX
 from mcphost.protocol.models.tools import says_failure
 from mcphost.protocol.wire.jsonrpc import Malformed, Message, Notification, Request, RequestId, Response, decode
 
@@ -408,3 +409,28 @@ def is_cancellation(message: TrafficMessage) -> bool:
 
 def _key(message: TrafficMessage, sent: bool, request_id: RequestId) -> _Key:
     return message.server, message.connection, sent, type(request_id), request_id
+
+
+def metadata_words(text: str) -> str:
+    """The reserved metadata of a modern message in words; empty without any."""
+    if META_PREFIX not in text:
+        return ""
+    try:
+        message = json.loads(text)
+    except (ValueError, RecursionError):
+        return ""
+    holder = message.get("params") or message.get("result") if isinstance(message, dict) else None
+    meta = holder.get("_meta") if isinstance(holder, dict) else None
+    if not isinstance(meta, dict):
+        return ""
+    names = (name for name in meta if name.startswith(META_PREFIX))
+    return " · ".join(f"{name.removeprefix(META_PREFIX)} {_short(meta[name])}" for name in names)
+
+
+def _short(value: object) -> str:
+    """An implementation by name and version, an object by its members, and any other single value as it is."""
+    if isinstance(value, dict) and isinstance(value.get("name"), str):
+        return f"{value['name']} {_short(value.get('version', ''))}".strip()
+    if isinstance(value, dict):
+        return ", ".join(value) or "none"
+    return "…" if isinstance(value, list) else str(value)

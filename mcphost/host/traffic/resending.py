@@ -87,7 +87,7 @@ class ResentRequest:
 
     def begin(self, background: BackgroundTasks, work: Awaitable[Mapping[str, Any]]) -> None:
         """Carry it out in a task of its own."""
-        self._task = background.start(self._carry_out(work), f"resend {self.request.method}")
+        self._task = background.start(self._run(work), f"resend {self.request.method}")
 
     def cancel(self) -> None:
         """Stop it; the server is told."""
@@ -104,7 +104,7 @@ class ResentRequest:
             raise asyncio.CancelledError
         return self.answer
 
-    async def _carry_out(self, work: Awaitable[Mapping[str, Any]]) -> None:
+    async def _run(self, work: Awaitable[Mapping[str, Any]]) -> None:
         try:
             self.answer = await work
         except McphostError as error:

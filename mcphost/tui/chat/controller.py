@@ -20,7 +20,7 @@ from mcphost.tui.textual_private.corrections import KeyOrder
 
 if TYPE_CHECKING:  # late: the first frame does without conversations
     from mcphost.host.chat.chat import Chat
-    from mcphost.host.chat.preview import MessagePreview
+    from mcphost.host.chat.model_messages import MessagePreview
     from mcphost.tui.chat.pane import ChatPane
 
 Work = Callable[[], Coroutine[None, None, None]]

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Static
 
-from mcphost.host.chat.preview import MessagePreview, PreviewPart
+from mcphost.host.chat.model_messages import MessagePreview, PreviewPart
 from mcphost.protocol.display import hidden_count, show, show_line, size_text
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact, link_facts
 from mcphost.tui.kit.modal_screen import HELP_BINDING, Dialog

@@ -150,7 +150,7 @@ def _value(value: object, provenance: Provenance, name: str) -> Content:
     if value == "":
         return Content.styled("(empty)", "$foreground-muted")
     text = text_of(value)
-    lines = [_coloured(_shown(text, _spans(value, text, provenance.of(name))), value)]
+    lines = [_coloured(_shown(text, _spans(value, text, provenance.spans_of(name))), value)]
     lines.extend(Content.styled(f"▲ {words}", "$text-warning") for words in provenance.words(name))
     if notes := "; ".join(_notes(text)):
         lines.append(Content.styled(f"({notes})", "$foreground-muted"))

@@ -160,7 +160,7 @@ class MainScreenUpdater:
 
     def _program_usage(self, connection: Connection) -> ProgramUsage | None:
         usage = self._host.process_usage
-        return None if usage.program(connection) is None else ProgramUsage(usage.of(connection))
+        return None if usage.program(connection) is None else ProgramUsage(usage.reading_of(connection))
 
     def _calls(self, events: Iterable[Event]) -> None:
         self._main.calls.show_calls(self._host.tool_calls.calls.values(), self._main.servers.chosen)

@@ -26,8 +26,7 @@ from mcphost.errors import McphostError
 from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import Answer, RootsQuestion
 from mcphost.host.host import Host
-from mcphost.host.server_requests.folders import FolderCheck
-from mcphost.host.server_requests.folders import look as check_folder
+from mcphost.host.server_requests.folders import FolderCheck, check_folder
 from mcphost.host.server_requests.roots import OfferedRoot
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.bridge import OpenQuestion

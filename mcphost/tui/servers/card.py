@@ -20,7 +20,7 @@ from mcphost.errors import McphostError
 from mcphost.host.connections.connection import Connection, ServerState
 from mcphost.host.connections.keepalive import RoundTrip
 from mcphost.host.connections.process_usage import UsageReading
-from mcphost.host.consent.policy import PolicyVerdict, SamplingPolicy, sampling_policy
+from mcphost.host.consent.policy import PolicyDecision, SamplingPolicy, sampling_policy
 from mcphost.host.host import Host
 from mcphost.host.server_requests.roots import OfferedRoot, SentRoots
 from mcphost.host.tool_calls.tasks import keeps_tasks, tasks_withheld
@@ -123,20 +123,20 @@ def model_facts(questions: ServerQuestions) -> Iterator[Fact]:
     if questions.rule is None or questions.sampling_usage is None:
         yield fact("sampling", "off: capabilities.sampling in its entry")
         return
-    words = _POLICY_WORDS[questions.rule.verdict, questions.rule.review]
+    words = _POLICY_WORDS[questions.rule.decision, questions.rule.review]
     yield fact("sampling", f"{words} · {show_line(questions.rule.rule, 80)}")
     yield fact("used", f"{usage_words(questions.sampling_usage)} (this run)")
     if questions.sampling_usage.paused:
         yield fact("▲ paused", f"{show_line(questions.sampling_usage.paused, 120)}: b continues", "bold $text-warning")
 
 
-_POLICY_WORDS: Final[Mapping[tuple[PolicyVerdict, bool], str]] = {
-    (PolicyVerdict.ASK, True): "you approve each request and each answer",
-    (PolicyVerdict.ASK, False): "you approve each request; answers are sent at once",
-    (PolicyVerdict.ALLOW, True): "requests are allowed; you approve each answer",
-    (PolicyVerdict.ALLOW, False): "requests are allowed and answered without asking you",
-    (PolicyVerdict.DENY, True): "all requests are declined",
-    (PolicyVerdict.DENY, False): "all requests are declined",
+_POLICY_WORDS: Final[Mapping[tuple[PolicyDecision, bool], str]] = {
+    (PolicyDecision.ASK, True): "you approve each request and each answer",
+    (PolicyDecision.ASK, False): "you approve each request; answers are sent at once",
+    (PolicyDecision.ALLOW, True): "requests are allowed; you approve each answer",
+    (PolicyDecision.ALLOW, False): "requests are allowed and answered without asking you",
+    (PolicyDecision.DENY, True): "all requests are declined",
+    (PolicyDecision.DENY, False): "all requests are declined",
 }
 """What happens to sampling requests."""
 

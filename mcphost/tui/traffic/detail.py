@@ -15,8 +15,7 @@ from textual.widgets import Static
 from textual.worker import Worker
 
 from mcphost.host.traffic.book import TrafficBook
-from mcphost.host.traffic.message import Abandoned, MessageKind, TrafficMessage
-from mcphost.host.traffic.metadata import metadata_words
+from mcphost.host.traffic.message import Abandoned, MessageKind, TrafficMessage, metadata_words
 from mcphost.protocol.display import duration_text, show, show_line, size_text
 from mcphost.tui.kit.json_text import LINES, json_lines, json_spans, parse
 from mcphost.tui.kit.search import SearchArea

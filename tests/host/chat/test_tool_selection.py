@@ -175,12 +175,12 @@ def test_a_tool_that_is_the_same_is_not_checked_again_and_one_that_is_gone_is_fo
     x, y, again = offered("a", "x"), offered("a", "y"), offered("a", "x")
     checked = CheckedTools()
     assert checked.check([x, y], 60)
-    before = checked.of(x)
+    before = checked.selected(x)
     assert checked.check([x, y], 0)
     assert not checked.check([again, y], 0)
     assert checked.check([again], 60)
-    assert checked.of(again) is not before
-    assert checked.of(x) is checked.of(y) is None
+    assert checked.selected(again) is not before
+    assert checked.selected(x) is checked.selected(y) is None
 
 
 async def test_of_very_many_tools_some_are_there_at_once_and_all_before_the_model_is_asked(

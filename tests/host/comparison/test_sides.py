@@ -7,7 +7,7 @@ import pytest
 from mcphost.config import ComparedServer, Config, Policy, ServerConfig, ToolConfig
 from mcphost.errors import ConfigError
 from mcphost.host.comparison.sides import in_eras, without
-from mcphost.host.consent.policy import PolicyVerdict, decide
+from mcphost.host.consent.policy import PolicyDecision, decide
 
 
 def config(deny: tuple[str, ...] = ()) -> Config:
@@ -31,7 +31,7 @@ def test_what_policy_denies_for_the_server_is_denied_for_its_copies(rule: str) -
     for side in sides:
         for tool in ("log", "push"):
             found = decide(made, side.server, tool, remembered="yes", claims_read_only=True)
-            assert found.verdict is PolicyVerdict.DENY, (side, tool)
+            assert found.decision is PolicyDecision.DENY, (side, tool)
     assert without(made, sides).policy == config((rule,)).policy
 
 

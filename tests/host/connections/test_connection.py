@@ -218,7 +218,7 @@ async def test_the_log_level_is_set_and_remembered_and_a_refusal_keeps_the_old_o
         await running.run("a", "log", {"count": 1, "text": "loud", "level": "debug", "logger": "x"})
         await until(lambda: "loud" in running.said("a"))
     assert "quiet" not in running.said("a")
-    (line,) = [record for record in running.logs.of("a") if record.text == "loud"]
+    (line,) = [record for record in running.logs.of_server("a") if record.text == "loud"]
     assert (line.level, line.logger, line.call) == (LogLevel.DEBUG, "x", 2)
 
 
@@ -253,7 +253,7 @@ async def test_everything_a_server_says_is_in_its_log_within_its_budget(host: Ho
         assert running.logs.dropped("a") > 4000
         odd = running.servers["b"].violations
         assert (odd.malformed, odd.stray) == (5, 5)
-        dropped = [record for record in running.logs.of("b") if record.text.startswith("dropped a message (")]
+        dropped = [record for record in running.logs.of_server("b") if record.text.startswith("dropped a message (")]
         assert [record.level for record in dropped] == [LogLevel.WARNING] * 5
         assert (await running.run("b", "act")).state is CallState.DONE
         assert odd.first_stray == "Hostile Server v1.0 -- listening on stdio"

@@ -213,7 +213,7 @@ async def test_a_state_is_in_no_log(host: HostOf, tmp_path: Path, kind: str) -> 
         await running.servers.ready()
         call = await running.run("a", "act")
         assert len(call.rounds) == 1
-        logged = [record.text for record in running.logs.of("a")]
+        logged = [record.text for record in running.logs.of_server("a")]
         said = [*logged, *call.needs(), str(call.error)]
     assert sum("bytes, sha256" in text for text in logged) == 4  # of what was no message, or answered no request
     assert not [text for text in said if STATE in text]

@@ -22,12 +22,12 @@ from mcphost.errors import (
     SessionExpired,
     UnknownName,
 )
+from mcphost.host import resources
 from mcphost.host.catalog import CatalogKind, usable
 from mcphost.host.connections import listings as offers
 from mcphost.host.connections.listings import Listing, ListingSource
 from mcphost.host.connections.subscriptions import SubscriptionState
 from mcphost.host.events import PromptsChanged, ResourcesChanged, ToolsChanged
-from mcphost.host.resources import completion
 from mcphost.host.tool_calls.call import CallState
 from mcphost.protocol.models.content import ResourceContents
 from mcphost.protocol.models.prompts import Completion, PromptRef, TemplateRef
@@ -349,7 +349,7 @@ async def test_typing_fast_asks_once_and_only_the_last_text_gets_suggestions(hos
 async def test_an_answer_on_its_way_is_dropped_when_somebody_types_on(
     host: HostOf, until: Until, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(completion, "DEBOUNCE", 0.0)
+    monkeypatch.setattr(resources, "DEBOUNCE", 0.0)
     silent = ("--record", tmp_path / "wire", "--without", "completion/complete", "--unknown", "silent")
     async with host(a=serve(*silent, protocol="legacy")) as running:  # it does not answer the other era's probe
         await running.servers.ready()

@@ -66,15 +66,15 @@ async def test_the_share_of_a_processor_is_that_since_the_look_before() -> None:
     """The first look is two; a child that ended takes its time along, and that is no negative share."""
     machine = Machine([(1, 0.0), (1, 0.5), (1, 2.0), (1, -3.0)])
     usage, server = machine.process_usage(), connection()
-    assert usage.of(server) is None
+    assert usage.reading_of(server) is None
     readings = [await usage.read(server) for _ in range(3)]
     assert [reading and (reading.share, reading.busy) for reading in readings] == [
         (0.5, False),
         (2.0, True),
         (0.0, False),
     ]
-    assert usage.of(server) == readings[-1]
-    assert usage.of(connection(process=ProcessReport(pid=8))) is None  # it was started anew
+    assert usage.reading_of(server) == readings[-1]
+    assert usage.reading_of(connection(process=ProcessReport(pid=8))) is None  # it was started anew
 
 
 @pytest.mark.hostile("S10")

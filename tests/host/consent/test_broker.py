@@ -15,7 +15,7 @@ from mcphost.errors import ConfigError, Declined, ServerNotReady
 from mcphost.host.consent.approval_store import from_toml
 from mcphost.host.consent.approvals import ApprovalStatus, Lifetime
 from mcphost.host.consent.broker import Proposal
-from mcphost.host.consent.policy import PolicyVerdict
+from mcphost.host.consent.policy import PolicyDecision
 from mcphost.host.consent.questions import Answer, DeclineAll, ToolCallQuestion
 from mcphost.host.events import GrantsChanged
 from mcphost.host.tool_calls.call import CallState
@@ -425,19 +425,19 @@ async def _not_listed() -> Proposal:
 
 
 @pytest.mark.hostile("P10")
-@pytest.mark.parametrize(("outside", "verdict"), [("", PolicyVerdict.ALLOW), ("a web page", PolicyVerdict.ASK)])
+@pytest.mark.parametrize(("outside", "verdict"), [("", PolicyDecision.ALLOW), ("a web page", PolicyDecision.ASK)])
 async def test_a_rule_is_asked_about_again_once_the_model_has_read_from_outside(
-    host: HostOf, outside: str, verdict: PolicyVerdict
+    host: HostOf, outside: str, verdict: PolicyDecision
 ) -> None:
     async with host(a=echo(), answers=(RULE, NO)) as running:
         await running.run("a", "echo", SAY)
         (asked,) = running.approver.questions
         assert running.consent.foresee("a", asked.identity, asked.tool, SAY, outside=outside) is verdict
-        assert running.consent.foresee("a", asked.identity, asked.tool, {"text": "y"}) is PolicyVerdict.ASK
+        assert running.consent.foresee("a", asked.identity, asked.tool, {"text": "y"}) is PolicyDecision.ASK
         if outside:
             proposal = Proposal(7, "a", asked.tool, SAY, "m", asked.identity, outside=outside)
             with pytest.raises(Declined):
-                await running.consent.settle(proposal, _not_listed)
+                await running.consent.decide(proposal, _not_listed)
             assert "has read a web page, so that it is asked again; allowed by you where text matches '^x'" in (
                 running.approver.questions[1].rule
             )

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from mcphost.host.consent.policy import PolicyVerdict, decide
+from mcphost.host.consent.policy import PolicyDecision, decide
 from tests.host.conftest import echo, settings
 
-ALLOW, ASK, DENY = PolicyVerdict
+ALLOW, ASK, DENY = PolicyDecision
 OWN = {"tools": {"t": {"approval": "allow"}}}
 
 
@@ -35,16 +35,16 @@ OWN = {"tools": {"t": {"approval": "allow"}}}
 )
 @pytest.mark.requirement("TOOLS-19", "HOST-04")
 def test_the_strongest_rule_decides_and_is_named(
-    policy: dict[str, Any], entry: dict[str, Any], known: dict[str, Any], verdict: PolicyVerdict, rule: str
+    policy: dict[str, Any], entry: dict[str, Any], known: dict[str, Any], verdict: PolicyDecision, rule: str
 ) -> None:
     """What a server claims of itself counts only where the user said that it does."""
     config = settings(policy=policy, s=echo(**entry))
-    decision = decide(config, "s", "t", **{"remembered": None, "claims_read_only": False, **known})
-    assert decision.verdict is verdict
-    assert rule in decision.rule
+    result = decide(config, "s", "t", **{"remembered": None, "claims_read_only": False, **known})
+    assert result.decision is verdict
+    assert rule in result.rule
 
 
-STRENGTH: list[tuple[str, PolicyVerdict, dict[str, Any], dict[str, Any], dict[str, Any]]] = [
+STRENGTH: list[tuple[str, PolicyDecision, dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     ("servers.s.tools.t.approval = 'deny'", DENY, {}, {"approval": "deny"}, {}),
     ("policy.deny", DENY, {"deny": ["s:t"]}, {}, {}),
     ("servers.s.tools.t.allow_when", ALLOW, {}, {"allow_when": {"a": "^x$"}}, {}),
@@ -67,14 +67,14 @@ def test_the_stronger_of_every_two_rules_decides(strong: Any, weak: Any) -> None
     policy, tool, known = ({**before, **after} for before, after in zip(weak[2:], places, strict=True))
     trusted = {"trust_hints": True} if known.get("claims_read_only") else {}
     config = settings(policy=policy, s=echo(tools={"t": tool}, **trusted))
-    decision = decide(
+    result = decide(
         config, "s", "t", **{"remembered": None, "claims_read_only": False, "arguments": {"a": "x"}, **known}
     )
-    assert (decision.verdict, rule in decision.rule) == (verdict, True), decision.rule
+    assert (result.decision, rule in result.rule) == (verdict, True), result.rule
 
 
 def test_a_server_nobody_configured_falls_under_the_default() -> None:
-    assert decide(settings(), "gone", "t", remembered=None, claims_read_only=True).verdict is ASK
+    assert decide(settings(), "gone", "t", remembered=None, claims_read_only=True).decision is ASK
 
 
 SELECT = {"tools": {"t": {"allow_when": {"sql": "^SELECT "}, "approval": "ask"}}}
@@ -96,9 +96,9 @@ SELECT = {"tools": {"t": {"allow_when": {"sql": "^SELECT "}, "approval": "ask"}}
     ],
 )
 def test_a_call_may_run_by_what_its_arguments_are(
-    entry: dict[str, Any], arguments: dict[str, Any], verdict: PolicyVerdict
+    entry: dict[str, Any], arguments: dict[str, Any], verdict: PolicyDecision
 ) -> None:
     config = settings(s=echo(**entry))
-    decision = decide(config, "s", "t", remembered=None, claims_read_only=False, arguments=arguments)
-    assert decision.verdict is verdict
-    assert (verdict is ALLOW) == ("allow_when: sql matches '^SELECT '" in decision.rule)
+    result = decide(config, "s", "t", remembered=None, claims_read_only=False, arguments=arguments)
+    assert result.decision is verdict
+    assert (verdict is ALLOW) == ("allow_when: sql matches '^SELECT '" in result.rule)

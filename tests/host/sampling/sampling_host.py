@@ -8,7 +8,7 @@ from typing import Any
 
 from mcphost.config import Config, ModelConfig
 from mcphost.host.sampling.request import Sampling
-from mcphost.host.server_requests.kinds import SCREEN_KINDS
+from mcphost.host.server_requests.request_kinds import SCREEN_KINDS
 from mcphost.providers.base import (
     IMAGES,
     AnswerFinished,

@@ -15,7 +15,7 @@ from mcphost.errors import (
 )
 from mcphost.host.consent.questions import Answer, SamplingQuestion
 from mcphost.host.sampling.request import SamplingEdit, SamplingReply
-from mcphost.host.server_requests.kinds import DIALOG_KINDS, SAMPLING, SCREEN_KINDS
+from mcphost.host.server_requests.request_kinds import DIALOG_KINDS, SAMPLING, SCREEN_KINDS
 from mcphost.protocol.models.sampling import SamplingMessage, text_block
 from mcphost.providers.base import AnswerFinished, TextDelta, ToolUseReady
 from tests.host.sampling.sampling_host import MODEL, Attempt, create, lending_host

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from mcphost.host.consent.questions import Answer, Question, ToolCallQuestion
-from mcphost.host.server_requests.kinds import DIALOG_KINDS
+from mcphost.host.server_requests.request_kinds import DIALOG_KINDS
 from mcphost.host.tool_calls.call import ToolCall
 from tests.host.conftest import RecordingHost, ScriptedApprover, open_stdio, script, settings
 

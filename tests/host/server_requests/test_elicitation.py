@@ -13,7 +13,7 @@ from mcphost.errors import ServerError
 from mcphost.host.consent.questions import Answer, FormQuestion, UrlQuestion
 from mcphost.host.events import ElicitationChanged
 from mcphost.host.server_requests import pending
-from mcphost.host.server_requests.kinds import DIALOG_KINDS, FORM, ROOTS, URL
+from mcphost.host.server_requests.request_kinds import DIALOG_KINDS, FORM, ROOTS, URL
 from mcphost.host.server_requests.url_elicitation import UrlElicitation, UrlElicitationState
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from tests.conftest import Until

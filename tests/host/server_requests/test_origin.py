@@ -7,7 +7,7 @@ from typing import Any
 
 from mcphost.config import Config
 from mcphost.host.consent.questions import FormQuestion
-from mcphost.host.server_requests.kinds import DIALOG_KINDS
+from mcphost.host.server_requests.request_kinds import DIALOG_KINDS
 from mcphost.host.tool_calls.call import CallState
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.transports.base import Transport, TransportLimits

@@ -18,8 +18,8 @@ from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.questions import Answer
 from mcphost.host.events import RootsChanged
 from mcphost.host.server_requests import roots
-from mcphost.host.server_requests.folders import FolderCheck, look
-from mcphost.host.server_requests.kinds import DIALOG_KINDS
+from mcphost.host.server_requests.folders import FolderCheck, check_folder
+from mcphost.host.server_requests.request_kinds import DIALOG_KINDS
 from mcphost.host.server_requests.roots import RootSource
 from tests.conftest import Until
 from tests.host.conftest import FileStore, script, settings
@@ -207,7 +207,7 @@ async def test_a_look_that_takes_long_does_not_replace_what_a_later_one_found(
     loop = asyncio.get_running_loop()
 
     def slow(path: Path) -> FolderCheck:
-        found = look(path)
+        found = check_folder(path)
         if not entered.is_set() and not found.problem:
             loop.call_soon_threadsafe(entered.set)
             assert go_on.wait(20)
@@ -304,7 +304,7 @@ async def test_ten_thousand_questions_cost_one_look(tree: Path, monkeypatch: pyt
 
     def counted(path: Path) -> FolderCheck:
         looks.append(path)
-        return look(path)
+        return check_folder(path)
 
     monkeypatch.setattr("mcphost.host.server_requests.roots.look", counted)
     async with asked_host(entry={"roots": [str(tree)], "limits": {"pending_server_requests": 20_000}}) as host:

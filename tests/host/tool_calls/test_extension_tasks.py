@@ -10,7 +10,7 @@ import pytest
 
 from mcphost.errors import CapabilityWithheld, ServerError
 from mcphost.host.consent.questions import Answer
-from mcphost.host.server_requests.kinds import DIALOG_KINDS
+from mcphost.host.server_requests.request_kinds import DIALOG_KINDS
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.host.tool_calls.started_tasks import KEPT, StartedTasks
 from mcphost.host.tool_calls.tasks import keeps_tasks, tasks_withheld

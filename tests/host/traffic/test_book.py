@@ -20,8 +20,7 @@ from mcphost.host.traffic import file as traffic_file
 from mcphost.host.traffic import message as message_module
 from mcphost.host.traffic import message as messages
 from mcphost.host.traffic.book import ServerTap, TrafficBook, TrafficBudget, read_traffic
-from mcphost.host.traffic.message import MessageKind, TrafficMessage, read_facts
-from mcphost.host.traffic.metadata import metadata_words
+from mcphost.host.traffic.message import MessageKind, TrafficMessage, metadata_words, read_facts
 from mcphost.host.traffic.resending import ResentRequest, request_in
 from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.stdio.transport import Command, StdioTransport

@@ -13,7 +13,7 @@ from mcphost.composition import dependencies, values_for
 from mcphost.config import Config
 from mcphost.host.chat.chat import Chat
 from mcphost.host.host import Host
-from mcphost.host.server_requests.kinds import DIALOG_KINDS
+from mcphost.host.server_requests.request_kinds import DIALOG_KINDS
 from mcphost.providers.base import ModelRequest
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover

@@ -44,7 +44,7 @@ async def test_what_a_program_was_given_in_secret_is_seen_nowhere(tmp_path: Path
             await stage.shows(words)
             seen.append(stage.text)
         book = stage.host.traffic
-        seen += [record.text for record in stage.host.logs.of("echo")]
+        seen += [record.text for record in stage.host.logs.of_server("echo")]
         seen.append(book.export(book.since(0)).decode())
     seen += files_in(tmp_path)
     assert sum("•••" in text for text in seen) >= 5

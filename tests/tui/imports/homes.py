@@ -16,7 +16,7 @@ from mcphost.config import Config, Values, servers_path
 from mcphost.config.servers_file import read_servers
 from mcphost.errors import ConfigError
 from mcphost.host.host import Host
-from mcphost.host.server_requests.kinds import DIALOG_KINDS
+from mcphost.host.server_requests.request_kinds import DIALOG_KINDS
 from mcphost.imports.importer import Importer
 from mcphost.imports.remembered import ImportRecords
 from mcphost.tui.app import McphostApp

@@ -14,7 +14,7 @@ from mcphost.composition import dependencies, values_for
 from mcphost.config import Config, ModelConfig
 from mcphost.host.host import Host
 from mcphost.host.sampling.request import Sampling
-from mcphost.host.server_requests.kinds import SCREEN_KINDS
+from mcphost.host.server_requests.request_kinds import SCREEN_KINDS
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.providers.base import ModelCapabilities
 from mcphost.tui.app import McphostApp

@@ -147,21 +147,22 @@ async def test_what_a_program_takes_is_looked_at_while_its_card_is_in_view_and_b
         async with on_stage(config) as stage:
             await stage.ready()
             host, card = stage.host, stage.app.main.card
-            assert host.process_usage.of(host.servers["local"]) is None
+            assert host.process_usage.reading_of(host.servers["local"]) is None
             await open_card(stage)
             await stage.shows("memory, CPU", " MB · ", "% of a CPU", *words)
-            first = host.process_usage.of(host.servers["local"])
+            first = host.process_usage.reading_of(host.servers["local"])
             assert first is not None
             card.refresh()
             await stage.pilot.pause(0.5)
-            assert host.process_usage.of(host.servers["local"]) is first
+            assert host.process_usage.reading_of(host.servers["local"]) is first
             await stage.press("u")
-            await stage.until(lambda _: host.process_usage.of(host.servers["local"]) is not first)
+            await stage.until(lambda _: host.process_usage.reading_of(host.servers["local"]) is not first)
             await stage.press("s", "down", "enter")
             await stage.until(lambda _: "Server · remote" in stage.text)
             assert "memory, CPU" not in stage.text
             assert "u refresh" not in stage.text.splitlines()[-1]
-        warned = [record.text for record in host.logs.of("local") if "process_bytes" in record.text] if words else []
+        texts = [record.text for record in host.logs.of_server("local")] if words else []
+        warned = [text for text in texts if "process_bytes" in text]
         assert len(warned) == len(words)
 
 

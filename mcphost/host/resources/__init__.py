@@ -1,1 +1,0 @@
-"""Reading resources and prompts, and completing their arguments."""
