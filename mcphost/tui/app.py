@@ -465,7 +465,7 @@ class McphostApp(ResilientApp):
         self.updater.card()
 
     def on_traffic_pane_resend_requested(self, event: TrafficPane.ResendRequested) -> None:
-        self.traffic.resend(event.frame)
+        self.traffic.resend(event.message)
 
     # Messages from the main screen.
 

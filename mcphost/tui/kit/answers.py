@@ -25,23 +25,21 @@ BETWEEN: Final = " · "
 
 
 class ReadToEnd(ScrolledColumn, can_focus=False):
-    """A container that knows whether its end was on screen: `Measured` is posted when that is known, and once more when
-    an end below comes on screen. `rewind` starts over.
-    """
+    """A scrolling container that knows when its end was on screen. `rewind` starts over."""
 
     DEFAULT_CSS = """
     ReadToEnd { height: auto; scrollbar-size-vertical: 1; }
     """
 
     class Measured(Message):
-        """It is known now whether the end is on screen, or it is there for the first time."""
+        """Posted when `reached` or `cut_off` becomes true."""
 
     needed: Widget | None = None
     """The child whose end counts; None: the last."""
     reached = False
-    """Was the end on screen?"""
+    """True once the end was on screen."""
     cut_off = False
-    """Is there more below that was not yet on screen? False until this is known."""
+    """True if there is more below that was not yet on screen. False until this is known."""
 
     def on_mount(self) -> None:
         self.watch(self, "scroll_y", self._check, init=False)
@@ -52,13 +50,13 @@ class ReadToEnd(ScrolledColumn, can_focus=False):
         self.call_after_refresh(self._check)
 
     def rewind(self) -> None:
-        """The content changed: scroll to the top, and wait for the end again."""
+        """Scroll to the top, and wait for the end again, since the content changed."""
         self.reached = self.cut_off = False
         self.scroll_home(animate=False)
         self.call_after_refresh(self._check)
 
     def more(self, direction: int) -> bool:
-        """Can it scroll in this direction?"""
+        """True if it can scroll in this direction."""
         return self.scroll_offset.y < self.max_scroll_y if direction > 0 else self.scroll_offset.y > 0
 
     def page(self, direction: int) -> None:
@@ -86,7 +84,7 @@ class AnswerOption:
     short: str = ""
     """One or two words, if all answers share one line."""
     locked: bool = False
-    """Must something be read first? A locked answer is dimmed."""
+    """True if something must be read first. A locked answer is dimmed."""
 
 
 def naming(before: str, name: str, after: str = "", *, quoted: bool = True) -> Content:

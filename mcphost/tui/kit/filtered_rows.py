@@ -70,7 +70,7 @@ class FilteredRows(Vertical, Generic[Item]):
 
     @property
     def filtered(self) -> bool:
-        """Are only the matches of a filter listed?"""
+        """True if only the matches of a filter are listed."""
         return bool(self._typed_search.words)
 
     def show_items(self, items: Iterable[Item], keep: Callable[[Item], object] | None = None) -> None:
@@ -83,7 +83,7 @@ class FilteredRows(Vertical, Generic[Item]):
             self.refresh_bindings()
 
     def expect_items(self, expecting: bool) -> None:
-        """Are the first items on their way? Then the filter opens already."""
+        """Let the filter open before the first items have come, or not."""
         if expecting != self._expecting:
             self._expecting = expecting
             self.refresh_bindings()

@@ -28,9 +28,9 @@ class FramedScreen(Modal[Result]):
     """A modal with its content in a frame; going back dismisses it with None."""
 
     QUESTIONS_ABOVE: ClassVar[bool] = False
-    """May questions open above it? Else they wait until it is closed."""
+    """True if questions may open above it; else they wait until it is closed."""
     frame: Widget
-    """Kept, and not looked up: a worker may end when a closed screen has lost its widgets already."""
+    """Kept, since a worker may end after its closed screen has lost its widgets."""
     _content_rows = 0
 
     DEFAULT_CSS = """

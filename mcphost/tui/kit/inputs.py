@@ -116,7 +116,7 @@ class LineInput(Input):
     virtual_size: Reactive[Size] = Reactive(Size(0, 0), layout=False)
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        """Is this key text here? Textual knows no character of ``slash``, and would list it as a key that works."""
+        # Textual has no character for ``slash``, and would list it as a key that works.
         return key == "slash" or super().check_consume_key(key, character)
 
 

@@ -88,7 +88,7 @@ def _items(items: Iterable[tuple[str, Any]], count: int, depth: int) -> Iterator
 
 
 def scalar_text(value: Any) -> str:
-    """The JSON of a value that is no container with members; long ones are cut."""
+    """The JSON of a scalar or an empty container; a long one is cut."""
     if isinstance(value, Written):
         return value if len(value) <= LONGEST_STRING else f"{value[:LONGEST_STRING]} … ⟨{len(value)} digits⟩"
     if isinstance(value, Members):

@@ -18,10 +18,10 @@ from textual.widget import Widget
 from mcphost.lazy_dataclass import dataclass
 
 ALWAYS = ("command_palette", "quit", "keys")
-"""What finds everything, the way out, and what explains all keys: they stand at the end of the line."""
+"""The actions whose keys are at the end of the line, whatever has the focus."""
 
 ROOM_FOR_ALL = 100
-"""Columns below which the first of them gives way to what works here."""
+"""Columns below which the first of them is left out, so that more keys of the focused widget fit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ class Line:
 
 
 def looks_like_markdown(text: str) -> bool:
-    """Are there two signs of Markdown, or one that nothing else has? Only the beginning is searched."""
+    """True for two signs of Markdown, or one that nothing else has. Only the beginning is searched."""
     sample = text[:5_000]
     return sum(weight for feature, weight in _FEATURES if feature.search(sample)) >= 2
 

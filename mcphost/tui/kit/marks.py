@@ -1,4 +1,4 @@
-"""The marks and styles of states; each state has a shape of its own, so that none is told by colour alone."""
+"""The marks and styles of states; no state is shown by its colour alone."""
 
 from __future__ import annotations
 

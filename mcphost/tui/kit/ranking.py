@@ -27,7 +27,7 @@ APART: Final = 4
 """Characters for each letter that they may be spread over; further apart they mean nothing."""
 
 LETTERS: Final = 30
-"""Letters that are looked for one by one; nobody abbreviates with more."""
+"""Letters that are looked for one by one; abbreviations are shorter."""
 
 _SEPARATORS: Final = str.maketrans(dict.fromkeys("_-./:", " "))
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -94,12 +94,12 @@ class Search:
 
     @property
     def needles(self) -> tuple[str, str, str]:
-        """What all matching texts have in their squeezed name, in their spaced fields, and anywhere."""
+        """Texts that occur in all matches: in the squeezed name, in the spaced fields, and anywhere."""
         longest = max(self.words, key=len)
         return self._name, _spaced(longest).strip(), longest
 
     def finds(self, shown: str) -> bool:
-        """Does one of the words occur in this text?"""
+        """True if one of the words occurs in this text."""
         return self._pattern is not None and self._pattern.search(shown) is not None
 
     def mark(self, shown: str) -> Content:

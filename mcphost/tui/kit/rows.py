@@ -74,7 +74,7 @@ class RowList(ScrollView, ScrollbarsOnLayout, Generic[Item], can_focus=True):
     """
 
     following: reactive[bool] = reactive(False, repaint=False, init=False)
-    """Does the cursor stay on the last row when rows are added? Only with ``tails``."""
+    """True if the cursor stays on the last row when rows are added; only with ``tails``."""
     shows_cursor: reactive[bool] = reactive(True)
     """True if the row under the cursor is marked."""
 
@@ -156,7 +156,7 @@ class RowList(ScrollView, ScrollbarsOnLayout, Generic[Item], can_focus=True):
 
     @property
     def empty(self) -> str:
-        """What is shown without rows."""
+        """The text that is shown without rows."""
         return self._empty
 
     @empty.setter
@@ -360,6 +360,7 @@ class RowList(ScrollView, ScrollbarsOnLayout, Generic[Item], can_focus=True):
         length = len(self._items)
         scrolls = length > self.size.height
         if self.size and self.show_vertical_scrollbar is scrolls and not self.styles.is_auto_height:
+            # `set_reactive` skips the watchers, and with them a layout; so the scrollbar is updated here.
             self.set_reactive(RowList.virtual_size, Size(0, length))
             if scrolls:
                 self.vertical_scrollbar.window_virtual_size = length
@@ -373,7 +374,7 @@ class Cell(NamedTuple):
 
     text: str | Content
     style: str = ""
-    """A Textual style of ours, such as ``$text-warning``."""
+    """A Textual style, never foreign text, such as ``$text-warning``."""
     min: int = 0
     max: int | None = None
     """None: an even share of what the other columns leave."""

@@ -39,7 +39,7 @@ class SearchBar(Horizontal):
         self.input.focus()
 
     def show_status(self, words: str) -> None:
-        """Show the number of the match, or that there is none."""
+        """Show the number of the match, or that nothing matched."""
         self._found.update(words)
 
 
@@ -50,7 +50,7 @@ class Searchable(Protocol):
         """Mark every match and return them; an empty query removes the marks."""
 
     def go_to(self, match: Any) -> None:
-        """Make this match the current one; None: none."""
+        """Make this match the current one, or with None no match."""
 
 
 class SearchArea(Vertical):

@@ -90,7 +90,7 @@ class TextView(ScrollView, ScrollbarsOnLayout, can_focus=True):
 
     @property
     def wraps(self) -> bool:
-        """Are long lines wrapped? Never in a text that is too long for it."""
+        """True if long lines are wrapped, which they never are in a very long text."""
         return self._wrap and self._wrappable
 
     def load(self, lines: Sequence[str], *, home: bool = True) -> None:

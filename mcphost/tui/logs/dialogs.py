@@ -13,6 +13,7 @@ from textual.content import Content
 from mcphost.host.logs import LogRecord, LogSource
 from mcphost.protocol.display import show, show_line
 from mcphost.protocol.models.logging import LogLevel
+from mcphost.tui.kit.clock import clock_text, date_text
 from mcphost.tui.kit.framed import PickScreen
 from mcphost.tui.kit.json_text import json_lines, json_spans, parse
 from mcphost.tui.kit.messages import CallChosen
@@ -94,7 +95,7 @@ def text_view(text: str) -> TextView:
 
 def _title(record: LogRecord) -> str:
     words = [
-        f"{datetime.fromtimestamp(record.time):%Y-%m-%d %H:%M:%S.%f}"[:-3],
+        f"{date_text(record.time)} {clock_text(record.time, milliseconds=True)}",
         show_line(record.server, 40) or OWN_NAME,
         record.level.wire if record.source is LogSource.SERVER else f"{record.source.value} ({record.level.wire})",
         show_line(record.logger, 40),

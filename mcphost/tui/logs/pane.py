@@ -1,15 +1,12 @@
-"""The log of all servers: what they logged and wrote to stderr, and what mcphost decided."""
+"""The log of all servers: their log messages and stderr, and the decisions of mcphost."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from functools import lru_cache
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Final
 
 from rich.cells import cell_len
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 
@@ -17,8 +14,8 @@ from mcphost.host.logs import LogBook, LogRecord, LogSource
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.protocol.models.logging import LogLevel
-from mcphost.tui.kit.export import save_as
-from mcphost.tui.kit.inputs import FilterLine
+from mcphost.tui.kit.clock import clock_text, file_stamp
+from mcphost.tui.kit.followed_list import FollowedList, list_keys
 from mcphost.tui.kit.messages import CallChosen, LogLevelRequested
 from mcphost.tui.kit.ranking import Search
 from mcphost.tui.kit.rows import Cell, RowList, columns
@@ -28,10 +25,10 @@ from mcphost.tui.logs.filter import EXAMPLES, OWN_NAME, LogFilter, parse_filter
 
 def log_row(record: LogRecord, width: int, name_width: int, search: Search) -> Content:
     """Time, server, level or source, the text with its matches marked, and the call that was running."""
-    mark, style = _look(record.level)
+    mark, style = _mark_of(record.level)
     word = record.level.wire if record.source is LogSource.SERVER else record.source.value
     cells = [
-        Cell(_clock(int(record.time)), "$foreground-muted", 8, 8),
+        Cell(clock_text(record.time), "$foreground-muted", 8, 8),
         Cell(show_line(record.server, 40) or OWN_NAME, "", min(8, name_width), name_width),
         Cell(f"{mark} {word}", style, 11, 11),
         Cell(_text(record, width, search), style if record.level >= LogLevel.WARNING else "", 10),
@@ -48,8 +45,8 @@ def _text(record: LogRecord, width: int, search: Search) -> Content:
     return Content.assemble((show_line(record.logger, 24), "$foreground-muted"), " ", text)
 
 
-def _look(level: LogLevel) -> tuple[str, str]:
-    """A mark that is seen without colours, and a style."""
+def _mark_of(level: LogLevel) -> tuple[str, str]:
+    """The mark of a level, which is seen without colours, and its style."""
     if level >= LogLevel.ERROR:
         return "✖", "bold $text-error"
     if level >= LogLevel.WARNING:
@@ -57,241 +54,153 @@ def _look(level: LogLevel) -> tuple[str, str]:
     return " ", "$foreground-muted" if level is LogLevel.DEBUG else ""
 
 
-@lru_cache(maxsize=256)
-def _clock(second: int) -> str:
-    """The local time of a second since the epoch; ``--:--:--`` if the clock is set to nonsense."""
-    try:
-        return f"{datetime.fromtimestamp(second):%H:%M:%S}"
-    except (ValueError, OverflowError, OSError):
-        return "--:--:--"
-
-
 FEW: Final = 8
 """Lines for which the pane asks for room."""
 
 LINES: Final = 20_000
 CHARACTERS: Final = 20 << 20
-"""Limits of what is shown; the oldest lines go first. A change of the filter reads from the book again."""
+"""Limits of the list; the oldest lines go first. A change of the filter reads from the book again."""
 
 _LEAST: Final = (LogLevel.DEBUG, LogLevel.INFO, LogLevel.WARNING, LogLevel.ERROR)
-_NOTHING_YET: Final = (
-    "No log lines yet.\n\nServers' log messages, their stderr and mcphost's own decisions appear here.\n"
-    "L makes a server log more."
-)
-_NOTHING_PASSES: Final = "No lines match.\n\n/ changes the filter · l shows lower levels"
 
 
 def _key(key: str, action: str, description: str, tooltip: str, *, show: bool = True) -> Binding:
     return Binding(key, action, description, show=show, tooltip=tooltip, id=f"logs.{action}")
 
 
-class LogsPane(Vertical):
+class LogsPane(FollowedList[LogRecord]):
     """A live view of ``book``; the app calls `refresh_logs` when records were added, at most once a frame."""
 
+    EMPTY = (
+        "No log lines yet.\n\nServers' log messages, their stderr and mcphost's own decisions appear here.\n"
+        "L makes a server log more."
+    )
+    NO_MATCH = "No lines match.\n\n/ changes the filter · l shows lower levels"
+    CLEARED = "Cleared. X restores the earlier lines."
     HELP = (
         "The logs of all servers: their log messages, stderr and stray stdout, and mcphost's own decisions.\n"
         f"Filter: {EXAMPLES}"
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        _key("slash", "filter", "filter", "Show only some lines"),
-        _key("f", "follow", "follow", "Follow the newest line, or pause"),
+        *list_keys("logs", "line", "lines", clear="Clear the list; X restores it"),
         _key("l", "least", "level", "Lowest level shown here: debug, info, warning, error"),
         _key("L", "server_level", "server level", "Make this line's server log more or less", show=False),
         _key("C", "call", "call", "Open the call that was running"),
         _key("y", "copy", "copy", "Copy this line"),
         _key("w", "save", "save", "Save the lines shown to a file"),
-        _key("x", "clear", "clear", "Clear the list; X restores it", show=False),
-        _key("X", "restore", "restore", "Show cleared lines again", show=False),
-        _key("escape", "unfilter", "clear filter", "Show all lines again"),
     ]
-    DEFAULT_CSS = """
-    LogsPane {
-        height: 1fr; border: round $border-blurred; border-title-color: $foreground-muted;
-        &:focus-within { border: round $border; border-title-color: $text-accent; }
-    }
-    """
 
     class Grown(Message):
         """The pane needs room for more lines: `most_lines`."""
 
     @dataclass
     class Warned(Message):
-        """Servers logged so many warnings or worse."""
+        """Servers logged this many warnings or worse."""
 
         count: int
 
     def __init__(
         self, book: LogBook, *, least: LogLevel = LogLevel.INFO, limit: int = LINES, id: str | None = None
     ) -> None:
-        super().__init__(id=id)
-        self._book, self._limit = book, limit
-        self._last_number = self._cleared = self._paused_at = 0  # numbers of records
-        self._total = self._missed = self._characters = 0
-        self._least = least
-        self._filter = LogFilter()
+        super().__init__(parse_filter, EXAMPLES, id=id, rows_id="log-rows")
+        self.filter: LogFilter
+        self._book, self._limit, self._least = book, limit, least
+        self._characters = 0
         self._servers: set[str] = set()
         self._name_width = len(OWN_NAME)
-        self._title, self._active_keys = "", (False, False)
+        self._active_keys = (False, False)
         self.most_lines = 0
         """The most lines that there were, up to `FEW`, so that a filter makes the pane no smaller."""
-        self._search = Search()
-        self._filter_line = FilterLine(parse_filter, EXAMPLES)
-        self._rows = RowList[LogRecord](self.row, empty=_NOTHING_YET, tails=True, id="log-rows")
-
-    def compose(self) -> ComposeResult:
-        yield self._filter_line
-        yield self._rows
 
     def on_mount(self) -> None:
-        self._rebuild()
-        self._tell_warnings(self._book.since(0))
-
-    def focus_rows(self) -> None:
-        self._rows.focus()
+        self.rebuild()
+        self._post_warnings(self._book.since(0))
 
     def refresh_logs(self) -> None:
         """Show the records since the last call. The cost does not depend on how many are kept."""
         if not self.is_mounted:
             return  # mounting reads all of them
-        fresh = self._book.since(self._last_number - 1) if self._last_number else self._book.since(0)
-        if self._last_number and (not fresh or fresh[0].number != self._last_number):
-            self._rebuild()  # the last record we saw was cleared or evicted
+        fresh = self._book.since(self.last_number - 1) if self.last_number else self._book.since(0)
+        if self.last_number and (not fresh or fresh[0].number != self.last_number):
+            self.rebuild()  # the last record we saw was cleared or evicted
             return
-        self._add(fresh[1:] if self._last_number else fresh)
+        self._add(fresh[1:] if self.last_number else fresh)
 
     def passes(self, record: LogRecord) -> bool:
-        return record.level >= self._bound and self._filter.passes(record)
+        return record.level >= self._bound and self.filter.passes(record)
 
     @property
     def _bound(self) -> LogLevel:
-        return LogLevel.DEBUG if self._filter.names_level else self._least
+        return LogLevel.DEBUG if self.filter.names_level else self._least
 
     def _add(self, fresh: list[LogRecord]) -> None:
         if not fresh:
             return
         self._remember(fresh)
-        self._tell_warnings(fresh)
+        self._post_warnings(fresh)
         shown = [record for record in fresh if self.passes(record)]
-        self._rows.append(shown)
-        self._total += len(fresh)
-        self._missed += len(shown)
+        self.rows.append(shown)
+        self.total += len(fresh)
+        self.unseen += len(shown)
         self._enforce_limits(shown)
 
-    def _tell_warnings(self, records: list[LogRecord]) -> None:
+    def _post_warnings(self, records: list[LogRecord]) -> None:
         count = sum(record.level >= LogLevel.WARNING for record in records)
         if count:
             self.post_message(self.Warned(count))
 
-    def _rebuild(self) -> None:
-        """Read all records again."""
-        kept = self._book.since(self._cleared)
+    def rebuild(self) -> None:
+        kept = self._book.since(self.cleared)
         self._remember(kept)
         shown = [record for record in kept if self.passes(record)]
-        self._rows.set_items(shown, keep=lambda record: record.number)
-        self._total, self._characters = len(kept), 0
-        self._missed = sum(record.number > self._paused_at for record in shown)
+        self.list_items(shown)
+        self.total, self._characters = len(kept), 0
         self._enforce_limits(shown)
 
     def _enforce_limits(self, added: list[LogRecord]) -> None:
         """Enforce the limits, and update the title."""
         self._characters += sum(len(record.text) for record in added)
-        gone, items = 0, self._rows.items
+        gone, items = 0, self.rows.items
         while gone < len(items) and (len(items) - gone > self._limit or self._characters > CHARACTERS):
             self._characters -= len(items[gone].text)
             gone += 1
         if gone:
-            self._rows.drop_first(gone)
+            self.rows.drop_first(gone)
         if len(items) > self.most_lines < FEW:
             self.most_lines = min(len(items), FEW)
             self.post_message(self.Grown())
-        self._update_title()
+        self.update_title()
 
     def _remember(self, records: list[LogRecord]) -> None:
         """Remember the last record, and make room for server names."""
         if records:
-            self._last_number = records[-1].number
+            self.last_number = records[-1].number
         for name in {record.server for record in records} - self._servers:
             self._servers.add(name)
             self._name_width = min(16, max(self._name_width, cell_len(show_line(name, 40))))
 
-    def row(self, record: LogRecord, width: int) -> Content:
-        return log_row(record, width, self._name_width, self._search)
+    def row(self, item: LogRecord, width: int) -> Content:
+        return log_row(item, width, self._name_width, self.search)
 
-    def _update_title(self) -> None:
-        """Update the title, the count and the text of an empty list."""
-        if self._rows.following:
-            self._paused_at, self._missed = self._last_number, 0
+    def title_words(self) -> Iterable[str]:
         dropped = sum(map(self._book.dropped, self._servers))
-        words = [
+        return (
             "Logs",
-            "filtered" if self._filter.tests else "all servers",
-            "" if self._filter.names_level else _level_words(self._least),
-            "following" if self._rows.following else f"paused{f' · {self._missed:,} new' if self._missed else ''}",
+            "filtered" if self.filter.tests else "all servers",
+            "" if self.filter.names_level else _level_words(self._least),
+            self.following_words,
             f"{dropped:,} dropped" if dropped else "",
-        ]
-        title = " · ".join(word for word in words if word)
-        if title != self._title:
-            self._title = title
-            self.border_title = Content(title)
-        self._filter_line.show_count(len(self._rows.items), self._total)
-        if not self._rows.items:
-            self._rows.empty = _NOTHING_PASSES if self._total else _cleared_words(self._cleared)
+        )
 
-    # Actions.
+    # Keys.
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        record = self._rows.item
+        record = self.rows.item
         if action == "call":
             return record is not None and record.call is not None
-        if action == "filter":
-            return not self._filter_line.input.has_focus
-        if action == "unfilter":
-            return self._filter_line.is_open
-        if action == "restore":
-            return bool(self._cleared)
-        return record is not None if action in ("copy", "save") else True
-
-    def action_filter(self) -> None:
-        self._filter_line.open()
-        self.refresh_bindings()
-
-    def action_unfilter(self) -> None:
-        self._filter_line.close()
-        self._apply("")
-        self.focus_rows()
-        self.refresh_bindings()
-
-    def on_filter_line_typed(self, event: FilterLine.Typed) -> None:
-        """Filter as the user types; the newest match is selected."""
-        event.stop()
-        if event.text == self._filter_line.input.value:  # else a later one is on its way
-            self._apply(event.text)
-            if self._filter.text:
-                self._rows.highlighted = len(self._rows.items) - 1
-
-    def _apply(self, text: str) -> None:
-        if text.strip() != self._filter.text:
-            self._filter = parse_filter(text)
-            self._search = Search(words=self._filter.words)
-            self._rebuild()
-
-    def on_filter_line_entered(self, event: FilterLine.Entered) -> None:
-        event.stop()
-        if self._filter.text:
-            self.focus_rows()
-        else:
-            self.action_unfilter()
-
-    def on_filter_line_left(self, event: FilterLine.Left) -> None:
-        event.stop()
-        self.focus_rows()
-
-    def action_follow(self) -> None:
-        self._rows.following = not self._rows.following
+        return record is not None if action in ("copy", "save") else super().check_action(action, parameters)
 
     def on_row_list_followed(self, event: RowList.Followed) -> None:
-        event.stop()
-        self._update_title()
         self._update_keys()
 
     def on_row_list_highlighted(self, event: RowList.Highlighted[LogRecord]) -> None:
@@ -300,7 +209,7 @@ class LogsPane(Vertical):
 
     def _update_keys(self) -> None:
         """Update the key line only if other keys work, since that is slow."""
-        active = (self._rows.item is not None, not self._rows.following and self.check_action("call", ()) is True)
+        active = (self.rows.item is not None, not self.rows.following and self.check_action("call", ()) is True)
         if active != self._active_keys:
             self._active_keys = active
             self.refresh_bindings()
@@ -312,46 +221,29 @@ class LogsPane(Vertical):
     def set_least(self, least: LogLevel) -> None:
         """Show this level and higher ones."""
         self._least = least
-        self._rebuild()
+        self.rebuild()
 
     def action_least(self) -> None:
         """Raise the least level that is shown; after the highest comes the lowest."""
         self.set_least(next((level for level in _LEAST if level > self._least), _LEAST[0]))
 
     def action_server_level(self) -> None:
-        record = self._rows.item
+        record = self.rows.item
         self.post_message(LogLevelRequested(record.server or None if record else None))
 
     def action_call(self) -> None:
-        record = self._rows.item
+        record = self.rows.item
         if record is not None and record.call is not None:
             self.post_message(CallChosen(record.call))
 
     def action_copy(self) -> None:
-        if self._rows.item is not None:
-            self.app.copy_to_clipboard(log_line(self._rows.item))
+        if self.rows.item is not None:
+            self.app.copy_to_clipboard(log_line(self.rows.item))
 
-    def action_save(self) -> None:
-        """Save the lines that are shown, oldest first."""
-        records = self._rows.items
-        if records:
-            name = f"mcphost-{datetime.fromtimestamp(records[-1].time):%Y%m%d-%H%M%S}.log"
-            text = "".join(f"{log_line(record)}\n" for record in records)
-            save_as(self.app, name, text.encode("utf-8", "replace"))
-
-    def action_clear(self) -> None:
-        """Empty the view; the book keeps the records."""
-        self._cleared = self._last_number
-        self._rebuild()
-
-    def action_restore(self) -> None:
-        self._cleared = 0
-        self._rebuild()
+    async def exported(self, items: Sequence[LogRecord]) -> tuple[str, bytes]:
+        text = "".join(f"{log_line(record)}\n" for record in items)
+        return f"mcphost-{file_stamp()}.log", text.encode("utf-8", "replace")
 
 
 def _level_words(least: LogLevel) -> str:
     return "all levels" if least is LogLevel.DEBUG else f"{least.wire} and up"
-
-
-def _cleared_words(cleared: int) -> str:
-    return "Cleared. X restores the earlier lines." if cleared else _NOTHING_YET

@@ -584,7 +584,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
             self._keep(replace(self._layout, logs="open"))
             self._set_logs_open(True)
             await self._mount_logs()  # it comes last, and the key may have been pressed before
-            self.logs.focus_rows()
+            self.logs.rows.focus()
 
     @on(ServersPane.Selected)
     def _server_selected(self, event: ServersPane.Selected) -> None:

@@ -22,7 +22,7 @@ from mcphost.protocol.models.content import EmbeddedResource, ResourceContents, 
 from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.models.prompts import GetPromptResult, PromptMessage
 from mcphost.protocol.models.resources import ReadResourceResult
-from mcphost.tui.kit.clock import fresh_words
+from mcphost.tui.kit.clock import freshness_text
 from mcphost.tui.kit.export import file_name, save_as
 from mcphost.tui.kit.messages import ResourceLinkFollowed
 from mcphost.tui.kit.search import SearchArea
@@ -197,8 +197,8 @@ class ReadingView(Vertical):
 
 
 def kept_words(kept: Freshness, now: float, clock: datetime) -> str:
-    """Such as ``cached 10:41:20, fresh until 10:42:20``, which fits beside a list; see `fresh_words`."""
-    return f"cached {fresh_words(kept, now, clock)}"
+    """Such as ``cached 10:41:20, fresh until 10:42:20``, which fits beside a list; see `freshness_text`."""
+    return f"cached {freshness_text(kept, now, clock)}"
 
 
 def _state(reading: PaneReading) -> Iterator[str]:

@@ -27,7 +27,7 @@ from mcphost.host.tool_calls.tasks import keeps_tasks, tasks_withheld
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import age_text, duration_text, show, show_line, size_text
 from mcphost.protocol.models.initialization import Implementation
-from mcphost.tui.kit.clock import fresh_words
+from mcphost.tui.kit.clock import freshness_text
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.marks import SERVER_MARKS
 from mcphost.tui.kit.messages import BudgetRequested, MuteToggled, RelistRequested, RootsRequested, SignInRequested
@@ -528,7 +528,7 @@ def _kept_lists(connection: Connection, now: float) -> Iterator[Fact]:
     """When the lists of a modern server were fetched, and how long they stay fresh."""
     clock = datetime.now()
     kept = [
-        f"{kind.value} of {fresh_words(listing.freshness, now, clock)}"
+        f"{kind.value} of {freshness_text(listing.freshness, now, clock)}"
         for kind, listing in connection.listings
         if listing.freshness is not None and listing.freshness.received < listing.freshness.until < inf
     ]

@@ -149,7 +149,7 @@ class ScrolledColumn(VerticalScroll, ScrollbarsOnLayout):
 class SizedByContent(Widget):
     """A container with ``height: auto`` whose children share its height.
 
-    Textual gives it all the rows there are, whatever `get_content_height` returns. Name this base after the widget's.
+    Textual gives it all the rows there are, whatever the height of its content. Name this base after the widget's.
     """
 
     _has_relative_children_height = False

@@ -1,4 +1,4 @@
-"""The app's side of the terminal: its modes, its size, its signals, and the threads that read and write it."""
+"""Draws on the terminal and reads it, in threads; handles its modes, its size and its signals."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ RESTORE: Final = (
 
 
 class TerminalWriter(threading.Thread):
-    """Writes to the terminal, so that nobody else waits for it.
+    """Writes to the terminal, so that no other thread waits for it.
 
     ``drained`` is called, in this thread, when all is written after `skip` was called. ``failed`` gets exceptions; a
     closed terminal does not count, since the driver notices it itself.

@@ -44,7 +44,7 @@ LONG_SILENCE: Final = 5.0
 """As `SILENCE`, for a paste, which is worth the wait, and a sequence that ends with a letter, as the next key may."""
 
 REST_CHARACTERS: Final = 8
-"""Characters in one read that count as the rest of a paste or report that was given up; nobody types so fast."""
+"""Characters in one read that count as the rest of a paste or report that was given up; no person types so fast."""
 
 WAY_OUT_SILENCE: Final = 0.5
 """Seconds of silence after which ctrl+c or ctrl+q in an unfinished paste is a key rather than text."""
@@ -113,7 +113,7 @@ _REST: Final = re.compile(rf"{_REPORT}{_END}|\[[<=>?][0-9;:]+\$?[A-Za-z]")
 _REPORT_TAIL: Final = re.compile(
     r"[ -~]+(?:\x1b\\|[\x9c\udc9c])|(?:rgba?:)?[0-9a-f]{0,4}(?:/[0-9a-f]{2,4})+\x07", re.IGNORECASE
 )
-"""The end of a report, of which the last is a color: nobody types text and a string's end, or ctrl+g, at once."""
+"""The end of a report, of which the last is a color: no person types text and a string's end, or ctrl+g, at once."""
 
 _LATE_REST: Final = re.compile(
     rf"{_REPORT}|[]P_^X]{_END}|\[(?:[<=>?]|[A-DFHIMOZ]|\[[A-E]|[0-9;:]+(?:[ -/]?[A-Za-z~^@]|\$))"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from datetime import datetime
 from typing import ClassVar, Final
 
 from rich.cells import cell_len
@@ -17,6 +16,7 @@ from textual.message import Message
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line
+from mcphost.tui.kit.clock import clock_text
 from mcphost.tui.kit.filtered_rows import FilteredRows
 from mcphost.tui.kit.marks import CALL_MARKS
 from mcphost.tui.kit.messages import CallChosen, CancelRequested
@@ -112,7 +112,7 @@ def _row(call: ToolCall, width: int, names: tuple[int, int], search: Search) -> 
     cells = [
         Cell(mark, style, 1, 1),
         Cell(str(call.number), "$foreground-muted", 3, 4, "right"),
-        Cell(f"{datetime.fromtimestamp(call.time):%H:%M:%S}", "$foreground-muted", 8, 8),
+        Cell(clock_text(call.time), "$foreground-muted", 8, 8),
         Cell(
             search.mark(call.request.server if server else ""),
             "$foreground-muted",

@@ -20,17 +20,17 @@ class TrafficController:
     def __init__(self, app: App[Any], host: Host) -> None:
         self._app, self._host = app, host
 
-    def resend(self, frame: TrafficMessage) -> None:
+    def resend(self, message: TrafficMessage) -> None:
         """Send a request again; the traffic shows the response. A tool call needs approval as usual."""
         try:
-            sent = self._host.resender.resend(frame)
+            sent = self._host.resender.resend(message)
         except McphostError as error:
             self._app.notify(show(f"Not sent: {error}"), severity="warning", markup=False)
             return
         if isinstance(sent, ToolCall):
             self._app.notify(f"Sent again as call {sent.number}.")
         else:
-            self._app.run_worker(self._await_response(sent, frame.method))
+            self._app.run_worker(self._await_response(sent, message.method))
 
     async def _await_response(self, sent: ResentRequest, method: str) -> None:
         try:

@@ -1,11 +1,10 @@
-"""A frame of the traffic in full: its facts, and its text, laid out or as it came."""
+"""A message of the traffic in full: its facts, and its text, laid out or as it came."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from collections.abc import Iterator
-from datetime import datetime
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -17,13 +16,14 @@ from textual.worker import Worker
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.host.traffic.message import Abandoned, MessageKind, TrafficMessage, metadata_words
 from mcphost.protocol.display import duration_text, show, show_line, size_text
+from mcphost.tui.kit.clock import clock_text, date_text
 from mcphost.tui.kit.json_text import LINES, json_lines, json_spans, parse
 from mcphost.tui.kit.search import SearchArea
 from mcphost.tui.kit.text_view import Spans, TextView
-from mcphost.tui.traffic.list import clock, direction, failed, needs_words, shown_id, title
+from mcphost.tui.traffic.rows import direction, failed, needs_text, shown_id, title
 
 AT_ONCE: Final = 100_000
-"""Bytes that are laid out at once; longer frames are laid out in a thread."""
+"""Bytes that are laid out at once; longer messages are laid out in a thread."""
 
 NO_ANSWER: Final = {
     Abandoned.CANCELLED.value: "not answered: cancelled",
@@ -36,14 +36,14 @@ _HEADER: Final = re.compile(r"^[\w!#$%&'*+.^`|~-]+:")
 _EMPTY: Final = "No message selected. enter opens the one under the cursor."
 
 
-class FrameLayout(NamedTuple):
+class MessageLayout(NamedTuple):
     """Lines that are safe to show, and whether they are JSON."""
 
     lines: list[str]
     is_json: bool
 
 
-class FrameText(TextView):
+class MessageText(TextView):
     """JSON and HTTP headers are coloured."""
 
     HELP = "The text of a message. v shows it as it came, / searches, W wraps long lines, esc goes back."
@@ -62,17 +62,17 @@ class TrafficDetail(SearchArea):
     TrafficDetail {
         border: round $border-blurred; border-title-color: $foreground-muted;
         &:focus-within { border: round $border; border-title-color: $text-accent; }
-        & > #frame-facts { height: auto; padding: 0 1; color: $foreground; }
-        & > FrameText { height: 1fr; }
+        & > #message-facts { height: auto; padding: 0 1; color: $foreground; }
+        & > MessageText { height: 1fr; }
     }
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.frame: TrafficMessage | None = None
+        self.message: TrafficMessage | None = None
         self.raw = False
-        self._facts = Static(markup=False, id="frame-facts")
-        self.text = FrameText()
+        self._facts = Static(markup=False, id="message-facts")
+        self.text = MessageText()
 
     def compose(self) -> ComposeResult:
         self.border_title = "Message"
@@ -80,78 +80,78 @@ class TrafficDetail(SearchArea):
         yield self.text
         yield from super().compose()
 
-    def show_frame(self, book: TrafficBook, frame: TrafficMessage | None) -> None:
-        self.frame = frame
+    def show_message(self, book: TrafficBook, message: TrafficMessage | None) -> None:
+        self.message = message
         self.show_facts(book)
         self.forget_search()
-        if frame is None:
-            self._load(FrameLayout([_EMPTY], False))
-        elif len(frame.data) <= AT_ONCE:
-            self._load(lay_out(book, frame, self.raw))
+        if message is None:
+            self._load(MessageLayout([_EMPTY], False))
+        elif len(message.data) <= AT_ONCE:
+            self._load(lay_out(book, message, self.raw))
         else:
-            self._load(FrameLayout(["reading…"], False))
-            _: Worker[None] = self.run_worker(partial(self._read, book, frame), exclusive=True)
+            self._load(MessageLayout(["reading…"], False))
+            _: Worker[None] = self.run_worker(partial(self._read, book, message), exclusive=True)
 
     def show_facts(self, book: TrafficBook) -> None:
-        """Update the facts: the frame may have been answered or pinned."""
-        self._facts.update("" if self.frame is None else facts_of(book, self.frame))
+        """Update the facts: the message may have been answered or pinned."""
+        self._facts.update("" if self.message is None else facts_of(book, self.message))
 
-    async def _read(self, book: TrafficBook, frame: TrafficMessage) -> None:
-        laid = await asyncio.to_thread(lay_out, book, frame, self.raw)
-        if self.is_attached and self.frame is frame:
+    async def _read(self, book: TrafficBook, message: TrafficMessage) -> None:
+        laid = await asyncio.to_thread(lay_out, book, message, self.raw)
+        if self.is_attached and self.message is message:
             self._load(laid)
 
-    def _load(self, laid: FrameLayout) -> None:
+    def _load(self, laid: MessageLayout) -> None:
         self.text.is_json = laid.is_json
-        self.text.is_head = self.frame is not None and self.frame.kind is MessageKind.HTTP
+        self.text.is_head = self.message is not None and self.message.kind is MessageKind.HTTP
         self.text.load(laid.lines)
 
 
-def lay_out(book: TrafficBook, frame: TrafficMessage, raw: bool) -> FrameLayout:
-    """The frame's text without secrets. Slow for large frames: call it in a thread."""
-    text = book.raw(frame)
+def lay_out(book: TrafficBook, message: TrafficMessage, raw: bool) -> MessageLayout:
+    """The message's text without secrets. Slow for large messages: call it in a thread."""
+    text = book.raw(message)
     try:
         lines, more = json_lines(parse("" if raw else text))
     except ValueError:
-        return FrameLayout(show(text).split("\n"), False)
-    return FrameLayout([*lines, f"⟨… more than {LINES:,} lines: y copies all⟩"] if more else lines, True)
+        return MessageLayout(show(text).split("\n"), False)
+    return MessageLayout([*lines, f"⟨… more than {LINES:,} lines: y copies all⟩"] if more else lines, True)
 
 
-def facts_of(book: TrafficBook, frame: TrafficMessage) -> Content:
-    """The facts of a frame: two lines, those about headers that repeat its body, and one about its partner."""
-    mark = ("✖ " if failed(frame) else "", "bold $text-error")
+def facts_of(book: TrafficBook, message: TrafficMessage) -> Content:
+    """The facts of a message: two lines, those about headers that repeat its body, and one about its partner."""
+    mark = ("✖ " if failed(message) else "", "bold $text-error")
     lines = [
-        Content.assemble(mark, (f"{direction(frame)} · {frame.kind.value} · {title(book, frame)}", "bold")),
-        Content(" · ".join(word for word in _words(book, frame) if word)),
-        *_mirrors(book, frame),
-        *_partner(book, frame),
+        Content.assemble(mark, (f"{direction(message)} · {message.kind.value} · {title(book, message)}", "bold")),
+        Content(" · ".join(word for word in _words(book, message) if word)),
+        *_mirrors(book, message),
+        *_partner(book, message),
     ]
     return Content("\n").join(lines)
 
 
-def _words(book: TrafficBook, frame: TrafficMessage) -> Iterator[str]:
-    yield show_line(frame.server, 40)
-    yield f"{_day(frame.time)}{clock(frame.time)}"
-    yield f"id {shown_id(book, frame)}" if frame.id is not None else ""
-    yield f"{frame.size:,} bytes"
-    yield f"only the first {size_text(len(frame.data))} kept" if frame.cut else ""
-    yield NO_ANSWER.get(" ".join(frame.status), " ".join(frame.status))
-    yield needs_words(frame)
-    yield "" if frame.latency is None else duration_text(max(0.0, frame.latency))
-    yield "" if frame.call is None else f"call {frame.call}"
-    yield f"connection {frame.connection}" if frame.connection > 1 else ""
-    yield "◆ pinned" if book.is_pinned(frame) else ""
+def _words(book: TrafficBook, message: TrafficMessage) -> Iterator[str]:
+    yield show_line(message.server, 40)
+    yield f"{date_text(message.time)} {clock_text(message.time, milliseconds=True)}"
+    yield f"id {shown_id(book, message)}" if message.id is not None else ""
+    yield f"{message.size:,} bytes"
+    yield f"only the first {size_text(len(message.data))} kept" if message.cut else ""
+    yield NO_ANSWER.get(" ".join(message.status), " ".join(message.status))
+    yield needs_text(message)
+    yield "" if message.latency is None else duration_text(max(0.0, message.latency))
+    yield "" if message.call is None else f"call {message.call}"
+    yield f"connection {message.connection}" if message.connection > 1 else ""
+    yield "◆ pinned" if book.is_pinned(message) else ""
 
 
 REFUSED: Final = frozenset({-32020, -32021})
 """Errors that find fault with how the request was sent."""
 
 
-def _mirrors(book: TrafficBook, frame: TrafficMessage) -> Iterator[Content]:
+def _mirrors(book: TrafficBook, message: TrafficMessage) -> Iterator[Content]:
     """The headers of a modern request beside its values; also below an error that finds fault with them."""
-    request: TrafficMessage | None = frame
-    if frame.facts.code in REFUSED:
-        request = book.partner(frame)
+    request: TrafficMessage | None = message
+    if message.facts.code in REFUSED:
+        request = book.partner(message)
         yield Content.styled("The request, as mcphost sent it:", "$foreground-muted")
     found = [] if request is None else book.mirrors(request)
     agreeing = [each for each in found if each.agrees]
@@ -164,20 +164,14 @@ def _mirrors(book: TrafficBook, frame: TrafficMessage) -> Iterator[Content]:
         yield Content.styled(show_line(f"_meta: {words}", 400), "$foreground-muted")
 
 
-def _partner(book: TrafficBook, frame: TrafficMessage) -> Iterator[Content]:
-    if frame.partner is None:
+def _partner(book: TrafficBook, message: TrafficMessage) -> Iterator[Content]:
+    if message.partner is None:
         return
-    partner = book.partner(frame)
+    partner = book.partner(message)
     words = "the other message of this pair is no longer kept" if partner is None else f"r opens {_described(partner)}"
     yield Content.styled(words, "$foreground-muted")
 
 
-def _described(frame: TrafficMessage) -> str:
-    return f"its {frame.kind.value}: {direction(frame)} at {clock(frame.time)}, {size_text(frame.size)}"
-
-
-def _day(moment: float) -> str:
-    try:
-        return f"{datetime.fromtimestamp(moment):%Y-%m-%d} "
-    except (ValueError, OverflowError, OSError):
-        return ""
+def _described(message: TrafficMessage) -> str:
+    at = clock_text(message.time, milliseconds=True)
+    return f"its {message.kind.value}: {direction(message)} at {at}, {size_text(message.size)}"

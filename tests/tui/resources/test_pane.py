@@ -27,7 +27,7 @@ from mcphost.protocol.models.resources import ReadResourceResult, Resource
 from mcphost.tui.catalog.argument_form import ArgumentForm, TextArgument, schema_of
 from mcphost.tui.forms.schema_form import SchemaForm
 from mcphost.tui.forms.suggestions import SuggestingBox
-from mcphost.tui.kit.clock import fresh_words
+from mcphost.tui.kit.clock import freshness_text
 from mcphost.tui.kit.export import SaveScreen
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.resources.pane import ResourceList, ResourcesPane
@@ -121,9 +121,9 @@ async def test_a_resource_from_the_cache_says_so_and_can_be_read_again() -> None
 async def test_a_stale_result_that_stands_in_says_why() -> None:
     noon = datetime(2026, 11, 23, 12, 0, 0)
     kept = Freshness(received=100.0, until=160.0, cached=True)
-    assert fresh_words(kept, 130.0, noon) == "11:59:30, fresh until 12:00:30"
-    assert fresh_words(kept, 190.0, noon) == "11:58:30, stale since 11:59:30"
-    assert fresh_words(replace(kept, problem="gone\x1b"), 190.0, noon) == "11:58:30, stale: gone␛"
+    assert freshness_text(kept, 130.0, noon) == "11:59:30, fresh until 12:00:30"
+    assert freshness_text(kept, 190.0, noon) == "11:58:30, stale since 11:59:30"
+    assert freshness_text(replace(kept, problem="gone\x1b"), 190.0, noon) == "11:58:30, stale: gone␛"
 
 
 @SIZES

@@ -1,4 +1,4 @@
-"""The traffic on screen: the list, a frame in full, and what keys do with them."""
+"""The traffic on screen: the list, a message in full, and what keys do with them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mcphost.tui.kit.export import SaveScreen
 from mcphost.tui.kit.inputs import FilterLine
 from mcphost.tui.kit.messages import CallChosen
 from mcphost.tui.traffic import list as traffic_list
-from mcphost.tui.traffic.list import TrafficFeed
+from mcphost.tui.traffic.list import TrafficList
 from mcphost.tui.traffic.open import OpenTrafficScreen
 from mcphost.tui.traffic.pane import TrafficPane
 from tests.tui.stage import NARROW, WIDE, echo, on_stage
@@ -75,7 +75,7 @@ class Passing(App[None]):
 
     @property
     def numbers(self) -> list[int]:
-        return [frame.number for frame in self.pane.rows.items]
+        return [message.number for message in self.pane.rows.items]
 
     @property
     def heading(self) -> str:
@@ -113,7 +113,7 @@ async def set_filter(app: Passing, pilot: Pilot[None], text: str) -> None:
 
 
 async def test_a_row_tells_time_direction_method_id_size_latency_call_and_start_and_obeys_nothing() -> None:
-    """A frame's text is neither markup nor a command to the terminal, and its secrets are masked."""
+    """A message's text is neither markup nor a command to the terminal, and its secrets are masked."""
     app = Passing()
     app.call(7, 0.0312, text=f"[b] \x1b {SECRET}")
     app.book.tap("db").noted("stderr", "warm\x1b[31m")
@@ -144,7 +144,7 @@ async def test_the_newest_match_is_selected_while_a_filter_is_typed() -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)])
-async def test_enter_shows_a_frame_in_full_and_escape_goes_back(size: tuple[int, int]) -> None:
+async def test_enter_shows_a_message_in_full_and_escape_goes_back(size: tuple[int, int]) -> None:
     app = Passing()
     app.call(7, text=SECRET)
     async with running(app, size) as pilot:
@@ -169,15 +169,15 @@ async def test_r_goes_from_a_request_to_its_response_and_back_also_past_a_filter
     async with running(app) as pilot:
         for shown, key in (([1, 2, 3, 4], "r"), ([4], "r")):
             await pilot.press(key)
-            assert app.pane.frame is app.book.message(3)
+            assert app.pane.message is app.book.message(3)
             await pilot.press("r")
-            assert app.pane.frame is app.book.message(4)
+            assert app.pane.message is app.book.message(4)
             assert app.numbers == shown
             await set_filter(app, pilot, "dir:in id:2")
         assert "r opens its request: → out at" in app.detail
 
 
-async def test_one_slow_call_among_ten_thousand_frames_is_found_by_keys_alone() -> None:
+async def test_one_slow_call_among_ten_thousand_messages_is_found_by_keys_alone() -> None:
     app = Passing()
     app.book.set_budget("db", TrafficBudget(20_000))
     app.book.tap("db").noted("stderr", "never answered")
@@ -187,11 +187,11 @@ async def test_one_slow_call_among_ten_thousand_frames_is_found_by_keys_alone() 
         await until(pilot, lambda _: len(app.numbers) == 10_001)
         await pilot.press("S")
         assert app.heading == "Traffic · slowest first"
-        assert app.pane.frame is not None
-        assert (app.pane.frame.id, app.pane.frame.latency) == (3_210, 2.5)
+        assert app.pane.message is not None
+        assert (app.pane.message.id, app.pane.message.latency) == (3_210, 2.5)
         await pilot.press("f")
         assert app.heading == "Traffic · paused"
-        assert app.pane.frame.id == 3_210  # and is seen among its neighbours
+        assert app.pane.message.id == 3_210  # and is seen among its neighbours
         await set_filter(app, pilot, "latency>1s")
         assert [app.book.message(number).id for number in app.numbers] == [3_210] * 2  # type: ignore[union-attr]
 
@@ -240,41 +240,41 @@ async def test_a_wrong_filter_says_so_and_leaves_the_last_good_one() -> None:
         assert app.numbers == [1, 2]
 
 
-class CountingFeed(TrafficFeed):
+class CountingList(TrafficList):
     looked_at = 0
 
-    def passes(self, frame: TrafficMessage) -> bool:
+    def passes(self, message: TrafficMessage) -> bool:
         self.looked_at += 1
-        return super().passes(frame)
+        return super().passes(message)
 
 
 async def test_work_for_each_refresh_is_proportional_to_what_is_new_and_none_while_hidden(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mcphost.tui.traffic.list.TrafficFeed", CountingFeed)
-    monkeypatch.setattr(traffic_list, "STALE_FRAMES", 100)
+    monkeypatch.setattr("mcphost.tui.traffic.pane.TrafficList", CountingList)
+    monkeypatch.setattr(traffic_list, "STALE_MESSAGES", 100)
     app = Passing()
     app.book.set_budget("db", TrafficBudget(1_000))
     for number in range(500):
         app.call(number)
-    feed = app.pane.list.feed
-    assert isinstance(feed, CountingFeed)
+    shown = app.pane.list
+    assert isinstance(shown, CountingList)
     async with running(app) as pilot:
         for new in (0, 3, 40):
             for number in range(new):
                 app.call(number)
-            feed.looked_at = 0
+            shown.looked_at = 0
             await refresh(app, pilot)
-            assert feed.looked_at == 2 * new
+            assert shown.looked_at == 2 * new
         app.pane.display = False
         await until(pilot, lambda _: not app.pane._visible)
         for number in range(1_000):
             app.call(number)
-        feed.looked_at = 0
+        shown.looked_at = 0
         await refresh(app, pilot)
-        assert feed.looked_at == 0
+        assert shown.looked_at == 0
         app.pane.display = True
-        await until(pilot, lambda _: feed.looked_at)
+        await until(pilot, lambda _: shown.looked_at)
         assert len(app.numbers) == 1_000  # and what the book let go of is let go of here
         assert app.heading == "Traffic · following · 2,086 older dropped"
 
@@ -294,7 +294,7 @@ async def test_pausing_counts_what_is_new_and_clearing_leaves_what_is_pinned() -
         assert app.numbers == [1, 2, 3, 4]
 
 
-async def test_keys_copy_and_export_frames_and_post_what_the_user_chose() -> None:
+async def test_keys_copy_and_export_messages_and_post_what_the_user_chose() -> None:
     app = Passing()
     app.call(1, text=SECRET)
     async with running(app) as pilot:
@@ -355,7 +355,7 @@ async def test_an_exported_file_is_read_only_and_the_live_traffic_is_a_key_away(
         assert app.heading == "Traffic · following"
 
 
-async def test_a_large_frame_is_laid_out_beside_the_screen_and_its_row_shows_no_part_of_a_secret() -> None:
+async def test_a_large_message_is_laid_out_beside_the_screen_and_its_row_shows_no_part_of_a_secret() -> None:
     app = Passing()
     notice = '{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"so hunter2-\\u0068unter2 '
     app.book.tap("db").received(f'{notice}{"x" * 200_000}"}}}}'.encode())
@@ -366,7 +366,7 @@ async def test_a_large_frame_is_laid_out_beside_the_screen_and_its_row_shows_no_
 
 
 @pytest.mark.slow
-async def test_f4_on_a_result_shows_its_frames_c_goes_to_the_call_and_it_is_sent_again_behind_the_dialog() -> None:
+async def test_f4_on_a_result_shows_its_messages_c_goes_to_the_call_and_it_is_sent_again_behind_the_dialog() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         call = stage.call("echo", {"text": "hello"})
