@@ -1,4 +1,4 @@
-"""What asyncio lacks: waiting for the first of several, or to the end whatever happens, and who was cancelled."""
+"""Waits that asyncio lacks: for the first of several, or to the end whatever happens; and which task was cancelled."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ async def to_the_end(work: Coroutine[Any, Any, None]) -> None:
 
 
 def is_cancelled() -> bool:
-    """Was the task that runs this cancelled itself, and not only what it waited for?"""
+    """True if the current task was cancelled itself, and not only what it waited for."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

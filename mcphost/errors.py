@@ -25,7 +25,7 @@
     │   ├── ModelRefused         it does not take this request: too long, no such model, a kind of content it lacks
     │   ├── ModelOverloaded      too many requests, or it is in trouble; perhaps with the seconds to wait
     │   ├── ModelAnswerCut       the answer broke off
-    │   └── ModelAnswerMalformed  what came is no answer
+    │   └── ModelAnswerMalformed  the response is not an answer
     ├── SignInFailed             signing in did not work: says what was wrong, and at which party
     ├── RequestError             one request, not the connection
     │   ├── ServerError          the server answered with a JSON-RPC error: code, message and data as they came
@@ -70,7 +70,7 @@ class McphostError(Exception):
     """The parent of all; ``str()`` is one sentence for a person."""
 
     lasting = False
-    """Would trying again meet the same, until somebody changes something?"""
+    """True if trying again meets the same until the user changes something."""
     after_probe = ""
     """A clause about an earlier failure of ``server/discover`` that may have contributed; else empty."""
 
@@ -93,7 +93,7 @@ class ConfigError(McphostError):
 
 
 class UnresolvedReference(ConfigError):
-    """A ``${…}`` reference in ``field`` could not be resolved; ``reference`` is what stands in the file."""
+    """A ``${…}`` reference in ``field`` could not be resolved; ``reference`` is its text in the file."""
 
     def __init__(self, field: str, reference: str, reason: str) -> None:
         self.field, self.reference = field, reference
@@ -153,7 +153,7 @@ class SpawnFailed(TransportError):
 
 
 class ConnectionLost(TransportError):
-    """The connection ended. ``exit_code`` is negative for a signal, None while the process runs or if there is none."""
+    """The connection ended. ``exit_code`` is negative for a signal, None while the process runs or without one."""
 
     def __init__(
         self, message: str, *, exit_code: int | None = None, stderr_tail: Sequence[str] = (), lasting: bool = False
@@ -282,7 +282,7 @@ class ModelRefused(ModelError):
 
 
 class ModelOverloaded(ModelError):
-    """It has no room now. ``seconds`` is how long it says to wait, None where it does not say."""
+    """The model is overloaded. ``seconds`` is the wait it asks for, None if it names none."""
 
     def __init__(self, entry: str, message: str, *, seconds: float | None = None) -> None:
         self.seconds = seconds
@@ -294,7 +294,7 @@ class ModelAnswerCut(ModelError):
 
 
 class ModelAnswerMalformed(ModelError):
-    """What came cannot be read as an answer, or is larger than any."""
+    """The response cannot be read as an answer, or is larger than any."""
 
 
 class SignInFailed(McphostError):
@@ -431,7 +431,7 @@ class InputNotGiven(NotDone):
 class Declined(NotDone):
     """The answer was no. ``by`` is ``policy``, ``user``, or ``mcphost`` where neither said so; ``rule``: what decided.
 
-    ``reason`` is what was said along with the no.
+    ``reason`` is the explanation that came with the refusal.
     """
 
     def __init__(self, message: str, *, by: str, rule: str = "", reason: str = "") -> None:

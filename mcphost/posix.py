@@ -1,7 +1,7 @@
-"""What only POSIX systems have: flags of files, owners, rights, locks, signals and process groups.
+"""The parts of POSIX that Windows lacks: flags of files, owners, rights, locks, signals and process groups.
 
-Every other module takes it from here. What stands in its place on Windows lets the types be checked there; mcphost does
-not run there yet.
+Every other module takes them from here. Their replacements on Windows let the types be checked there; mcphost does not
+run there yet.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ else:
     """No child gets the descriptor."""
     KILL: Final = signal.SIGKILL
     HANG_UP: Final = signal.SIGHUP
-    """The signal of a terminal that closed; -1 where there is none."""
+    """The signal of a terminal that closed; -1 on Windows."""
     STOP: Final = signal.SIGSTOP
     """Stops a process, which cannot handle it."""
 
     def owned_by_us(status: os.stat_result) -> bool:
-        """Does this user own the file? Always true where files have no numeric owner."""
+        """True if this user owns the file, and always where files have no numeric owner."""
         return status.st_uid == os.geteuid()
 
     def close_to_others(descriptor: int) -> None:

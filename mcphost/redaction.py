@@ -17,7 +17,7 @@ Mask = Callable[[str], str]
 """Replaces the secrets that mcphost knows by `MASK`."""
 
 MASK: Final = "•••"
-"""Stands in place of a secret."""
+"""Replaces a secret."""
 
 MIN_SECRET: Final = 6
 """Characters of the shortest secret that is masked wherever it occurs: shorter ones occur by chance in any text."""
@@ -106,12 +106,12 @@ _MIXED: Final = r"(?i)(?=.*[a-z])(?=.*[0-9])"
 
 
 def looks_secret(name: str) -> bool:
-    """Does a variable, header, option or field of this name probably hold a secret?"""
+    """True if a variable, header, option or field of this name probably holds a secret."""
     return _SECRET_NAME.search(name) is not None
 
 
 def is_secret_header(name: str) -> bool:
-    """Must the value of this HTTP header be masked?"""
+    """True if the value of this HTTP header must be masked."""
     return name.lower() not in _OPEN_HEADERS and (looks_secret(name) or re.search(_SECRET_HEADER, name) is not None)
 
 

@@ -35,7 +35,7 @@ def checked_url(what: str, url: object, home: str) -> str:
     try:
         parsed = httpx.URL(url)
     except (httpx.InvalidURL, ValueError):
-        raise SignInFailed(f"the {what} is no URL: {show_line(url, 120)}") from None
+        raise SignInFailed(f"the {what} is not a URL: {show_line(url, 120)}") from None
     problem = _problem(parsed, httpx.URL(home))
     if problem:
         raise SignInFailed(f"the {what} {problem}: {show_line(url, 120)}")

@@ -41,7 +41,7 @@ from mcphost.auth.storage.tokens import TokenStore
 from mcphost.errors import SignInFailed
 
 ENDING_SECONDS: Final = 3.0
-"""How long closing waits for renewals and revocations."""
+"""Seconds that closing waits for renewals and revocations."""
 
 NOT_THE_ADDRESS: Final = "that is not the address this sign-in ends at: copy the one the browser shows after you agreed"
 
@@ -116,7 +116,7 @@ class Authorizer:
                 "sign out once more when it can be asked"
             )
         if not problems:
-            return "nobody was signed in"
+            return "no one was signed in"
         problem = next(filter(None, problems), "")
         outcome = (
             f"the tokens were not revoked, and end by themselves: {problem}" if problem else "the tokens were revoked"
@@ -225,7 +225,7 @@ class _FlowRunner:
             if not done:
                 raise SignInFailed(
                     f"the browser did not come back within {CALLBACK_SECONDS / 60:g} minutes; if its page says that it "
-                    "does not know mcphost, sign out of this server first: then mcphost registers anew"
+                    "does not know mcphost, sign out of this server first: then mcphost registers again"
                 )
             return done.pop().result()
         finally:

@@ -32,7 +32,7 @@ class Fetcher:
         self._client = GuardedClient(home, resolve)
 
     async def fetch(self, fetch: HttpExchange) -> HttpAnswer | Unreachable:
-        """Return the response, whatever its status, or why there is none."""
+        """Return the response, whatever its status, or the reason why none came."""
         try:
             response = await self._client.send(_request(fetch))
         except NotReached as error:

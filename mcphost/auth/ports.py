@@ -1,4 +1,4 @@
-"""What a sign-in looks like from outside: settings, the plan a person agrees to, recorded steps, and the two ports."""
+"""The interface of a sign-in: settings, the plan a person agrees to, recorded steps, and the two ports."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Final, Literal, Protocol
 from mcphost.lazy_dataclass import dataclass
 
 CALLBACK_SECONDS: Final = 300.0
-"""How long a sign-in waits for the browser to come back."""
+"""Seconds that a sign-in waits for the browser to come back."""
 
 
 @dataclass(frozen=True, slots=True)
 class OAuthSettings:
-    """How to sign in to one server: ``[servers.NAME.oauth]`` with its references resolved; "" is unset."""
+    """``[servers.NAME.oauth]`` of one server with its references resolved; "" is unset."""
 
     enabled: bool = True
     issuer: str = ""
@@ -39,7 +39,7 @@ class OAuthSettings:
     """Continue if the metadata of the authorization server does not list PKCE with S256."""
 
     def takes(self, issuer: str) -> bool:
-        """May tokens of this authorization server be used?"""
+        """True if tokens of this authorization server may be used."""
         return not self.issuer or self.same_issuer(self.issuer, issuer)
 
     def same_issuer(self, one: str, other: str) -> bool:
@@ -60,7 +60,7 @@ class ClientOrigin(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SignInPlan:
-    """What a sign-in will do; a person agrees to it before anything is registered or opened.
+    """The steps of a sign-in; a person agrees to them before anything is registered or opened.
 
     Everything except ``server`` is foreign text: make it safe before it is shown.
     """
@@ -77,7 +77,7 @@ class SignInPlan:
     scopes: tuple[str, ...]
     """The scopes to request; a person may remove some."""
     scopes_from: str
-    """Who named the scopes; safe to show."""
+    """The party that named the scopes; safe to show."""
     granted: tuple[str, ...]
     """The scopes that an earlier sign-in was granted."""
     client: ClientOrigin
@@ -89,7 +89,7 @@ class SignInPlan:
     problem: str = ""
     """Why the person is asked again."""
     obtained: bool = False
-    """Was a token obtained already, so that the question is only whether to keep it?"""
+    """True if a token was obtained already, so that the question is only whether to keep it."""
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ class SignInPlan:
 
 @dataclass(frozen=True, slots=True)
 class SignInConsent:
-    """What a person agreed to. ``client_id`` is needed where the plan's client is `ClientOrigin.ASKED`."""
+    """A person's choice. ``client_id`` is needed where the plan's client is `ClientOrigin.ASKED`."""
 
     scopes: tuple[str, ...]
     client_id: str = ""
@@ -137,7 +137,7 @@ class AuthorizationLink:
 
 @dataclass(frozen=True, slots=True)
 class SignInStatus:
-    """Who is signed in at a server. Holds no secret."""
+    """The state of the sign-in to one server. Holds no secret."""
 
     signed_in: bool
     issuer: str = ""
@@ -153,7 +153,7 @@ class SignInStatus:
     problem: str = ""
     """Why the last renewal failed; empty if it did not."""
     kept_in: str = ""
-    """Where the tokens are kept, in words; empty if there are none."""
+    """The place of the tokens, in words; empty without tokens."""
 
 
 class SignInUser(Protocol):
@@ -188,7 +188,7 @@ class SignInPort(Protocol):
         """
 
     async def status(self) -> SignInStatus:
-        """Who is signed in. Raises SignInFailed if nobody can be."""
+        """Raises SignInFailed if the server has no sign-in."""
 
     async def sign_out(self) -> str:
         """Forget every token and client of the server, and revoke the tokens if it offers that; return what happened.

@@ -59,7 +59,7 @@ class TokenSession:
         return self._usable(await self._store.read(self.server))
 
     async def token(self) -> str:
-        """The token to send; empty if there is none. A token that is about to expire is renewed first."""
+        """The token to send, or an empty text. A token that is about to expire is renewed first."""
         grant = await self.grant()
         if grant is None:
             return ""

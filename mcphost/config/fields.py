@@ -123,7 +123,7 @@ def _pattern(text: str) -> str:
     try:
         re.compile(text)
     except re.error as error:
-        raise ValueError(f"is no regular expression: {error}") from None
+        raise ValueError(f"is not a regular expression: {error}") from None
     return text
 
 
@@ -136,7 +136,7 @@ def _header_value(text: str) -> str:
 
 
 class InSchema:
-    """What a validator demands, as keywords of JSON Schema; several patterns all hold."""
+    """The rule of a validator as keywords of JSON Schema; several patterns all hold."""
 
     def __init__(self, pattern: str = "", **keywords: Any) -> None:
         self._pattern, self._keywords = pattern, keywords

@@ -1,4 +1,4 @@
-"""Reads files that somebody else may have prepared: never a device or a pipe, never more than a limit."""
+"""Reads files that another user may have prepared: never a device or a pipe, never more than a limit."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class KeyLines:
             self._lines = {}  # nested too deeply: messages then name no line
 
     def holds(self, path: KeyPath) -> bool:
-        """Does the text contain exactly this path?"""
+        """True if the text contains exactly this path."""
         return path in self._lines
 
     def line_of(self, path: KeyPath) -> int | None:

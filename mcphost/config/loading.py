@@ -45,7 +45,7 @@ _T = TypeVar("_T", bound=ConfigTable)
 
 @dataclass(frozen=True, slots=True)
 class ConfigLocation:
-    """Where the configuration is. ``path`` None: there is none, but perhaps ``added``.
+    """The place of the configuration. ``path`` None: no file of the user or a project, but perhaps ``added``.
 
     ``needs_trust``: ``path`` is a project's file, which may name programs to run: use nothing of it before the user
     trusts it. ``user`` is then the user's own file, or None. ``added`` is the ``servers.toml`` beside the user's own
@@ -59,7 +59,6 @@ class ConfigLocation:
 
     @property
     def found(self) -> bool:
-        """Is there anything to read?"""
         return self.path is not None or self.added is not None
 
 
@@ -239,7 +238,7 @@ def _line_of(text: str, line: int) -> str:
 
 
 def _other_format(text: str, line: int) -> str:
-    """The format that a text has, which is no TOML; empty where it is not known."""
+    """The format of a text that is not TOML; empty if it is unknown."""
     if re.match(_JSON_START, text):
         return "JSON"
     return "YAML" if re.match(_YAML_KEY, _line_of(text, line)) else ""

@@ -29,26 +29,26 @@ from mcphost.config.servers import ServerConfig
 
 
 class ChatConfig(ConfigTable):
-    """What holds for every conversation."""
+    """``[chat]``: the settings of every conversation."""
 
     model: Name | None = None
     """The ``[models]`` entry that is talked to; absent: the first one."""
     system: Text = ""
-    """What the model is told before everything else, after mcphost's own few sentences."""
+    """Instructions for the model, sent after mcphost's own few sentences and before everything else."""
     max_rounds: Annotated[int, Field(ge=1, le=1000)] = 25
-    """How often the model may answer to one message before the user is to say that it may go on."""
+    """The most answers of the model to one message before the user is asked whether it may go on."""
     max_calls: Annotated[int, Field(ge=0, le=10_000)] = 100
     """The most tool calls to one message; 0 refuses all."""
     same_calls: Annotated[int, Field(ge=1, le=1000)] = 3
-    """How often one message may lead to the very same call."""
+    """The most identical calls to one message."""
     max_tokens: Count = 4_096
     """The most tokens of one answer."""
     budget_tokens: Count = 2_000_000
-    """The tokens, in and out, of a conversation; once they are used up the user is to say that it may go on."""
+    """The tokens, in and out, of a conversation; once they are used up the user is asked whether it may go on."""
     budget_cost: Price | None = None
     """The same in money, by the prices of the models; absent: not watched."""
     turn_seconds: Seconds = 1_800.0
-    """How long one message may be worked on, by the model and by tools; waiting for the user does not count.
+    """Seconds in which the model and tools may work on one message; waiting for the user does not count.
 
     Parallel calls count as long as the longest of them, and no running call is cut short.
     """
@@ -61,14 +61,14 @@ class ChatConfig(ConfigTable):
     hold: Literal["never", "outside", "always"] = "never"
     """Which tool results wait for the user's review before the model gets them; outside: those of open-world tools."""
     save: bool = True
-    """Whether conversations are kept in the state folder."""
+    """Keep conversations in the state folder."""
 
 
 class ModelConfig(ConfigTable):
     """``[models.NAME]``: a language model for chat and for what servers ask."""
 
     provider: Literal["anthropic", "openai", "ollama", "manual", "demo"]
-    """Whose protocol it speaks.
+    """The protocol it speaks.
 
     ``openai`` is for everything compatible, ``manual`` a person who types, ``demo`` a script that knows a few phrases.
     """
@@ -79,19 +79,19 @@ class ModelConfig(ConfigTable):
     api_key: Filled | None = None
     """The key; a reference such as ``${NAME}`` or ``${keyring:NAME}``."""
     cost: Share = 0.5
-    """How cheap it is, 0 dear to 1 cheap, for servers that say how much that matters."""
+    """0 expensive to 1 cheap, for servers that say how much the price matters."""
     speed: Share = 0.5
-    """How fast it is, 0 slow to 1 fast."""
+    """0 slow to 1 fast."""
     intelligence: Share = 0.5
-    """How capable it is, 0 to 1."""
+    """0 simple to 1 most capable."""
     input_price: Price | None = None
-    """What a million tokens of a request cost, in the user's currency; absent: not known."""
+    """The price of a million tokens of a request, in the user's currency; absent: unknown."""
     output_price: Price | None = None
-    """What a million tokens of an answer cost."""
+    """The price of a million tokens of an answer."""
     context_tokens: Count | None = None
     """The most tokens of a request and its answer, which is then never sent longer; absent: not known."""
     takes: Distinct[Literal["images", "audio", "tools"]] = ("images", "audio", "tools")
-    """What it takes besides text, of what can be told to its provider."""
+    """The kinds of content it takes besides text, of those that its provider can send."""
 
     @model_validator(mode="after")
     def _priced(self) -> Self:
@@ -126,9 +126,9 @@ class UI(ConfigTable):
     logs: LogLevel = "info"
     """The least severe log message shown."""
     images: Literal["auto", "off"] = "auto"
-    """Whether pictures are drawn in results and resources; auto: where the terminal has the colours for it."""
+    """Draw pictures in results and resources; auto: if the terminal has the colours for it."""
     mouse: bool = True
-    """Whether the mouse is used; false leaves selecting text to the terminal."""
+    """Use the mouse; false leaves selecting text to the terminal."""
 
 
 OFFICIAL_REGISTRY = "https://registry.modelcontextprotocol.io"
@@ -149,9 +149,9 @@ class Config(ConfigTable):
     models: dict[Name, ModelConfig] = Field(default_factory=dict)
     """Language models by name."""
     policy: Policy = Policy.model_construct()
-    """What needs a question."""
+    """The calls that need a question."""
     limits: Limits = Limits.model_construct()
-    """How much of what comes from outside is taken."""
+    """The bounds of what servers may send."""
     ui: UI = UI.model_construct()
     """The screen."""
     chat: ChatConfig = ChatConfig.model_construct()

@@ -26,7 +26,7 @@ class Policy(ConfigTable):
     """``[policy]``: what needs a question. Rules are ``server:tool`` with ``*``, ``?`` and ``[abc]`` on each side."""
 
     default: PolicyAction = "ask"
-    """What holds where no rule fits."""
+    """The action for calls that match no rule."""
     allow: Several[Rule] = ()
     """Calls that run at once."""
     ask: Several[Rule] = ()
@@ -34,14 +34,14 @@ class Policy(ConfigTable):
     deny: Several[Rule] = ()
     """Calls that are refused."""
     sampling: PolicyAction = "ask"
-    """What holds for servers that ask for a language model's answer; deny is stronger than what a server's own says."""
+    """The action for servers that ask for a language model's answer; deny is stronger than a server's own policy."""
     remember_days: Annotated[int, Field(ge=0, le=36_500)] = 90
     """After so many days a call that was allowed for good on screen is asked about again; 0: never."""
     relist_sec: Annotated[float, Field(ge=0, le=31_536_000)] = 60.0
     """Before a call that runs because it was allowed on screen, the server's tools are listed again if the last listing
     is older than so many seconds; 0: before each such call."""
     audit: Literal["on", "required", "off"] = "on"
-    """Whether calls are recorded; ``required``: what cannot be recorded does not run."""
+    """Record calls; ``required``: a call that cannot be recorded does not run."""
 
 
 def rule_matches(rule: str, server: str, tool: str) -> bool:

@@ -36,7 +36,7 @@ class Reference:
 
 
 class MalformedReferenceError(ValueError):
-    """A ``${`` that is no reference. The message says what to write, and repeats no possible secret."""
+    """A ``${`` without a valid reference. The message says what to write, and repeats no possible secret."""
 
 
 def parse(text: str) -> tuple[str | Reference, ...]:
@@ -93,4 +93,4 @@ def _malformed(body: str) -> str:
         return f"${{{body}}} is another program's spelling; write ${{{foreign[1]}}}"
     if "${" in body:
         return "a default may not hold another reference"
-    return f"what stands in a ${{…}} is no reference; {_SPELLINGS}"
+    return f"a ${{…}} does not hold a reference; {_SPELLINGS}"

@@ -176,7 +176,7 @@ class _Resolution:
         key = self._optional(text, "oauth.private_key", secret=True)
         if key and not (key.lstrip().startswith("-----BEGIN ") and "PRIVATE KEY-----" in key):
             raise ConfigError(
-                f"{self._where}.oauth.private_key: is no private key in PEM (-----BEGIN PRIVATE KEY-----)"
+                f"{self._where}.oauth.private_key: is not a private key in PEM (-----BEGIN PRIVATE KEY-----)"
             )
         return key
 

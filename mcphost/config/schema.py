@@ -76,7 +76,7 @@ class _Generator(GenerateJsonSchema):
 
 
 def documented_keys(model: type[BaseModel]) -> dict[str, str]:
-    """What each key of a table is for, by its name; reads the source, so that starting mcphost need not."""
+    """The docstrings of a table's keys, read from the source when they are needed; none are kept at run time."""
     found: dict[str, str] = {}
     for kind in reversed(model.__mro__):
         if kind.__module__.startswith(__package__):
@@ -160,4 +160,4 @@ _RULES: Final[Mapping[type[BaseModel], dict[str, Any]]] = {
         "dependentRequired": {"input_price": ["output_price"], "output_price": ["input_price"]},
     },
 }
-"""What the validators of these models demand of several keys together."""
+"""The rules about several keys together that the validators of these models enforce."""

@@ -37,10 +37,10 @@ from mcphost.protocol.limits import REQUEST_SECONDS, REQUEST_SECONDS_IN_ALL
 
 
 class OAuthConfig(ConfigTable):
-    """How to sign in to a server that wants it. Without this table everything is discovered."""
+    """Settings of the sign-in to a server that wants one. Without this table everything is discovered."""
 
     enabled: bool = True
-    """Whether to sign in at all; false: a refused request is simply an error."""
+    """False: never sign in; a refused request is simply an error."""
     issuer: Url | None = None
     """The one authorization server that may be used, spelled as the server names it; absent: any that it names."""
     issuer_slash: Literal["exact", "ignore"] = "exact"
@@ -56,17 +56,17 @@ class OAuthConfig(ConfigTable):
     client_metadata_url: DocumentUrl | None = None
     """The https address of the document that describes us, for servers that take one as ``client_id``."""
     redirect_host: Literal["127.0.0.1", "localhost"] = "127.0.0.1"
-    """How the address that the browser comes back to names this machine."""
+    """The host in the address that the browser comes back to."""
     redirect_port: Annotated[int, Field(ge=0, le=65_535)] = 0
     """The local port the browser comes back to; 0 is any free one."""
     registration: Literal["auto", "cimd", "dcr", "static"] = "auto"
-    """How we become known: a metadata document, dynamic registration, or the ``client_id`` given here."""
+    """Source of the client id: a metadata document, dynamic registration, or the ``client_id`` given here."""
     scopes: Several[Filled] = ()
-    """What to ask for; empty: what the server says it needs."""
+    """The scopes to ask for; empty: those that the server says it needs."""
     grant: Literal["authorization_code", "client_credentials"] = "authorization_code"
     """A person in a browser, or this program by its own secret or key."""
     without_pkce_metadata: bool = False
-    """Whether to go on where the authorization server does not say that it checks PKCE."""
+    """Go on if the authorization server does not say that it checks PKCE."""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -91,12 +91,12 @@ class OAuthConfig(ConfigTable):
 
 
 class SamplingConfig(ConfigTable):
-    """What a server may ask of the user's language model, and spend of it."""
+    """Limits of a server's requests to the user's language model."""
 
     policy: PolicyAction | None = None
-    """Whether a request is put to the model at once, asked about or refused; absent: ``[policy]`` decides."""
+    """Send a request to the model at once, ask first, or refuse it; absent: ``[policy]`` decides."""
     review: Literal["ask", "allow"] | None = None
-    """Whether the model's answer is asked about before the server gets it; absent: as the request was."""
+    """Ask before the server gets the model's answer, or send it at once; absent: as the request was."""
     model: Name | None = None
     """The ``[models]`` entry that always answers; absent: chosen by what the server prefers."""
     max_tokens: Count = 4_096
@@ -108,9 +108,9 @@ class SamplingConfig(ConfigTable):
     budget_cost: Price | None = None
     """The same in money, by the prices of the models."""
     tool_rounds: Annotated[int, Field(ge=0, le=1000)] = 25
-    """How often the model may want tools on behalf of one call."""
+    """The most rounds of tool use by the model on behalf of one call."""
     context: Literal["none", "this-server"] = "none"
-    """What is added where the server asks for context: nothing, or what it answered itself before."""
+    """Context to add if the server asks for it: none, or its own earlier answers."""
 
 
 PROTOCOL_HEADERS = frozenset({"mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id", "last-event-id"})
@@ -127,7 +127,7 @@ class ToolConfig(ConfigTable):
     """``[servers.NAME.tools.TOOL]``: what holds for one tool."""
 
     approval: PolicyAction | None = None
-    """Whether a call runs at once, is asked about or refused; absent: ``[policy]`` decides."""
+    """Run a call at once, ask first, or refuse it; absent: ``[policy]`` decides."""
     allow_when: dict[Filled, Pattern] = Field(default_factory=dict)
     """Arguments and the patterns that their texts must match for a call to run at once, whatever ``approval`` asks."""
     timeout_sec: Seconds | None = None
@@ -140,18 +140,18 @@ class RootConfig(ConfigTable):
     path: Filled
     """The folder; ``~`` and paths relative to the configuration file are understood."""
     name: Text | None = None
-    """What the server is told it is called."""
+    """The name that the server gets."""
 
 
 class CapabilitiesConfig(ConfigTable):
-    """What this server is offered; what is off is neither declared nor answered."""
+    """The features that this server is offered; one that is off is neither declared nor answered."""
 
     roots: bool = True
-    """Whether it may ask for the folders in ``roots``."""
+    """The server may ask for the folders in ``roots``."""
     sampling: bool = True
-    """Whether it may ask for a language model's answer; takes a configured model as well."""
+    """The server may ask for a language model's answer; takes a configured model as well."""
     elicitation: Distinct[Literal["form", "url"]] = ("form", "url")
-    """In which ways it may ask the user something; an empty list is none."""
+    """The ways in which it may ask the user; an empty list allows none."""
     extensions: Distinct[Literal["io.modelcontextprotocol/tasks"]] = ("io.modelcontextprotocol/tasks",)
     """The extensions of the protocol that it may use, from 2026-07-28 on; an empty list is none."""
 
@@ -191,13 +191,13 @@ class ServerConfig(ConfigTable):
     minimum_version: Revision | None = None
     """The oldest protocol revision accepted; an older offer ends the connection."""
     required_capabilities: Distinct[Filled] = ()
-    """What the server must offer (such as ``tools``), or the connection ends."""
+    """Features that the server must offer (such as ``tools``), or the connection ends."""
     start: Literal["eager", "lazy", "manual"] = "eager"
-    """Connect when mcphost starts, at first use, or only when told to."""
+    """Connect when mcphost starts, at first use, or only when the user asks for it."""
     startup_timeout_sec: Seconds = 30.0
     """Seconds for the handshake after the start, and as many again for the list of tools."""
     tool_timeout_sec: Seconds = REQUEST_SECONDS
-    """Seconds a request may go without answer; each sign of progress starts them anew."""
+    """Seconds a request may go without answer; each sign of progress starts them again."""
     tool_timeout_max_sec: Seconds = REQUEST_SECONDS_IN_ALL
     """Seconds a request may take in all, progress or not, without the time in which the user is asked.
 
@@ -207,24 +207,24 @@ class ServerConfig(ConfigTable):
     """Seconds between pings of an idle connection; 0 is never."""
 
     enabled: bool = True
-    """Whether the entry counts at all."""
+    """False: the entry is ignored."""
     enabled_tools: Several[Filled] = ("*",)
     """The tools that are offered to models and on screen, as patterns (``*``, ``?``, ``[abc]``)."""
     disabled_tools: Several[Filled] = ()
     """The tools that are not, as patterns; stronger than ``enabled_tools``."""
     trust_hints: bool = False
-    """Whether what the server claims about its tools (read-only, destructive) may spare a question."""
+    """The server's claims about its tools (read-only, destructive) may spare a question."""
     roots: Several[Annotated[RootConfig, BeforeValidator(_root, json_schema_input_type=Text | RootConfig)]] = ()
     """The folders the server may know of."""
     log_level: LogLevel | None = None
     """The least severe log message the server should send; absent: the server decides."""
 
     capabilities: CapabilitiesConfig = CapabilitiesConfig.model_construct()
-    """What the server is offered."""
+    """The features that the server is offered."""
     sampling: SamplingConfig = SamplingConfig.model_construct()
-    """What it may spend."""
+    """The limits of its requests to a language model."""
     oauth: OAuthConfig = OAuthConfig.model_construct()
-    """How to sign in."""
+    """The sign-in."""
     tools: dict[Filled, ToolConfig] = Field(default_factory=dict)
     """Single tools, by their exact name."""
     limits: Limits = Limits.model_construct()
@@ -236,7 +236,7 @@ class ServerConfig(ConfigTable):
 
     @property
     def identity(self) -> str:
-        """What runs the server: command line or URL, folder, and the names (no values) of its variables and headers.
+        """The program or address of the server: command line or URL, folder, names of its variables and headers.
 
         Approvals and shared folders are bound to it. References are not resolved.
         """

@@ -19,18 +19,18 @@ from mcphost.config.state import locked, replace_file
 from mcphost.errors import ConfigError
 
 HEADER: Final = """\
-# Made by `mcphost add` and `mcphost import`, which write this file anew: comments in it do not last.
+# Made by `mcphost add` and `mcphost import`, which rewrite this file: comments in it do not last.
 # What config.toml says of a server of the same name comes first, key by key; where it has `command` or `url`, the
 # whole entry here is left aside. To take a server out: mcphost remove NAME
 
 """
 
 Servers = dict[str, dict[str, Any]]
-"""Entries by name, as they stand in the file."""
+"""Entries by name, as in the file."""
 
 
 def read_servers(path: Path) -> Servers:
-    """The entries of the file; empty where there is none. Raises ConfigError."""
+    """The entries of the file; empty without a file. Raises ConfigError."""
     try:
         content = read_regular(path, MAX_FILE_BYTES)
     except FileNotFoundError:
@@ -38,7 +38,7 @@ def read_servers(path: Path) -> Servers:
     try:
         data = tomllib.loads(text_of(content))
     except (ValueError, RecursionError):
-        advice = "is not valid TOML, so nothing can be added to it; mend it, or move it away; see: mcphost config check"
+        advice = "is not valid TOML, so nothing can be added to it; fix it, or move it away; see: mcphost config check"
         raise ConfigError(advice, path=path) from None
     servers = data.get("servers", {})
     if not isinstance(servers, dict) or not all(isinstance(entry, dict) for entry in servers.values()):

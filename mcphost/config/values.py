@@ -30,7 +30,7 @@ MAX_SECRET_FILE = 64 * 1024
 
 
 class _Secrets:
-    """The remembered secrets, and the pattern that finds them; None while there are none."""
+    """The remembered secrets, and the pattern that finds them; None without secrets."""
 
     def __init__(self) -> None:
         self.pattern: re.Pattern[str] | None = None
@@ -139,7 +139,7 @@ class Values:
         if reference.kind == "file":
             return self._file(reference, field), f"is empty; write the value into {name}"
         if self._keyring is None:
-            return None, "needs a keychain, and there is none here; use an environment variable or a file"
+            return None, "needs a keychain, which this machine lacks; use an environment variable or a file"
         return self._keyring(name), f"is not in the keychain; to store it there: mcphost secret set {name}"
 
     def _file(self, reference: Reference, field: str) -> str:

@@ -1,4 +1,4 @@
-"""What everything over HTTP shares: origins, classes of addresses, proxies, trusted certificates, guarded requests.
+"""The common parts of everything over HTTP: origins, address classes, the client and its policies, guarded requests.
 
 Only `mcphost.net.guarded` resolves names and opens connections.
 """

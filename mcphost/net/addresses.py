@@ -29,7 +29,7 @@ def literal_address(host: str) -> Address | None:
 
 
 def may_reach(address: Address, home: list[Address]) -> bool:
-    """May metadata be fetched from ``address`` for a server whose addresses are ``home``?
+    """True if metadata may be fetched from ``address`` for a server whose addresses are ``home``.
 
     Public addresses always; this machine only for a server on it; a private network only for a server in a private
     network or on this machine; a link-local address only if it is the server's own.

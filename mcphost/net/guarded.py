@@ -42,7 +42,7 @@ _QUOTES_NOTHING: Final = ("Server disconnected", "peer closed connection", "Rece
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 ResolveHost = Callable[[str, int], Awaitable[Sequence[Address]]]
-"""Resolves a name and port to addresses, best first. Raises OSError if there are none."""
+"""Resolves a name and port to addresses, best first. Raises OSError without any."""
 
 Sink = Callable[[bytes], object]
 """Takes the body of a successful response piece by piece."""
@@ -110,7 +110,7 @@ class GuardedClient:
     ) -> GuardedResponse:
         """As `send`, and follow redirects within the origin; with ``other_origins`` to others, but not to plain http.
 
-        Each address is judged anew. Raises NotReached, also for a redirect that is not followed.
+        Each address is checked again. Raises NotReached, also for a redirect that is not followed.
         """
         for _ in range(MOST_REDIRECTS + 1):
             response = await self.send(request, sink)
@@ -207,9 +207,9 @@ def _redirect_target(url: str, location: str, other_origins: bool) -> str:
         here, target = httpx.URL(url), httpx.URL(url).join(location)
         origin = origin_of(target)
     except (httpx.InvalidURL, ValueError):
-        raise NotReached("it redirects to what is no address") from None
+        raise NotReached("it redirects to an invalid address") from None
     if target.userinfo or target.scheme not in ("https", "http") or not target.host:
-        raise NotReached("it redirects to what is no plain web address")
+        raise NotReached("it redirects to something other than a plain web address")
     if origin == origin_of(here):
         return str(target)
     place = show_line(f"{target.scheme}://{host_of(target)}", 200)
@@ -225,7 +225,7 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, httpx.ConnectTimeout):
         return f"no connection within {CONNECT_SECONDS:g} s"
     if isinstance(error, httpx.RemoteProtocolError) and isinstance(error.__context__, httpx.InvalidURL | ValueError):
-        return "it redirects to what is no address"  # httpx looks at the Location header of every redirect
+        return "it redirects to an invalid address"  # httpx looks at the Location header of every redirect
     if isinstance(error, httpx.RemoteProtocolError) and not str(error).startswith(_QUOTES_NOTHING):
         return "it did not answer in HTTP"  # httpx quotes what came, which may be a token
     while (cause := error.__cause__ or error.__context__) is not None:

@@ -27,7 +27,7 @@ class HostName:
     wire: str
     read: str
     warning: str = ""
-    """A warning about its letters; empty if there is none."""
+    """A warning about its letters, or an empty text."""
 
     @property
     def both(self) -> str:

@@ -46,5 +46,5 @@ def json_size(value: Any) -> int:
 
 def _sampled(parts: Collection[Any]) -> int:
     step = 1 + len(parts) // MANY
-    # From a place that nobody can foresee: what is never looked at would weigh nothing.
+    # From a random place: a server could hide its weight in places that are known to be skipped.
     return step * (json_size(list(islice(parts, randrange(step), None, step))) - PART)

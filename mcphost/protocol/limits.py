@@ -32,7 +32,7 @@ LIST_SECONDS: Final = 30.0
 """Seconds after which no further page of a list is asked for: slow pages add up."""
 
 PENDING_SERVER_REQUESTS: Final = 32
-"""Requests of a server waiting for an answer; the next are refused, since nobody answers that many."""
+"""Requests of a server waiting for an answer; the next are refused, since no user answers that many."""
 
 INPUT_ROUNDS: Final = 25
 """Rounds of input for one answer of a modern server: more questions than a person answers for one call."""

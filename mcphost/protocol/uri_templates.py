@@ -42,9 +42,9 @@ class Variable:
 
     name: str
     optional: bool = False
-    """May it be left out? True in a query and a fragment."""
+    """True in a query and a fragment, where it may be left out."""
     many: bool = False
-    """May it be a list (``*``)?"""
+    """True if it may be a list (``*``)."""
     longest: int | None = None
     """The length to which its value is truncated (``:n``)."""
 

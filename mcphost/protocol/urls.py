@@ -117,7 +117,7 @@ def _scripts(text: str) -> set[str]:
 
 
 def is_loopback(host: str) -> bool:
-    """Is ``host`` loopback, by its name or address alone?"""
+    """True if ``host`` is loopback, by its name or address alone."""
     name = host.lower().removesuffix(".")
     if name == "localhost" or name.endswith(".localhost"):
         return True

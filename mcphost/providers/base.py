@@ -66,7 +66,7 @@ class ModelRequest:
         )
 
     def offers(self, name: str) -> bool:
-        """May the model use a tool of exactly this name?"""
+        """True if the model may use a tool of exactly this name."""
         named = self.tool_choice.name
         allowed = self.tool_choice.mode != "none" and named in ("", name)
         return allowed and any(tool.name == name for tool in self.tools)
@@ -95,7 +95,7 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ThoughtDelta:
-    """More of the model's reasoning, which is no part of the answer."""
+    """More of the model's reasoning, apart from the answer."""
 
     text: str
 
@@ -118,9 +118,9 @@ class ToolUseReady:
     input: Mapping[str, Any]
     """The arguments; empty if they could not be parsed."""
     offered: bool
-    """Was a tool of exactly this name offered, and may it be used?"""
+    """True if a tool of exactly this name was offered, and may be used."""
     problem: str = ""
-    """What is wrong, in a sentence; empty if nothing is."""
+    """The fault, as a sentence; empty without one."""
     raw: str = ""
     """The arguments as received, if they could not be parsed."""
 
@@ -154,7 +154,7 @@ ProviderEvent = RetryScheduled | TextDelta | ThoughtDelta | ToolUseBegun | ToolU
 
 @dataclass(frozen=True, slots=True)
 class ModelCapabilities:
-    """What a model accepts besides text."""
+    """The content that a model accepts besides text."""
 
     images: frozenset[str] = frozenset()
     """Media types."""
@@ -171,7 +171,7 @@ class Provider(Protocol):
 
     @property
     def capabilities(self) -> ModelCapabilities:
-        """What the model accepts."""
+        """The content that the model accepts."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ProviderEvent, None]:
         """Ask, and give the answer as it comes; the last event is `AnswerFinished`, or there is a ModelError.

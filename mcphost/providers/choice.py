@@ -22,7 +22,7 @@ class ModelCandidate:
     model: str = ""
     """The vendor's name of the model."""
     cost: float = 0.5
-    """How cheap it is."""
+    """0 expensive to 1 cheap."""
     speed: float = 0.5
     intelligence: float = 0.5
 
@@ -44,7 +44,7 @@ FAMILIES: Final[Mapping[str, str]] = {
 }
 """Families of comparable models of different vendors, by patterns of their names; the first match counts.
 
-A vendor's name alone (claude, gpt, gemini) is no family.
+A vendor's name alone (claude, gpt, gemini) is not a family.
 """
 
 _PATTERNS: Final = {family: re.compile(pattern) for family, pattern in FAMILIES.items()}

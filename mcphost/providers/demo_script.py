@@ -37,7 +37,7 @@ LINE: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class ScriptedAnswer:
-    """What the script says, and the tool that it then uses."""
+    """The script's text, and the tool that it then uses."""
 
     text: str
     tool: str = ""
@@ -47,7 +47,7 @@ class ScriptedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ScriptedTurn:
-    """What a person or a server said last, and the results of the tools that were used since."""
+    """The last message of a person or a server, and the results of the tools that were used since."""
 
     said: str
     attached: str
@@ -85,7 +85,7 @@ def _line(text: str) -> str:
 
 
 def _failed(result: ToolResult) -> str:
-    """What an error says; empty where the tool succeeded."""
+    """The text of an error; empty if the tool succeeded."""
     return _line(_text(result)) or "it failed" if result.is_error else ""
 
 
@@ -102,7 +102,7 @@ def _look_out(turn: ScriptedTurn) -> ScriptedAnswer:
     if len(turn.results) > 1:
         failed = _failed(turn.results[-1])
         sounded = (
-            f"No foghorn, then. I was told: {failed}"
+            f"No foghorn, then. The answer was: {failed}"
             if failed
             else "The foghorn has sounded, and the puffins are cross."
         )
@@ -153,7 +153,7 @@ def _tear_out(turn: ScriptedTurn) -> ScriptedAnswer:
     if not turn.results:
         return ScriptedAnswer("That cannot be undone, so read the question well before you answer.", "tear_out_pages")
     failed = _failed(turn.results[-1])
-    return ScriptedAnswer(f"The pages stay. I was told: {failed}" if failed else "The pages are gone.")
+    return ScriptedAnswer(f"The pages stay. The answer was: {failed}" if failed else "The pages are gone.")
 
 
 def _verse(turn: ScriptedTurn) -> ScriptedAnswer:

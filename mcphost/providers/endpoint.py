@@ -37,7 +37,7 @@ class ModelEndpoint:
 
     @property
     def local(self) -> bool:
-        """Is it on this machine?"""
+        """True if it is on this machine."""
         return is_loopback(urlsplit(self.url).hostname or "")
 
     @property

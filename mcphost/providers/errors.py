@@ -110,7 +110,7 @@ def error_of(endpoint: ModelEndpoint, refusal: Refusal, wait: float | None = Non
         return ModelOverloaded(endpoint.entry, message, seconds=wait)
     if status >= 500 or status < 300:
         return ModelAnswerMalformed(
-            endpoint.entry, f"{endpoint.origin} answered HTTP {status}, which is no answer{quotation}"
+            endpoint.entry, f"{endpoint.origin} answered HTTP {status}, which is not an answer{quotation}"
         )
     kind, sentence = _SENTENCES.get(
         status, (ModelRefused, "the request was refused; change it or choose another model")

@@ -179,7 +179,7 @@ class ModelConnections:
     async def documents(self, body: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         """POST ``body`` and yield each JSON document of the answer, and None for ``[DONE]``.
 
-        An answer that is no stream is one document. Raises ModelError; `RefusedAnswer` for a refusal.
+        An answer without a stream is one document. Raises ModelError; `RefusedAnswer` for a refusal.
         """
         response = await self._answered(body)
         try:
@@ -284,7 +284,7 @@ class ModelConnections:
             text = data[:4000].decode("utf-8", "replace") if isinstance(data, bytes) else data[:4000]
             start = self.endpoint.clean(text, 80)
             raise ModelAnswerMalformed(
-                self.endpoint.entry, f"{self.endpoint.origin} sent what is no JSON ({start}); try again"
+                self.endpoint.entry, f"{self.endpoint.origin} sent invalid JSON ({start}); try again"
             ) from None
 
     def _no_answer(self, what: str) -> ModelError:
@@ -446,9 +446,9 @@ class HostedProvider(ABC, Generic[Dialect]):
     CAPABILITIES: ClassVar[ModelCapabilities]
     """The default capabilities of its models."""
     KEY_AT_HOME: ClassVar[bool] = True
-    """Does `HOME` require a key?"""
+    """True if `HOME` requires a key."""
     FRAMING: ClassVar[StreamFraming] = staticmethod(events)
-    """How its streams are split into documents."""
+    """Splits its streams into documents."""
 
     def __init__(
         self,
@@ -468,7 +468,7 @@ class HostedProvider(ABC, Generic[Dialect]):
         """
         self.entry, self.capabilities = entry, capabilities or self.CAPABILITIES
         self.key_refused = False
-        """Was the key rejected? The stored key may have changed since."""
+        """True once the key was rejected; the stored key may have changed since."""
         self._model, self._plain, self._context = model, plain_http, context_tokens
         self._key_needed = base_url is None and self.KEY_AT_HOME
         self._dialect = self._first_dialect(at_home=base_url is None)
@@ -523,7 +523,7 @@ class HostedProvider(ABC, Generic[Dialect]):
         """The reader of the answer."""
 
     def _remedy(self, refusal: Refusal, dialect: Dialect) -> Dialect | None:
-        """The dialect to try after this refusal; None if there is none."""
+        """The dialect to try after this refusal, or None."""
         return None
 
     def _error_of(self, refused: RefusedAnswer) -> ModelError:

@@ -109,11 +109,11 @@ class Dialect:
     tokens: str = "max_tokens"
     """The name of the limit of the answer."""
     usage: bool = True
-    """Whether to request token counts in the stream."""
+    """Request token counts in the stream."""
     temperature: bool = True
 
     def remedied(self, refusal: Refusal) -> Dialect | None:
-        """The dialect without the parameter that ``refusal`` rejects; None if there is none."""
+        """The dialect without the parameter that ``refusal`` rejects, or None."""
         if refusal.status not in (400, 422) or not _NOT_TAKEN.search(refusal.message):
             return None
         about = f"{refusal.param} {refusal.message}"

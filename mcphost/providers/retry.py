@@ -37,7 +37,7 @@ class RetryLimits:
     idle: float = 120.0
     """Between two chunks of the answer. Vendors send keepalives far more often."""
     retries: int = 3
-    """How often a request is retried while the model is overloaded."""
+    """The most retries of a request while the model is overloaded."""
     backoff: float = 1.0
     """Before the first retry, unless the model names a delay; doubled for each further one."""
     most_waiting: float = 60.0

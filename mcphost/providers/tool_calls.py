@@ -136,7 +136,7 @@ class ToolUseParts:
     def _validated(self, use: _Pieces) -> ToolUseReady:
         offered, written = self._request.offers(use.name), use.written
         arguments, problem = _arguments(written, use.size)
-        if use.replaced and not use.size:  # it takes some, or none: nobody knows
+        if use.replaced and not use.size:  # it may take some or none, which is not known
             problem = "its arguments did not come"
         raw = written[:RAW_KEPT] if problem else ""
         if not offered:

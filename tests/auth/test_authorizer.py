@@ -306,7 +306,7 @@ async def test_signing_out_revokes_and_forgets_every_token_and_client() -> None:
         await home.sign_in()
         assert await home.authorizer.sign_out("web") == "signed out; the tokens were revoked"
         assert (await home.store.read("web"), home.guard.current) == (Credentials(), set())
-        assert await home.authorizer.sign_out("web") == "nobody was signed in"
+        assert await home.authorizer.sign_out("web") == "no one was signed in"
         async with home.client() as client:
             assert await home.ask(client) == 401
 

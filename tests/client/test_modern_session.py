@@ -297,7 +297,7 @@ async def test_over_http_a_tool_whose_annotations_break_the_rules_is_left_out_wi
         assert [each.name for each in listed.items] == (["good"] if own_stream else ["good", "bad"])
         assert [each.name for each in listed.rejected] == (["bad"] if own_stream else [])
         if own_stream:
-            assert "is no string, integer or boolean" in listed.rejected[0].reason
+            assert "is not a string, integer or boolean" in listed.rejected[0].reason
 
 
 async def test_a_task_that_nobody_asked_for_is_no_answer(draw: Draw) -> None:

@@ -68,7 +68,7 @@ def test_a_reference_becomes_its_value(values: Values, text: str, result: str) -
         ("${A:-${B}}", "may not hold another reference"),
         ("${env:A}", "write ${A}"),
         ("${input:A}", "write ${A}"),
-        ("${pa55word!}", "is no reference"),
+        ("${pa55word!}", "does not hold a reference"),
     ],
 )
 def test_what_has_no_value_names_the_field_and_what_to_do(values: Values, text: str, words: str) -> None:
@@ -80,7 +80,7 @@ def test_what_has_no_value_names_the_field_and_what_to_do(values: Values, text: 
 
 
 def test_without_a_keychain_its_references_say_so() -> None:
-    with pytest.raises(UnresolvedReference, match="there is none here"):
+    with pytest.raises(UnresolvedReference, match="this machine lacks"):
         Values({}).resolve("${keyring:db}", "x")
 
 
@@ -276,7 +276,7 @@ oauth = { client_id = "${SET}", client_secret = "${keyring:db}", scopes = ["${SE
         ),
         (ServerConfig(url="https://h", bearer_token_env_var="EMPTY"), "bearer_token_env_var: EMPTY is not set"),
         (_signing_in(client_id="x", client_secret="${UNSET}"), "servers.a.oauth.client_secret: ${UNSET} is not set"),
-        (_signing_in(client_id="x", private_key="${SET}"), "servers.a.oauth.private_key: is no private key in PEM"),
+        (_signing_in(client_id="x", private_key="${SET}"), "servers.a.oauth.private_key: is not a private key in PEM"),
         (_signing_in(client_metadata_url="${SET}"), "servers.a.oauth.client_metadata_url: must start with https://"),
         (_signing_in(issuer="${SET}"), "servers.a.oauth.issuer: must start with https://"),
         (_signing_in(client_metadata_url="https://${HOST}"), "servers.a.oauth.client_metadata_url: must be https and"),

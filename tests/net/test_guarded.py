@@ -87,10 +87,10 @@ async def test_a_redirect_into_a_private_network_is_not_followed_for_a_public_ad
 @pytest.mark.parametrize(
     ("target", "reason"),
     [
-        ("ftp://127.0.0.1/x", "no plain web address"),
-        ("file:///etc/passwd", "no plain web address"),
-        ("http://user:word@127.0.0.1/x", "no plain web address"),
-        ("http://[::1/x", "it redirects to what is no address"),
+        ("ftp://127.0.0.1/x", "something other than a plain web address"),
+        ("file:///etc/passwd", "something other than a plain web address"),
+        ("http://user:word@127.0.0.1/x", "something other than a plain web address"),
+        ("http://[::1/x", "it redirects to an invalid address"),
     ],
 )
 async def test_a_redirect_to_no_web_address_is_refused(target: str, reason: str) -> None:

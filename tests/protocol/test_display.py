@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sys
 import time
 import unicodedata
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcphost.protocol import display
 from mcphost.protocol.display import (
     age_text,
     duration_text,
@@ -102,6 +104,11 @@ def test_a_limit_holds_and_never_cuts_a_mark_in_two(text: str, limit: int) -> No
 )
 def test_hostile_text_is_shown_as_marks(text: str, shown: str) -> None:
     assert show(text) == shown
+
+
+def test_the_quick_check_passes_over_no_combining_mark() -> None:
+    marks = (chr(code) for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)) in ("Mn", "Me"))
+    assert re.findall(f"[{display._NEVER_COMBINING}]", "".join(marks)) == []
 
 
 def test_joiners_do_not_begin_the_count_of_combining_marks_again() -> None:

@@ -86,7 +86,7 @@ async def test_the_ships_that_a_tool_shows_are_told_and_the_foghorn_is_asked_for
     assert second.result.message.text.startswith("I see 2 ships; the Near is nearest.")
     assert [(use.name, use.input) for use in second.result.message.uses] == [("demo__sound_foghorn", {"blasts": 2})]
     both = (said, *used("demo__ships_in_sight", ships), *used("demo__sound_foghorn", "no", is_error=True))
-    assert (await answer(*both)).result.message.text == "No foghorn, then. I was told: no"
+    assert (await answer(*both)).result.message.text == "No foghorn, then. The answer was: no"
 
 
 @pytest.mark.parametrize("text", ["", "not JSON", "[" * 5000, '{"ships": 3}', '[{"name": 3, "distance_miles": "x"}]'])

@@ -272,8 +272,8 @@ async def test_an_error_in_mid_stream_ends_it_and_keeps_what_came(
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (b"{broken", "is no JSON"),
-        (b"[" * 200_000, "is no JSON"),
+        (b"{broken", "invalid JSON"),
+        (b"[" * 200_000, "invalid JSON"),
         (b"x" * (MOST_EVENT + 100), "more than 4.0 MB at once"),
         (lambda talk: talk.whole(200, b"\x1f\x8b", "text/event-stream", content_encoding="gzip"), "compresses"),
         (
@@ -281,8 +281,8 @@ async def test_an_error_in_mid_stream_ends_it_and_keeps_what_came(
             "answers with a web page; look at base_url",
         ),
         (lambda talk: talk.whole(200, b"hello", "text/plain"), "broke off its answer"),
-        (lambda talk: talk.whole(200, b"{broken", "application/json"), "is no JSON"),
-        (lambda talk: talk.whole(204), "HTTP 204, which is no answer"),
+        (lambda talk: talk.whole(200, b"{broken", "application/json"), "invalid JSON"),
+        (lambda talk: talk.whole(204), "HTTP 204, which is not an answer"),
     ],
 )
 async def test_what_is_no_answer_is_told_and_left(vendor: str, answer: Any, words: str) -> None:

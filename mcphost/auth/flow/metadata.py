@@ -71,9 +71,9 @@ class AuthorizationServer:
     odd_challenge_methods: bool = False
     """True if the PKCE challenge methods are stated, but not as a list."""
     takes_documents: bool = False
-    """Are client ID metadata documents supported?"""
+    """True if client ID metadata documents are supported."""
     sends_issuer: bool = False
-    """Does every authorization response carry ``iss``?"""
+    """True if every authorization response carries ``iss``."""
     announced: bool = True
     """False: there is no metadata; the endpoints are the defaults of 2025-03-26."""
 
@@ -222,7 +222,7 @@ def canonical(url: str) -> str:
 
 
 def is_for(resource: str, url: str) -> bool:
-    """Is a token for ``resource`` valid at ``url``: for the same URL, its origin or a path above it?"""
+    """True if a token for ``resource`` is valid at ``url``: for the same URL, its origin or a path above it."""
     try:
         mine, other = httpx.URL(canonical(url)), httpx.URL(canonical(resource))
     except (httpx.InvalidURL, ValueError):

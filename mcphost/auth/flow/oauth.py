@@ -52,7 +52,7 @@ MACHINE_TITLE: Final = "Ask for a token for this program"
 
 @dataclass(frozen=True, slots=True)
 class SignInRequest:
-    """What a sign-in starts from. ``status`` is 401, or 403 if a scope was missing."""
+    """The input of a sign-in. ``status`` is 401, or 403 if a scope was missing."""
 
     server: str
     url: str
@@ -65,7 +65,7 @@ class SignInRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Discovered:
-    """What discovery found for a sign-in request."""
+    """The results of discovery for a sign-in request."""
 
     request: SignInRequest
     challenge: Challenge
@@ -100,7 +100,7 @@ class _Discovered:
             return self._sound(challenged), "the server's refusal"
         if self.protected is not None and self.protected.scopes:
             return self._sound(self.protected.scopes), "the server's metadata, all it lists"
-        return (), "nobody: the authorization server decides"
+        return (), "no one: the authorization server decides"
 
     def _sound(self, scopes: Iterable[str]) -> tuple[str, ...]:
         """The valid scopes, and ``offline_access`` if the issuer offers it."""

@@ -52,7 +52,7 @@ class ListenForCallback:
     insist: bool
     """Fail if the port is taken, instead of choosing another one?"""
     host: str = "127.0.0.1"
-    """How the redirect URI names this machine."""
+    """This machine in the redirect URI."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class AskConsent:
 
 @dataclass(frozen=True, slots=True)
 class PendingAuthorization:
-    """What the authorization response is checked against; made before the browser opens."""
+    """The values that the authorization response must match; made before the browser opens."""
 
     issuer: str
     state: str = field(repr=False)
@@ -74,7 +74,7 @@ class PendingAuthorization:
     settings: OAuthSettings = OAuthSettings()
 
     def is_answered_by(self, callback: Mapping[str, tuple[str, ...]]) -> bool:
-        """Does this callback carry exactly our state, exactly once?"""
+        """True if this callback carries exactly our state, exactly once."""
         state = callback.get("state", ())
         return len(state) == 1 and hmac.compare_digest(state[0].encode("utf-8", "surrogatepass"), self.state.encode())
 

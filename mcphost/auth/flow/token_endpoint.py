@@ -209,4 +209,4 @@ def _assertion(client_id: str, audience: str, pem: str, now: float) -> str:
         algorithm = ALGORITHMS[key.key_type].get(str(key.as_dict().get("crv", "")), "")
         if algorithm:
             return jwt.encode({"alg": algorithm}, claims, key, algorithms=[algorithm])
-    raise SignInFailed("the private_key configured for this server is no PEM of an EC or RSA key")
+    raise SignInFailed("the private_key configured for this server is not an EC or RSA key in PEM")

@@ -1,1 +1,1 @@
-"""Keeps tokens and client registrations in the keychain, or in memory where there is none."""
+"""Keeps tokens and client registrations in the keychain, or in memory without one."""

@@ -30,7 +30,7 @@ class ClientRegistration(_Kept):
     method: AuthMethod = "none"
     redirect_uri: str = ""
     kept: bool = False
-    """Is it stored for the next sign-in? False if the configuration or a metadata document provides it."""
+    """Stored for the next sign-in; false if the configuration or a metadata document provides it."""
 
 
 class TokenGrant(_Kept):
@@ -48,7 +48,7 @@ class TokenGrant(_Kept):
     lifetime: float | None = None
     """Seconds from issue to expiry; None: not stated."""
     signed_in_at: float | None = None
-    """When a person signed in, in seconds since 1970; None: unknown, or nobody did."""
+    """Time when a person signed in, in seconds since 1970; None: unknown, or no one did."""
     scopes: tuple[str, ...] = ()
     """The scopes that were granted."""
     asked: tuple[str, ...] = ()
@@ -56,15 +56,14 @@ class TokenGrant(_Kept):
     home: str = ""
     """The server's URL at the sign-in, where `resource` is another one that the configuration accepts."""
     subject: str = ""
-    """The ``sub`` claim of the token; empty if there is none."""
+    """The ``sub`` claim of the token, or an empty text."""
 
     @property
     def slack(self) -> float:
-        """How many seconds before expiry it is renewed; at most a quarter of its lifetime."""
+        """Seconds before expiry at which it is renewed; at most a quarter of its lifetime."""
         return SLACK if self.lifetime is None else min(max(self.lifetime / 4, SHORTEST_SLACK), SLACK)
 
     def due(self, now: float) -> bool:
-        """Is it time to renew the token?"""
         return self.expires_at is not None and now >= self.expires_at - self.slack
 
 

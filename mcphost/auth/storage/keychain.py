@@ -57,7 +57,7 @@ class Keychain:
         self._late: threading.Thread | None = None
 
     async def read(self, name: str) -> str | None:
-        """The secret; None if there is none. Raises KeychainUnusable."""
+        """The secret; None if it does not exist. Raises KeychainUnusable."""
         return await self._call(lambda: self._read(name))
 
     async def write(self, name: str, secret: str) -> None:
@@ -141,7 +141,7 @@ def _part_names(name: str, first: str) -> Sequence[str]:
 
 
 def given_secret(service: str, name: str) -> str | None:
-    """A secret that the user stored under ``name``; None if there is none.
+    """A secret that the user stored under ``name``; None if it does not exist.
 
     Blocks, perhaps for a prompt: never call it on the event loop. Raises KeychainUnusable.
     """

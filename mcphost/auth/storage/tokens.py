@@ -92,7 +92,7 @@ class TokenStore:
         return self._turns.setdefault(server, asyncio.Lock())
 
     async def _looked_up(self, server: str) -> Credentials:
-        """What the keychain holds now; what memory holds if that is newer or the keychain fails."""
+        """The credentials in the keychain, or those in memory if they are newer or the keychain fails."""
         if server in self._unsaved:
             await self._save(server)
             return self._known[server]

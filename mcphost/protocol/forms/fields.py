@@ -110,7 +110,7 @@ KEY = -1
 """In a path behind the number of a map's row: its key. The other numbers below zero are branches."""
 
 FieldPath = tuple[str | int, ...]
-"""Where a field is in its form: names, numbers of rows, and marks below zero, which are no part of the arguments."""
+"""Place of a field in its form: names, numbers of rows, and marks below zero, which the arguments do not have."""
 
 LONG_TEXT = 200
 """Characters allowed above which a text field has several lines."""
@@ -120,8 +120,6 @@ Choices = tuple[tuple[Any, str], ...]
 
 
 class FieldKind(Enum):
-    """What a field is edited with."""
-
     STRING = "string"
     TEXT = "text"
     INTEGER = "integer"
@@ -138,12 +136,12 @@ class FieldKind(Enum):
 
 
 GROWING = frozenset({FieldKind.ROWS, FieldKind.MAP, FieldKind.BRANCH})
-"""What has fields that depend on what was entered: lists, objects with any key, and one of several forms."""
+"""Kinds whose fields depend on what was entered: lists, objects with any key, and one of several forms."""
 
 SCALARS = frozenset(
     {FieldKind.STRING, FieldKind.TEXT, FieldKind.INTEGER, FieldKind.NUMBER, FieldKind.BOOLEAN, FieldKind.CHOICE}
 )
-"""What a list that is edited line by line may hold."""
+"""Kinds of the items of a list that is edited line by line."""
 
 _KINDS = {
     "string": FieldKind.STRING,
@@ -186,7 +184,7 @@ def _levels(path: FieldPath) -> list[str | int]:
 
 
 def _groups(path: FieldPath) -> int:
-    """How many names end the path: objects inside objects, all of which are read at once."""
+    """The number of names at the end of the path: objects inside objects, all of which are read at once."""
     rows = [place for place, part in enumerate(path) if isinstance(part, int)]
     return len(path) - (rows[-1] + 1 if rows else 0)
 
@@ -265,7 +263,7 @@ MAX_PARTS, MAX_LEVELS = 20_000, 100
 """Parts and levels of a schema from which null keywords are removed: none that can be validated has more."""
 
 MAX_FIELDS = 200
-"""More is no form a person fills in; the raw editor is the better tool then."""
+"""Fields of a form; the raw editor is the better tool for more."""
 
 
 class Source:
@@ -402,7 +400,7 @@ class FormField:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The fields of a schema. With ``raw_only``, a reason, there are none and only raw JSON can be edited."""
+    """The fields of a schema. ``raw_only`` is why it has no fields and only raw JSON can be edited."""
 
     fields: tuple[FormField, ...] = ()
     raw_only: str | None = None
@@ -457,7 +455,7 @@ def _no_form(root: Any) -> str | None:
 
 
 def _adds_nothing(root: dict[str, Any], keyword: str) -> bool:
-    """Whether the branches of a combination only speak of properties that the form has anyway."""
+    """True if the branches of a combination only speak of properties that the form has anyway."""
     if not root.get("properties"):
         return False
     branches = [root.get(each) for each in ("if", "then", "else")] if keyword == "if" else root[keyword]
@@ -521,7 +519,7 @@ class _Reader:
         )
 
     def _rows_kind(self, schema: dict[str, Any], path: FieldPath) -> FieldKind:
-        """Whether what a list holds can be drawn, row by row."""
+        """``ROWS`` if the items of a list can be drawn, else ``JSON``."""
         plain, _ = self._plain(schema.get("items"))
         kind, _ = kind_of(plain, (*path, 0))
         return FieldKind.JSON if kind is FieldKind.JSON or len(_levels(path)) > MAX_LEVELS else FieldKind.ROWS

@@ -40,7 +40,7 @@ MOST_DRAWN: Final = 250
 """Fields and titles of a whole form, with all rows."""
 
 BASE: Final = -1_000
-"""In a path behind a row: the object that the row was filled from, which may hold keys that are no fields."""
+"""In a path behind a row: the object that the row was filled from, which may hold keys without fields."""
 
 CHOSEN: Final = -1_001
 """In a path behind a choice: the branch that the value chose from which the form was filled."""
@@ -53,8 +53,8 @@ _PRIMITIVES = ("string", "number", "integer", "boolean")
 def fill(form: Form, arguments: Mapping[str, Any] | None = None) -> dict[FieldPath, Any]:
     """Return what to put into each field: for ``arguments``, or without any for the defaults of the schema.
 
-    What is put into a growing field is the number of its rows, or of its branch. JSON text stands for what has too many
-    parts to draw, or is no such value.
+    A growing field gets the number of its rows, or of its branch; JSON text if the value has too many parts to draw, or
+    is of another kind.
     """
     filling = _Filling(fresh=arguments is None)
     start = _defaults(form.fields) if arguments is None else arguments
@@ -223,8 +223,8 @@ def collect(
     """Return the arguments that the ``entries`` (by path, as `parse` takes them) make, and a sentence for each error.
 
     Optional fields with nothing in them are left out, and so is an optional group in which nothing is filled. ``base``
-    is the object the form was filled from: its keys that are no fields, its values without an entry, and its empty
-    lists and objects that nobody touched are kept.
+    is the object the form was filled from: its keys without fields, its values without an entry, and its empty
+    lists and objects that the user did not touch are kept.
     """
     errors: dict[FieldPath, str] = {}
     before = base or {}
@@ -241,7 +241,7 @@ def outside_elicitation(schema: Any) -> str | None:
         return "the schema has no properties"
     for name, part in properties.items():
         if not _is_primitive(part):
-            return f"the field {show_line(name, 80)!r} is not text, a number, a yes or no, or a choice"
+            return f"the field {show_line(name, 80)!r} is not text, a number, a boolean or a choice"
     form = read_form(schema)
     return "the schema combines several forms" if form.fields and not form.fields[0].path else form.raw_only
 
@@ -267,7 +267,7 @@ def _default(field: FormField) -> Any:
 
 
 def _value_in(arguments: Mapping[str, Any], field: FormField) -> Any:
-    """What a field of the first level holds; a field without a path holds all the arguments."""
+    """The value of a field of the first level; a field without a path holds all the arguments."""
     if not field.path:
         return arguments or ABSENT
     return arguments.get(field.name, ABSENT)
@@ -332,7 +332,7 @@ def _mapping(
         name = _leaf(key, entries, ABSENT, errors)
         name = "" if name is ABSENT else name
         if name in found:
-            errors[key.path] = "stands here twice"
+            errors[key.path] = "is here twice"
         found[name] = value
     return found
 
@@ -366,7 +366,7 @@ def _empty_group(field: FormField, before: Any) -> Any:
 
 
 def has_rows(field: FormField, entries: Mapping[FieldPath, Any]) -> bool:
-    """Are there rows, or is a branch chosen? Else the field is empty, or holds JSON text."""
+    """True if there are rows, or a branch is chosen; else the field is empty, or holds JSON text."""
     entry = entries.get(field.path, ABSENT)
     return field.kind in GROWING and isinstance(entry, int) and not isinstance(entry, bool)
 

@@ -34,7 +34,7 @@ _LOOKALIKES = str.maketrans("013457$@!аесорхуіѕкοαεν", "oieasts" +
 
 
 def looks_secret(name: str, title: str = "", description: str = "") -> bool:
-    """Does the name, the title or the description ask for a secret?"""
+    """True if the name, the title or the description asks for a secret."""
     for text in (name, title):
         words = re.sub(_HARMLESS_TOKENS, "", _plain(text))
         if any(_asks(spelling) for spelling in (words, words.translate(_LOOKALIKES), re.sub(_SPACED, "", words))):
@@ -43,7 +43,7 @@ def looks_secret(name: str, title: str = "", description: str = "") -> bool:
 
 
 def asks_for_secret(message: str) -> bool:
-    """Does the message of a form ask for a secret, whatever its fields say?"""
+    """True if the message of a form asks for a secret, whatever its fields say."""
     plain = _plain(message, MESSAGE_CHARACTERS)
     return any(re.search(_PHRASES, words) is not None for words in (plain, plain.translate(_LOOKALIKES)))
 

@@ -69,7 +69,6 @@ def render(field: FormField, value: Any) -> Any:
 
 
 def is_empty(field: FormField, raw: Any) -> bool:
-    """Is the entry empty?"""
     if field.kind is FieldKind.CHOICE:
         return raw is ABSENT or (raw == "" and not any(value == "" for value, _ in field.choices))
     return raw is ABSENT or raw == "" or raw == []
@@ -184,7 +183,7 @@ def _parse_choices(field: FormField, raw: Any) -> Any:
         return [] if field.required and raw is not ABSENT else ABSENT
     if not isinstance(raw, list):
         raise FieldError("must be a list")
-    # Thousands may be chosen of thousands: most are a choice as they stand, found without looking at the others.
+    # Thousands may be chosen of thousands: most equal a choice, found without looking at the others.
     plain = {(type(value), value) for value, _ in field.choices if type(value) in (str, int)}
     return [
         each if type(each) in (str, int) and (type(each), each) in plain else _parse_choice(field, each) for each in raw

@@ -17,7 +17,7 @@ URL: Final = "url"
 
 @dataclass(frozen=True, slots=True)
 class ClientCapabilities:
-    """What the client offers. Whatever is absent is neither declared nor answered."""
+    """The features that the client declares; requests for any other are not answered."""
 
     roots: bool = False
     elicitation: frozenset[str] = frozenset()

@@ -28,7 +28,7 @@ class Mirror:
     value: str | None
     """As decoded; as it came where it cannot be decoded."""
     place: str
-    """Where in the body the value stands, such as ``params.name``; empty where that is not known."""
+    """The value's place in the body, such as ``params.name``; empty if that is not known."""
     body: str | None
     agrees: bool
 

@@ -50,7 +50,7 @@ MOST_WORDS: Final = 2000
 """Characters of a refusal that are searched for versions."""
 
 PROBES: Final = 3
-"""How often a server is asked with ``server/discover``, each time in another revision."""
+"""Most ``server/discover`` requests to one server, each in another revision."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Agreed:
     revision: Revision
     result: Mapping[str, Any]
     evidence: str = ""
-    """How the server answered ``server/discover``, as a clause; empty if it was not asked."""
+    """The server's reaction to ``server/discover``, as a clause; empty if it was not asked."""
     proven: bool = True
     """True if the evidence is an answer, which the same server will give again; silence and outages are not."""
 
@@ -94,7 +94,7 @@ Negotiation = Generator[Attempt, Outcome | LateDiscovery, Agreed]
 
 @dataclass(frozen=True, slots=True)
 class _SpeaksHandshake:
-    """What the probe showed: the server is to be opened with ``initialize``."""
+    """Result of the probe: the server is to be opened with ``initialize``."""
 
     offer: Revision
     evidence: str

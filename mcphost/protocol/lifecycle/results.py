@@ -52,7 +52,7 @@ class TaskStarted:
 def read_result(
     method: str, result: Mapping[str, Any], declare: Callable[[], Mapping[str, Any]]
 ) -> Complete | InputRequired | TaskStarted:
-    """What this result of ``method`` is; ``declare`` returns the capabilities that the request declared.
+    """Tell the kinds of results of ``method`` apart; ``declare`` returns the capabilities that the request declared.
 
     Raises InvalidResult for an unknown type, and for one that this method may not have.
     """
@@ -90,5 +90,5 @@ def _read_input(key: str, value: object) -> ServerInput:
     params = value.get("params") if isinstance(value, dict) else None
     params = {} if params in (None, []) else params  # PHP writes an object without members as []
     if not isinstance(method, str) or not isinstance(params, dict):
-        raise InvalidResult(f"input request {key[:RESULT_TYPE_LENGTH]!r} has no method, or params that are no object")
+        raise InvalidResult(f"input request {key[:RESULT_TYPE_LENGTH]!r} has no method, or no object as params")
     return ServerInput(method, params)

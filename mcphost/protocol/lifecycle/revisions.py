@@ -19,15 +19,15 @@ class Revision:
 
     version: str
     batches: bool = False
-    """Are JSON-RPC batches allowed?"""
+    """True if JSON-RPC batches are allowed."""
     completion_context: bool = False
-    """May a completion request carry the other arguments?"""
+    """True if a completion request may carry the other arguments."""
     tasks: bool = False
-    """May a tool be called as a task of the core protocol?"""
+    """True if a tool may be called as a task of the core protocol."""
     elicitation: tuple[str, ...] = ()
     """The elicitation modes."""
     modern: bool = False
-    """Does each request carry its own metadata, instead of a handshake at the start?"""
+    """True if each request carries its own metadata, instead of a handshake at the start."""
 
 
 V2024_11_05: Final = Revision("2024-11-05")
@@ -140,13 +140,13 @@ def missing_capability(method: str, capabilities: Mapping[str, Any], revision: R
 
 
 def has_extension(extension: str, capabilities: Mapping[str, Any]) -> bool:
-    """Do these capabilities, of either side, declare the extension?"""
+    """True if these capabilities, of either side, declare the extension."""
     declared = capabilities.get("extensions")
     return isinstance(declared, dict) and isinstance(declared.get(extension), dict)
 
 
 def offers(capability: str, capabilities: Mapping[str, Any], revision: Revision) -> bool:
-    """Does the server offer this capability (``feature`` or ``feature.part``) in this revision?
+    """True if the server offers this capability (``feature`` or ``feature.part``) in this revision.
 
     A boolean capability counts only if it is ``true``.
     """

@@ -63,7 +63,7 @@ class SessionRules(Protocol):
         """
 
     def read(self, method: str, result: Mapping[str, Any]) -> Complete | InputRequired | TaskStarted:
-        """What the result object of ``method`` is. Raises InvalidResult."""
+        """Return the result object of ``method`` by its kind. Raises InvalidResult."""
 
     def cancellation(self, request: Request, reason: str) -> Notification | None:
         """The cancellation of a request that is no longer awaited; None if none may be sent."""
@@ -104,12 +104,12 @@ _NO_HEADERS: Final[Mapping[str, str]] = {}
 
 @dataclass(slots=True)
 class ClientMetadata:
-    """What each modern request says of the client."""
+    """The metadata about the client in each modern request."""
 
     identity: Mapping[str, Any]
     """The ``clientInfo``."""
     declare: Callable[[], Mapping[str, Any]]
-    """Returns the capabilities, asked anew for each request: what is declared must be what will be answered."""
+    """Returns the capabilities, asked for each request: only what is declared will be answered."""
     log_level: str | None = None
     """The least level of log messages that requests ask for; None: they ask for none."""
 
@@ -121,7 +121,7 @@ class ModernRules:
     revision: Revision
     client: ClientMetadata
     own_stream: bool = False
-    """Does each request have its own response stream?"""
+    """True if each request has its own response stream."""
     capabilities: Mapping[str, Any] = field(default_factory=dict)
     parameter_headers: dict[str, tuple[ParameterHeader, ...]] = field(default_factory=dict)
     """By tool, of those that were listed; without an entry, no argument is repeated in a header."""

@@ -233,7 +233,7 @@ def items_of(result: Mapping[str, Any], key: str, owner: str, *members: str) -> 
 
 
 def remarks_on(blocks: Iterable[Content | ResourceContents]) -> list[str]:
-    """How blocks break the specification although they could be read, each once."""
+    """Violations of the specification in blocks that could be read, each once."""
     readable = (block for block in blocks if not isinstance(block, UnreadableContent))
     return list(dict.fromkeys(remark for block in readable for remark in block.remarks))
 

@@ -112,6 +112,6 @@ def _schema(schema: Any) -> Mapping[str, Any]:
         raise InvalidResult(f"requestedSchema is outside the subset for elicitation: {reason}")
     for name in schema.get("required", ()):
         if name not in schema["properties"]:
-            raise InvalidResult(f"requestedSchema requires {show_line(str(name), 80)!r}, which is no property of it")
+            raise InvalidResult(f"requestedSchema requires {show_line(str(name), 80)!r}, which is not a property of it")
     checked: Mapping[str, Any] = schema
     return checked

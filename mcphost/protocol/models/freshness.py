@@ -1,4 +1,4 @@
-"""How long a result stays fresh, by the ``ttlMs`` that a modern server sends with it.
+"""Freshness of results, by the ``ttlMs`` that a modern server sends with them.
 
 Specification: 2026-07-28 server/utilities/caching.
 """
@@ -19,7 +19,7 @@ class Freshness:
     until: float = inf
     """Infinite where the server's revision has no ``ttlMs``: it stays fresh until the server announces a change."""
     cached: bool = False
-    """Does it come from the cache?"""
+    """True if it comes from the cache."""
     problem: str = ""
     """Why it could not be fetched again, although it is stale; empty if it was not tried, or went well."""
 
@@ -34,7 +34,7 @@ class Freshness:
 
 
 def seconds_to_live(ttl: object) -> float:
-    """Seconds for which a result with this ``ttlMs`` is fresh; 0 for anything that is no positive number."""
+    """Seconds for which a result with this ``ttlMs`` is fresh; 0 for anything but a positive number."""
     if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not ttl > 0:
         return 0.0
     return min(ttl, CACHE_SECONDS * 1000) / 1000

@@ -1,4 +1,4 @@
-"""What a server says of itself when a session is opened.
+"""The results that open a session: a server's name, version, capabilities and instructions.
 
 Specification: basic/lifecycle of every revision; 2026-07-28 server/discover.
 """
@@ -53,7 +53,7 @@ def _read_capabilities(declared: Any, info: ValidationInfo) -> Any:
     if "extensions" in plain:
         plain["extensions"] = {name: {} if value == [] else value for name, value in plain["extensions"].items()}
     if plain != declared and info.context is not None:
-        info.context.append("capabilities that are no objects count as objects, and null and false as absent")
+        info.context.append("capabilities that are not objects count as objects, and null and false as absent")
     return {name: value for name, value in plain.items() if value is not None}
 
 

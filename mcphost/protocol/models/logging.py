@@ -27,5 +27,5 @@ class LogLevel(IntEnum):
 
     @classmethod
     def read(cls, name: object) -> LogLevel | None:
-        """The level of this name; None if there is none."""
+        """The level of this name; None for an unknown name."""
         return cls.__members__.get(name.upper()) if isinstance(name, str) and name.islower() else None

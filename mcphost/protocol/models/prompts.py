@@ -88,7 +88,7 @@ class GetPromptResult:
 
     @property
     def remarks(self) -> list[str]:
-        """How the result breaks the specification although it could be read."""
+        """Violations of the specification in a result that could be read."""
         return remarks_on(message.content for message in self.messages)
 
 
@@ -142,7 +142,7 @@ class Completion:
     """The total number of suggestions, if the server states it."""
     has_more: bool = False
     unreadable: int = field(default=0, compare=False)
-    """How many values are not texts."""
+    """The number of values that are not texts."""
     unread: str = field(default="", compare=False)
     """The reason for no suggestions although the result holds something; else empty."""
 

@@ -39,7 +39,6 @@ class Resource(Wire):
 
     @property
     def is_folder(self) -> bool:
-        """Is it a directory?"""
         return self.mime_type == "inode/directory"
 
 
@@ -68,7 +67,7 @@ class ReadResourceResult:
     raw: Mapping[str, Any]
     """The result object as received."""
     freshness: Freshness | None = None
-    """How fresh it is, if that is known."""
+    """None: not known."""
 
     @classmethod
     def read(cls, result: Mapping[str, Any], freshness: Freshness | None = None) -> ReadResourceResult:
@@ -83,7 +82,7 @@ class ReadResourceResult:
 
     @property
     def remarks(self) -> list[str]:
-        """How the result breaks the specification although it could be read."""
+        """Violations of the specification in a result that could be read."""
         return remarks_on(self.contents)
 
 

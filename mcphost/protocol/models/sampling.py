@@ -107,7 +107,7 @@ class SamplingMessage:
     role: str
     blocks: tuple[Block, ...]
     several: bool = False
-    """Was its content a list? Revisions before 2025-11-25 allow one block only."""
+    """True if its content was a list; revisions before 2025-11-25 allow one block only."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Its other members, ``_meta`` among them."""
 
@@ -162,7 +162,7 @@ class ModelPreferences:
     hints: tuple[str, ...] = ()
     """Parts of model names, the most preferred first."""
     cost: float | None = None
-    """How much a low price matters; None: not stated."""
+    """Weight of a low price, 0 to 1; None: not stated."""
     speed: float | None = None
     intelligence: float | None = None
 
@@ -188,7 +188,7 @@ def _share(number: float | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class ToolChoice:
-    """Whether the model may (``auto``), must (``required``) or must not (``none``) use tools."""
+    """``auto``: the model may use tools; ``required``: it must; ``none``: it must not."""
 
     mode: str = "auto"
     name: str = ""
@@ -196,7 +196,7 @@ class ToolChoice:
 
     @classmethod
     def read(cls, value: object) -> ToolChoice | None:
-        """Parse ``toolChoice``; None if it is no object. An invalid mode is kept for `problems`."""
+        """Parse ``toolChoice``; None if it is not an object. An invalid mode is kept for `problems`."""
         if not isinstance(value, dict):
             return None
         mode = "auto" if (given := value.get("mode")) is None else given
@@ -235,7 +235,7 @@ class CreateMessageRequest:
     tool_choice: ToolChoice | None = None
     """None: not stated, which means ``auto``."""
     wants_tools: bool = False
-    """Does it mention tools? That is an error unless they were declared."""
+    """True if it mentions tools, which is an error unless they were declared."""
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The params as received."""
 
@@ -262,7 +262,7 @@ class CreateMessageRequest:
 def _read_params(params: Mapping[str, Any]) -> _Params:
     try:
         if isinstance(params.get("maxTokens"), bool):
-            raise InvalidResult("maxTokens: is no number")
+            raise InvalidResult("maxTokens: is not a number")
         return _Params.read(params)
     except InvalidResult as error:
         place, _, text = str(error).partition(": ")

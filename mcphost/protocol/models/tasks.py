@@ -51,7 +51,7 @@ class Task(Wire):
 
     @property
     def oddity(self) -> str:
-        """The fault of a status that the specification does not have, after which nobody knows how long to wait."""
+        """The fault of a status that the specification does not have, after which it is not known how long to wait."""
         if self.status in _STATUSES:
             return ""
         known = ", ".join(_STATUSES)
@@ -59,12 +59,10 @@ class Task(Wire):
 
     @property
     def ended(self) -> bool:
-        """Is it in a final state?"""
         return self.status in _ENDED
 
     @property
     def wants_input(self) -> bool:
-        """Does it wait for the answer to a server request?"""
         return self.status == "input_required"
 
     @property
@@ -79,8 +77,8 @@ class Task(Wire):
 
     @property
     def kept(self) -> str:
-        """How long the server keeps it after its creation, in words."""
-        return "no limit told" if self.ttl is None else duration_text(max(0.0, self.ttl / 1000))
+        """Time that the server keeps it after its creation, in words."""
+        return "no limit" if self.ttl is None else duration_text(max(0.0, self.ttl / 1000))
 
     @property
     def words(self) -> str:
@@ -105,7 +103,7 @@ class ExtensionTask(Task):
 
     @property
     def inputs(self) -> Mapping[str, ServerInput]:
-        """What it needs, by the keys that the answers carry. Raises InvalidResult."""
+        """The server requests that it waits for, by the keys that the answers carry. Raises InvalidResult."""
         return read_inputs(self.input_requests) if self.wants_input else {}
 
     @property

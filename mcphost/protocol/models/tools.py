@@ -24,7 +24,7 @@ from mcphost.protocol.schema.validation import refers_outside
 
 
 class TaskSupport(Enum):
-    """Whether a tool may be called as a task."""
+    """Support of calls as tasks."""
 
     FORBIDDEN = "forbidden"
     OPTIONAL = "optional"
@@ -65,7 +65,7 @@ class Tool(Wire):
 
     @property
     def takes_arguments(self) -> bool:
-        """Is there anything to fill in?"""
+        """True if there is anything to fill in."""
         schema = self.input_schema
         plain = set(schema) <= {"type", "properties", "$schema", "additionalProperties"}
         return bool(schema.get("properties")) or not plain
@@ -106,12 +106,12 @@ class Tool(Wire):
 
     @property
     def has_ui(self) -> bool:
-        """Does an app show its results in a user interface of its own?"""
+        """True if an app shows its results in a user interface of its own."""
         return "resourceUri" in self._ui
 
     @property
     def app_only(self) -> bool:
-        """Is it for that user interface alone, and for no model?"""
+        """True if it is for that user interface alone, and for no model."""
         audience = self._ui.get("visibility")
         return isinstance(audience, list) and "model" not in audience
 
@@ -123,7 +123,6 @@ class Tool(Wire):
 
     @property
     def task_support(self) -> TaskSupport:
-        """Whether it may, or must, be called as a task."""
         return TaskSupport.read((self.model_extra or {}).get("execution"))
 
 
@@ -167,7 +166,7 @@ class CallToolResult:
 
     @property
     def is_error(self) -> bool:
-        """Did the tool report a failure? Its content says why."""
+        """True if the tool reported a failure; its content says why."""
         return says_failure(self.raw.get("isError"))
 
     @property
@@ -180,7 +179,7 @@ class CallToolResult:
 
     @property
     def remarks(self) -> list[str]:
-        """How the result breaks the specification although it could be read."""
+        """Violations of the specification in a result that could be read."""
         content, failed = self.raw.get("content", []), self.raw.get("isError", False)
         remarks = [] if isinstance(content, list) else [f"content is {kind_of(content)}, not a list"]
         if "structuredContent" in self.raw and not self.has_structured:

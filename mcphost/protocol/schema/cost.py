@@ -35,9 +35,9 @@ _EACH_ITEM = ("items", "additionalItems", "contains")
 
 
 def within(budget: int, schema: Any, instance: Any, *, plain: bool = False) -> bool:
-    """Does validating ``instance`` by a ``schema`` that `compiles_cheaply` cost at most ``budget`` units?
+    """True if validating ``instance`` by a ``schema`` that `compiles_cheaply` costs at most ``budget`` units.
 
-    ``plain``: whether the schema `is_plain`; then most values need no walk.
+    ``plain``: the schema `is_plain`; then most values need no walk.
     """
     parts = nodes(instance, budget * 4)
     left = budget - parts // 4
@@ -57,7 +57,7 @@ def within(budget: int, schema: Any, instance: Any, *, plain: bool = False) -> b
 
 
 def compiles_cheaply(schema: Any) -> bool:
-    """Can the cost of ``schema`` be estimated, and are its patterns cheap to compile?"""
+    """True if the cost of ``schema`` can be estimated, and its patterns are cheap to compile."""
     weight = 0
     for part in walk(schema):
         if isinstance(part, dict):
@@ -68,7 +68,7 @@ def compiles_cheaply(schema: Any) -> bool:
 
 
 def is_plain(schema: Any) -> bool:
-    """Does the cost of ``schema`` depend on the size of a value alone?"""
+    """True if the cost of ``schema`` depends on the size of a value alone."""
     return all(
         not isinstance(part, dict) or (part.keys() <= _PLAIN and not isinstance(part.get("items"), list))
         for part in walk(schema)

@@ -1,6 +1,6 @@
 """Walks JSON Schemas: subschemas, size, local references and patterns.
 
-Positions matter: a property called ``$ref`` is no reference, and ``enum`` and ``default`` hold data. Fetches nothing.
+Positions matter: a property called ``$ref`` is not a reference; ``enum`` and ``default`` hold data. Fetches nothing.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def reachable(root: Any) -> Iterator[Any]:
 
 
 def leads_back(root: Any) -> bool:
-    """Does some schema in ``root`` apply itself to the same value, which would never end?"""
+    """True if some schema in ``root`` applies itself to the same value, which would never end."""
     done: set[int] = set()
     return any(_leads_back(root, start, done) for start in walk(root))
 

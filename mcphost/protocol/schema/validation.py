@@ -108,7 +108,7 @@ class RefersOutside(SchemaRefused):
 
 
 def refers_outside(schema: Any) -> str:
-    """The first external reference of a schema, in words; empty if there is none.
+    """The first external reference of a schema, in words; empty without one.
 
     A ``$ref`` to the ``$id`` of the schema itself, or of a schema inside it, is not external.
     """
@@ -120,14 +120,14 @@ def refers_outside(schema: Any) -> str:
     names = {base, *(own for part in parts if (own := as_text(part.get(name))))}
     addresses = {value for part in parts for value in _addresses(part).values()}
     if addresses and len(addresses) + len(names) > MAX_ADDRESSES:
-        return f"more than {MAX_ADDRESSES} addresses, too many to be told from those of other schemas"
+        return f"more than {MAX_ADDRESSES} addresses, too many to compare with those of other schemas"
     inside = {_absolute(base, own) for own in names} if addresses else set()
     outside = {address for address in addresses if _absolute(base, address) not in inside}
     return next((found for part in parts if (found := _outside(part, outside))), "")
 
 
 def _addresses(schema: dict[str, Any]) -> dict[str, str]:
-    """The references of a schema that are no local pointers, by keyword."""
+    """The references of a schema other than local pointers, by keyword."""
     found = ((keyword, schema.get(keyword)) for keyword in REFERENCES)
     return {keyword: value for keyword, value in found if isinstance(value, str) and not value.startswith("#")}
 
@@ -181,7 +181,7 @@ def _problems(canonical: str, instance: Any, limit: int = MAX_PROBLEMS) -> list[
 
 
 def is_cheap(schema: Any, instance: Any) -> bool:
-    """Is `problems` certain to take far less than 50 ms? False for a schema over the limits."""
+    """True if `problems` is certain to take far less than 50 ms; false for a schema over the limits."""
     try:
         _canonical(schema)
     except SchemaRefused:

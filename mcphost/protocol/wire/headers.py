@@ -30,7 +30,7 @@ TOKEN: Final = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {"string": str, "integer": (int, float), "boolean": bool}
 
 _DATA: Final = frozenset({"default", "examples", "const", "enum"})
-"""Keywords whose value is data: an annotation in there is none."""
+"""Keywords whose value is data, in which the annotation has no meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def read_annotations(schema: object) -> tuple[ParameterHeader, ...]:
     names: set[str] = set()
     for path, subschema in _annotated(schema):
         if path is None:
-            raise InvalidAnnotation(f"{ANNOTATION} stands where no argument can be found by name")
+            raise InvalidAnnotation(f"{ANNOTATION} is where no argument can be found by name")
         header = _read_annotation(path, subschema)
         if header.name.lower() in names:
             raise InvalidAnnotation(f"two arguments have the {ANNOTATION} {header.name[len(PARAMETER_PREFIX) :]!r}")
@@ -100,11 +100,11 @@ def _read_annotation(path: tuple[str, ...], schema: Mapping[str, Any]) -> Parame
     name, kind = schema[ANNOTATION], schema.get("type")
     argument = ".".join(path)[:80]
     if not isinstance(name, str) or not re.fullmatch(TOKEN, name):
-        raise InvalidAnnotation(f"the {ANNOTATION} of {argument} is no header name")
+        raise InvalidAnnotation(f"the {ANNOTATION} of {argument} is not a header name")
     if not path:
-        raise InvalidAnnotation(f"{ANNOTATION} stands on the whole schema, not on an argument")
+        raise InvalidAnnotation(f"{ANNOTATION} is on the whole schema, not on an argument")
     if not isinstance(kind, str) or kind not in _TYPES:
-        raise InvalidAnnotation(f"{argument} has an {ANNOTATION}, but is no string, integer or boolean")
+        raise InvalidAnnotation(f"{argument} has an {ANNOTATION}, but is not a string, integer or boolean")
     return ParameterHeader(f"{PARAMETER_PREFIX}{name}", path, kind)
 
 
@@ -145,5 +145,5 @@ def _spelled(value: object, kind: str) -> str:
         return value
     assert isinstance(value, int | float)
     if not float(value).is_integer() or abs(value) > LARGEST_INTEGER:
-        raise ValueError("it is no integer that every JSON parser reads alike")
+        raise ValueError("it is not an integer that every JSON parser reads alike")
     return str(int(value))

@@ -51,7 +51,7 @@ class Request:
     method: str
     params: Mapping[str, Any] | None = None
     remark: str = field(default="", compare=False)
-    """How the message that came breaks the specification, although it could be read."""
+    """Violation of the specification in a message that could be read."""
 
     def as_object(self) -> dict[str, Any]:
         return _with_params({"jsonrpc": VERSION, "id": self.id, "method": self.method}, self.params)
@@ -106,7 +106,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """Something received that is no valid message.
+    """Something received that is not a valid message.
 
     ``answers`` is the id of our request that it answers; ``asks`` the id of the server's request that is owed an error
     with ``code``. ``limit`` is the limit it exceeds, if that is its only fault.
@@ -344,7 +344,7 @@ def _message_of(value: dict[str, Any], data: bytes) -> Message | Malformed:
 
 
 def _id_of(value: dict[str, Any]) -> RequestId | None:
-    """The id if it is valid: true and 3.0 equal 1 and 3 in Python, but are no ids."""
+    """The id if it is valid: true and 3.0 equal 1 and 3 in Python, but are not ids."""
     given = value.get("id")
     return given if type(given) in (int, str) else None
 

@@ -168,7 +168,7 @@ KEYS: dict[str, Callable[[], str]] = {
 def test_a_key_that_cannot_be_used_is_said_so_without_showing_it(key: Callable[[], str]) -> None:
     made = key()
     settings = OAuthSettings(client_id="machine", private_key=made, grant="client_credentials")
-    with pytest.raises(SignInFailed, match="no PEM of an EC or RSA key") as told:
+    with pytest.raises(SignInFailed, match="not an EC or RSA key in PEM") as told:
         World.usual().sign_in(settings=settings)
     assert made not in str(told.value)
 

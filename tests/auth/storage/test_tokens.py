@@ -205,7 +205,7 @@ async def test_signing_out_says_where_the_keychain_did_not_forget() -> None:
         assert home.guard.valid == set()
         shelf.before = lambda call: None
         home.clock[0] += tokens.KEYCHAIN_PAUSE
-        assert await home.authorizer.sign_out("web") == "nobody was signed in"
+        assert await home.authorizer.sign_out("web") == "no one was signed in"
         assert shelf.items == {}
 
 

@@ -351,7 +351,7 @@ def test_a_sign_in_that_fails_prints_no_secret_of_its_answers(
         (("login", echo()), "", 2, "is a program"),
         (("logout", "web"), "oauth.enabled = false", 2, "oauth.enabled is false"),
         (("login", "web"), 'http_headers.Authorization = "x"', 2, "an Authorization header of its own"),
-        (("logout", "web"), "", 0, "nobody was signed in"),
+        (("logout", "web"), "", 0, "no one was signed in"),
     ],
 )
 def test_what_cannot_be_says_why(mcphost: Mcphost, words: tuple[str, ...], config: str, code: int, said: str) -> None:

@@ -92,7 +92,7 @@ SHOWN: list[tuple[SignInPlan, list[str]]] = [
     (
         plan(
             scopes=(),
-            scopes_from="nobody: the authorization server decides",
+            scopes_from="no one: the authorization server decides",
             warnings=("the server announces no sign-in",),
             problem="as.example refused\x1b[2J",
         ),
