@@ -52,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(words: Sequence[str]) -> int:
     try:
         if words and words[0] == COMPLETE:
-            from mcphost.cli.completion.answer import answer_shell  # a command that no parser has
+            from mcphost.cli.completion.candidates import answer_shell  # a command that no parser has
 
             return answer_shell(words[1:])
         options = parse(words)

@@ -14,7 +14,7 @@ from urllib.parse import urljoin, urlsplit
 from mcphost.errors import ConfigError, InvalidResult, McphostError
 from mcphost.imports.found import FoundServer, Origin, digest_of, legal_name
 from mcphost.imports.server_json import ServerOffer, read_server_json
-from mcphost.imports.web import WebSource
+from mcphost.imports.web import WebLocation
 from mcphost.json_values import as_text
 from mcphost.lazy_dataclass import dataclass
 from mcphost.net.guarded import ResolveHost, resolve
@@ -71,7 +71,7 @@ async def card_at(url: str, resolve: ResolveHost = resolve) -> tuple[ServerOffer
     """
     place = card_url(url)
     try:
-        document, _ = await WebSource(url, resolve).document(
+        document, _ = await WebLocation(url, resolve).document(
             place, f"{CARD}, application/json", seconds=CARD_SECONDS, most_bytes=CARD_BYTES
         )
         offers = read_card(document, place)
@@ -102,7 +102,7 @@ class CatalogReader:
     """Reads the servers of a catalog: cards that it holds or names, and one level of catalogs in it."""
 
     def __init__(self, place: str, resolve: ResolveHost = resolve) -> None:
-        self._place, self._web = place, WebSource(place, resolve)
+        self._place, self._web = place, WebLocation(place, resolve)
         self._left = MOST_SERVERS
 
     async def read(self, document: object) -> tuple[FoundServer, ...]:

@@ -114,7 +114,7 @@ _FETCHED: Final = re.compile(
     r"\b(?:iwr|irm|invoke-webrequest|invoke-restmethod|curl|wget)\b|downloadstring|downloadfile|downloaddata|webclient",
     re.IGNORECASE,
 )
-_JOINS: Final = re.compile(r"\||[$<]\(")
+_JOINS_COMMANDS: Final = re.compile(r"\||[$<]\(")
 """The shell's operators that pass one program's output to another."""
 _NAME_BEFORE: Final = re.compile(r"^[^\s|]*[=!]")
 """The part of a word before a text, as in ``core.sshCommand=curl …`` or ``alias.x=!curl …``."""
@@ -142,52 +142,52 @@ _OWNERS: Final = re.compile(
     re.IGNORECASE,
 )
 """Sockets and pipes that give a program all rights of their service."""
-_OFF: Final = frozenset({"false", "0", "f", "no"})
+_SWITCHED_OFF: Final = frozenset({"false", "0", "f", "no"})
 
 _START: Final = r"(?:^|(?<=[\s;&|(`'\"]))"
 """Where a word starts: ``mcp-crontab`` is not ``crontab``."""
 
-_DELETES: Final = re.compile(
+_DELETE_COMMAND: Final = re.compile(
     rf"{_START}(?:rm\s+-\w*[rRf]\w*|rm\s+--(?:recursive|force)|remove-item\b|(?:del|rd|rmdir)\s+/[sq]\b|mkfs\b|"
     r"shred\s|of=/dev/|-delete\b|git\s+clean\b)",
     re.IGNORECASE,
 )
-_ENCODED: Final = re.compile(
+_ENCODED_TEXT: Final = re.compile(
     rf"{_START}(?:base64\s+(?:-d|-D|--decode)|eval\s|iex\s|invoke-expression\b|xxd\s+-r|openssl\s+enc\b)|"
     r"\bfrombase64string\b|\batob\(|\beval\(|\\x[0-9a-f]{2}\\x[0-9a-f]{2}",
     re.IGNORECASE,
 )
 _ENCODED_OPTION: Final = re.compile(r"[-/]e(?:c|nc\w*)?", re.IGNORECASE)
-_STARTUP: Final = re.compile(
+_STARTUP_PLACE: Final = re.compile(
     r"\.bash(?:rc|_profile|_login|_logout)|/\.profile|\.z(?:shrc|profile|shenv|login)|\.xprofile|\.xinitrc|"
     r"fish/config\.fish|config/autostart|launch(?:agents|daemons)|/etc/(?:profile|cron|rc\.|init|systemd|ld\.so)|"
     r"systemd/user|authorized_keys|\.ssh/(?:config|rc)|\.git/hooks|\.gitconfig|programs.startup|currentversion.run\b|"
     rf"{_START}(?:crontab|schtasks|launchctl|systemctl)(?=\s|$)",
     re.IGNORECASE,
 )
-_KEYS: Final = re.compile(
+_KEY_FILE: Final = re.compile(
     r"(?:\.ssh|\.gnupg|\.aws|\.kube|\.docker/config\.json|\.netrc|\.npmrc|\.pypirc|/etc/shadow|"
     r"\.mozilla|google-chrome|library/keychains|\.password-store)(?![\w-])",
     re.IGNORECASE,
 )
-_RAW: Final = re.compile(rf"/dev/(?:tcp|udp)/|{_START}(?:nc|ncat|netcat|socat)\s+-", re.IGNORECASE)
-_ADMINISTRATOR: Final = re.compile(rf"{_START}(?:sudo|doas|pkexec|runas)(?=\s+\S)")
+_RAW_CONNECTION: Final = re.compile(rf"/dev/(?:tcp|udp)/|{_START}(?:nc|ncat|netcat|socat)\s+-", re.IGNORECASE)
+_ADMINISTRATOR_COMMAND: Final = re.compile(rf"{_START}(?:sudo|doas|pkexec|runas)(?=\s+\S)")
 _SHARED_FOLDER: Final = re.compile(
     r"(?:^|(?<=[\s'\"=:,;]))(?:(?:/private)?(?:/tmp|/var/tmp|/dev/shm|/run/shm|/run/lock|/var/lock|/var/crash)|"
     r"C:/(?:Windows/)?Temp|C:/Users/Public)(?![\w.-])[^\s'\",;]*",
     re.IGNORECASE,
 )
 _PLAIN_HTTP: Final = re.compile(r"http://[^\s'\"<>]+", re.IGNORECASE)
-_HOME: Final = re.compile(
+_HOME_FOLDER: Final = re.compile(
     r"~(?=/|$)|\$HOME\b|\$\{(?:env:)?HOME(?::?-[^}]*)?\}|\$\{userHome\}|%USERPROFILE%|\$env:USERPROFILE|%HOMEPATH%",
     re.IGNORECASE,
 )
-_WORK: Final = re.compile(r"^(?:\$PWD\b|\$\{PWD\}|\$\(pwd\)|\$\{workspaceFolder\}|\$\{workspaceRoot\})")
-_RUNTIME: Final = re.compile(r"^\$(?:\{XDG_RUNTIME_DIR\}|XDG_RUNTIME_DIR\b)")
-_DISK: Final = re.compile(
+_WORKING_FOLDER: Final = re.compile(r"^(?:\$PWD\b|\$\{PWD\}|\$\(pwd\)|\$\{workspaceFolder\}|\$\{workspaceRoot\})")
+_RUNTIME_FOLDER: Final = re.compile(r"^\$(?:\{XDG_RUNTIME_DIR\}|XDG_RUNTIME_DIR\b)")
+_DISK_DEVICE: Final = re.compile(
     r"/|[A-Z]:/?|/(?:mnt|host_mnt|run/desktop/mnt/host|cygdrive)/[A-Z]|(?:\.\./){2,}\.\.", re.IGNORECASE
 )
-_HOMES: Final = re.compile(r"/root|/(?:home|Users)(?:/[^/]+)?|[A-Z]:/Users(?:/[^/]+)?", re.IGNORECASE)
+_HOME_PATH: Final = re.compile(r"/root|/(?:home|Users)(?:/[^/]+)?|[A-Z]:/Users(?:/[^/]+)?", re.IGNORECASE)
 _SYSTEM_FOLDERS: Final = frozenset({
     "/etc", "/var", "/run", "/var/run", "/var/lib", "/var/lib/docker", "/var/lib/containers", "/run/docker",
     "/run/podman", "/run/containerd", "/run/user", "/run/dbus", "/run/systemd", "/proc", "/sys", "/dev", "/boot",
@@ -363,7 +363,7 @@ def _downloaded(script: Script) -> Iterator[DangerSign]:
 def _in_texts(texts: Iterable[str]) -> Iterator[DangerSign]:
     """Signs of downloads that a program would run by handing a text to a shell, whatever its option is called."""
     for text in texts:
-        if _JOINS.search(text[:MAX_SCRIPT]) and " " in text:
+        if _JOINS_COMMANDS.search(text[:MAX_SCRIPT]) and " " in text:
             script = Script(_NAME_BEFORE.sub("", text[:MAX_SCRIPT]).replace("`", " "), "")  # in prose, ` quotes
             programs = (each for command in commands_of(script) for each in programs_in(command.words))
             inner = (each for program in islice(programs, MAX_COMMANDS) for each in scripts_in(program))
@@ -380,18 +380,18 @@ def _of_container(words: tuple[str, ...]) -> Iterator[DangerSign]:
     if start is None:
         return
     for name, value in start.options:
-        if name in _DOCKER_RIGHTS and value.lower() not in _OFF and not _KEEPS_RIGHTS.fullmatch(value):
+        if name in _DOCKER_RIGHTS and value.lower() not in _SWITCHED_OFF and not _KEEPS_RIGHTS.fullmatch(value):
             yield _sign("Its container gets more rights on this machine", name, value)
         if name in _DOCKER_SHARED and "host" in re.split(r"[:,=]", value.lower()):
             what = "network" if name in ("--network", "--net") else name.strip("-")
             yield _sign(f"Its container is not kept apart from this machine ({what})", name, value)
         if name in _DOCKER_FOLDERS:
             yield from _of_mount(name, value)
-        if name == "--use-api-socket" and value.lower() not in _OFF:
+        if name == "--use-api-socket" and value.lower() not in _SWITCHED_OFF:
             yield _sign(_OWNS, name)
-        if name == "--env-host" and value.lower() not in _OFF:
+        if name == "--env-host" and value.lower() not in _SWITCHED_OFF:
             yield _sign("Its container gets all your variables", name)
-        if name == "--rootfs" and value.lower() not in _OFF and _is_far(start.image):
+        if name == "--rootfs" and value.lower() not in _SWITCHED_OFF and _is_far(start.image):
             yield _sign(_FAR, name, start.image)
 
 
@@ -435,7 +435,7 @@ def _is_everything(path: str) -> bool:
     if not path or ("://" in path and not path.lower().startswith("file://")):
         return False
     tidy = _tidy(path)
-    return bool(_DISK.fullmatch(tidy) or _HOMES.fullmatch(tidy))
+    return bool(_DISK_DEVICE.fullmatch(tidy) or _HOME_PATH.fullmatch(tidy))
 
 
 def _tidy(path: str) -> str:
@@ -443,8 +443,8 @@ def _tidy(path: str) -> str:
     if not path:
         return ""
     text = re.sub(r"^file://(?:localhost)?", "", path[:MAX_PATH].strip().replace("\\", "/"), flags=re.IGNORECASE)
-    text = _RUNTIME.sub("/run/user/1", _WORK.sub("/home/user/code/work", text, count=1), count=1)
-    text = posixpath.normpath(_HOME.sub("/home/user", text, count=1))
+    text = _RUNTIME_FOLDER.sub("/run/user/1", _WORKING_FOLDER.sub("/home/user/code/work", text, count=1), count=1)
+    text = posixpath.normpath(_HOME_FOLDER.sub("/home/user", text, count=1))
     text = re.sub(r"^(?:/proc/[^/]+/(?:root|cwd)(?=/|$))+", "", re.sub("^//", "/", text))
     return text or "/"
 
@@ -456,12 +456,12 @@ def _with_plain_slashes(text: str) -> str:
 
 def _in_text(text: str) -> Iterator[DangerSign]:
     for pattern, sentence in (
-        (_ADMINISTRATOR, "It runs as administrator"),
-        (_DELETES, _DELETES_FILES),
-        (_ENCODED, _HIDES),
-        (_STARTUP, _RUNS_BY_ITSELF),
-        (_KEYS, "It names a place with keys or passwords"),
-        (_RAW, _CONNECTS),
+        (_ADMINISTRATOR_COMMAND, "It runs as administrator"),
+        (_DELETE_COMMAND, _DELETES_FILES),
+        (_ENCODED_TEXT, _HIDES),
+        (_STARTUP_PLACE, _RUNS_BY_ITSELF),
+        (_KEY_FILE, "It names a place with keys or passwords"),
+        (_RAW_CONNECTION, _CONNECTS),
     ):
         if match := pattern.search(text):
             yield _sign(sentence, _whole_word(text, match))
@@ -513,7 +513,7 @@ def _of_variables(env: Mapping[str, str]) -> Iterator[DangerSign]:
         elif name.upper() in _ROUTE_VARIABLES:
             yield _sign("A variable changes where its connections go, or whom they trust", name)
         yield from _of_addresses_in(value[:MAX_TEXT])
-        whole = _DISK.fullmatch(_tidy(value)) or (_HOME.match(value) and _is_everything(value))
+        whole = _DISK_DEVICE.fullmatch(_tidy(value)) or (_HOME_FOLDER.match(value) and _is_everything(value))
         if whole and value not in ("~", "${HOME}"):
             yield _sign("It is given everything: the whole disk or home folder", f"{name}={value}")
 
@@ -563,8 +563,10 @@ def _of_doubles(words: Sequence[str], names: Collection[str]) -> Iterator[Danger
 
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
-_DOUBLES: Final = frozenset({"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "FULLWIDTH", "MATHEMATICAL",
-    "LISU", "SCRIPT", "DOUBLE-STRUCK", "BLACK-LETTER", "ROMAN"})  # fmt: skip
+_LOOKALIKE_SCRIPTS: Final = frozenset({
+    "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "FULLWIDTH", "MATHEMATICAL", "LISU", "SCRIPT",
+    "DOUBLE-STRUCK", "BLACK-LETTER", "ROMAN",
+})  # fmt: skip
 """Scripts with letters that look like Latin ones."""
 
 
@@ -574,7 +576,7 @@ def _odd_word(text: str, *, strict: bool) -> str:
     """
     for match in _LETTERS.finditer(text[:MAX_TEXT]):
         scripts = {letter: unicodedata.name(letter, "?").partition(" ")[0] for letter in dict.fromkeys(match[0])}
-        odd = [letter for letter, script in scripts.items() if script in _DOUBLES]
+        odd = [letter for letter, script in scripts.items() if script in _LOOKALIKE_SCRIPTS]
         if odd and (strict or "LATIN" in scripts.values()):
             named = ", ".join(f"{letter} is {scripts[letter].capitalize()}" for letter in odd[:4])
             return f"{match[0]} ({named})"

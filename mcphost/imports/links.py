@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from mcphost.errors import ConfigError
-from mcphost.imports.dialects.dialect import DocumentSource, EntryGroup, HostDialect
+from mcphost.imports.dialects.dialect import EntryGroup, HostDialect, HostDocument
 from mcphost.imports.dialects.entries import read_group
 from mcphost.imports.dialects.table import CURSOR, VSCODE, looks_like_entry
 from mcphost.imports.documents import read_document
@@ -115,7 +115,7 @@ def _servers(
         entries: Mapping[str, Any] = inner
     else:
         entries = {named: entry}
-    yield from read_group(EntryGroup(entries, inputs=inputs), dialect, DocumentSource("link", place))
+    yield from read_group(EntryGroup(entries, inputs=inputs), dialect, HostDocument("link", place))
 
 
 def _parameters(parts: SplitResult) -> dict[str, str]:

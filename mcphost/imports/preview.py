@@ -36,7 +36,7 @@ _OWN_ROWS: Final = frozenset({
 """Keys of the table that have rows of their own; all others are listed as settings."""
 
 
-class ValueSource(Enum):
+class ValueOrigin(Enum):
     """Where a value comes from when the server starts."""
 
     LITERAL = "literal"
@@ -63,7 +63,7 @@ class ShownValue:
     """Its dotted key in the table: ``env.TOKEN``, ``args[2]``."""
     name: str
     """What people call it: ``TOKEN``, ``Authorization``, ``argument 3``."""
-    source: ValueSource
+    source: ValueOrigin
     text: str
     """The value, or where it comes from: ``stdio``, ``a secret, written in the entry``, ``variable TOKEN, not set``."""
 
@@ -104,12 +104,12 @@ class Preview:
     @property
     def has_secrets(self) -> bool:
         """Is there a secret among the values that are written in the entry?"""
-        return any(value.source is ValueSource.SECRET for value in self.values)
+        return any(value.source is ValueOrigin.SECRET for value in self.values)
 
     @property
     def unset(self) -> tuple[ShownValue, ...]:
         """The environment variables without which it cannot start."""
-        return tuple(value for value in self.values if value.source is ValueSource.UNSET)
+        return tuple(value for value in self.values if value.source is ValueOrigin.UNSET)
 
 
 _PLAIN_WORD: Final = re.compile(r"[\w@%+=:,./\-•]+")
@@ -214,9 +214,9 @@ class _ValueReader:
     def _passed_on(self, key: str, name: str, variable: str, before: str = "") -> ShownValue:
         """A variable of mcphost's environment that is named without ``${…}``."""
         there = bool(self._env.get(variable))
-        source = ValueSource.SET if there else ValueSource.UNSET
+        source = ValueOrigin.SET if there else ValueOrigin.UNSET
         if key == "env_vars" and not there:
-            source = ValueSource.DEFAULT  # it is passed on where it is set, and the server starts without it
+            source = ValueOrigin.DEFAULT  # it is passed on where it is set, and the server starts without it
         words = "set" if there else "not set"
         return ShownValue(shown(key), shown(name), source, f"{before}variable {shown(variable)}, {words}")
 
@@ -224,37 +224,37 @@ class _ValueReader:
         source, words = self._source(name, value, safe)
         return ShownValue(shown(key), shown(name), source, shown(words) or "empty")
 
-    def _source(self, name: str, value: str, safe: str) -> tuple[ValueSource, str]:
+    def _source(self, name: str, value: str, safe: str) -> tuple[ValueOrigin, str]:
         if match := _INPUT.search(value):
             asked = self._inputs.get(match[1])
-            return ValueSource.ASKED, f"you are asked: {(asked and asked.description) or match[1]}"
+            return ValueOrigin.ASKED, f"you are asked: {(asked and asked.description) or match[1]}"
         if value != safe:
-            return ValueSource.SECRET, "a secret, written there" if safe == MASK else f"a secret, written there: {safe}"
+            return ValueOrigin.SECRET, "a secret, written there" if safe == MASK else f"a secret, written there: {safe}"
         try:
             pieces = parse(value)
         except MalformedReferenceError as error:
-            return ValueSource.UNSET, f"cannot be read: {error}"
+            return ValueOrigin.UNSET, f"cannot be read: {error}"
         references = [piece for piece in pieces if isinstance(piece, Reference)]
         if not references:
-            return ValueSource.LITERAL, "".join(piece for piece in pieces if isinstance(piece, str))
+            return ValueOrigin.LITERAL, "".join(piece for piece in pieces if isinstance(piece, str))
         words = "; ".join(dict.fromkeys(self._reference_words(each, name) for each in references))
         source = max((self._reference_source(each) for each in references), key=_ORDER.index)
         around = "".join(piece if isinstance(piece, str) else f"${{{piece.name}}}" for piece in pieces)
         return source, words if len(pieces) == 1 else f"{around}: {words}"
 
-    def _reference_source(self, reference: Reference) -> ValueSource:
+    def _reference_source(self, reference: Reference) -> ValueOrigin:
         if reference.kind != "env":
-            return ValueSource.KEYCHAIN if reference.kind == "keyring" else ValueSource.FILE
+            return ValueOrigin.KEYCHAIN if reference.kind == "keyring" else ValueOrigin.FILE
         if self._env.get(reference.name):
-            return ValueSource.SET
-        return ValueSource.UNSET if reference.default is None else ValueSource.DEFAULT
+            return ValueOrigin.SET
+        return ValueOrigin.UNSET if reference.default is None else ValueOrigin.DEFAULT
 
     def _reference_words(self, reference: Reference, name: str) -> str:
         if reference.kind != "env":
             return f"{'keychain entry' if reference.kind == 'keyring' else 'file'} {reference.name}"
         source = self._reference_source(reference)
-        if source is not ValueSource.DEFAULT:
-            return f"variable {reference.name}, {'set' if source is ValueSource.SET else 'not set'}"
+        if source is not ValueOrigin.DEFAULT:
+            return f"variable {reference.name}, {'set' if source is ValueOrigin.SET else 'not set'}"
         default = reference.default or "empty"
         hidden = looks_secret(name) or looks_secret(reference.name)
         return f"variable {reference.name}, not set: {MASK if hidden else default} instead"
@@ -264,8 +264,8 @@ _CREDENTIALS: Final = frozenset({"client_id", "client_secret", "private_key"})
 """What of ``oauth`` is listed among the values."""
 
 _ORDER: Final = (
-    ValueSource.LITERAL, ValueSource.SET, ValueSource.FILE, ValueSource.KEYCHAIN, ValueSource.DEFAULT,
-    ValueSource.UNSET,
+    ValueOrigin.LITERAL, ValueOrigin.SET, ValueOrigin.FILE, ValueOrigin.KEYCHAIN, ValueOrigin.DEFAULT,
+    ValueOrigin.UNSET,
 )  # fmt: skip
 """Of several references in one value, the last of these is what the user should see."""
 

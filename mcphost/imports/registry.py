@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from mcphost.config.models import OFFICIAL_REGISTRY
 from mcphost.errors import ConfigError, HttpStatusError, InvalidResult, UnknownName
-from mcphost.imports.web import WebSource
+from mcphost.imports.web import WebLocation
 from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.net.guarded import ResolveHost, resolve
@@ -94,7 +94,7 @@ class Registry:
     def __init__(self, base: str, resolve: ResolveHost = resolve) -> None:
         self.base = base.rstrip("/")
         self._servers = _servers_url(self.base)
-        self._web = WebSource(base, resolve)
+        self._web = WebLocation(base, resolve)
 
     async def search(self, words: str) -> SearchResult:
         """Return the newest versions of the servers whose names hold one of the words, and whose texts hold all.

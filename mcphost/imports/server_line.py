@@ -16,18 +16,18 @@ from mcphost.imports.commands import program_name
 from mcphost.imports.downloads import downloads_of
 from mcphost.imports.found import FoundServer, legal_name
 from mcphost.imports.sources import (
+    AddKind,
     AddRequest,
-    FoundSource,
+    ResolvedAdd,
     ServerSources,
-    SourceKind,
-    kind_of_source,
+    kind_of_add,
     this_machine,
 )
 from mcphost.imports.survey import read_any, read_file
 
 LONGEST_PATH: Final = 4096  # characters; PATH_MAX of Linux
 
-LOCAL: Final = frozenset({SourceKind.PROGRAM, SourceKind.LINK, SourceKind.FILE})
+LOCAL: Final = frozenset({AddKind.PROGRAM, AddKind.LINK, AddKind.FILE})
 """Kinds that are read without calling an address."""
 
 _ONE_WORD: Final = re.compile(r"\S+")
@@ -41,16 +41,16 @@ class ServerLineReader:
 
     def is_local(self, line: str) -> bool:
         """True if reading the line calls no address. Raises ConfigError or UsageError for a line without meaning."""
-        return _is_json(line) or kind_of_source(self._request(line)) in LOCAL
+        return _is_json(line) or kind_of_add(self._request(line)) in LOCAL
 
-    async def find(self, line: str) -> FoundSource:
+    async def find(self, line: str) -> ResolvedAdd:
         """Return the servers that the line describes. Raises McphostError."""
         if _is_json(line):
-            return FoundSource(tuple(await asyncio.to_thread(read_any, line.encode("utf-8", "replace"))))
+            return ResolvedAdd(tuple(await asyncio.to_thread(read_any, line.encode("utf-8", "replace"))))
         request = self._request(line)
-        if kind_of_source(request) is SourceKind.FILE:
+        if kind_of_add(request) is AddKind.FILE:
             try:
-                return FoundSource(tuple(await asyncio.to_thread(_read_file, request.word)))
+                return ResolvedAdd(tuple(await asyncio.to_thread(_read_file, request.word)))
             except ConfigError:
                 pass  # not another program's configuration; perhaps a bundle or a server.json
         return await ServerSources(this_machine(), self._bundles).find(request)
@@ -59,7 +59,7 @@ class ServerLineReader:
         if _ONE_WORD.fullmatch(line) or _is_file(line):
             try:
                 request = AddRequest(line, registries=self._registries)
-                kind_of_source(request)
+                kind_of_add(request)
             except UsageError:
                 if shutil.which(line) is None:
                     raise ConfigError(

@@ -41,7 +41,7 @@ from mcphost.imports.inputs import inputs_in
 from mcphost.imports.links import is_link, read_link
 from mcphost.imports.registry import find_server, is_server_name, remarks_on
 from mcphost.imports.server_json import BundleLink, ServerOffer, read_server_json
-from mcphost.imports.web import WebSource
+from mcphost.imports.web import WebLocation
 from mcphost.lazy_dataclass import dataclass
 from mcphost.net.addresses import literal_address
 from mcphost.net.guarded import ResolveHost, resolve
@@ -54,7 +54,7 @@ _GENERIC: Final = frozenset({"mcp", "api", "www"})
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
-class SourceKind(Enum):
+class AddKind(Enum):
     """What a word names."""
 
     PROGRAM = "a command"
@@ -82,7 +82,7 @@ class AddRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundSource:
+class ResolvedAdd:
     """What was found. ``remarks`` are sentences for the user, safe to show.
 
     ``unpacked`` are the folders of bundles that were unpacked for it; `mcphost.imports.bundles.discard` those that are
@@ -94,19 +94,19 @@ class FoundSource:
     unpacked: tuple[Path, ...] = ()
 
 
-def kind_of_source(request: AddRequest) -> SourceKind:
+def kind_of_add(request: AddRequest) -> AddKind:
     """Say what the word names. Raises UsageError where that cannot be told."""
     word = request.word
     if request.program:
-        return SourceKind.PROGRAM
+        return AddKind.PROGRAM
     if is_link(word):
-        return SourceKind.LINK
+        return AddKind.LINK
     if word.lower().startswith(("https://", "http://")):
         return _kind_of_url(word)
     if _is_path(word):
-        return SourceKind.FILE
+        return AddKind.FILE
     if is_server_name(word.partition("@")[0]):
-        return SourceKind.REGISTERED
+        return AddKind.REGISTERED
     if _SCHEME.match(word):
         raise UsageError("mcphost knows no such link; it takes those of VS Code and Cursor")
     what = show_line(word, 100)
@@ -116,15 +116,15 @@ def kind_of_source(request: AddRequest) -> SourceKind:
     )
 
 
-def _kind_of_url(url: str) -> SourceKind:
+def _kind_of_url(url: str) -> AddKind:
     if reason := _reason_against(url):
         raise UsageError(f"the URL {reason}")
     path = urlsplit(url).path.lower()
     if path.endswith(_BUNDLES):
-        return SourceKind.WEB_BUNDLE
+        return AddKind.WEB_BUNDLE
     if path.endswith(_DOCUMENTS):
-        return SourceKind.WEB_DOCUMENT
-    return SourceKind.SITE if path in ("", "/") else SourceKind.ADDRESS
+        return AddKind.WEB_DOCUMENT
+    return AddKind.SITE if path in ("", "/") else AddKind.ADDRESS
 
 
 def _reason_against(url: str) -> str | None:
@@ -150,33 +150,33 @@ class ServerSources:
     ) -> None:
         self._machine, self._bundles, self._resolve, self._unpacks = machine, bundles, resolve, unpacks
 
-    async def find(self, request: AddRequest) -> FoundSource:
+    async def find(self, request: AddRequest) -> ResolvedAdd:
         """Find what the request names. Raises UsageError, and the errors of files and addresses."""
-        match kind_of_source(request):
-            case SourceKind.PROGRAM:
-                found = FoundSource((_program(request),))
-            case SourceKind.LINK:
-                found = FoundSource(tuple(read_link(request.word)))
-            case SourceKind.ADDRESS:
+        match kind_of_add(request):
+            case AddKind.PROGRAM:
+                found = ResolvedAdd((_program(request),))
+            case AddKind.LINK:
+                found = ResolvedAdd(tuple(read_link(request.word)))
+            case AddKind.ADDRESS:
                 found = await self._address(request.word)
-            case SourceKind.SITE:
+            case AddKind.SITE:
                 found = await self._site(request.word)
-            case SourceKind.WEB_DOCUMENT:
+            case AddKind.WEB_DOCUMENT:
                 found = await self._web_document(request)
-            case SourceKind.WEB_BUNDLE:
+            case AddKind.WEB_BUNDLE:
                 found = await self._download(request.word, request.word)
-            case SourceKind.FILE:
+            case AddKind.FILE:
                 found = await self._file(request)
-            case SourceKind.REGISTERED:
+            case AddKind.REGISTERED:
                 found = await self._registered(request)
         return replace(found, servers=tuple(with_request(server, request) for server in found.servers))
 
-    async def _address(self, url: str) -> FoundSource:
+    async def _address(self, url: str) -> ResolvedAdd:
         """The address as typed, with what its card says of headers to send."""
         server = _remote(url)
         offers = await card_at(url, self._resolve)
         if not offers:
-            return FoundSource((server,))
+            return ResolvedAdd((server,))
         card = offers[0].server
         headers = card.table.get("http_headers", {})
         table = {**server.table, **({"http_headers": headers} if headers else {})}
@@ -184,26 +184,26 @@ class ServerSources:
         inputs = tuple(each for each in card.inputs if each.id in used)
         described = replace(server, table=table, inputs=inputs, description=card.description)
         said = f"it has a card at {show_line(card_url(url), 300)}; what counts is what it says once it is opened"
-        return FoundSource((described,), (said,))
+        return ResolvedAdd((described,), (said,))
 
-    async def _site(self, url: str) -> FoundSource:
+    async def _site(self, url: str) -> ResolvedAdd:
         """The servers of the site's catalog; without one, the address itself."""
         place = without_secrets(url).rstrip("/") + CATALOG_PATH
         try:
-            web = WebSource(url, self._resolve)
+            web = WebLocation(url, self._resolve)
             document, _ = await web.document(place, f"{CATALOG}, application/json", seconds=CARD_SECONDS)
             servers = await CatalogReader(place, self._resolve).read(document)
         except McphostError:
             servers = ()
         if servers:
-            return FoundSource(servers, (f"from the catalog at {show_line(place, 300)}",))
+            return ResolvedAdd(servers, (f"from the catalog at {show_line(place, 300)}",))
         return await self._address(url)
 
-    async def _web_document(self, request: AddRequest) -> FoundSource:
-        document, _ = await WebSource(request.word, self._resolve).document(request.word)
+    async def _web_document(self, request: AddRequest) -> ResolvedAdd:
+        document, _ = await WebLocation(request.word, self._resolve).document(request.word)
         return await self._document(document, without_secrets(request.word), request, home=request.word)
 
-    async def _file(self, request: AddRequest) -> FoundSource:
+    async def _file(self, request: AddRequest) -> ResolvedAdd:
         path = await asyncio.to_thread(lambda: Path(os.path.expanduser(request.word)).absolute())
         if await asyncio.to_thread(_is_archive, path):
             archive = await asyncio.to_thread(copy_bundle, path, self._bundles)
@@ -211,19 +211,19 @@ class ServerSources:
         document = await asyncio.to_thread(_read_json, path)
         return await self._document(document, str(path), request, home="")
 
-    async def _document(self, document: object, place: str, request: AddRequest, *, home: str) -> FoundSource:
+    async def _document(self, document: object, place: str, request: AddRequest, *, home: str) -> ResolvedAdd:
         """A catalog, a card, a ``server.json``, or a registry's answer that holds one."""
         if looks_like_catalog(document):
             if not home:
                 raise ConfigError("is a catalog; give its address instead of a file")
-            return FoundSource(await CatalogReader(place, self._resolve).read(document))
+            return ResolvedAdd(await CatalogReader(place, self._resolve).read(document))
         inner = document.get("server", document) if isinstance(document, Mapping) else document
         if looks_like_card(inner):
             return _chosen(read_card(inner, place), request.package)
         offers = read_server_json(inner, Origin("server.json", place, "", ""), self._machine.has_program)
         return await self._offered(offers, request, home)
 
-    async def _registered(self, request: AddRequest) -> FoundSource:
+    async def _registered(self, request: AddRequest) -> ResolvedAdd:
         name, _, version = request.word.partition("@")
         server = await find_server(request.registries, name, version, self._resolve)
         remarks = tuple(remarks_on(server, datetime.now(UTC)))
@@ -234,7 +234,7 @@ class ServerSources:
         found = await self._offered(offers, request, server.registry)
         return replace(found, remarks=(*remarks, *found.remarks))
 
-    async def _offered(self, offers: Sequence[ServerOffer], request: AddRequest, home: str) -> FoundSource:
+    async def _offered(self, offers: Sequence[ServerOffer], request: AddRequest, home: str) -> ResolvedAdd:
         """The offer that the user wants, or the best; downloaded, if it is a bundle."""
         chosen = _chosen(offers, request.package)
         taken = next(offer for offer in offers if offer.server is chosen.servers[0])
@@ -244,10 +244,10 @@ class ServerSources:
         servers = tuple(_as_offered(server, taken.server) for server in found.servers)
         return replace(found, servers=servers, remarks=(*chosen.remarks, *found.remarks))
 
-    async def _download(self, url: str, home: str, link: BundleLink | None = None) -> FoundSource:
+    async def _download(self, url: str, home: str, link: BundleLink | None = None) -> ResolvedAdd:
         archive = await asyncio.to_thread(private_file, self._bundles)
         try:
-            came_from = await WebSource(home, self._resolve).download(url, archive.write)
+            came_from = await WebLocation(home, self._resolve).download(url, archive.write)
         except BaseException:
             archive.close()
             raise
@@ -256,7 +256,7 @@ class ServerSources:
         checked = "; its SHA-256 is the announced one" if link else "; nobody announced its SHA-256"
         return replace(found, remarks=(*found.remarks, told + checked))
 
-    async def _bundle(self, archive: IO[bytes], place: str, sha256: str = "") -> FoundSource:
+    async def _bundle(self, archive: IO[bytes], place: str, sha256: str = "") -> ResolvedAdd:
         with archive:
             try:
                 bundle = await asyncio.to_thread(open_bundle, archive, sha256)
@@ -264,10 +264,10 @@ class ServerSources:
                 raise ConfigError(f"{show_line(place, 300)}: {error.message}") from None
             server = read_bundle(bundle, self._bundles, place, self._machine)
             if server.refusal or not self._unpacks:
-                return FoundSource((server,))
+                return ResolvedAdd((server,))
             fresh = not bundle.folder(self._bundles).exists()
             folder = await asyncio.to_thread(unpack, bundle, self._bundles)
-        return FoundSource((server,), (), (folder,) if fresh else ())
+        return ResolvedAdd((server,), (), (folder,) if fresh else ())
 
 
 def with_request(server: FoundServer, request: AddRequest) -> FoundServer:
@@ -328,7 +328,7 @@ def _name_of(url: str) -> str:
     return legal_name(host)
 
 
-def _chosen(offers: Sequence[ServerOffer], wanted: str) -> FoundSource:
+def _chosen(offers: Sequence[ServerOffer], wanted: str) -> ResolvedAdd:
     """The best offer, or the best of the wanted kind; what else there is, is told. Raises ConfigError, UsageError."""
     if not offers:
         raise ConfigError("it offers no package and no address")
@@ -339,10 +339,10 @@ def _chosen(offers: Sequence[ServerOffer], wanted: str) -> FoundSource:
     taken, *_ = fitting
     others = [offer for offer in offers if offer is not taken and not offer.server.refusal]
     if wanted or not others or taken.server.refusal:
-        return FoundSource((taken.server,))
+        return ResolvedAdd((taken.server,))
     named = ", ".join(f"{offer.kind} ({show_line(offer.label, 80)})" for offer in others[:8])
     said = f"it is also offered as {named}; to choose: --package {others[0].kind}"
-    return FoundSource((taken.server,), (said,))
+    return ResolvedAdd((taken.server,), (said,))
 
 
 def _as_offered(server: FoundServer, offered: FoundServer) -> FoundServer:

@@ -17,7 +17,7 @@ from typing import Final
 
 from mcphost.config.files import read_regular
 from mcphost.errors import ConfigError, UnknownName
-from mcphost.imports.dialects.dialect import DocumentSource, HostDialect
+from mcphost.imports.dialects.dialect import HostDialect, HostDocument
 from mcphost.imports.dialects.entries import named_entries, read_group
 from mcphost.imports.dialects.table import dialect_of, looks_like_entry
 from mcphost.imports.documents import MAX_BYTES, MAX_HISTORY_BYTES, kind_of, read_document
@@ -124,7 +124,7 @@ def read_any(content: bytes, place: str = "stdin", platform: str = sys.platform)
     dialect = host.dialect if host is not None and any(host.dialect.groups(document)) else dialect_of(document)
     if dialect is None:
         raise _unknown_shape()
-    source = DocumentSource(
+    source = HostDocument(
         host.id if host else "file" if path else "paste",
         place,
         host.label if host else "",
@@ -139,7 +139,7 @@ def read_any(content: bytes, place: str = "stdin", platform: str = sys.platform)
     return found
 
 
-def _servers_beside(document: Mapping[str, object], source: DocumentSource) -> list[FoundServer]:
+def _servers_beside(document: Mapping[str, object], source: HostDocument) -> list[FoundServer]:
     """The servers that the document has under another host's key as well."""
     try:
         dialect = dialect_of(document)
@@ -230,7 +230,7 @@ def _document(host: KnownHost, place: FilePlace, path: Path) -> Mapping[str, obj
 def _read_file(
     host: KnownHost, place: FilePlace, path: Path, scope: str, platform: str, project: Path | None
 ) -> list[FoundServer]:
-    source = DocumentSource(
+    source = HostDocument(
         host.id,
         str(path),
         host.label,
@@ -245,7 +245,7 @@ def _read_file(
         raise _at(error, path) from None
 
 
-def _servers(dialect: HostDialect, document: Mapping[str, object], source: DocumentSource) -> list[FoundServer]:
+def _servers(dialect: HostDialect, document: Mapping[str, object], source: HostDocument) -> list[FoundServer]:
     return [server for group in dialect.groups(document) for server in read_group(group, dialect, source)]
 
 

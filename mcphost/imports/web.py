@@ -39,7 +39,7 @@ DOWNLOAD_BYTES: Final = 512_000_000
 NETWORK_ADVICE: Final = "check the address, the network, and HTTPS_PROXY where there is a proxy"
 
 
-class WebSource:
+class WebLocation:
     """Fetches on behalf of the user, who named ``home``; see `mcphost.net.guarded` for what is reached."""
 
     def __init__(self, home: str, resolve: ResolveHost = resolve) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mcphost.auth.storage import keychain
-from mcphost.cli.adding import add_found
+from mcphost.cli.add_questions import add_found
 from mcphost.cli.output import Signalled
 from mcphost.cli.parser import ADDING, Parser
 from mcphost.cli.run import run

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mcphost.cli import main
+from mcphost.config import KEYRING_SERVICE
+from tests.auth.keychains import Shelf
+from tests.cli.adding_program import add as add_servers
 
 IN_BACKGROUND = ("sh", "-c", "trap '' INT QUIT HUP; exec \"$@\"", "sh")
 """Put before a command: it starts as a shell's job in the background does, under nohup."""
+
+GITHUB = {"command": "npx", "args": ["-y", "server", "--api-key", "s3cret-arg"], "env": {"TOKEN": "s3cret-env"}}
+"""A found server with two secrets."""
 
 ECHO = Path(__file__).parents[1] / "servers" / "echo.py"
 
@@ -29,6 +37,7 @@ class Said:
 
 
 Mcphost = Callable[..., Said]
+Add = Callable[..., Said]
 
 
 @pytest.fixture
@@ -88,3 +97,35 @@ def no_program_left() -> Iterator[None]:
         with _started.pop() as process:
             if process.poll() is None:
                 process.kill()
+
+
+@pytest.fixture
+def shelf(monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    """The keychain of this test."""
+    made = Shelf()
+    monkeypatch.delenv("MCPHOST_KEYCHAIN")
+    monkeypatch.setattr("mcphost.auth.storage.keychain.best_backend", lambda: made)
+    return made
+
+
+@pytest.fixture
+def add(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Add:
+    """`add({"github": {…}}, "--yes")`: add these servers of another program's file."""
+
+    def run(servers: dict[str, Any], *words: str) -> Said:
+        (tmp_path / "there.json").write_text(json.dumps(servers, indent=1))
+        capsys.readouterr()
+        code = add_servers(tmp_path / "there.json", words)
+        captured = capsys.readouterr()
+        return Said(code, captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def servers_toml(isolated: Path) -> Path:
+    return isolated / "config" / "mcphost" / "servers.toml"
+
+
+def items(shelf: Shelf) -> dict[str, str]:
+    return {name.removeprefix(f"{KEYRING_SERVICE} "): secret for name, secret in shelf.items.items()}

@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.conftest import ECHO, Mcphost
+from tests.cli.asking_server import ASKS, ELICIT, PAGE
+from tests.cli.conftest import Mcphost
 from tests.terminal import Terminal
 
 pytestmark = pytest.mark.slow
-ASKS = f"stdio:{shlex.join([sys.executable, '-S', '-E', str(ECHO.with_name('asks.py'))])}"
 SCHEMA = {
     "type": "object",
     "properties": {"name": {"type": "string", "default": "Ada"}, "age": {"type": "integer", "minimum": 0}},
 }
-ELICIT = "elicitation/create"
 FORM: dict[str, Any] = {
     "method": ELICIT,
     "params": {"message": "Who are you?", "requestedSchema": SCHEMA},
-}
-PAGE: dict[str, Any] = {
-    "method": ELICIT,
-    "params": {"mode": "url", "message": "Look", "url": "https://example.com/x", "elicitationId": "e"},
 }
 DOUBTFUL = {"method": ELICIT, "params": {**PAGE["params"], "url": "https://xn--pple-43d.com/"}}
 SECRET_SCHEMA = {"type": "object", "properties": {"api_key": {"type": "string"}}}

@@ -18,7 +18,7 @@ from mcphost.cli.margin import MARK, Margin, behind_margin, cells, framed, label
 from mcphost.host.consent.approvals import ApprovalStatus, ToolApproval
 from mcphost.host.consent.questions import ToolCallQuestion
 from mcphost.protocol.models.tools import Tool
-from tests.cli.commands.test_chat import model
+from tests.cli.chat_model import model
 from tests.cli.conftest import ECHO, entry
 from tests.labels import own_labels
 from tests.terminal import Terminal

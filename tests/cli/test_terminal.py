@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from mcphost.cli.terminal import hidden_line
-from tests.cli.commands.test_chat import ECHO, OK, model
+from tests.cli.asking_server import ASKS, PAGE
+from tests.cli.chat_model import ECHO, OK, model
 from tests.cli.conftest import entry, start
-from tests.cli.test_answers import ASKS, PAGE
 from tests.terminal import Terminal
 
 pytestmark = pytest.mark.slow

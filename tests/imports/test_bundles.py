@@ -24,22 +24,10 @@ from mcphost.imports import bundles
 from mcphost.imports.bundles import Bundle, Machine, copy_bundle, discard, open_bundle, read_bundle, unpack
 from mcphost.imports.found import FoundServer
 from mcphost.imports.inputs import fill_in
+from tests.imports.bundle_files import MANIFEST, archive
 from tests.npm import NETWORK, installed
 
 LINUX = Machine(Path("/home/ada"), "linux", lambda program: program in ("node", "uv", "python3"))
-
-MANIFEST: dict[str, Any] = {
-    "manifest_version": "0.3",
-    "name": "tide-tables",
-    "version": "1.2.0",
-    "description": "Tides of all harbours",
-    "author": {"name": "Ada"},
-    "server": {
-        "type": "node",
-        "entry_point": "server/index.js",
-        "mcp_config": {"command": "node", "args": ["${__dirname}/server/index.js"]},
-    },
-}
 
 
 def manifest(server: Any = None, **more: Any) -> dict[str, Any]:
@@ -48,17 +36,6 @@ def manifest(server: Any = None, **more: Any) -> dict[str, Any]:
 
 def configured(**config: Any) -> dict[str, Any]:
     return {"mcp_config": {"command": "node", **config}}
-
-
-def archive(*files: tuple[str | zipfile.ZipInfo, bytes], about: Any = MANIFEST) -> bytes:
-    """The bytes of a bundle with these files."""
-    written = io.BytesIO()
-    with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as opened:
-        if about is not None:
-            opened.writestr("manifest.json", about if isinstance(about, bytes) else json.dumps(about))
-        for name, content in files:
-            opened.writestr(name, content)
-    return written.getvalue()
 
 
 def opened(content: bytes, sha256: str = "") -> Bundle:

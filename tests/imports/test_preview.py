@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcphost.imports.found import FoundServer, ImportNote, Input, Origin, legal_name
-from mcphost.imports.preview import Preview, ValueSource, preview_of
+from mcphost.imports.preview import Preview, ValueOrigin, preview_of
 
 SECRET = "ghp_0123456789abcdefABCDEF0123456789abcd"
 ORIGIN = Origin("claude-code", "/home/ada/.claude.json", "github", "0" * 64, "project /home/ada/app")
@@ -22,7 +22,7 @@ def preview(table: dict[str, Any], env: dict[str, str] | None = None, **more: An
     return preview_of(found(table, **more), env or {})
 
 
-def values(shown: Preview) -> dict[str, tuple[ValueSource, str]]:
+def values(shown: Preview) -> dict[str, tuple[ValueOrigin, str]]:
     return {each.name: (each.source, each.text) for each in shown.values}
 
 
@@ -85,19 +85,19 @@ def test_each_value_says_where_it_comes_from() -> None:
         inputs=(Input("token", "Your token", secret=True),),
     )  # fmt: skip
     assert values(shown) == {
-        "MODE": (ValueSource.LITERAL, "stdio"),
-        "EMPTY": (ValueSource.LITERAL, "empty"),
-        "A": (ValueSource.SET, "variable SET, set"),
-        "B": (ValueSource.UNSET, "variable GONE, not set"),
-        "C": (ValueSource.DEFAULT, "variable GONE, not set: fallback instead"),
-        "D": (ValueSource.KEYCHAIN, "keychain entry github.D"),
-        "E": (ValueSource.FILE, "file key.pem"),
-        "F": (ValueSource.ASKED, "you are asked: Your token"),
-        "G": (ValueSource.SET, "pre-${SET}: variable SET, set"),
-        "API_KEY": (ValueSource.DEFAULT, "variable GONE, not set: ••• instead"),
-        "SET": (ValueSource.SET, "variable SET, set"),
-        "GONE": (ValueSource.DEFAULT, "variable GONE, not set"),
-        "argument 2": (ValueSource.SET, "${HOME}/notes: variable HOME, set"),
+        "MODE": (ValueOrigin.LITERAL, "stdio"),
+        "EMPTY": (ValueOrigin.LITERAL, "empty"),
+        "A": (ValueOrigin.SET, "variable SET, set"),
+        "B": (ValueOrigin.UNSET, "variable GONE, not set"),
+        "C": (ValueOrigin.DEFAULT, "variable GONE, not set: fallback instead"),
+        "D": (ValueOrigin.KEYCHAIN, "keychain entry github.D"),
+        "E": (ValueOrigin.FILE, "file key.pem"),
+        "F": (ValueOrigin.ASKED, "you are asked: Your token"),
+        "G": (ValueOrigin.SET, "pre-${SET}: variable SET, set"),
+        "API_KEY": (ValueOrigin.DEFAULT, "variable GONE, not set: ••• instead"),
+        "SET": (ValueOrigin.SET, "variable SET, set"),
+        "GONE": (ValueOrigin.DEFAULT, "variable GONE, not set"),
+        "argument 2": (ValueOrigin.SET, "${HOME}/notes: variable HOME, set"),
     }
     assert [each.name for each in shown.unset] == ["B"]
     assert shown.asked == (("token", "Your token"),)
@@ -110,9 +110,9 @@ def test_the_headers_of_an_address_say_where_they_come_from() -> None:
     )
     assert shown.url == "https://${HOST}/mcp"
     assert values(shown) == {
-        "X-Team": (ValueSource.UNSET, "variable TEAM, not set"),
-        "Authorization": (ValueSource.SET, "Bearer, then variable TOKEN, set"),
-        "the address": (ValueSource.UNSET, "https://${HOST}/mcp: variable HOST, not set"),
+        "X-Team": (ValueOrigin.UNSET, "variable TEAM, not set"),
+        "Authorization": (ValueOrigin.SET, "Bearer, then variable TOKEN, set"),
+        "the address": (ValueOrigin.UNSET, "https://${HOST}/mcp: variable HOST, not set"),
     }
 
 

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from mcphost.config import Reference, ServerConfig
 from mcphost.errors import ConfigError
-from mcphost.imports.dialects.dialect import DocumentSource, HostDialect
+from mcphost.imports.dialects.dialect import HostDialect, HostDocument
 from mcphost.imports.dialects.entries import read_group
 from mcphost.imports.dialects.table import dialect_of
 from mcphost.imports.documents import kind_of, read_document
@@ -53,7 +53,7 @@ HEADERS = st.text(string.ascii_lowercase, min_size=1, max_size=8).map("X-{}".for
 
 def read_back(host: KnownHost, text: str) -> list[FoundServer]:
     document: Any = read_document(text.encode(), host.dialect.kind)
-    source = DocumentSource(host.id, "/home/ada/file", host.label, folder=HOME, platform="linux")
+    source = HostDocument(host.id, "/home/ada/file", host.label, folder=HOME, platform="linux")
     return [server for group in host.dialect.groups(document) for server in read_group(group, host.dialect, source)]
 
 
@@ -290,7 +290,7 @@ def read_all(document: Any) -> list[FoundServer]:
     """What each dialect makes of a document. Raises nothing but ConfigError."""
     found: list[FoundServer] = []
     for host in (*HOSTS, NO_HOST):
-        source = DocumentSource(host.id, "/srv/app/file", host.label, folder=HOME, workspace=HOME, platform="linux")
+        source = HostDocument(host.id, "/srv/app/file", host.label, folder=HOME, workspace=HOME, platform="linux")
         with suppress(ConfigError):
             for group in host.dialect.groups(document):
                 found += read_group(group, host.dialect, source)

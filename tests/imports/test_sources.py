@@ -15,12 +15,12 @@ import trustme
 
 from mcphost.errors import ConfigError, ConnectionLost, HttpStatusError, InvalidResult, UnknownName, UsageError
 from mcphost.imports.bundles import Machine
-from mcphost.imports.sources import AddRequest, FoundSource, ServerSources, SourceKind, kind_of_source
+from mcphost.imports.sources import AddKind, AddRequest, ResolvedAdd, ServerSources, kind_of_add
 from mcphost.net.addresses import Address
 from tests.auth.people import Talk, Web
+from tests.imports.bundle_files import MANIFEST, archive
+from tests.imports.pasted_links import LINKS
 from tests.imports.registries import StubRegistry, base, listed
-from tests.imports.test_bundles import MANIFEST, archive
-from tests.imports.test_links import LINKS
 
 HERE = Machine(Path("/home/ada"), "linux", lambda program: True)
 
@@ -30,7 +30,7 @@ def sources(tmp_path: Path) -> ServerSources:
     return ServerSources(HERE, tmp_path / "bundles")
 
 
-def only(found: FoundSource) -> Any:
+def only(found: ResolvedAdd) -> Any:
     (server,) = found.servers
     return server
 
@@ -38,30 +38,30 @@ def only(found: FoundSource) -> Any:
 @pytest.mark.parametrize(
     ("word", "kind"),
     [
-        ("https://mcp.example/mcp", SourceKind.ADDRESS),
-        ("http://localhost:8000/mcp?x=1", SourceKind.ADDRESS),
-        ("https://example.com", SourceKind.SITE),
-        ("https://example.com/", SourceKind.SITE),
-        ("https://example.com/server.json", SourceKind.WEB_DOCUMENT),
-        ("https://example.com/.well-known/ai-catalog.json", SourceKind.WEB_DOCUMENT),
-        ("https://example.com/mcp/server-card", SourceKind.WEB_DOCUMENT),
-        ("https://example.com/x.MCPB?raw=1", SourceKind.WEB_BUNDLE),
-        ("https://example.com/x.dxt", SourceKind.WEB_BUNDLE),
-        (LINKS["cursor"], SourceKind.LINK),
-        (LINKS["cursor's page"], SourceKind.LINK),
-        ("./x", SourceKind.FILE),
-        ("~/x.mcpb", SourceKind.FILE),
-        ("server.json", SourceKind.FILE),
-        ("a.b/there", SourceKind.FILE),
-        ("io.github.ada/weather", SourceKind.REGISTERED),
-        ("io.github.ada/weather@1.2.0", SourceKind.REGISTERED),
+        ("https://mcp.example/mcp", AddKind.ADDRESS),
+        ("http://localhost:8000/mcp?x=1", AddKind.ADDRESS),
+        ("https://example.com", AddKind.SITE),
+        ("https://example.com/", AddKind.SITE),
+        ("https://example.com/server.json", AddKind.WEB_DOCUMENT),
+        ("https://example.com/.well-known/ai-catalog.json", AddKind.WEB_DOCUMENT),
+        ("https://example.com/mcp/server-card", AddKind.WEB_DOCUMENT),
+        ("https://example.com/x.MCPB?raw=1", AddKind.WEB_BUNDLE),
+        ("https://example.com/x.dxt", AddKind.WEB_BUNDLE),
+        (LINKS["cursor"], AddKind.LINK),
+        (LINKS["cursor's page"], AddKind.LINK),
+        ("./x", AddKind.FILE),
+        ("~/x.mcpb", AddKind.FILE),
+        ("server.json", AddKind.FILE),
+        ("a.b/there", AddKind.FILE),
+        ("io.github.ada/weather", AddKind.REGISTERED),
+        ("io.github.ada/weather@1.2.0", AddKind.REGISTERED),
     ],
 )
-def test_a_word_says_what_it_names(word: str, kind: SourceKind, tmp_path: Path) -> None:
+def test_a_word_says_what_it_names(word: str, kind: AddKind, tmp_path: Path) -> None:
     (tmp_path / "a.b").mkdir()
     (tmp_path / "a.b" / "there").write_text("{}")
-    assert kind_of_source(AddRequest(word)) is kind
-    assert kind_of_source(AddRequest("x", ("y",))) is SourceKind.PROGRAM
+    assert kind_of_add(AddRequest(word)) is kind
+    assert kind_of_add(AddRequest("x", ("y",))) is AddKind.PROGRAM
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_word_says_what_it_names(word: str, kind: SourceKind, tmp_path: Path) 
 )
 def test_a_word_that_names_nothing_is_an_error_that_says_what_would(word: str, says: str) -> None:
     with pytest.raises(UsageError) as raised:
-        kind_of_source(AddRequest(word))
+        kind_of_add(AddRequest(word))
     assert says in str(raised.value)
     assert "\x1b" not in str(raised.value)
 

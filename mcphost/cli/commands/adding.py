@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from mcphost.cli.adding import add_found
-from mcphost.cli.bundle_folders import bundles_folder, discard_unused, used_bundles
+from mcphost.cli.add_questions import add_found
+from mcphost.cli.importer import bundles_folder, discard_unused, used_bundles
 from mcphost.cli.output import Outcome, json_text, remark, table
 from mcphost.cli.run import finish, run
 from mcphost.cli.settings import find, users_settings

@@ -27,7 +27,7 @@ from mcphost.cli.output import (
     table,
 )
 from mcphost.cli.preparation import run_with_answers, run_without_calls, select_server
-from mcphost.cli.saving import claim, files_in, write
+from mcphost.cli.save_files import claim, files_in, write
 from mcphost.composition import is_ad_hoc
 from mcphost.config.files import text_of
 from mcphost.errors import (

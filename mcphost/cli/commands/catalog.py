@@ -12,7 +12,7 @@ from mcphost.cli.commands.call import block_text, read_arguments, unread_report,
 from mcphost.cli.failures import BrokenServers, failure, left_out, listing_failure, unselected, why_unknown, worst_exit
 from mcphost.cli.output import ErrorReport, Exit, Outcome, foreign, json_text, remark, reports_on, table
 from mcphost.cli.preparation import run_with_answers, run_without_calls, select_server, select_servers
-from mcphost.cli.saving import claim, write
+from mcphost.cli.save_files import claim, write
 from mcphost.errors import (
     InvalidArguments,
     InvalidResult,

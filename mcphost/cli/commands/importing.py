@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from mcphost.cli.adding import add_found
+from mcphost.cli.add_questions import add_found
 from mcphost.cli.importer import open_importer
 from mcphost.cli.output import Outcome, is_terminal, json_text, remark, table
 from mcphost.cli.preparation import load_config
@@ -48,7 +48,7 @@ def run_import(options: Namespace) -> int:
     _refuse_traffic(options)
     home = None if options.project else home_folder()
     if options.source is None:
-        return finish(look(options, os.environ, home))
+        return finish(list_found(options, os.environ, home))
     if options.project and options.source not in BY_ID:
         raise UsageError("--project: it narrows a HOST to the files of this folder; a file stands for itself")
     found, places = read_source(options.source, os.environ, home)
@@ -69,7 +69,7 @@ def run_export(options: Namespace) -> int:
     return finish(Outcome(text, remarks=tuple(map(str, exported.notes))))
 
 
-def look(options: Namespace, env: Mapping[str, str], home: Path | None) -> Outcome:
+def list_found(options: Namespace, env: Mapping[str, str], home: Path | None) -> Outcome:
     """What there is to import, file by file; with ``home`` None only what this folder has. Changes nothing."""
     here = env, home, sys.platform, working_folder()
     files = survey(*here)

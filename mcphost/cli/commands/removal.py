@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from mcphost.cli.approver import confirmed
-from mcphost.cli.bundle_folders import discard_unused, used_bundles
 from mcphost.cli.commands.login import sign_out
-from mcphost.cli.importer import open_importer
+from mcphost.cli.importer import discard_unused, open_importer, used_bundles
 from mcphost.cli.output import Outcome, remark
 from mcphost.cli.run import finish, run
 from mcphost.cli.settings import find, users_settings

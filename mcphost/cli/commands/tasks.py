@@ -14,7 +14,7 @@ from mcphost.cli.commands.call import outcome_of, when_ready
 from mcphost.cli.failures import BrokenServers
 from mcphost.cli.output import Exit, Outcome, json_text, table
 from mcphost.cli.preparation import run_audited, run_with_answers, select_server
-from mcphost.cli.saving import claim
+from mcphost.cli.save_files import claim
 from mcphost.errors import UsageError
 from mcphost.protocol.display import show_line
 

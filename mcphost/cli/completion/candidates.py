@@ -1,15 +1,19 @@
-"""The words that fit at the cursor of a command line, found by walking the parser."""
+"""Finds the words that fit at the cursor of a command line by walking the parser, and prints them for a shell."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import field
 from typing import Any, Final
 
 from mcphost.cli.completion.known_names import KnownNames
 from mcphost.cli.parser import COMMANDS, Parser, command_parser
+from mcphost.errors import McphostError
 from mcphost.lazy_dataclass import dataclass
+from mcphost.places import working_folder
 
 Candidate = tuple[str, str]
 """A word, and what it is in a few words, which may be empty."""
@@ -60,6 +64,15 @@ class _Line:
                 return action
             place -= 1
         return None
+
+
+def answer_shell(words: Sequence[str]) -> int:
+    """Print the candidates, one a line, each with a tab and its description; nothing where names of files fit."""
+    found: Iterable[Candidate] = ()
+    with suppress(McphostError):  # without a home or a working folder nothing is known
+        found = candidates(words, KnownNames(os.environ, working_folder()))
+    print("".join(f"{word}\t{about}\n" if about else f"{word}\n" for word, about in found), end="")
+    return 0
 
 
 def candidates(words: Sequence[str], names: KnownNames) -> list[Candidate]:

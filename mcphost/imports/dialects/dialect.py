@@ -28,7 +28,7 @@ Wire = Literal["stdio", "http", "sse"]
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentSource:
+class HostDocument:
     """Where a document was read."""
 
     host: str

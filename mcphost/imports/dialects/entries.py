@@ -19,7 +19,7 @@ from typing import Any, Final
 from mcphost.config.fields import HEADER_NAME, VARIABLE_NAME
 from mcphost.config.references import VARIABLE
 from mcphost.config.servers import PROTOCOL_HEADERS, ServerConfig
-from mcphost.imports.dialects.dialect import DocumentSource, EntryGroup, HostDialect
+from mcphost.imports.dialects.dialect import EntryGroup, HostDialect, HostDocument
 from mcphost.imports.dialects.env_file import EnvFileUnreadableError, read_env_file
 from mcphost.imports.found import FoundServer, ImportNote, Input, Origin, digest_of, legal_name
 from mcphost.imports.inputs import input_id
@@ -85,7 +85,7 @@ class RefusedEntryError(Exception):
     """The entry cannot be imported; ``str()`` is a clause that says why."""
 
 
-def read_group(group: EntryGroup, dialect: HostDialect, source: DocumentSource) -> Iterator[FoundServer]:
+def read_group(group: EntryGroup, dialect: HostDialect, source: HostDocument) -> Iterator[FoundServer]:
     """Read the entries of a group; one that cannot be imported has a ``refusal``. Never raises."""
     scope = ", ".join(filter(None, (source.scope, group.scope)))
     here = replace(source, scope=scope, workspace=group.workspace or source.workspace)
@@ -114,7 +114,7 @@ def _is_command_line(command: str) -> bool:
 
 
 def _read(
-    name: str, raw: object, dialect: HostDialect, source: DocumentSource, inputs: Mapping[str, Input | None]
+    name: str, raw: object, dialect: HostDialect, source: HostDocument, inputs: Mapping[str, Input | None]
 ) -> FoundServer:
     origin = Origin(source.host, source.place, name, digest_of(raw), source.scope)
     if not isinstance(raw, Mapping):
@@ -139,7 +139,7 @@ def _read(
 class _EntryReader:
     """Translates one entry. What was understood is removed from what is left; the rest becomes notes."""
 
-    def __init__(self, raw: Mapping[str, Any], dialect: HostDialect, source: DocumentSource) -> None:
+    def __init__(self, raw: Mapping[str, Any], dialect: HostDialect, source: HostDocument) -> None:
         self._left = dict(raw)
         self._dialect, self._source = dialect, source
         self._table: dict[str, Any] = {}

@@ -19,7 +19,7 @@ from mcphost.tui.textual_private.corrections import KeyOrder
 
 if TYPE_CHECKING:
     from mcphost.imports.importer import ImportAnswer, ImportCandidate, Importer
-    from mcphost.imports.sources import FoundSource
+    from mcphost.imports.sources import ResolvedAdd
     from mcphost.tui.imports.consent import AdditionDecision
     from mcphost.tui.imports.facts import AddedServer
 
@@ -107,11 +107,11 @@ class ImportsController:
             reader = ServerLineReader(self._state / BUNDLES, self._host.config.registry.urls)
             await self.app.push_screen(ServerLineScreen(reader), partial(self._named, importer))
 
-    def _named(self, importer: Importer, found: FoundSource | None) -> None:
+    def _named(self, importer: Importer, found: ResolvedAdd | None) -> None:
         if found is not None:
             self.run(partial(self._compare, importer, found))
 
-    async def _compare(self, importer: Importer, found: FoundSource) -> None:
+    async def _compare(self, importer: Importer, found: ResolvedAdd) -> None:
         from mcphost.tui.imports.candidates import compared
 
         try:

@@ -11,14 +11,14 @@ from typing import Final
 from textual.content import Content
 
 from mcphost.imports.importer import ImportAnswer, ImportCandidate, ImportStatus, PlannedEntry, SecretPlace
-from mcphost.imports.preview import Preview, ShownValue, ValueSource, place_of, preview_of, shown
+from mcphost.imports.preview import Preview, ShownValue, ValueOrigin, place_of, preview_of, shown
 from mcphost.lazy_dataclass import dataclass
 from mcphost.tui.kit.facts_table import Fact, fact
 
-_STYLES: Final[Mapping[ValueSource, str]] = {
-    ValueSource.SECRET: "$text-warning",
-    ValueSource.UNSET: "$text-warning",
-    ValueSource.ASKED: "$text-accent",
+_STYLES: Final[Mapping[ValueOrigin, str]] = {
+    ValueOrigin.SECRET: "$text-warning",
+    ValueOrigin.UNSET: "$text-warning",
+    ValueOrigin.ASKED: "$text-accent",
 }
 
 LONGEST: Final = 2_000
@@ -100,7 +100,7 @@ def _values(preview: Preview, answer: ImportAnswer) -> Iterator[Content]:
 
 
 def _value(value: ShownValue, answer: ImportAnswer) -> str:
-    if value.source is not ValueSource.SECRET:
+    if value.source is not ValueOrigin.SECRET:
         return value.text
     goes = {
         SecretPlace.KEYCHAIN: "goes into your keychain",

@@ -9,7 +9,7 @@ from textual.worker import Worker
 
 from mcphost.errors import McphostError
 from mcphost.imports.server_line import ServerLineReader
-from mcphost.imports.sources import FoundSource
+from mcphost.imports.sources import ResolvedAdd
 from mcphost.protocol.display import show, show_line
 from mcphost.tui.kit.framed import LineScreen
 from mcphost.tui.kit.inputs import LineInput
@@ -20,7 +20,7 @@ EXAMPLES: Final = "npx -y @scope/server@1.2.3   https://mcp.example/mcp   ./mcp.
 LOOKING: Final = "Looking … (esc stops)"
 
 
-class ServerLineScreen(LineScreen[FoundSource | None]):
+class ServerLineScreen(LineScreen[ResolvedAdd | None]):
     """Dismissed with what the line means."""
 
     HELP = (

@@ -14,8 +14,8 @@ import pytest
 from mcphost.cli.parser import parse
 from tests.auth.people import Web
 from tests.cli.conftest import Mcphost
+from tests.imports.bundle_files import archive
 from tests.imports.registries import StubRegistry, base, listed
-from tests.imports.test_bundles import archive
 from tests.terminal import mcphost as terminal_of
 
 NPM = {"registryType": "npm", "identifier": "@ada/tides", "version": "1.2.0", "transport": {"type": "stdio"}}

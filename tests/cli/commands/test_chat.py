@@ -6,8 +6,6 @@ import json
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,8 @@ from hypothesis import strategies as some
 
 from mcphost.cli.commands.chat_output import StreamText
 from mcphost.protocol.display import show
-from tests.cli.conftest import Mcphost, entry, start
+from tests.cli.chat_model import ECHO, OK, model
+from tests.cli.conftest import Mcphost, start
 from tests.providers.endpoints import (  # type: ignore[attr-defined]
     HELLO,
     VENDORS,
@@ -33,25 +32,7 @@ from tests.providers.endpoints import (  # type: ignore[attr-defined]
 from tests.terminal import Terminal
 
 pytestmark = pytest.mark.slow
-ECHO: Steps = (("use", "u1", "echo__echo", '{"text": "loud"}'), ("stop", "tools"))
 EVIL: Steps = (("text", "\x1b", "]0;pwned\x07 \u202e", "[red]x[/red]\r", "\nend\u200b"), ("stop", "end"))
-OK: Steps = (("text", "so be it"), ("stop", "end"))
-
-
-Says = Callable[..., Callable[[Any], None]]
-
-
-@contextmanager
-def model(
-    tmp_path: Path, *answers: Steps, script: str = "echo.py", says: Says = streams
-) -> Iterator[tuple[list[str], Web]]:
-    """The first words of a command line whose model gives these answers, and the endpoint."""
-    told = [says(*openai_stream(steps)) for steps in answers]
-    with Web(lambda talk: (told.pop(0) if len(told) > 1 else told[0])(talk)) as web:
-        path = tmp_path / "chat.toml"
-        about = f'provider = "openai"\nmodel = "big"\nbase_url = "http://127.0.0.1:{web.port}/v1"'
-        path.write_text(entry("echo").replace("echo.py", script) + f"[models.big]\n{about}\n")
-        yield ["--config", str(path), "chat"], web
 
 
 def test_the_answer_goes_to_stdout_and_a_pipe_comes_along(tmp_path: Path) -> None:

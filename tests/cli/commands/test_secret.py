@@ -17,12 +17,9 @@ import tomli_w
 from mcphost.config.servers_file import read_servers
 from tests.auth.keychains import FileShelf, Shelf, locked
 from tests.auth.keyring_session import session
-from tests.cli.conftest import ECHO, Mcphost
-from tests.cli.test_adding import GITHUB, Add, add, items, servers_toml, shelf
+from tests.cli.conftest import ECHO, GITHUB, Add, Mcphost, items
 from tests.terminal import Terminal
 from tests.whole.keychain_file import KeychainFile
-
-__all__ = ["add", "servers_toml", "shelf"]
 
 ROOT = Path(__file__).parents[3]
 CANARY = "canary-hidden-12345678"

@@ -25,7 +25,7 @@ from mcphost.tui.imports.form import EditServerScreen
 from mcphost.tui.imports.line_screen import ServerLineScreen
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.kit.rows import RowList
-from tests.imports.test_bundles import archive
+from tests.imports.bundle_files import archive
 from tests.tui.imports.homes import (
     SECRET,
     ImportStage,

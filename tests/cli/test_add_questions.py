@@ -5,54 +5,17 @@ from __future__ import annotations
 import json
 import sys
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mcphost.config import KEYRING_SERVICE
 from mcphost.errors import UsageError
 from tests.auth.keychains import Shelf, locked
-from tests.cli.adding_program import add as add_servers
-from tests.cli.conftest import Said
+from tests.cli.conftest import GITHUB, Add, items
 from tests.terminal import Terminal
 
 ROOT = Path(__file__).parents[2]
-GITHUB = {"command": "npx", "args": ["-y", "server", "--api-key", "s3cret-arg"], "env": {"TOKEN": "s3cret-env"}}
-Add = Callable[..., Said]
-
-
-@pytest.fixture
-def shelf(monkeypatch: pytest.MonkeyPatch) -> Shelf:
-    """The keychain of this test."""
-    made = Shelf()
-    monkeypatch.delenv("MCPHOST_KEYCHAIN")
-    monkeypatch.setattr("mcphost.auth.storage.keychain.best_backend", lambda: made)
-    return made
-
-
-@pytest.fixture
-def add(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Add:
-    """`add({"github": {…}}, "--yes")`: add these servers of another program's file."""
-
-    def run(servers: dict[str, Any], *words: str) -> Said:
-        (tmp_path / "there.json").write_text(json.dumps(servers, indent=1))
-        capsys.readouterr()
-        code = add_servers(tmp_path / "there.json", words)
-        captured = capsys.readouterr()
-        return Said(code, captured.out, captured.err)
-
-    return run
-
-
-@pytest.fixture
-def servers_toml(isolated: Path) -> Path:
-    return isolated / "config" / "mcphost" / "servers.toml"
-
-
-def items(shelf: Shelf) -> dict[str, str]:
-    return {name.removeprefix(f"{KEYRING_SERVICE} "): secret for name, secret in shelf.items.items()}
 
 
 def test_added_without_a_look_it_starts_only_when_told_to(add: Add, shelf: Shelf, servers_toml: Path) -> None:
