@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -87,6 +87,17 @@ class Stage:
     app: McphostApp
     host: Host
     pilot: Pilot[None]
+    notified: list[str] = field(default_factory=list)
+    """The texts of all notifications."""
+
+    def record_notifications(self) -> None:
+        notify = self.app.notify
+
+        def recorded(message: str, **more: Any) -> None:
+            self.notified.append(message)
+            notify(message, **more)
+
+        self.app.notify = recorded  # type: ignore[method-assign, assignment]
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
@@ -202,4 +213,5 @@ async def on_stage(
             app.guard_seconds = app.questions.idle_seconds = guard
         async with app.run_test(size=size, notifications=True) as pilot:
             stage = Stage(app, host, pilot)
+            stage.record_notifications()
             yield stage

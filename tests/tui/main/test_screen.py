@@ -13,7 +13,6 @@ from mcphost.config import Config
 from mcphost.host.comparison.sides import in_eras
 from mcphost.host.logs import LogSource
 from mcphost.protocol.models.logging import LogLevel
-from mcphost.tui.app import McphostApp
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.main.screen import Body
 from mcphost.tui.start_info import StartInfo
@@ -249,10 +248,24 @@ async def test_a_comparison_is_not_counted_among_the_servers() -> None:
         assert "● 1 ready" in stage.top
 
 
-def layouts_of(app: McphostApp) -> list[Screen[object]]:
-    """The layouts of the main screen from now on."""
+QUIET = 3
+"""Refreshes without a layout, after which those of earlier steps are over."""
+
+
+async def later_layouts(stage: Stage) -> list[Screen[object]]:
+    """The layouts of the main screen from now on, once those of earlier steps are over."""
     seen: list[Screen[object]] = []
-    app.main.screen_layout_refresh_signal.subscribe(app.main, seen.append, immediate=True)
+    main = stage.app.main
+    main.screen_layout_refresh_signal.subscribe(main, seen.append, immediate=True)
+    quiet = 0
+    async with asyncio.timeout(30):
+        while quiet < QUIET:
+            seen.clear()
+            refreshed = asyncio.Event()
+            main.call_after_refresh(refreshed.set)
+            await refreshed.wait()
+            await stage.pilot.pause()
+            quiet = 0 if seen else quiet + 1
     return seen
 
 
@@ -263,7 +276,7 @@ async def test_what_is_hidden_causes_no_layout() -> None:
         main = stage.app.main
         below = [each for pane in main.query("*") if not pane.display for each in pane.query("*")]
         assert {type(each).__name__ for each in below} >= {"RowList", "Transcript", "TrafficList", "FilterLine"}
-        layouts = layouts_of(stage.app)
+        layouts = await later_layouts(stage)
         for _ in range(3):  # what is shown may want one meanwhile, but not each time
             layouts.clear()
             idle = asyncio.Event()
@@ -279,7 +292,7 @@ async def test_what_is_hidden_causes_no_layout() -> None:
 async def test_a_hidden_widget_takes_no_layout_from_one_that_is_shown() -> None:
     async with on_stage(echo(), size=(120, 30)) as stage:
         await stage.ready()
-        layouts = layouts_of(stage.app)
+        layouts = await later_layouts(stage)
         stage.app.main.tools.refresh(layout=True)
         stage.app.main.calls.rows.refresh(layout=True)
         await stage.until(lambda _: layouts)
@@ -300,7 +313,7 @@ async def test_lines_that_were_logged_while_the_drawer_was_closed_are_shown_when
         rows = stage.app.main.logs.query_one(RowList)
         await add_lines(stage, 10)  # the drawer asks for more room
         await stage.pilot.pause()
-        layouts = layouts_of(stage.app)
+        layouts = await later_layouts(stage)
         await add_lines(stage, 100)
         await stage.pilot.pause()
         assert layouts == []

@@ -196,11 +196,10 @@ def test_the_screen_is_written_as_utf8_whatever_the_encoding_and_stderr_are(
 def test_a_hundred_changes_of_the_window_draw_nothing() -> None:
     with mcphost("demo") as terminal:
         terminal.wait_for(*SHOWN)
-        terminal.rest(0.5)  # what follows the first frame
-        before = len(terminal.raw)
+        start = len(terminal.raw)  # at least a whole frame
         terminal.press("\x1b[O\x1b[I" * 100)
         leave(terminal)
-        assert len(terminal.raw) - before < 3000
+        assert len(terminal.raw) - start < start + 3000  # a late frame may come, but not a hundred
 
 
 def test_a_writer_leaves_what_is_not_taken_and_says_so() -> None:
