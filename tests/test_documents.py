@@ -144,7 +144,7 @@ def bound_keys() -> frozenset[str]:
     return frozenset(written.get(key, key) for key in keys)
 
 
-def nodes(base: type) -> Iterator[type]:
+def nodes(base: type[Any]) -> Iterator[type[Any]]:
     yield base
     for each in base.__subclasses__():
         yield from nodes(each)
