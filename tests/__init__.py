@@ -1,6 +1,6 @@
 """The tests. Python keeps what it compiles for them, also where ``PYTHONDONTWRITEBYTECODE`` says that it shall not.
 
-Containers often say so; each worker, and each process that the tests start, would then compile all it imports anew.
+Containers often say so; each worker, and each process that the tests start, would then compile all its imports again.
 """
 
 from __future__ import annotations

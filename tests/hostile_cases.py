@@ -1,6 +1,6 @@
 """The hostile cases that tests meet: `@pytest.mark.hostile("P09")` names a row of ``hostile_cases.tsv``.
 
-A name that is no row stops the collection.
+A name without a row stops the collection.
 """
 
 from __future__ import annotations

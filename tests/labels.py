@@ -15,7 +15,7 @@ ROWS = frozenset({"fact", "Fact", "labelled"})
 
 @cache
 def own_labels() -> tuple[str, ...]:
-    """Every label that a screen, a dialog or a question on a terminal writes before a fact of ours."""
+    """Every label that a screen, a dialog or a question on a terminal writes before one of mcphost's own facts."""
     found = {
         label
         for folder in ("tui", "cli")

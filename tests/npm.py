@@ -40,7 +40,7 @@ def _is_dead_proxy(name: str, value: str) -> bool:
 
 
 NETWORK = {name: value for name, value in MACHINE.items() if not _is_dead_proxy(name, value)}
-"""The environment the tests were started in, but for proxies that nobody answers at."""
+"""The environment the tests were started in, but for proxies at which nothing answers."""
 
 
 def installed(name: str, packages: Sequence[str]) -> Path:
@@ -92,7 +92,7 @@ def untimed() -> Iterator[None]:
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Nobody else is in a block with the same ``path``, in this process or another."""
+    """Wait until no other block with the same ``path`` is open, in this process or another."""
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

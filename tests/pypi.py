@@ -1,6 +1,6 @@
 """Programs from PyPI that are kept apart from mcphost: each set in an environment of its own, installed once.
 
-What they need may not agree with what we need, and nothing of ours may stand in their way.
+Their requirements may contradict those of mcphost, so they share no environment with it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which rows of the protocol's requirement list the tests meet.
 
-A test names its rows: `@pytest.mark.requirement("LIFE-05")`. A name that is no row stops the collection.
+A test names its rows: `@pytest.mark.requirement("LIFE-05")`. A name without a row stops the collection.
 `pytest --requirements [AREA ...]` prints the rows that no collected test names, and runs nothing. Rows whose source is
 `beyond` reach past what the project set out to do: they are asked for outside of authorization.
 """
@@ -34,7 +34,7 @@ class Row:
 
     @property
     def asked_for(self) -> bool:
-        """Must a test name it?"""
+        """True if a test must name it."""
         return self.source != "beyond" or "authorization" not in self.area
 
 
@@ -58,7 +58,7 @@ def named_in_source() -> set[str]:
 
 
 def unmet(rows: Mapping[str, Row], named: Iterable[str], areas: Iterable[str]) -> dict[str, list[Row]]:
-    """The rows nobody names, by area: those of ``areas`` (any part of an area's name), or all."""
+    """The rows that no test names, by area: those of ``areas`` (any part of an area's name), or all."""
     met, wanted = set(named), [area.lower() for area in areas]
     left: defaultdict[str, list[Row]] = defaultdict(list)
     for row in rows.values():

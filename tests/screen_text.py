@@ -1,4 +1,4 @@
-"""What a screen says, wherever its lines end."""
+"""The words of a screen, wherever its lines end."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ FRAME = re.compile(r"[\s│▏▁-█]+")
 
 
 def says(screen: str, words: str) -> bool:
-    """Do the words stand on the screen, in one line or wrapped, as a path may be in any place?"""
+    """Return True if the words are on the screen, in one line or wrapped."""
     return words in screen or FRAME.sub("", words) in FRAME.sub("", screen)

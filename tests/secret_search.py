@@ -1,6 +1,6 @@
-"""Secrets that can be told from anything else are looked for in every file that a whole run of the tests left.
+"""Searches every file that a whole run of the tests left for secrets that can be recognized.
 
-Those are the tokens and codes of the authorization server in `tests/servers/guarded.py`, tokens that somebody signed,
+Those are the tokens and codes of the authorization server in `tests/servers/guarded.py`, signed tokens,
 and values that tests call canaries. Files that mcphost did not write may hold them.
 """
 

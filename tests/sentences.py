@@ -72,7 +72,7 @@ WORDS = (
     anywhere("a no", r"\b(a|the|each|every|such a|one) (yes|no)\b(?![-/\w]| \w+ at| such)(?=[\s.,:;)]|$)",
              "'a refusal', 'a decline'; 'an approval'"),
 )  # fmt: skip
-"""What is wrong wherever it is."""
+"""Patterns for every kind of text."""
 
 ASKS = "Is|Are|Was|Were|Do|Does|Did|Has|Have|Had|Can|Could|May|Might|Must|Shall|Should|Will|Would|Who|Which|Where"
 VERB = "is|are|was|were|has|have|had|may|can|must|will|would|does|do|did|holds|means|makes|comes|goes|lets|keeps"
@@ -83,7 +83,7 @@ BEGINNINGS = (
     first("pronoun", rf"\A((It|They|He|She|We|I)\b|(This|That|These|Those) ({VERB})\b)[^.?]*",
           "begin with the noun"),
 )  # fmt: skip
-"""How a docstring does not begin."""
+"""Patterns for the beginning of a docstring."""
 
 PATTERNS = (*WORDS, *BEGINNINGS)
 

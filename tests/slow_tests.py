@@ -1,7 +1,7 @@
 """Which tests are slow without saying so: those of some folders, and those that start a program or the whole app.
 
 What a test starts is found in its text, and in that of its fixtures and of the helpers that these call. Others are
-marked where they stand, alone or with their module (`pytestmark`): what takes more than about a second, or starts a
+marked themselves, alone or with their module (`pytestmark`): what takes more than about a second, or starts a
 program in a way that cannot be found so. `pytest -m "not slow"` is the inner loop: it does not even import a module
 that says of itself that it is slow.
 """
@@ -34,7 +34,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def is_slow_module(path: Path) -> bool:
-    """Does a module's folder, or its text, say that all its tests are slow?"""
+    """Return True if a module's folder or its text marks all its tests as slow."""
     return path.parent.name in FOLDERS or MODULE_IS_SLOW.search(path.read_bytes()) is not None
 
 
@@ -55,7 +55,7 @@ def _is_ours(value: object) -> bool:
 
 @cache
 def starts_something(function: Any) -> bool:
-    """Is there a program, or the whole app, in the text of a function or of a helper that it calls?"""
+    """Return True if a function, or a helper that it calls, names a program or the whole app."""
     return any(_starts(each) for each in _reached(function, set()))
 
 

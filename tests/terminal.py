@@ -1,6 +1,6 @@
 """A program on a terminal of its own: keys in, the screen as a person sees it out.
 
-The pseudo-terminal is real; what it shows is kept by a terminal emulator that nobody here wrote. Nothing sleeps: every
+The pseudo-terminal is real; what it shows is kept by a terminal emulator of another project. Nothing sleeps: every
 wait reads until a condition holds, with a bound that only a failure meets.
 """
 
@@ -49,7 +49,7 @@ KEYS: Mapping[str, str] = {
 }
 
 SECONDS = 40.0
-"""What anything may take on a busy machine."""
+"""Seconds that any step may take on a busy machine."""
 
 HEARD = 5.0
 """Seconds after which keys that showed nothing were not heard."""
@@ -119,7 +119,7 @@ class Terminal:
 
     @property
     def controls(self) -> bool:
-        """Is it the controlling terminal of the program?"""
+        """True if it is the controlling terminal of the program."""
         return os.tcgetpgrp(self._master) == self.process.pid
 
     def resize(self, columns: int, rows: int) -> None:
@@ -146,7 +146,7 @@ class Terminal:
 
     @property
     def is_cooked(self) -> bool:
-        """Has the terminal the modes that a shell expects?"""
+        """True if the terminal is in the modes that a shell expects."""
         modes = termios.tcgetattr(self._master)[3]
         return bool(modes & termios.ECHO and modes & termios.ICANON and modes & termios.ISIG)
 
@@ -174,7 +174,7 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """The screen as it stands."""
+        """The present screen, one line for each row."""
         if self._shown != len(self.raw):  # the emulator needs 10 ms to write it out
             self._feed()
             self._text, self._shown = "\n".join(line.rstrip() for line in self._screen.display), len(self.raw)
@@ -189,7 +189,7 @@ class Terminal:
         self._fed = end
 
     def press(self, *keys: str) -> None:
-        """Type keys by name, or text as it is; bytes that are no text as surrogates."""
+        """Type keys by name, or text as it is; bytes that are not UTF-8 as surrogates."""
         for key in keys:
             os.write(self._master, KEYS.get(key, key).encode("utf-8", "surrogateescape"))
             if key == "escape":
@@ -257,7 +257,7 @@ class Terminal:
         yield
 
     def _take_all(self, most: int = MOST_READS) -> None:
-        for _ in range(most):  # somebody may write without end
+        for _ in range(most):  # a program may write without end
             if not self._take(0):
                 return
 

@@ -1,4 +1,4 @@
-"""Who may import whom: the table of the design, read from the source, deferred imports included."""
+"""The table of allowed imports, checked against the source, with late imports included."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def sources() -> dict[str, Path]:
 
 @dataclass(frozen=True)
 class Outline:
-    """What is kept of a module's syntax tree: all trees together would take more than 100 MB."""
+    """The needed part of a module's syntax tree: all trees together would take more than 100 MB."""
 
     imports: tuple[Import, ...]
     """Wherever in its text."""
@@ -242,7 +242,7 @@ def test_the_command_line_imports_the_screen_only_inside_a_function() -> None:
     assert all(each.deferred or each.for_types for each in used if within(each.module, "mcphost.tui"))
 
 
-def test_the_app_is_composed_of_controllers_and_inherits_from_textual_alone() -> None:
+def test_the_app_inherits_from_textual_alone() -> None:
     app = import_module("mcphost.tui.app").McphostApp
     corrections = "mcphost.tui.textual_private"  # Textual's own classes without their defects
     own = [base for base in app.__mro__[1:] if within(base.__module__, "mcphost")]
@@ -327,7 +327,7 @@ def _members(of: ast.ClassDef) -> Iterator[str]:
 
 
 def exists(name: str, module: str) -> bool:
-    """Is ``name``, as a text of ``module`` has it, one of the package's, or of a library that it uses?"""
+    """Return True if ``name`` in a text of ``module`` exists in the package or in a library that it uses."""
     home = next((each for each in _prefixes(name) if each in sources()), module)
     head, *rest = name.removeprefix(home).removeprefix(".").split(".")
     if not head:
@@ -348,7 +348,7 @@ def _prefixes(name: str) -> Iterator[str]:
 
 
 @pytest.mark.slow
-def test_the_names_in_docstrings_and_comments_are_those_of_the_package() -> None:
+def test_names_in_docstrings_and_comments_exist() -> None:
     named = [
         (module, line, match) for module in MODULES for line, text in texts(module) for match in NAMED.finditer(text)
     ]
@@ -413,13 +413,13 @@ SELDOM_ASKED = {
     "mcphost.protocol.models.sampling",
     "mcphost.protocol.models.elicitation",
 }
-"""What answers servers that ask something."""
+"""Modules that answer requests of servers."""
 CALLS_DO_WITHOUT = SCREEN | NETWORK | SELDOM_ASKED | {
     "mcphost.auth.ports", "mcphost.auth.authorizer", "mcphost.providers.base", "mcphost.host.chat.chat",
     "mcphost.protocol.models.prompts", "mcphost.protocol.models.resources", "uritemplate", "mcphost.cli.commands.login",
     "mcphost.cli.server_questions", "mcphost.host.traffic.file", "mcphost.imports", "yaml", "pyjson5", "watchfiles",
 }  # fmt: skip
-"""What a tool call has no use for."""
+"""Modules that a tool call does not need."""
 NOT_YET_SEEN = {
     f"mcphost.tui.{name}"
     for name in ("sign_in.screen", "elicitation.form", "elicitation.url", "roots.screen", "sampling.screen",
@@ -429,7 +429,7 @@ NOT_YET_SEEN = {
     "mcphost.auth.ports", "mcphost.providers.base", "mcphost.host.chat.chat", "mcphost.imports", "yaml", "pyjson5",
     *SELDOM_ASKED,
 }  # fmt: skip
-"""Screens and panes that are no part of the first picture."""
+"""Screens and panes that the first picture does not show."""
 ONE_CALL = "from mcphost.cli import main; assert main(['call', {server!r}, 'echo', 'text=hello', '--yes']) == 0"
 ECHO = f"stdio:{shlex.join([sys.executable, '-S', '-E', str(Path(__file__).parent / 'servers' / 'echo.py')])}"
 

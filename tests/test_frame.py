@@ -22,7 +22,7 @@ from tests.slow_tests import starts_something
 from tests.tui.stage import on_stage
 
 
-def test_a_test_sees_neither_home_nor_secrets_nor_network_of_the_machine(isolated: Path) -> None:
+def test_a_test_sees_no_home_secret_or_network_of_the_machine(isolated: Path) -> None:
     assert Path.home() == isolated
     assert Path.cwd() == isolated.parent
     assert not [name for name in os.environ if "TOKEN" in name or "API_KEY" in name]
@@ -39,7 +39,7 @@ DEFAULTS = (
 )
 
 
-def test_a_test_and_its_children_have_the_surroundings_of_a_plain_login() -> None:
+def test_a_test_runs_in_the_environment_of_a_plain_login() -> None:
     assert not {"HTTP_PROXY", "https_proxy", "NO_COLOR", "COLUMNS", "LINES", "LC_ALL", "PYTHONWARNINGS"} & set(
         os.environ
     )
@@ -51,14 +51,14 @@ def test_a_test_and_its_children_have_the_surroundings_of_a_plain_login() -> Non
 
 
 def test_they_are_the_same_whatever_the_tests_were_started_from() -> None:
-    case = f"{__file__}::{test_a_test_and_its_children_have_the_surroundings_of_a_plain_login.__name__}"
+    case = f"{__file__}::{test_a_test_runs_in_the_environment_of_a_plain_login.__name__}"
     command = [*IN_BACKGROUND, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", case]
     env = {**os.environ, **SURROUNDINGS, "XDG_CONFIG_HOME": "/nowhere", "MCPHOST_CONFIG": "/nowhere"}
     done = subprocess.run(command, cwd=Path(__file__).parents[1], env=env, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout
 
 
-async def test_waiting_ends_when_the_condition_holds_and_fails_when_the_time_is_over(until: Until) -> None:
+async def test_waiting_ends_with_the_condition_or_fails_in_time(until: Until) -> None:
     done: list[int] = []
     asyncio.get_running_loop().call_later(0.02, done.append, 1)
     await until(lambda: done)
@@ -147,7 +147,7 @@ def test_the_rows_without_a_test_are_printed_and_nothing_runs(
 
 
 @pytest.mark.slow
-def test_the_inner_loop_does_not_import_a_module_that_says_that_it_is_slow(
+def test_the_inner_loop_does_not_import_a_slow_module(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     raises = "raise AssertionError('imported')\n"
@@ -181,7 +181,7 @@ class EchoServer:
         return Command(sys.executable)
 
 
-def test_a_test_that_starts_something_is_slow_and_one_that_speaks_of_it_is_not() -> None:
+def test_a_test_is_slow_if_it_starts_something() -> None:
     assert starts_something(runs_the_app)
     assert starts_something(runs_a_server)
     assert not starts_something(test_the_table_holds_every_row_once)

@@ -66,7 +66,7 @@ def both(model: type[Any], options: dict[str, bool]) -> tuple[type[Any], type[An
 
 
 def outcome(function: Callable[[], object]) -> object:
-    """What the function returns, or the kind of error it raises."""
+    """Return the function's result, or the kind of error it raises."""
     try:
         return function()
     except Exception as error:

@@ -24,7 +24,7 @@ def test_there_is_one_for_changes_and_one_for_releases() -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
-def test_every_action_is_pinned_to_a_commit_and_says_which_version_that_is(path: Path) -> None:
+def test_every_action_is_pinned_to_a_commit_with_its_version(path: Path) -> None:
     used = re.findall(r"uses: (.+)", path.read_text())
     assert used
     assert [each for each in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+(\.\d+)+", each)] == []

@@ -1,4 +1,4 @@
-"""What looking costs: the same calls of the same client with the traffic captured and without."""
+"""The cost of recording: the same calls of the same client with the traffic captured and without."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """For information: how soon a model's words are on screen, whether keys are heard while it writes, and how soon a long
 conversation is looked through.
 
-The model is a local server that says what it is told to; time is from when its bytes were written to its socket, or the
+The model is a local server with a script; time is from when its bytes were written to its socket, or the
 key to the terminal, until the frame that shows it was read.
 """
 
@@ -41,7 +41,7 @@ PAGE_UP, END = b"\x1b[5~", b"\x1b[F"
 
 
 class Model:
-    """Says each text it is told, as one event; None ends an answer."""
+    """Sends each given text as one event; None ends an answer."""
 
     def __init__(self) -> None:
         self.texts: SimpleQueue[str | None] = SimpleQueue()
@@ -148,7 +148,7 @@ def _page_back(terminal: Terminal) -> float:
 
 
 def _keep(home: Path, turns: int) -> None:
-    """What a run before this one wrote down."""
+    """Return the records of an earlier run."""
     chats = home / "state" / "mcphost" / "chats"
     chats.mkdir(parents=True)
     answer = "**Some** words, `code` and a list:\n\n" + "\n".join(f"- item {number}" for number in range(8))

@@ -36,7 +36,7 @@ LISTENED_TO = (str(SERVERS / "hostile.py"), "speaks-modern")
 MODERN = "2026-07-28"
 
 KEPT_MB = 0.5
-"""What may stay of a thousand rounds."""
+"""Bytes that may remain after a thousand rounds."""
 
 IDLE_SHARE = 0.005
 """Of a CPU, for all connections that only listen."""

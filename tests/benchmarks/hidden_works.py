@@ -1,4 +1,4 @@
-"""What servers and models cost while nothing on screen shows what they send: processor time, and bytes written."""
+"""The cost of servers and models whose output is not on screen: processor time, and bytes written."""
 
 from __future__ import annotations
 

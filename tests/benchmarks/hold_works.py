@@ -1,4 +1,4 @@
-"""How long one piece of work holds the event loop: while it does, no key is heard and no other server either."""
+"""The time for which one piece of work holds the event loop; meanwhile no key and no other server is heard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How works are compared: both sides by turns in one run, and what the samples say.
+"""Compares works, both sides by turns in one run, and evaluates the samples.
 
 A ratio is the median of the pairwise ratios, so that a slow minute of the machine, which hits both sides, cancels.
 """
@@ -58,7 +58,7 @@ class Row:
 
     @property
     def within(self) -> bool | None:
-        """Is the bound kept? None without one."""
+        """True if the ratio is within its bound; None without a bound."""
         return None if self.bound is None else self.ratio is not None and self.ratio <= self.bound
 
     def as_object(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What one more ready server costs mcphost's own process, with the screen on; the servers' own memory is theirs."""
+"""The memory that one more ready server costs mcphost's own process with the screen on."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ def _open(terminal: Terminal, key: bytes, words: str) -> Sample:
 
 
 def _typed(terminal: Terminal, keys: int) -> list[Sample]:
-    """Type letters that stand nowhere in what is painted around them."""
+    """Type letters that occur nowhere else on the screen."""
     times = list[Sample]()
     for number in range(keys):
         letter = "qzxjkv"[number % 6]

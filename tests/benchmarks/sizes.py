@@ -1,4 +1,4 @@
-"""How much of each work is done: the real sizes, and tiny ones that only show that everything runs."""
+"""The sizes of each work: the real ones, and tiny ones that only show that everything runs."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Sizes:
     """Seconds each of those servers takes to answer ``initialize``."""
     tools: int = 10_000
     rounds: int = 5
-    """How often a filter is typed and erased."""
+    """Times that a filter is typed and erased."""
     keys: int = 100
     """Keys pressed while a server floods, and before it does; an even number, since the cursor goes down and up."""
     starts: int = 5
-    """How often the screen is started to open each pane for the first time."""
+    """Times that the screen is started to open each pane for the first time."""
     flood_rate: int = 10_000
     """Log messages a second."""
     hidden_rate: int = 1_000
@@ -54,7 +54,7 @@ class Sizes:
     idle_tools: int = 100
     """Tools of each of those servers."""
     idle_seconds: float = 2.0
-    """How long they are left alone before the memory is read."""
+    """Seconds of idle time before the memory is read."""
 
 
 TINY = Sizes(

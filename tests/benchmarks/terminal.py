@@ -26,11 +26,11 @@ ESCAPES = re.compile(
 )
 FAREWELL = b"\x11"  # ctrl+q
 ANSWERS = {b"\x1b]11;?\x1b\\": b"\x1b]11;rgb:1010/1414/1c1c\x1b\\", b"\x1b[c": b"\x1b[?62;22c"}
-"""What a terminal says when it is asked for its background and for what it is."""
+"""A terminal's replies about its background and its kind."""
 
 
 class NotSeenError(Exception):
-    """What was waited for did not appear; the text that did."""
+    """Raised if the expected text did not appear; holds the text that did."""
 
 
 class Terminal:
@@ -126,7 +126,7 @@ class Terminal:
 
 
 def all_of(*words: str) -> Callable[[str], bool]:
-    """Is each of these in the text?"""
+    """Return True if each of these is in the text."""
     return lambda text: all(word in text for word in words)
 
 

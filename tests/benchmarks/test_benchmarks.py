@@ -12,7 +12,7 @@ from tests.benchmarks.works import WORKS
 SEVERAL = {"large": 4, "flood": 7, "typing": 6, "chat": 6, "hidden": 6} | dict.fromkeys(
     ("web", "web-parallel", "official", "filter", "palette"), 2
 )
-"""How many rows a work has that has more than one."""
+"""The number of rows of each work that has more than one."""
 
 NUMBERED = {"sequential": 1, "parallel": 2, "logs": 3, "big": 4, "frame": 5, "call": 6, "servers": 7}
 
@@ -28,7 +28,7 @@ def test_a_work_runs_at_tiny_sizes_and_prints_its_rows(work: str, capsys: pytest
         assert rows[0]["work"].startswith(f"{NUMBERED[work]} ")
 
 
-def test_a_ratio_is_the_median_of_the_pairs_and_a_work_that_failed_is_within_nothing() -> None:
+def test_a_ratio_is_the_median_and_a_failed_work_breaks_its_bound() -> None:
     ours, theirs = (Sample(0.002), Sample(0.09), Sample(0.003)), (Sample(0.001), Sample(0.03), Sample(0.002))
     row = Row("calls", ours, theirs, bound=1.9)
     assert (row.ratio, row.within, row.cpu_ratio) == (2.0, False, None)

@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.conftest import start_program
 from tests.terminal import Terminal, mcphost
-from tests.whole.test_real_servers import children
+from tests.whole.app import children
 
 pytestmark = pytest.mark.slow
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the published conformance suite runs as the client under test: mcphost's own client, and one script a scenario.
+"""The client that the published conformance suite tests: mcphost's own client, with one script a scenario.
 
     MCP_CONFORMANCE_SCENARIO=tools_call tests/conformance/client.py URL
 
@@ -43,7 +43,7 @@ WAITING: Mapping[str, str] = {
 
 
 MODERN = "2026-07-28"
-"""The first revision without a handshake. Its scenarios, and those nobody wrote a script for, `generic` follows."""
+"""The first revision without a handshake. `generic` handles its scenarios, and those without a script."""
 
 
 class Trace:

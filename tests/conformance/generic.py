@@ -26,14 +26,14 @@ from tests.conformance.signing_in import NAME, oauth_settings, say
 
 MODERN = "2026-07-28"
 SIGN_INS = 3
-"""How often it signs in to connect: the authorization server may be another one by then."""
+"""The number of sign-ins to connect: the authorization server may change in between."""
 
 DEPTH = 5
 """Levels of objects for which arguments are made."""
 
 
 class Agreeing:
-    """Agrees to whatever is asked, as it stands."""
+    """Accepts every question unchanged."""
 
     async def ask(self, question: Question) -> Answer:
         say(f"asked: {question}")

@@ -36,7 +36,7 @@ CHECKS = {
     "auth/client-credentials-jwt": 8,
     "auth/client-credentials-basic": 8,
 }
-"""How many checks each scenario must have made: one in which the client did nothing passes, too."""
+"""The number of checks that each scenario must have made; without it, an idle client would pass."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def test_a_scenario_of_the_modern_era_passes_with_all_its_checks(preview: Suite,
 
 @pytest.mark.requirement("AUTH-44")
 @pytest.mark.parametrize(("scenario", "words"), REFUSING.items())
-def test_where_the_suite_serves_what_must_not_be_used_we_stop_and_say_why(
+def test_a_forbidden_offer_stops_the_client_with_a_reason(
     suite: Suite, scenario: str, words: str, tmp_path: Path
 ) -> None:
     followed(suite, scenario, tmp_path)
@@ -127,7 +127,7 @@ def followed(
     return done, [check["status"] for check in json.loads(report.read_text()) if check["status"] != "INFO"]
 
 
-def test_every_scenario_of_the_suite_has_a_script_or_waits_for_something_named(suite: Suite) -> None:
+def test_every_scenario_has_a_script_or_a_named_reason(suite: Suite) -> None:
     listed = suite.run("list", "--client", seconds=30).stdout.splitlines()
     scenarios = {line.split()[1] for line in listed if line.startswith("  - ")}
     known = [*SCRIPTS, *SIGNING_IN, *ASKED, *REFUSING, *WAITING]

@@ -17,7 +17,7 @@ MOST_PAGES = 30
 
 @dataclass
 class Page(HTMLParser):
-    """What a person can do on a page: send its form, or follow a link."""
+    """An action that a person can take on a page: send its form, or follow a link."""
 
     action: str = ""
     values: dict[str, str] = field(default_factory=dict)

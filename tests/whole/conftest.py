@@ -1,4 +1,4 @@
-"""Servers nobody here wrote, installed once and started for real."""
+"""Servers of other projects, installed once and started for real."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def node_modules() -> Path:
 
 @pytest.fixture
 def five_servers(node_modules: Path, tmp_path: Path) -> Path:
-    """A configuration of five servers nobody here wrote: three from npm, two from PyPI."""
+    """A configuration of five servers of other projects: three from npm, two from PyPI."""
     files = tmp_path / "files"
     files.mkdir()
     (files / "hello.txt").write_text("hello from a file\n")

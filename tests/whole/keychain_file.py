@@ -33,7 +33,7 @@ class KeychainFile(FileShelf):
 
     @property
     def env(self) -> dict[str, str]:
-        """What a program that uses it needs."""
+        """Variables for a program that uses it."""
         return {NAME: str(self._path), "PYTHONPATH": str(ROOT)}
 
     def lock(self, locked: bool) -> None:

@@ -1,4 +1,4 @@
-"""Model endpoints nobody here wrote: aimock answers as it is scripted, llmock breaks things and judges who asked it."""
+"""Model endpoints of other projects: aimock answers by a script, llmock breaks things and judges its clients."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ import httpx
 from tests.npm import installed
 from tests.pypi import environment
 from tests.whole.peers import free_port, listening
+
+FORMATS = {"anthropic": ("anthropic", ""), "openai": ("openai", "/v1"), "ollama": ("ollama", "")}
+"""The provider of each, and where the endpoint speaks like it; OpenAI's is Ollama's ``/v1`` too."""
 
 
 @contextmanager
@@ -38,14 +41,14 @@ def llmock() -> Iterator[str]:
 
 
 async def script(url: str, *behaviors: dict[str, Any]) -> None:
-    """What the llmock at ``url`` does from now on."""
+    """Set the next actions of the llmock at ``url``."""
     async with httpx.AsyncClient(trust_env=False) as client:
         (await client.post(f"{url}/_llmock/reset")).raise_for_status()
         (await client.post(f"{url}/_llmock/scenario", json={"behaviors": behaviors})).raise_for_status()
 
 
 async def verdict(url: str) -> dict[str, Any]:
-    """What it has to say of who asked it since."""
+    """Return its findings about its clients since then."""
     async with httpx.AsyncClient(trust_env=False) as client:
         told: dict[str, Any] = (await client.get(f"{url}/_llmock/verdict")).json()
         return told

@@ -1,4 +1,4 @@
-"""Servers nobody here wrote, or that stand on what nobody here wrote: how each is started, and a host that met it."""
+"""Servers of other projects, or built on their libraries: the command line of each, and a host that opened it."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ def example(version: str, name: str, transport: str, port: int) -> list[str]:
 
 
 _reserved: list[socket.socket] = []
-"""Bound, and not listening: the system gives their ports to nobody else, and lets a server bind them."""
+"""Bound, and not listening: the system gives their ports to no other program, and lets a server bind them."""
 
 
 def free_port() -> int:
-    """A port for a server; nobody else gets it before these tests end."""
+    """Return a port that no other program gets before these tests end."""
     reserved = socket.socket()
     reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     reserved.bind(("127.0.0.1", 0))

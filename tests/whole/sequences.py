@@ -1,4 +1,4 @@
-"""What a program told its terminal: the kinds of control sequences in its output, by the grammar of ECMA-48."""
+"""The kinds of control sequences in a program's output, by the grammar of ECMA-48."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def kinds(raw: bytes) -> set[str]:
 
 
 def coloured(raw: bytes) -> list[str]:
-    """The SGR sequences in ``raw`` that set a colour which is no grey."""
+    """The SGR sequences in ``raw`` that set a color other than gray."""
     triples = re.findall(r"[34]8;2;(\d+);(\d+);(\d+)", raw.decode("utf-8", "replace"))
     return [";".join(triple) for triple in triples if len({*triple}) > 1]
 

@@ -1,6 +1,6 @@
-"""Whom a sign-in needs, for real: an authorization server, a protected server, a person's machine with its keychain.
+"""The real parts of a sign-in: an authorization server, a protected server, and a machine with its keychain.
 
-The authorization server is oidc-provider, the protected one stands on the official SDK, the keychain is GNOME's, or a
+The authorization server is oidc-provider, the protected one uses the official SDK, the keychain is GNOME's, or a
 file where that is not installed, and mcphost runs as a program. Every secret that goes through the authorization
 server is known here, to be looked for.
 """
@@ -34,7 +34,7 @@ PACKAGES = ("oidc-provider@9.13.3",)
 ROOT = SERVERS.parents[1]
 
 SECONDS = 3
-"""How long a token lives."""
+"""Seconds that a token is valid."""
 
 SECRET = "canary-client-01234567"
 DOCUMENT = "https://mcphost.example/client.json"
@@ -58,7 +58,7 @@ class Told:
     answer: dict[str, Any]
 
     def secrets(self) -> Iterator[str]:
-        """Whatever nobody else may see of it."""
+        """Yield the parts of it that must stay secret."""
         yield from (self.answer[name] for name in SECRET_NAMES if name in self.answer)
         yield from (self.sent[name] for name in (*SECRET_NAMES, "code", "code_verifier") if name in self.sent)
         yield from parse_qs(urlsplit(self.location).query).get("code", ())
@@ -93,7 +93,7 @@ class Authorization:
     def start(self) -> None:
         self._process = subprocess.Popen(
             self._command, stderr=subprocess.DEVNULL
-        )  # it warns that it is no place to live
+        )  # it warns that it is not meant for production
         until_listening(self.port, self._process)
 
     def end(self) -> None:
@@ -107,7 +107,7 @@ class Authorization:
 
     @contextmanager
     def hearing(self) -> Iterator[Callable[[str], list[Told]]]:
-        """What is told at a path from now on."""
+        """Record the exchanges at a path from now on."""
         before = len(self.told())
         yield lambda path: [each for each in self.told()[before:] if each.path == path]
 
@@ -158,7 +158,7 @@ def town() -> Iterator[Town]:
 
 @dataclass
 class Done:
-    """How a command ended."""
+    """The output and the exit code of a command."""
 
     code: int
     out: str
@@ -178,7 +178,7 @@ class Desk:
     unlock: Callable[[], None]
     """Opens the keychain."""
     keychain: str = "SecretService"
-    """Its name, as mcphost tells it."""
+    """Its name, as mcphost shows it."""
     program: str = "mcphost"
     """The module that is run as mcphost."""
     seen: list[bytes] = field(default_factory=list)
@@ -188,7 +188,7 @@ class Desk:
         (self.folder / "config.toml").write_text(f'[servers.notes]\nurl = "{url}"\n{more}\n')
 
     def run(self, *words: str) -> Done:
-        """Run a command of mcphost to its end, with nobody at the keyboard."""
+        """Run a command of mcphost to its end, without a terminal."""
         return self.ended(self.begin(*words))
 
     def begin(self, *words: str) -> subprocess.Popen[bytes]:
@@ -223,7 +223,7 @@ class Desk:
         return [path for path in self.folder.rglob("*") if path.is_file()]
 
     def leaks(self, secrets: Iterable[str]) -> list[str]:
-        """Where a secret, or a third of one, stands in what mcphost printed or in a file on this machine."""
+        """Return the places of secrets, or of a third of one, in mcphost's output and in the files of this machine."""
         places = [("what was printed", each) for each in self.seen]
         places += [(str(path), path.read_bytes()) for path in self.files()]
         parts = {part for secret in secrets for part in thirds(secret)}

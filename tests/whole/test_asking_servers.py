@@ -47,7 +47,7 @@ def asking(request: pytest.FixtureRequest) -> Iterator[str]:
         (ROOTS, [], {"kind": "roots", "action": "decline"}, ["no roots are currently configured"]),
     ],
 )
-def test_what_arrived_is_what_was_answered(
+def test_the_server_receives_the_answer(
     asking: str, tool: str, words: list[str], answers: dict[str, object], said: list[str], tmp_path: Path
 ) -> None:
     (tmp_path / "a b").mkdir()
@@ -58,7 +58,7 @@ def test_what_arrived_is_what_was_answered(
     assert all(word in done.stdout for word in said), done.stdout
 
 
-def test_a_list_and_a_check_show_the_tools_that_a_server_adds_for_this_client(asking: str) -> None:
+def test_list_and_check_show_tools_that_are_added_for_this_client(asking: str) -> None:
     listed, checked = (
         subprocess.run(
             [sys.executable, "-m", "mcphost", *command, asking, "--json"],

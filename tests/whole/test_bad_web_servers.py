@@ -46,7 +46,7 @@ async def hosted(url: str, *, startup: float = 20.0, timeout: float = 20.0, **en
 
 
 def words(host: Host) -> str:
-    """What the card of the server says."""
+    """Return the text of the server's card."""
     return "\n".join(f"{each.label} {each.value.plain}" for each in card(host.servers["a"], time.monotonic(), 0))
 
 
@@ -55,7 +55,7 @@ def posts(web: Web, method: str) -> list[Visit]:
 
 
 def is_told(connection: Connection, card_text: str, state: ServerState) -> bool:
-    """Does the card say how it goes on, as fits the state?"""
+    """Return True if the card names the next step that fits the state."""
     if state is FAILED:
         return connection.retry_at is None and "r retries now" in card_text
     return connection.retry_at is not None and "; r retries now" in card_text
@@ -139,7 +139,7 @@ CONNECTING: list[tuple[str, Serve, ServerState, str]] = [
 @pytest.mark.parametrize(
     ("serve", "state", "says"), [row[1:] for row in CONNECTING], ids=[row[0] for row in CONNECTING]
 )
-async def test_what_is_no_server_is_said_on_the_card_and_tried_again_only_where_that_can_help(
+async def test_the_card_explains_a_bad_server_and_retries_only_if_useful(
     serve: Serve, state: ServerState, says: str, loop_watchdog: LoopWatchdog
 ) -> None:
     """Before there is a session."""
@@ -177,7 +177,7 @@ def silent_port() -> Iterator[int]:
         ("https://127.0.0.1:{silent}/mcp", OUT_OF_TIME),
     ],
 )
-async def test_a_server_that_is_away_is_tried_again_however_long_that_takes(
+async def test_an_absent_server_is_retried_without_end(
     url: str, says: str, silent_port: int, monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
     async with hosted(url.format(silent=silent_port), startup=0.2 if says is OUT_OF_TIME else 20.0) as host:
@@ -206,7 +206,7 @@ CERTIFICATES: list[tuple[str, dict[str, Any], bool, str]] = [
 
 @pytest.mark.requirement("HTTP-29")
 @pytest.mark.parametrize(("name", "more", "trusted", "says"), CERTIFICATES)
-async def test_a_certificate_that_will_not_do_is_not_tried_twice_and_says_what_to_do(
+async def test_a_bad_certificate_is_explained_and_not_retried(
     name: str, more: dict[str, Any], trusted: bool, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     authority, tls = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -223,8 +223,8 @@ async def test_a_certificate_that_will_not_do_is_not_tried_twice_and_says_what_t
 
 
 @pytest.mark.hostile("C10")
-async def test_a_server_without_tls_is_not_tried_twice_and_the_whole_url_is_never_said() -> None:
-    """A token in a URL that nobody declared as one."""
+async def test_a_server_without_tls_is_not_retried_and_its_query_is_hidden() -> None:
+    """The URL contains a token that is not declared as one."""
     with Web(Echo()) as plain, Web(at_first("no-http")) as odd:
         for web, url, says in (
             (plain, plain.url.replace("http", "https"), "no TLS with 127.0.0.1"),
@@ -254,7 +254,7 @@ async def test_an_outage_longer_than_a_crash_loop_is_waited_out(monkeypatch: pyt
 
 @pytest.mark.hostile("H03")
 @pytest.mark.requirement("HTTP-10")
-async def test_a_server_that_forgets_every_session_is_given_three_more_and_then_left_alone(until: Until) -> None:
+async def test_a_server_that_forgets_every_session_gets_three_more(until: Until) -> None:
     echo = Echo()
 
     def serve(talk: Talk) -> None:
@@ -320,7 +320,7 @@ CALLS: list[tuple[str, str, str]] = [
 @pytest.mark.hostile("H04", "H06", "H07", "H08", "H09", "H10")
 @pytest.mark.requirement("TIME-01", "HTTP-25", "HTTP-27")
 @pytest.mark.parametrize(("mode", "headline", "says"), CALLS, ids=[row[0] for row in CALLS])
-async def test_a_spoiled_answer_ends_its_call_in_words_and_the_next_call_is_answered(
+async def test_a_spoiled_answer_fails_its_call_and_the_next_call_works(
     mode: str, headline: str, says: str, until: Until, loop_watchdog: LoopWatchdog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The call is sent once, whatever becomes of it and of the connection."""

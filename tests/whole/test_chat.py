@@ -1,4 +1,4 @@
-"""A conversation from one end to the other: an endpoint and a server nobody here wrote, in the vendors' formats."""
+"""A conversation from one end to the other: an endpoint and a server of other projects, in the vendors' formats."""
 
 from __future__ import annotations
 
@@ -18,13 +18,10 @@ from mcphost.host.consent.questions import Answer
 from tests.cli.conftest import start
 from tests.host.conftest import NO, YES, RecordingHost, ScriptedApprover
 from tests.whole import model_endpoints
-from tests.whole.model_endpoints import script, verdict
+from tests.whole.model_endpoints import FORMATS, script, verdict
 from tests.whole.peers import running
 
 pytestmark = pytest.mark.timeout(400)  # a first run installs
-
-FORMATS = {"anthropic": ("anthropic", ""), "openai": ("openai", "/v1"), "ollama": ("ollama", "")}
-"""The provider of each, and where the endpoint speaks like it; OpenAI's is Ollama's ``/v1`` too."""
 
 formats = pytest.mark.parametrize("vendor", FORMATS)
 
@@ -60,7 +57,7 @@ def aimock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def every() -> Iterator[dict[str, Any]]:
-    """The entry of a server nobody here wrote."""
+    """The entry of a server of another project."""
     from tests.whole.peers import everything
 
     with running(everything, "stdio") as entry:
@@ -85,7 +82,7 @@ def talking(vendor: str, url: str, every: Any, *answers: Answer) -> RecordingHos
 @pytest.mark.hostile("M02")
 @formats
 @pytest.mark.requirement("HOST-02", "TOOLS-26", "TOOLS-11")
-async def test_a_model_uses_tools_of_two_servers_and_mends_its_own_mistake(
+async def test_a_model_uses_two_servers_and_corrects_its_mistake(
     vendor: str, aimock: str, every: dict[str, Any]
 ) -> None:
     async with talking(vendor, aimock, every, YES, YES, YES) as host:
@@ -153,7 +150,7 @@ def toml(path: Path, told: dict[str, Any]) -> Path:
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_the_command_streams_the_answer_and_tells_of_calls(
+def test_the_command_streams_the_answer_and_reports_calls(
     as_json: bool, aimock: str, every: dict[str, Any], tmp_path: Path
 ) -> None:
     path = toml(tmp_path / "config.toml", config("openai", aimock, every))
@@ -187,7 +184,7 @@ def test_the_command_streams_the_answer_and_tells_of_calls(
         ([], {}, 2, "there is nothing to say"),
     ],
 )
-def test_the_exit_code_says_what_was_in_the_way(
+def test_the_exit_code_says_what_failed(
     words: list[str], model: dict[str, Any], code: int, told: str, aimock: str, every: dict[str, Any], tmp_path: Path
 ) -> None:
     settings = config("openai", aimock, every)

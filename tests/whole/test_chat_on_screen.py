@@ -1,5 +1,5 @@
-"""A conversation on a real terminal: a scripted endpoint and two servers nobody here wrote, and what becomes of it when
-either of them dies in the middle.
+"""A conversation on a real terminal: a scripted endpoint and two servers of other projects, each of which may
+die in the middle.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.terminal import Terminal, mcphost
-from tests.whole.model_endpoints import aimock
+from tests.whole.app import GUARD, child_of, rest
+from tests.whole.model_endpoints import FORMATS, aimock
 from tests.whole.peers import everything, filesystem, free_port
-from tests.whole.test_chat import FORMATS
-from tests.whole.test_real_servers import GUARD, child_of
-from tests.whole.test_terminal_safety import rest
 
 pytestmark = pytest.mark.timeout(400)  # a first run installs
 
@@ -29,7 +27,7 @@ STORY = "one word after the other "
 
 
 def fixtures(notes: Path) -> list[object]:
-    """What the model says; ``notes`` is a file that it wants to read."""
+    """Return the model's answers; ``notes`` is a file that it wants to read."""
     read = {"type": "toolCall", "name": "files__read_text_file", "arguments": json.dumps({"path": str(notes)})}
     asks = {"match": {"userMessage": "look", "hasToolResult": False},
             "response": {"blocks": [{"type": "text", "text": "Let me look."}, read, ECHO]}}  # fmt: skip
@@ -95,7 +93,7 @@ def answer(terminal: Terminal, question: str, key: str) -> None:
 
 
 @pytest.mark.requirement("HOST-02", "TOOLS-11", "TOOLS-13", "TOOLS-26")
-def test_calls_are_allowed_edited_refused_with_words_and_a_stream_is_stopped(folder: Path) -> None:
+def test_calls_are_allowed_edited_and_declined_and_a_stream_stops(folder: Path) -> None:
     with aimock(folder, fixtures(folder / "notes.txt"), chunk=5) as url, talking("anthropic", url, folder) as terminal:
         say(terminal, "look")
         answer(terminal, "on files?", "y")
@@ -118,7 +116,7 @@ def test_calls_are_allowed_edited_refused_with_words_and_a_stream_is_stopped(fol
 
 
 @pytest.mark.hostile("M05")
-def test_when_the_model_or_a_server_dies_in_the_middle_nothing_on_screen_is_lost(folder: Path) -> None:
+def test_nothing_on_screen_is_lost_if_the_model_or_a_server_dies(folder: Path) -> None:
     said, port = fixtures(folder / "notes.txt"), free_port()
     with ExitStack() as endpoint:
         url = endpoint.enter_context(aimock(folder, said, chunk=5, port=port))

@@ -1,4 +1,4 @@
-"""A server nobody here wrote: every feature it has, through a host, over each of its transports."""
+"""A server of another project: every feature it has, through a host, over each of its transports."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def met(request: pytest.FixtureRequest) -> AsyncIterator[RecordingHost]:
             yield host
 
 
-async def test_what_the_server_says_of_itself_and_of_its_tools_is_kept(met: RecordingHost) -> None:
+async def test_instructions_and_claims_of_the_server_are_kept(met: RecordingHost) -> None:
     session = met.servers["e"].session
     assert session is not None
     assert session.server.server_info.title == "Everything Reference Server"
@@ -61,7 +61,7 @@ async def test_listed_resources_and_those_of_templates_are_read(met: RecordingHo
 
 
 @pytest.mark.requirement("PROMPT-03", "PROMPT-09", "COMP-03")
-async def test_a_prompt_is_filled_by_completion_that_knows_the_other_arguments(met: RecordingHost) -> None:
+async def test_completion_of_a_prompt_knows_the_other_arguments(met: RecordingHost) -> None:
     name = "completable-prompt"
     with pytest.raises(InvalidArguments, match="name: is required"):
         await met.resources.get_prompt("e", name, {"department": "Sales"})
@@ -76,7 +76,7 @@ async def test_a_prompt_is_filled_by_completion_that_knows_the_other_arguments(m
 
 
 @pytest.mark.requirement("PROMPT-05", "TOOLS-08")
-async def test_resources_inside_a_prompt_and_inside_a_result_are_there(met: RecordingHost) -> None:
+async def test_resources_embedded_in_prompts_and_results_are_kept(met: RecordingHost) -> None:
     chosen = {"resourceType": "Text", "resourceId": "2"}
     told, embedded = (await met.resources.get_prompt("e", "resource-prompt", chosen)).messages
     assert isinstance(told.content, TextContent)
@@ -125,7 +125,7 @@ async def test_progress_comes_step_by_step(met: RecordingHost) -> None:
 
 
 @pytest.mark.requirement("CANC-03", "CANC-05", "HTTP-24")
-async def test_a_cancelled_call_is_taken_back_and_the_session_goes_on(met: RecordingHost, until: Until) -> None:
+async def test_a_cancelled_call_is_withdrawn_and_the_session_continues(met: RecordingHost, until: Until) -> None:
     call = met.tool_calls.call("e", "trigger-long-running-operation", {"duration": 2, "steps": 40})
     await until(lambda: call.progress)
     call.cancel()
@@ -140,7 +140,7 @@ async def test_a_cancelled_call_is_taken_back_and_the_session_goes_on(met: Recor
 
 @pytest.mark.requirement("LOG-01", "RES-06")
 async def test_only_messages_of_the_level_asked_for_are_sent(met: RecordingHost, until: Until) -> None:
-    """It says of each subscription, as information, that it was asked for."""
+    """The server logs each subscription at the level info."""
 
     uri = "demo://resource/static/document/features.md"
 
@@ -157,7 +157,7 @@ async def test_only_messages_of_the_level_asked_for_are_sent(met: RecordingHost,
     assert not said("Subscribe")
 
 
-async def test_what_is_offered_later_is_found_by_itself(met: RecordingHost, until: Until) -> None:
+async def test_later_tools_and_resources_are_found(met: RecordingHost, until: Until) -> None:
     """Some of its tools are there only after the handshake, and a resource for each file it compressed."""
     await until(lambda: "simulate-research-query" in {offered.tool.name for offered in met.catalog.tools("e")})
     asked = {"name": "hello.gz", "data": "data:text/plain,hello", "outputType": "resourceLink"}

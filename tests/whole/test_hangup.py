@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import IN_BACKGROUND
 from tests.conftest import SERVERS
 from tests.terminal import Terminal
-from tests.whole.test_real_servers import children, find
+from tests.whole.app import children, find
 
 PATIENCE = 40
 
@@ -21,7 +21,9 @@ PATIENCE = 40
 @pytest.mark.requirement("LIFE-23", "TRANS-STDIO-15")
 @pytest.mark.parametrize("busy", [False, True])
 @pytest.mark.parametrize("hangup", [signal.SIG_DFL, signal.SIG_IGN, None], ids=["sent", "ignored", "never-sent"])
-def test_nothing_is_left_when_the_terminal_closes(tmp_path: Path, busy: bool, hangup: signal.Handlers | None) -> None:
+def test_every_process_ends_when_the_terminal_closes(
+    tmp_path: Path, busy: bool, hangup: signal.Handlers | None
+) -> None:
     config, record = tmp_path / "config.toml", tmp_path / "record"
     config.write_text(
         f'[servers.echo]\ncommand = "{sys.executable}"\nargs = ["{SERVERS / "echo.py"}", "--record", "{record}"]\n'

@@ -38,7 +38,7 @@ large = pytest.mark.skipif(
 
 
 def listed(host: str, file: str, home: Path, *command: str) -> str:
-    """What a host's program says of the servers that were exported to its file."""
+    """Return a host program's list of the servers that were exported to its file."""
     environment = program_environment(command[0], home)
     config = home / "own.toml"
     config.write_text(CONFIG, "utf-8")

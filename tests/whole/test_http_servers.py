@@ -1,4 +1,4 @@
-"""Servers nobody here wrote, over both HTTP transports: found out, called, lost and found again."""
+"""Servers of other projects over both HTTP transports: detected, called, lost and reconnected."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Yes:
 
 
 @pytest.mark.parametrize("transport", PATHS)
-def test_a_url_is_found_out_checked_and_called(transport: str) -> None:
+def test_a_url_is_detected_checked_and_called(transport: str) -> None:
     with running(PEERS["everything"], transport) as entry:
         url = entry["url"]
         for arguments, words in (
@@ -49,7 +49,7 @@ def test_a_url_is_found_out_checked_and_called(transport: str) -> None:
 
 @pytest.mark.requirement("LIFE-27")
 @pytest.mark.parametrize(("name", "transport"), OVER_HTTP)
-async def test_a_server_that_was_away_comes_back_by_itself(name: str, transport: str, until: Until) -> None:
+async def test_an_absent_server_is_reconnected(name: str, transport: str, until: Until) -> None:
     port, (tool, arguments) = free_port(), CALLS[name]
     config = Config(servers={"web": ServerConfig(url=f"http://127.0.0.1:{port}{PATHS[transport]}")})
     async with Host(config, dependencies(Yes(), Values(os.environ))) as host:
@@ -57,7 +57,7 @@ async def test_a_server_that_was_away_comes_back_by_itself(name: str, transport:
         with running(PEERS[name], transport, port):
             await until(lambda: web.ready, 60)
             assert (await host.tool_calls.call("web", tool, arguments).result()).is_error is False
-        if transport == "http":  # without a request nobody can know
+        if transport == "http":  # only a request shows that the server is gone
             lost = host.tool_calls.call("web", tool, arguments)
             await until(lambda: lost.state.ended)
             assert lost.state is CallState.ERROR
@@ -88,7 +88,7 @@ def calls_sent(host: Host) -> int:
 
 
 @pytest.mark.parametrize("name", PEERS)
-async def test_a_session_the_server_forgot_is_opened_anew(name: str, until: Until) -> None:
+async def test_a_forgotten_session_is_opened_again(name: str, until: Until) -> None:
     async with called_after_a_restart(name, "legacy", until) as (host, first):  # newer revisions have no sessions
         # It meets the forgotten session, or waits for the new one where the listening stream met it before. In neither
         # case is it sent twice.
@@ -100,7 +100,7 @@ async def test_a_session_the_server_forgot_is_opened_anew(name: str, until: Unti
 
 
 @pytest.mark.parametrize("name", ["fastmcp", "sdk"])
-async def test_a_server_without_sessions_that_was_restarted_gets_no_call_twice(name: str, until: Until) -> None:
+async def test_a_restarted_server_without_sessions_gets_no_call_twice(name: str, until: Until) -> None:
     async with called_after_a_restart(name, "modern", until) as (host, first):
         assert first.state in (CallState.ERROR, CallState.DONE)  # as the connection to the first was in use or not
         assert calls_sent(host) <= 1

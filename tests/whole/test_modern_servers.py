@@ -43,7 +43,7 @@ def sent(host: RecordingHost) -> list[str]:
 
 @in_one_loop
 @pytest.mark.requirement("MOD-01", "MOD-03", "MOD-04", "MOD-05", "MOD-07", "MOD-08", "MOD-22", "HDR-01", "HDR-02")
-async def test_a_session_is_opened_without_a_handshake_and_calls_are_answered(met: RecordingHost) -> None:
+async def test_a_session_without_a_handshake_answers_calls(met: RecordingHost) -> None:
     session = met.servers["e"].session
     assert session is not None
     assert session.revision.version == MODERN
@@ -60,7 +60,7 @@ async def test_a_session_is_opened_without_a_handshake_and_calls_are_answered(me
 @in_one_loop
 @pytest.mark.requirement("HDR-04", "HDR-03")
 @pytest.mark.parametrize("place", ["Rome", "Zürich", " edge", "=?base64?x?=", "a\r\nX: y", ""])
-async def test_an_argument_that_stands_in_a_header_is_taken_by_the_server(met: RecordingHost, place: str) -> None:
+async def test_the_server_accepts_an_argument_mirrored_in_a_header(met: RecordingHost, place: str) -> None:
     call = await met.run("e", "locate", {"place": place})
     assert call.outcome is not None, call.error
     assert call.outcome.raw["content"][0]["text"] == f"{place} is there"
@@ -112,7 +112,7 @@ def test_a_form_folders_and_a_models_answer_are_given_within_one_call(tmp_path: 
 @pytest.mark.requirement("MOD-08", "MOD-24")
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 @pytest.mark.parametrize("name", ["sdk", "fastmcp"])
-async def test_servers_of_both_eras_are_met_in_the_newer_one(name: str, transport: str) -> None:
+async def test_servers_of_both_eras_are_opened_in_the_newer_one(name: str, transport: str) -> None:
     with running(PEERS[name], transport, protocol="auto") as entry:
         async with meeting(entry) as host:
             session = host.servers["e"].session

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests.terminal import Terminal, mcphost
+from tests.whole.app import GUARD, find
 from tests.whole.peers import PEERS, running
-from tests.whole.test_real_servers import GUARD, find
 
 pytestmark = pytest.mark.timeout(400)  # a first run installs
 
@@ -27,7 +27,7 @@ LISTENING = GUARD + 0.3
 ASKED = "asked by the server “e”, not by mcphost"
 
 DEAF = (ASKED, "What the model would say", "y   send it to “e”")
-"""Words of dialogs that ignore what comes too early, of one that asks anew among them."""
+"""Words of dialogs that ignore what comes too early, of one that asks again among them."""
 
 Step = tuple[Sequence[str], Sequence[str]]
 """Keys, and the words that are on screen once they were heard."""
@@ -111,7 +111,7 @@ def home() -> Iterator[Path]:
 
 @contextmanager
 def meeting(folder: Path, entry: Mapping[str, Any], more: str = "") -> Iterator[Terminal]:
-    """The app in a work tree below a home of its own, its server `e` of this entry; it leaves when it is told to."""
+    """The app in a work tree below a home of its own, its server `e` of this entry; it must quit on request."""
     work = folder / "a b"
     work.mkdir()
     subprocess.run(["git", "init", "-q", str(work)], check=True)
@@ -154,7 +154,7 @@ def call(terminal: Terminal, tool: str, steps: Sequence[Step]) -> str:
 
 @pytest.mark.requirement("ELIC-02", "ELIC-03", "ELIC-04", "ELIC-09", "ELIC-14", "SAMP-02", "SAMP-03", "SAMP-09")
 @pytest.mark.parametrize(("entry", "case"), [*zip(cycle(("stdio", "http")), CASES)], indirect=["entry"], scope="module")
-def test_what_the_server_got_is_what_was_answered(screen: Terminal, case: str) -> None:
+def test_the_server_receives_what_the_user_answered(screen: Terminal, case: str) -> None:
     """Each case over one transport: screen and keys do not depend on it."""
     tool, steps = CASES[case]
     result = call(screen, tool, steps)
@@ -175,9 +175,7 @@ def test_the_work_tree_is_shared_when_the_server_asks(entry: Mapping[str, Any], 
 
 
 @pytest.mark.requirement("ROOT-02", "ROOT-04", "ROOT-09", "ROOT-10")
-def test_a_server_that_was_told_of_no_folder_hears_of_one_that_is_shared_later(
-    entry: Mapping[str, Any], home: Path
-) -> None:
+def test_a_server_without_folders_is_notified_of_a_later_one(entry: Mapping[str, Any], home: Path) -> None:
     with meeting(home, entry) as terminal:
         do(terminal, [], ["e asks for its roots · f2"])
         do(terminal, ["f2"], ["Inbox"])

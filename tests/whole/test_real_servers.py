@@ -1,4 +1,4 @@
-"""mcphost as a whole process, on a terminal and without one, against servers nobody here wrote."""
+"""mcphost as a whole process, on a terminal and without one, against servers of other projects."""
 
 from __future__ import annotations
 
@@ -11,13 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from mcphost.tui.app import GUARD as KEY_GUARD
-from tests.terminal import Terminal, mcphost
-
-GUARD = KEY_GUARD + 0.15
-"""Seconds after which a dialog listens that was painted; where it does not yet, its key comes again."""
-
-QUESTION = "don't run"
+from tests.terminal import mcphost
+from tests.whole.app import agree, child_of, children, find, open_tool
 
 CALLS = [
     ("everything", "echo", ["message=hi there"], "hi there"),
@@ -48,16 +43,6 @@ def test_a_tool_of_each_foreign_server_is_called_without_a_screen(
 ) -> None:
     filled = [argument.format(files=five_servers.parent / "files") for argument in arguments]
     assert words in run(five_servers, "call", server, tool, *filled, "--yes")
-
-
-def find(terminal: Terminal, words: str) -> None:
-    """Filter the tools down to one; the list may hear keys later than it is seen."""
-    terminal.press_until(["t", "/", "ctrl+u", *words], "1 of ", words)
-
-
-def open_tool(terminal: Terminal, words: str) -> None:
-    find(terminal, words)
-    terminal.press("enter")
 
 
 @pytest.mark.requirement("TOOLS-13", "TOOLS-14", "TOOLS-29")
@@ -122,27 +107,3 @@ def test_a_killed_server_comes_back_and_disturbs_no_other(five_servers: Path) ->
         terminal.press("ctrl+q")
         assert terminal.wait_exit() == 0
     assert not children(terminal.process.pid)
-
-
-def agree(terminal: Terminal, *words: str) -> None:
-    """Read the question to its end and allow the call; the words come then. A dialog ignores keys at first."""
-    terminal.wait_for(QUESTION)
-    terminal.rest(GUARD)
-    terminal.press_until(["space", "space", "space", "y"], *words, but=QUESTION, again=[QUESTION])
-
-
-def children(parent: int) -> dict[int, str]:
-    found = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                if int(fields[1]) == parent:
-                    found[int(entry.name)] = (entry / "cmdline").read_text().replace("\0", " ")
-            except OSError:
-                continue
-    return found
-
-
-def child_of(parent: int, words: str) -> int:
-    return next(pid for pid, command in children(parent).items() if words in command)

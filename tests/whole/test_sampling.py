@@ -1,4 +1,4 @@
-"""A server and model endpoints nobody here wrote, with mcphost between them."""
+"""A server and model endpoints of other projects, with mcphost between them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Meeting(RecordingHost):
     person: Person
 
     async def trigger(self, prompt: str, tokens: int = 50) -> Any:
-        """What the server says came back; its error where it got none."""
+        """Return the answer as the server reports it, or its error."""
         call = await self.run("e", TOOL, {"prompt": prompt, "maxTokens": tokens})
         assert call.outcome is not None, call.error
         (block,) = call.outcome.raw["content"]
@@ -73,7 +73,7 @@ async def meeting(
     person = Person(*steps)
     values = Values({**os.environ, "MODEL_KEY": "sk-canary-0123456789"})
     made = dependencies(person, values, answers=SCREEN_KINDS)
-    # told of roots it would ask about them, a moment after it started
+    # if it knew of roots, it would ask for them a moment after its start
     entry = {**server, "sampling": {"model": vendor, **sampling}, "capabilities": {"roots": False}}
     config = Config.model_validate(
         {"servers": {"e": entry}, "models": models, "policy": {"default": "allow"}}, strict=False
@@ -102,7 +102,7 @@ async def test_a_real_server_gets_a_real_endpoints_answer(
 
 
 @pytest.mark.requirement("SAMP-02", "SAMP-04")
-async def test_a_real_server_is_told_of_edits_refusals_and_failures(
+async def test_a_real_server_receives_edits_refusals_and_failures(
     server: Mapping[str, Any], models: Mapping[str, Any]
 ) -> None:
     async def edit(question: SamplingQuestion) -> Answer:

@@ -16,10 +16,10 @@ import pytest
 
 from tests.terminal import Terminal
 from tests.transports.http.http_connection import Talk, Web
+from tests.whole.app import GUARD, find
+from tests.whole.app import agree as allow
 from tests.whole.browsing import visit
 from tests.whole.signing import BACK, DOCUMENT, SECONDS, Desk, Done, Town, desk, town
-from tests.whole.test_real_servers import GUARD, find
-from tests.whole.test_real_servers import agree as allow
 
 pytestmark = pytest.mark.timeout(400)  # a first run installs
 
@@ -53,7 +53,7 @@ def vault() -> Iterator[Path]:
 
 @pytest.fixture
 def here(city: Town, machine: Path, vault: Path) -> Iterator[Desk]:
-    """A machine on which nobody signed in yet; in the end neither it nor what it showed holds a secret."""
+    """A machine without a sign-in; in the end neither its files nor its output contain a secret."""
     with desk(machine, city.url, vault) as found:
         yield found
     assert found.leaks(city.authorization.secrets()) == []
@@ -75,7 +75,7 @@ def outlive_the_token() -> None:
     "AUTH-02", "AUTH-05", "AUTH-08", "AUTH-11", "AUTH-12", "AUTH-18", "AUTH-20", "AUTH-30", "AUTH-47", "SEC-09"
 )
 def test_one_sign_in_serves_every_program_until_its_sign_out(city: Town, here: Desk) -> None:
-    """Seen, used, widened, renewed and revoked, each by a program of its own that asks nobody."""
+    """Seen, used, widened, renewed and revoked, each by a program of its own that asks no question."""
     assert "needs sign-in" in here.run("check").out
     with city.authorization.hearing() as heard:
         done = signed_in(here, "-v", "--traffic", "login.jsonl")
@@ -126,9 +126,7 @@ def test_programs_that_share_a_keychain_renew_each_token_once(city: Town, here: 
 
 @pytest.mark.hostile("C08", "C10")
 @pytest.mark.requirement("AUTH-18")
-def test_a_keychain_keeps_tokens_over_its_restart_and_says_where_it_is_locked(
-    city: Town, machine: Path, vault: Path
-) -> None:
+def test_tokens_survive_a_restart_of_the_keychain(city: Town, machine: Path, vault: Path) -> None:
     with desk(machine, city.url, vault) as before:
         signed_in(before)
     outlive_the_token()
@@ -164,7 +162,7 @@ def test_a_client_that_is_known_already_registers_nowhere(
     assert (heard("/reg"), bool(heard("/token"))) == ([], True)
 
 
-def test_a_refusal_in_the_browser_is_told_and_nothing_is_kept(city: Town, here: Desk) -> None:
+def test_a_refusal_in_the_browser_is_reported_and_stores_nothing(city: Town, here: Desk) -> None:
     here.browser("--refuse")
     done = here.run("login", "notes", "--yes")
     assert (done.code, "access was denied" in done.err) == (3, True), done
@@ -184,7 +182,7 @@ def test_a_real_browser_goes_there_and_back(city: Town, here: Desk, tmp_path: Pa
     assert page.read_text().startswith("You are back from the sign-in.")
 
 
-def test_a_resource_that_is_not_known_there_is_told(city: Town, here: Desk) -> None:
+def test_an_unknown_resource_is_reported(city: Town, here: Desk) -> None:
     def claims(talk: Talk) -> None:
         if "well-known" in talk.path:
             talk.json({"resource": talk.web.url, "authorization_servers": [city.authorization.issuer]})
@@ -197,7 +195,7 @@ def test_a_resource_that_is_not_known_there_is_told(city: Town, here: Desk) -> N
     assert (done.code, "(invalid_target)" in done.err) == (3, True), done
 
 
-def test_where_the_browser_cannot_come_back_its_address_is_pasted(city: Town, here: Desk) -> None:
+def test_an_address_is_pasted_if_the_browser_cannot_return(city: Town, here: Desk) -> None:
     with here.sit("login", "notes", "--no-browser", columns=1000) as terminal:
         terminal.wait_for("Sign in to notes like this? [y/N]")
         terminal.press("y", "enter")
@@ -212,8 +210,8 @@ def test_where_the_browser_cannot_come_back_its_address_is_pasted(city: Town, he
 
 @pytest.mark.hostile("C10", "O17")
 @pytest.mark.requirement("AUTH-22", "AUTH-37", "AUTH-39", "SEC-09")
-def test_on_a_screen_calls_go_on_after_each_sign_in_that_they_take(city: Town, here: Desk) -> None:
-    """For more rights, silently when the token ended, and anew at a server that forgot who signed in."""
+def test_calls_on_screen_continue_after_each_sign_in(city: Town, here: Desk) -> None:
+    """For more rights, silently when the token ended, and again at a server that forgot who signed in."""
     with here.sit("--traffic", "screen.jsonl", columns=110, rows=34) as terminal:
         terminal.wait_for("needs sign-in")
         terminal.press("s", "down", "S")

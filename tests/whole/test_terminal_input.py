@@ -1,4 +1,4 @@
-"""What a real terminal sends while a tool call waits for an answer: only a person's keys answer it, and always can."""
+"""Input of a real terminal while a tool call waits for an answer: only a person's keys answer it, and always can."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.conftest import SERVERS
 from tests.terminal import Terminal, mcphost
 from tests.tui.stage import calls_in
 from tests.tui.terminal_bytes import BROKEN, foreign_input
-from tests.whole.test_real_servers import GUARD, QUESTION, agree, find
+from tests.whole.app import GUARD, QUESTION, agree, find
 
 COLOR = b"\x1b]4;1;rgb:aaaa/aaaa/aaaa\x07"
 LEAVES_IN = 10.0
@@ -54,7 +54,7 @@ def leave(terminal: Terminal, keys: bytes = b"\x11") -> None:
 
 
 @pytest.mark.hostile("P09")
-def test_three_hundred_things_that_no_person_typed_answer_no_question(tmp_path: Path) -> None:
+def test_input_that_no_user_typed_answers_no_question(tmp_path: Path) -> None:
     seed = SystemRandom().randrange(1 << 32)
     with asked(tmp_path) as terminal:
         for pieces in foreign_input(Random(seed), 300):

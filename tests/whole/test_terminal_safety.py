@@ -1,4 +1,4 @@
-"""Whatever a server says, the terminal is told nothing that it would not have been told otherwise.
+"""Hostile text of a server adds no kind of control sequence to the output.
 
 The same walk (list, form, dialog, result, logs, card) on a real terminal over a plain server and over servers whose
 every text is hostile; the output of both is parsed, and the second holds no kind of sequence that the first lacks.
@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.terminal import Terminal, mcphost
+from tests.whole.app import GUARD, QUESTION, agree, child_of, find, rest
 from tests.whole.sequences import coloured, kinds
-from tests.whole.test_real_servers import GUARD, QUESTION, agree, child_of, find
 
 SERVERS = Path(__file__).resolve().parents[1] / "servers"
 
@@ -49,7 +49,7 @@ def start(folder: Path, *arguments: str, **env: str) -> Terminal:
 
 
 INSTRUCTIONS = "its words, not ours"
-"""Stands above a server's instructions, at the end of its card."""
+"""The line above a server's instructions, at the end of its card."""
 
 
 def walk(terminal: Terminal, tool: str, typed: str) -> list[str]:
@@ -73,7 +73,7 @@ def walk(terminal: Terminal, tool: str, typed: str) -> list[str]:
     screens.append(rest(terminal))
     screens.append(terminal.press_until(["escape", "s", "down", "enter"], "Server · one"))
     screens.append(end_of_card(terminal))
-    if INSTRUCTIONS not in terminal.text:  # it stands above instructions that are longer than the card
+    if INSTRUCTIONS not in terminal.text:  # the instructions may be longer than the card
         screens.append(terminal.press_until(["pageup"], INSTRUCTIONS, again=["Server · one"]))
     screens.append(terminal.press_until(["?"], "Keys", again=["Server · one"]))
     leave(terminal)
@@ -101,12 +101,6 @@ def leave(terminal: Terminal) -> None:
     assert terminal.wait_exit() == 0
 
 
-def rest(terminal: Terminal, seconds: float = 0.15) -> str:
-    """The screen after so long: what is looked at as it is, and the guard of a dialog, which is a time."""
-    terminal.rest(seconds)
-    return terminal.text
-
-
 @pytest.fixture(scope="module")
 def benign(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     """The kinds of sequences of a walk over a server that means well."""
@@ -126,9 +120,7 @@ def test_the_parser_tells_kinds_apart() -> None:
 @pytest.mark.hostile("T01", "T02", "T03", "T04", "T05", "T06", "T07", "T08", "T09", "T10", "T11", "T12")
 @pytest.mark.requirement("SEC-08", "SEC-13")
 @pytest.mark.parametrize("together", WALKS)
-def test_hostile_text_tells_the_terminal_nothing_and_is_seen_as_marks(
-    together: str, benign: set[str], tmp_path: Path
-) -> None:
+def test_hostile_text_is_shown_as_marks_and_sends_no_sequence(together: str, benign: set[str], tmp_path: Path) -> None:
     with start(tmp_path, str(SERVERS / "hostile.py"), "escapes", "--kind", together) as terminal:
         screens = walk(terminal, "dressed", "")
         told = kinds(bytes(terminal.raw))
@@ -154,7 +146,7 @@ def test_a_server_has_no_terminal_to_write_to(tmp_path: Path) -> None:
         leave(terminal)
 
 
-def test_leaving_with_an_open_question_leaves_no_process_and_sends_nothing(tmp_path: Path) -> None:
+def test_quitting_during_a_question_sends_nothing_and_ends_servers(tmp_path: Path) -> None:
     record = tmp_path / "record"
     with start(tmp_path, str(SERVERS / "echo.py"), "--record", str(record)) as terminal:
         terminal.wait_for("1 ready")
@@ -168,7 +160,7 @@ def test_leaving_with_an_open_question_leaves_no_process_and_sends_nothing(tmp_p
     assert "tools/call" not in record.read_text()
 
 
-def test_without_colour_states_are_told_by_words_and_shapes(tmp_path: Path) -> None:
+def test_without_color_words_and_shapes_show_the_state(tmp_path: Path) -> None:
     with start(tmp_path, str(SERVERS / "hostile.py"), "version-unknown", NO_COLOR="1") as terminal:
         text = terminal.wait_for("✖ 1 failed", "✖ one")
         assert "failed" in text
@@ -190,7 +182,7 @@ sys.exit(main(["--config", sys.argv[1]]))
 """
 
 
-def test_a_screen_that_fails_too_often_leaves_and_its_last_words_hold_no_value(tmp_path: Path) -> None:
+def test_the_last_words_of_a_failing_screen_contain_no_value(tmp_path: Path) -> None:
     config = tmp_path / "one.toml"
     config.write_text(f'[servers.one]\ncommand = "{sys.executable}"\nargs = ["{SERVERS / "echo.py"}"]\n')
     env = {"MCPHOST_STATE_DIR": str(tmp_path / "state")}

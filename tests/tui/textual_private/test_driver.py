@@ -16,7 +16,7 @@ from mcphost.posix import wakeup_pipe
 from mcphost.tui.textual_private.driver import QUEUED_WRITES, TerminalWriter
 from tests.cli.conftest import entry
 from tests.terminal import Terminal, mcphost
-from tests.whole.test_real_servers import children
+from tests.whole.app import children
 
 pytestmark = pytest.mark.slow
 SHOWN = ("Ships in sight", "▸ ∑ all servers", "^p find")
