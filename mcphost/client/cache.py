@@ -74,7 +74,7 @@ class ResultCache:
         self._entries: OrderedDict[tuple[str, str], _Entry] = OrderedDict()
         self._fetches: set[Fetch] = set()
         self.bytes = 0
-        """What the kept results take, roughly."""
+        """Approximate size of the cached results."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -131,7 +131,7 @@ class ResultCache:
             fetch.outdated = fetch.outdated or fetch.method == method
 
     def clear(self) -> None:
-        """Forget everything: who asks, or what is declared, is different now."""
+        """Empty the cache: the credential or the declared capabilities changed."""
         self._entries.clear()
         self.bytes = 0
         for fetch in self._fetches:
@@ -160,7 +160,7 @@ class ResultCache:
 
 
 def lies_below(uri: str, ancestor: str) -> bool:
-    """Is ``uri`` this resource, or one below it?"""
+    """True if ``uri`` is this resource, or one below it."""
     return uri == ancestor or uri.startswith(ancestor.rstrip("/") + "/")
 
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:  # imported at its first use: a tool call needs none of its mo
 __all__ = ["Client", "Identity", "ProgressCallback", "RequestTimeouts", "Session"]
 
 MOST_LISTENS: Final = 3
-"""How often `Transport.listen` is called in one session while the server is reachable."""
+"""Calls of `Transport.listen` in one session while the server is reachable."""
 
 
 class Client(Requester):
@@ -259,7 +259,7 @@ class Client(Requester):
             self._note(f"the server reported an error to no request: {response.error.message}")
             words = f"the server answered with an error to no request: {response.error.message[:NOTE_LENGTH]}"
         elif response.id in self._ids:
-            self._note(f"dropped an answer nobody waits for (id {response.id!r})")
+            self._note(f"dropped an answer to a request that is over (id {response.id!r})")
             return
         else:
             words = f"an answer came with the id {shown_id(response.id)}, which no request has"

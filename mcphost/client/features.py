@@ -48,9 +48,9 @@ class Resources:
         timeouts: RequestTimeouts | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> ReadResourceResult:
-        """Read a resource; ``uri`` is sent exactly as given. Raises ResourceMissing if there is none.
+        """Read a resource; ``uri`` is sent exactly as given. Raises ResourceMissing if it does not exist.
 
-        A modern server may let it be kept for a while; ``again``: from the server, not from the cache.
+        A modern server may allow caching for a while; ``again``: from the server, not from the cache.
         """
         try:
             read = await self._requester.fetch(

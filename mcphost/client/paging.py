@@ -37,7 +37,7 @@ class Rejected:
     name: str
     reason: str
     by_configuration: bool = False
-    """Was it excluded by the user's configuration?"""
+    """True if the user's configuration excludes it."""
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class ListedItems(Generic[Item]):
     notice: str | None = None
     pages: int = 0
     remarks: dict[str, list[str]] = field(default_factory=dict)
-    """How items break the specification although they could be read, each with the names of those that do."""
+    """Violations of the specification in items that could be read, each with the names of those items."""
     freshness: Freshness | None = None
     """Of its stalest page, if whoever fetched them says."""
 

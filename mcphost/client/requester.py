@@ -111,7 +111,7 @@ class Requester:
         """
         read = await self.exchange(method, params, timeouts=timeouts, on_progress=on_progress, on_round=on_round)
         if isinstance(read, TaskStarted):
-            raise InvalidResult(f"the server answered {method} with a task, which nobody follows here")
+            raise InvalidResult(f"the server answered {method} with a task, which only tools/call may start")
         return read.result
 
     async def exchange(
@@ -227,7 +227,7 @@ class Requester:
         return read
 
     def forget_fetched(self) -> None:
-        """Empty the cache and report all lists as changed: who asks, or what is declared, is different."""
+        """Empty the cache and report all lists as changed, since the credential or the declared capabilities did."""
         if self._cache is not None:
             self._cache.clear()
         for kind in LIST_KINDS:

@@ -38,7 +38,7 @@ ProgressCallback = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class RequestTimeouts:
-    """How long to wait for a response, in seconds: ``idle`` without progress, ``hard`` in any case."""
+    """Seconds to wait for a response: ``idle`` without progress, ``hard`` in any case."""
 
     idle: float = REQUEST_SECONDS
     hard: float = REQUEST_SECONDS_IN_ALL
@@ -46,25 +46,25 @@ class RequestTimeouts:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What opening the session showed."""
+    """An open session, and what the server said while it was opened."""
 
     revision: Revision
     server: InitializeResult
-    """What the server says of itself, in whichever form its revision has for that."""
+    """Name, version and capabilities of the server, in the form of ``initialize`` whatever its revision."""
     seconds: float
-    """How long the opening took."""
+    """Duration of the opening."""
     evidence: str = ""
-    """How the server answered ``server/discover``, as a clause; empty if it was not asked."""
+    """The answer to ``server/discover``, as a clause; empty if it was not sent."""
     versions: tuple[str, ...] = ()
     """All protocol versions that it listed; empty if it listed none."""
     proven: bool = True
     """True if the evidence is an answer, which the same server will give again."""
     probe_seconds: float = 0.0
-    """How long ``server/discover`` was waited for; 0 if it was not asked."""
+    """Duration of the wait for ``server/discover``; 0 if it was not sent."""
 
 
 class RequestIds(Iterator[RequestId]):
-    """Ids that nobody can guess: an answer sent before its question must not find one."""
+    """Ids that cannot be guessed, so that an answer sent before its request finds none."""
 
     def __init__(self) -> None:
         self._first = self._next = secrets.randbelow(1 << 20) * 1000 + 1
@@ -99,7 +99,7 @@ BY_USER: Final = "cancelled by the user"
 """The message with which to cancel a task for the user, so that the server gets the reason."""
 
 CANCEL_SECONDS: Final = 1.0
-"""How long closing waits for cancellations that are still being sent."""
+"""Seconds that closing waits for cancellations that are still being sent."""
 
 MOST_NAMED: Final = 20
 """Capabilities that a server may name as required."""
@@ -122,17 +122,17 @@ class Requests:
         self._transport, self._deadlines = transport, deadlines
         self._lost, self._note, self._remark = lost, note, remark
         self.ended: Exception | None = None
-        """What ended the connection first: a stream may find it gone before the requests do."""
+        """The first reason for the end of the connection: a stream may find it gone before the requests do."""
         self.waiting_for_progress: dict[RequestId, tuple[Deadline, ProgressCallback]] = {}
         """Requests that report progress, by token; progress extends their deadline."""
         self._token_observers: dict[RequestId, ProgressCallback] = {}
         """By token, for tokens that outlive their request."""
         self._background: set[asyncio.Task[None]] = set()
         self._mismatched = (0, "")
-        """How many answers came to no request, and what the last one was."""
+        """The number of answers to no request, and a sentence on the last."""
 
     def mismatched(self, words: str) -> None:
-        """An answer came to no request; ``words`` say which. Requests that time out name it."""
+        """Count an answer to no request, described by ``words``. Requests that time out name it."""
         self._mismatched = self._mismatched[0] + 1, words
 
     async def send(
@@ -211,7 +211,7 @@ class Requests:
     def _cancel(self, request: Request, rules: SessionRules, reason: str) -> None:
         notice = rules.cancellation(request, reason)
         if notice is not None:
-            self._note(f"told the server to stop {request.method} (id {request.id}): {reason}")
+            self._note(f"cancelled {request.method} at the server (id {request.id}): {reason}")
             self.in_background(self._send_quietly(notice))
 
     async def _send_quietly(self, notice: Notification) -> None:

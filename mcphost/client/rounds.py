@@ -44,7 +44,7 @@ RoundCallback = Callable[[InputRound], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class RoundLimits:
-    """What a server may need for one answer."""
+    """Limits of the input that a server may need for one answer."""
 
     rounds: int = INPUT_ROUNDS
     inputs: int = INPUTS_IN_A_ROUND

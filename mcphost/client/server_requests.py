@@ -27,12 +27,12 @@ QUICK_REPLIES: Final = 1000
 fill the memory."""
 
 LEAVE_SECONDS: Final = 0.5
-"""How long closing waits for the last answers, so that the server learns that no other will come."""
+"""Seconds that closing waits for the last answers, so that the server learns that no other will come."""
 
 
 @dataclass(frozen=True, slots=True)
 class InputPurpose:
-    """The request of ours that a modern server cannot answer without an input, and in which round of it."""
+    """The client request that a modern server cannot answer without an input, and the round."""
 
     method: str
     name: str
@@ -46,12 +46,12 @@ class InputPurpose:
 
 @dataclass(frozen=True, slots=True)
 class InputRequest:
-    """What the server asks for, with unvalidated params."""
+    """A request of the server, with unvalidated params."""
 
     method: str
     params: Mapping[str, Any]
     purpose: InputPurpose | None = None
-    """Why a modern server asks; None for a request of an older one, which says nothing of that."""
+    """The purpose that a modern server states; None for a request of an older one, which states none."""
 
 
 class InputRefused(McphostError):
@@ -69,7 +69,7 @@ class InputHandler(Protocol):
     """Answers server requests."""
 
     def check(self, request: InputRequest) -> None:
-        """Raise InputRefused if the request cannot be answered, whatever anybody says to it."""
+        """Raise InputRefused if the request cannot be answered, whatever the user decides."""
 
     async def answer(self, request: InputRequest) -> Mapping[str, Any]:
         """Return the result. Raises InputRefused.

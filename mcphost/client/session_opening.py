@@ -1,4 +1,4 @@
-"""Opens a session: finds out which revision the server speaks, and exchanges what that revision wants to know first.
+"""Opens a session: finds out which revision the server speaks, and makes the exchange that it begins with.
 
 Specification: basic/lifecycle; 2026-07-28 basic/versioning and server/discover.
 """
@@ -57,7 +57,7 @@ PROBE_SILENCE: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """How mcphost introduces itself: name and version, nothing about the machine."""
+    """Name and version under which mcphost introduces itself, with nothing about the machine."""
 
     version: str
     name: str = "mcphost"
@@ -82,7 +82,7 @@ class UnusableOutput:
         if self._mismatch:
             return self._mismatch
         if self._pieces or self._strays >= STRAY_LINES:
-            return "the server writes lines that are no messages; each message must be one line of JSON"
+            return "the server writes lines that are not messages; each message must be one line of JSON"
         return ""
 
     def stray(self, line: bytes) -> None:
@@ -93,7 +93,7 @@ class UnusableOutput:
         self.wrote()
 
     def mismatched(self, words: str) -> None:
-        """An answer came to no request; ``words`` say under which id."""
+        """Note an answer to no request; ``words`` name its id."""
         self._mismatch = words
         self.wrote()
 
@@ -114,7 +114,7 @@ class UnusableOutput:
 
 
 class SessionOpening:
-    """Opens one session over ``transport``, within ``seconds`` that somebody else watches.
+    """Opens one session over ``transport``, within ``seconds`` that the caller enforces.
 
     ``only_modern``: no ``initialize`` follows the probe, which may take all the time. ``handshake_begins`` is called
     before the first ``initialize`` is sent: from then on the server may send requests.
@@ -141,9 +141,9 @@ class SessionOpening:
         self._step, self._began = "initialize", asyncio.get_running_loop().time()
         self.unusable = UnusableOutput()
         self.lost: Exception | None = None
-        """Why the connection ended meanwhile; what is pending fails with it, and says more."""
+        """The reason if the connection ended meanwhile; pending requests fail with it, and say more."""
         self.probe_seconds = 0.0
-        """How long the last probe was waited for."""
+        """Duration of the wait for the last probe."""
 
     async def negotiate(self, negotiation: Negotiation) -> Agreed:
         """Make the attempts that ``negotiation`` demands. Raises what it raises, and ProbeFailed."""
@@ -267,7 +267,7 @@ async def wait_for(task: asyncio.Task[Response]) -> None:
 
 
 def probe_failed(what: str, lost: ConnectionLost | None = None, *, silent: bool = False) -> ProbeFailed:
-    """The failure of a server that the probe was too much for; ``what`` it did, as a clause."""
+    """The failure of a server that did not survive the probe; ``what`` it did, as a clause."""
     message = f"the server {what} (server/discover)"
     if lost is None:
         return ProbeFailed(message, silent=silent)

@@ -31,13 +31,13 @@ LIST_KINDS: Final = ("tools", "prompts", "resources")
 """The lists whose changes can be announced."""
 
 GATHER_SECONDS: Final = 0.1
-"""In which more may be wanted before the stream is opened anew."""
+"""Seconds in which further changes of the filter are gathered before the stream is opened again."""
 
 ACKNOWLEDGE_SECONDS: Final = 10.0
-"""For the server to say what it will announce."""
+"""Seconds for the server to say what it will announce."""
 
 FIRST_WAIT: Final = 1.0
-"""How long opening a session waits for that, so that lists are fetched after, not before: nothing is replayed."""
+"""Seconds that opening a session waits for that, so that lists are fetched after, not before: nothing is replayed."""
 
 FIRST_PAUSE: Final = 0.5
 LONGEST_PAUSE: Final = 15.0
@@ -51,7 +51,7 @@ MOST_REFUSALS: Final = 3
 
 
 class ListenState(Enum):
-    """How it stands with announcements of changes."""
+    """State of the announcements of changes."""
 
     OFF = "nothing to announce"
     OPENING = "asking for announcements"
@@ -62,7 +62,7 @@ class ListenState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ChangeFilter:
-    """Which changes are wanted, or will be announced."""
+    """Changes to announce: those wanted, or those promised."""
 
     lists: frozenset[str] = frozenset()
     """Of `LIST_KINDS`."""
@@ -94,7 +94,7 @@ class ChangeFilter:
 
     @classmethod
     def read(cls, value: object) -> ChangeFilter:
-        """The filter in an acknowledgement; what makes no sense in it is not announced."""
+        """The filter in an acknowledgement, without its invalid members."""
         given = as_dict(value)
         return cls(
             frozenset(kind for kind in LIST_KINDS if given.get(f"{kind}ListChanged") is True),
@@ -104,7 +104,7 @@ class ChangeFilter:
 
 
 class ChangeObserver(Protocol):
-    """What is told that something may have changed unannounced."""
+    """Called when something changed, or when a change may have been missed."""
 
     def list_changed(self, kind: str) -> None: ...
 
@@ -125,11 +125,11 @@ class _Listen:
     answer: asyncio.Task[Response]
     acknowledged: asyncio.Future[ChangeFilter]
     ended: bool = field(default=False)
-    """Did the server end it with a notification?"""
+    """True if the server ended it with a notification."""
 
 
 class ReopeningPauses:
-    """How long to wait before a stream is opened again; ``random`` returns numbers from 0 to 1."""
+    """Growing pauses before a stream is opened again; ``random`` returns numbers from 0 to 1."""
 
     def __init__(self, random: Callable[[], float] = random.random) -> None:
         self._random, self._next = random, FIRST_PAUSE
@@ -143,7 +143,7 @@ class ReopeningPauses:
 
 
 class SubscriptionListener:
-    """Listens at one server, as long as `run` runs. ``note`` takes a sentence for the log."""
+    """Listens at one server while `run` runs. ``note`` takes a sentence for the log."""
 
     def __init__(
         self,
@@ -171,15 +171,15 @@ class SubscriptionListener:
         self.honoured = ChangeFilter()
         """The changes that the server said it announces."""
         self.missing = ChangeFilter()
-        """Those of what it was asked for that it did not promise."""
+        """Requested changes that it did not promise."""
         self.reason = ""
-        """Why the state is LOST or REFUSED."""
+        """The reason for LOST or REFUSED."""
         self.strays = 0
-        """Announcements with the id of no subscription of ours."""
+        """Announcements whose id belongs to no subscription."""
 
     @property
     def wanted(self) -> ChangeFilter:
-        """What is to be announced."""
+        """Changes that the server should announce."""
         tasks = self._tasks if self._announces_tasks else ()
         return ChangeFilter(self._lists, frozenset(self._resources), frozenset(tasks))
 
@@ -236,7 +236,7 @@ class SubscriptionListener:
             listen.acknowledged.set_result(ChangeFilter.read(params.get("notifications")))
 
     def belongs(self, params: Mapping[str, Any]) -> bool:
-        """Does this announcement belong to an open subscription? One that does not is counted."""
+        """True if this announcement belongs to an open subscription. One that does not is counted."""
         return self._listen_of(params) is not None
 
     def ended_by_server(self, request_id: object) -> None:
@@ -374,7 +374,7 @@ class SubscriptionListener:
         self._observer.listening_changed()
 
     def _settled(self, uri: str) -> bool:
-        """Is it known whether changes of this resource are announced?"""
+        """True once it is known whether changes of this resource are announced."""
         if self.state is ListenState.REFUSED:
             return True
         current = self._current
@@ -397,7 +397,7 @@ def _announces_changes(capability: object) -> bool:
 
 
 async def _refusal_of(listen: _Listen) -> str:
-    """Why the server refused a subscription that ended; empty if it did not."""
+    """The server's reason for refusing a subscription that ended; empty if it did not refuse."""
     (outcome,) = await asyncio.gather(listen.answer, return_exceptions=True)
     if isinstance(outcome, Response) and outcome.error is not None:
         return f"{outcome.error.message} ({outcome.error.code})"

@@ -60,7 +60,7 @@ def new_token() -> str:
 
 @dataclass(slots=True)
 class GivenInputs:
-    """What a call needed so far, in this session and in earlier ones."""
+    """Inputs that a call was given so far, in this session and in earlier ones."""
 
     keys: set[str] = field(default_factory=set)
     """Of the inputs that its task was given."""
@@ -70,12 +70,12 @@ class GivenInputs:
 
 @dataclass(frozen=True, slots=True)
 class _Wait:
-    """How to wait for the end of a task."""
+    """Everything that the wait for the end of a task needs."""
 
     name: str
     timeouts: RequestTimeouts
     budget: TimeBudget
-    """How long the task may take."""
+    """Time for the task."""
     since: float | None
     given: GivenInputs
     report: TaskCallback
@@ -96,17 +96,17 @@ class Tasks:
 
     @property
     def offered(self) -> bool:
-        """Can tool calls become tasks in this session? Raises ServerNotReady."""
+        """True if tool calls can become tasks in this session. Raises ServerNotReady."""
         return self._rules.offered
 
     @property
     def listable(self) -> bool:
-        """Does the protocol let servers list their tasks? Raises ServerNotReady."""
+        """True if the protocol lets servers list their tasks. Raises ServerNotReady."""
         return self._rules.asked_for
 
     def applies_to(self, tool: Tool, *, preferred: bool = False) -> bool:
-        """Should this tool be called here: because it must be a task, because it may and that is ``preferred``, or
-        because the server decides?
+        """True if this tool should be called here: because it must be a task, because it may be one and that is
+        ``preferred``, or because the server decides.
         """
         rules = self._rules
         return rules.offered and rules.applies_to(tool, preferred=preferred)
@@ -142,7 +142,7 @@ class Tasks:
             await on_round(current)
 
         call = _TaskCall(name, arguments, kept, token, timeouts, budget, on_progress, count)
-        # A task of its own: after an early cancellation its result still tells which task to stop.
+        # A task of its own: after an early cancellation its result still names the task to stop.
         begun = asyncio.ensure_future(rules.begin(call))
         if not rules.asked_for:
             await begun
@@ -208,7 +208,7 @@ class Tasks:
         return task
 
     def may_have_changed(self, task_id: str) -> None:
-        """Look at a task that is waited for, whenever the next poll is due."""
+        """Poll a task that is waited for at once."""
         pending = self._pending.get(task_id)
         if pending is not None:
             pending.outdated = True
@@ -298,7 +298,7 @@ class _PendingTask:
         self.task: Task
         self.news = asyncio.Event()
         self.outdated = False
-        """May the server know more than was received?"""
+        """True if the server may know more than was received."""
         self._report = report
 
     @property
@@ -331,7 +331,7 @@ class _TaskInputs:
         self._work: asyncio.Task[None] | None = None
 
     def answer(self, inputs: Mapping[str, ServerInput]) -> None:
-        """Begin to answer those that nobody was asked for yet.
+        """Begin to answer those that are new.
 
         Raises InvalidResult if they are too many, and why an earlier one was not given.
         """
@@ -369,7 +369,7 @@ class _TaskInputs:
         inputs = current.needed.inputs
         purpose = InputPurpose("tools/call", self._wait.name, current.number, self._wait.budget, self._declined)
         async for key, answer in self._requester.answer_inputs(inputs, purpose):
-            with suppress(ServerError):  # the task no longer needs it; its next status tells how it goes on
+            with suppress(ServerError):  # the task no longer needs it; its next status says how it continues
                 await self._requester.request(
                     "tasks/update", {"taskId": self._task_id, "inputResponses": {key: answer}}
                 )
@@ -388,7 +388,7 @@ class _TaskCall:
     """Identifies progress, where that outlives the request."""
     timeouts: RequestTimeouts
     budget: TimeBudget
-    """What ``timeouts.hard`` leaves for the task, once a call has become one."""
+    """Time that ``timeouts.hard`` leaves for the task, once a call has become one."""
     on_progress: ProgressCallback
     on_round: RoundCallback
 
@@ -404,14 +404,14 @@ class _TaskRules(Protocol):
     """The tasks of one session. Methods that send raise as `mcphost.client.requester.Requester.request` does."""
 
     asked_for: bool
-    """Does the client ask for a task? If not, a call is one like any other until the server answers with a task."""
+    """True if the client asks for a task; otherwise a call becomes one when the server answers with a task."""
 
     @property
     def offered(self) -> bool:
-        """Can tool calls become tasks?"""
+        """True if tool calls can become tasks."""
 
     def applies_to(self, tool: Tool, *, preferred: bool) -> bool:
-        """Should this tool be called so that it can become a task?"""
+        """True if this tool should be called so that it can become a task."""
 
     async def begin(self, call: _TaskCall) -> Task | CallToolResult:
         """Call the tool."""
@@ -420,13 +420,13 @@ class _TaskRules(Protocol):
         """The status of a task. Raises InvalidResult."""
 
     def inputs(self, task: Task) -> Mapping[str, ServerInput]:
-        """What the task needs to have sent with ``tasks/update``. Raises InvalidResult."""
+        """The inputs that the task waits for (``tasks/update``). Raises InvalidResult."""
 
     def is_due(self, task: Task) -> bool:
-        """Is it time for the result?"""
+        """True if the result can be requested."""
 
     def seconds_left(self, task: Task, since: float | None) -> float:
-        """For how long the server keeps the task, which was begun at ``since`` (None: as the server says)."""
+        """Time for which the server keeps the task, which was begun at ``since`` (None: as the server says)."""
 
     async def result(self, task: Task, timeouts: RequestTimeouts) -> CallToolResult:
         """The result of a task that is due and was not cancelled."""

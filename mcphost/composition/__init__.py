@@ -91,7 +91,7 @@ def dependencies(
                 config,
                 values,
                 name,
-                tap=traffic.tap(name),
+                observer=traffic.tap(name),
                 detected=detected,
                 pid_files=pid_files,
                 sign=sign_ins.bearer,

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 from mcphost.composition.detected_transports import DetectedTransports
 from mcphost.composition.lookup import resolve_in_thread
 from mcphost.config import Config, ResolvedServer, Values
-from mcphost.transports.base import Transport, TransportLimits
+from mcphost.transports.base import MessageObserver, Transport, TransportLimits
 from mcphost.transports.http.detection import DetectedTransport
 from mcphost.transports.stdio.pid_files import PidFiles
 from mcphost.transports.stdio.transport import Command, StdioTransport
-from mcphost.transports.tap import Tap
 
 if TYPE_CHECKING:
     import httpx
@@ -29,7 +28,7 @@ async def open_transport(
     values: Values,
     name: str,
     *,
-    tap: Tap,
+    observer: MessageObserver,
     detected: DetectedTransports,
     pid_files: PidFiles | None,
     sign: AuthFor,
@@ -45,7 +44,7 @@ async def open_transport(
     server, auth = await resolve_in_thread(config, values, name, prepare)
     if server.url is not None and config.servers[name].transport == "auto":
         await detected.load()
-    return _with_pid_file(_transport(config, server, auth, tap, detected), pid_files, name)
+    return _with_pid_file(_transport(config, server, auth, observer, detected), pid_files, name)
 
 
 def _with_pid_file(transport: Transport, pid_files: PidFiles | None, name: str) -> Transport:
@@ -55,7 +54,11 @@ def _with_pid_file(transport: Transport, pid_files: PidFiles | None, name: str) 
 
 
 def _transport(
-    config: Config, server: ResolvedServer, auth: httpx.Auth | None, tap: Tap, detected: DetectedTransports
+    config: Config,
+    server: ResolvedServer,
+    auth: httpx.Auth | None,
+    observer: MessageObserver,
+    detected: DetectedTransports,
 ) -> Transport:
     given = config.limits_for(server.name)
     limits = TransportLimits(
@@ -66,9 +69,9 @@ def _transport(
         exit_grace=given.exit_grace_sec,
     )
     if server.command is None:
-        return _http(server, config.servers[server.name].transport, limits, auth, tap, detected)
+        return _http(server, config.servers[server.name].transport, limits, auth, observer, detected)
     command = Command(server.command, server.args, server.env, server.cwd)
-    return StdioTransport(command, limits, os.environ, tap=tap)
+    return StdioTransport(command, limits, os.environ, observer=observer)
 
 
 def _http(
@@ -76,7 +79,7 @@ def _http(
     kind: str,
     limits: TransportLimits,
     auth: httpx.Auth | None,
-    tap: Tap,
+    observer: MessageObserver,
     detected: DetectedTransports,
 ) -> Transport:
     # Late: the HTTP library takes longer to import than a whole call over stdio; `open_transport` has imported it.
@@ -86,10 +89,10 @@ def _http(
     url, headers = server.url or "", server.headers
 
     def streamable() -> Transport:
-        return HttpTransport(url, limits, headers=headers, auth=auth, tap=tap)
+        return HttpTransport(url, limits, headers=headers, auth=auth, observer=observer)
 
     def older() -> Transport:
-        return SseTransport(url, limits, headers=headers, auth=auth, tap=tap)
+        return SseTransport(url, limits, headers=headers, auth=auth, observer=observer)
 
     if kind == "auto":
         return DetectedTransport(streamable, older, remembered=detected.get(url), learned=partial(detected.learn, url))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Protocol
+from typing import Literal, Protocol
 
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.revisions import Revision
@@ -24,7 +24,7 @@ class Inbound(Protocol):
         """The server sent a request or a notification."""
 
     def malformed(self, problem: Malformed) -> None:
-        """The server sent something that is no message; the connection continues."""
+        """The server sent something that is not a message; the connection continues."""
 
     def unmatched(self, response: Response) -> None:
         """The server answered a request that is not pending: late, cancelled, repeated or invented."""
@@ -33,7 +33,7 @@ class Inbound(Protocol):
         """The server's process wrote a line to its standard error."""
 
     def authorization_changed(self) -> None:
-        """Requests carry other credentials from now on: a new token, or none any more."""
+        """Requests carry other credentials from now on: another token, or none."""
 
     def closed(self, reason: Exception) -> None:
         """The connection was lost. Called at most once, and never after ``aclose``."""
@@ -48,7 +48,7 @@ class TransportLimits:
     json_depth: int = JSON_DEPTH
     batch_items: int = BATCH_ITEMS
     write_seconds: float = 30.0
-    """How long a write may block on a full pipe before the server counts as gone."""
+    """Seconds that a write may block on a full pipe before the server counts as gone."""
     exit_grace: float = EXIT_SECONDS
     """Seconds between closing stdin, SIGTERM and SIGKILL."""
 
@@ -74,13 +74,33 @@ class ProcessUsageReport:
     """CPU seconds since the start of each process."""
 
 
+NoteKind = Literal["stderr", "stray", "malformed", "http"]
+"""Observed things other than messages: a line of stderr, stray text, a message over the limit, an HTTP head."""
+
+
+class MessageObserver(Protocol):
+    """Observes the bytes of one transport, in order, for the traffic view.
+
+    Called synchronously for each message: may neither block nor raise, and should store now and interpret later.
+    """
+
+    def sent(self, data: bytes) -> None:
+        """One message was sent; ``data`` is without newline or framing."""
+
+    def received(self, data: bytes) -> None:
+        """One message was received, or stray text in its place."""
+
+    def noted(self, kind: NoteKind, text: str) -> None:
+        """Something else happened. HTTP heads are given with secrets masked."""
+
+
 class Transport(Protocol):
     """A connection to one server."""
 
     own_stream: bool
-    """Does each request have its own response stream?"""
+    """True if each request has its own response stream."""
     handshake_only: bool
-    """Is this the transport of 2024-11-05, whose servers all begin with ``initialize``?"""
+    """True for the transport of 2024-11-05, whose servers all begin with ``initialize``."""
 
     async def open(self, inbound: Inbound) -> None:
         """Connect. Raises SpawnFailed or ConnectionLost."""
@@ -110,4 +130,4 @@ class Transport(Protocol):
         """End the connection in the specification's order. Never raises; a second call waits for the first."""
 
     def report(self) -> ProcessReport:
-        """Describe the server's process; empty if there is none."""
+        """Describe the server's process; empty over HTTP."""

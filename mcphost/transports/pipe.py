@@ -28,9 +28,8 @@ from mcphost.protocol.wire.jsonrpc import (
     encode,
 )
 from mcphost.protocol.wire.strict_json import IN_STEPS
-from mcphost.transports.base import Inbound, TransportLimits
+from mcphost.transports.base import Inbound, MessageObserver, TransportLimits
 from mcphost.transports.response_picker import why_invalid
-from mcphost.transports.tap import Tap
 
 
 class Pipe(ABC):
@@ -39,9 +38,9 @@ class Pipe(ABC):
     own_stream = False
     handshake_only = False
 
-    def __init__(self, limits: TransportLimits, tap: Tap | None = None) -> None:
+    def __init__(self, limits: TransportLimits, observer: MessageObserver | None = None) -> None:
         self.limits = limits
-        self.tap = tap
+        self.observer = observer
         """Called with what is received; the subclass calls it with what is sent."""
         self._bounds = _bounds(limits, batch_items=0)
         self._pending: dict[RequestId, asyncio.Future[Response]] = {}
@@ -102,8 +101,8 @@ class Pipe(ABC):
             return None
         if not line or line.isspace():
             return None
-        if self.tap is not None:
-            self.tap.received(line)
+        if self.observer is not None:
+            self.observer.received(line)
         if len(line) >= IN_STEPS:
             return self._read_in_steps(line, cut_off)
         self._dispatch_all(decode(line, **self._bounds), cut_off)
@@ -158,8 +157,8 @@ class Pipe(ABC):
         # Its start may not tell whose response it is: then every pending request fails.
         limit = self.limits.message_bytes
         reason = f"a message over the limit of {size_text(limit)}"
-        if self.tap is not None:
-            self.tap.noted("malformed", f"{reason}: {line.start.decode('utf-8', 'replace')}…")
+        if self.observer is not None:
+            self.observer.noted("malformed", f"{reason}: {line.start.decode('utf-8', 'replace')}…")
         problem = Malformed(reason, line.start, answers=answered_by(line.start), limit=limit)
         if problem.answers is None:
             for waiting in self._pending.values():

@@ -24,22 +24,22 @@ class ResponsePicker:
         self._response: Response | None = None
         self._failure: McphostError | None = None
         self.mismatch = ""
-        """Under which id an answer came instead, as a clause; empty if none did."""
+        """The id of an answer that came instead, as a clause; empty if none did."""
         self.garbled: PeerError | None = None
-        """Why the request fails if no message follows a broken one that can only have been its response."""
+        """The failure if no message follows a broken one that can only have been the response."""
 
     @property
     def pending(self) -> bool:
-        """Is the response still awaited?"""
+        """True while the response is awaited."""
         return self._request_id is not None and not self.done
 
     @property
     def done(self) -> bool:
-        """Has the request a response or a failure?"""
+        """True once the request has a response or a failure."""
         return self._response is not None or self._failure is not None
 
     def response(self) -> Response:
-        """Return the response, or raise why there is none."""
+        """Return the response, or raise the failure."""
         if self._failure is not None:
             raise self._failure
         if self._response is None:
@@ -92,5 +92,5 @@ class ResponsePicker:
 
 
 def _can_only_be_an_answer(problem: Malformed) -> bool:
-    """Is it a broken JSON object without a ``method``, which every notification and request has?"""
+    """True for a broken JSON object without a ``method``, which every notification and request has."""
     return not problem.is_json and problem.data.lstrip().startswith(b"{") and b'"method"' not in problem.data

@@ -8,7 +8,7 @@ from mcphost.client.client import Client, Identity
 from mcphost.host.traffic.book import TrafficBook
 from mcphost.transports.base import TransportLimits
 from mcphost.transports.stdio.transport import Command, StdioTransport
-from mcphost.transports.tap import Tap
+from mcphost.transports.base import MessageObserver
 from tests.benchmarks.measure import Row, Sample, clocked, compare
 from tests.benchmarks.sizes import Sizes
 from tests.benchmarks.wire_works import ECHO_COMMAND, Counting, one_after_the_other
@@ -19,8 +19,8 @@ async def captured_calls(sizes: Sizes, runs: int) -> list[Row]:
     client, book = Client(transport, Counting(), Identity("0")), TrafficBook()
     captured = book.tap("echo")
 
-    async def take(tap: Tap | None) -> Sample:
-        transport.tap = tap
+    async def take(tap: MessageObserver | None) -> Sample:
+        transport.observer = tap
         return await clocked(one_after_the_other(client.call_tool, sizes.calls), sizes.calls)
 
     try:

@@ -33,8 +33,8 @@ async def opened(
     """A client whose session is open, and the server that it met."""
     with Web(serve) as web:
         transport = DetectedTransport(
-            lambda: HttpTransport(web.url, SMALL, phases=QUICK, auth=auth),
-            lambda: SseTransport(web.url, SMALL, phases=QUICK, endpoint_seconds=0.5),
+            lambda: HttpTransport(web.url, SMALL, timeouts=QUICK, auth=auth),
+            lambda: SseTransport(web.url, SMALL, timeouts=QUICK, endpoint_seconds=0.5),
         )
         client = Client(transport, Notes(), Identity("1"), era="auto", **more)
         try:

@@ -106,7 +106,7 @@ STRAY = Malformed("not JSON", b"INFO listening", is_json=False)
 FRAMED = Malformed("not JSON", b"Content-Length: 120", is_json=False)
 PIECE = Malformed("not JSON", b'  "jsonrpc": "2.0",', is_json=False)
 FLOAT_ID = Malformed("a result whose id is neither", b'{"id": 1.0, "result": {}}')
-LINES = "lines that are no messages; each message must be one line of JSON"
+LINES = "lines that are not messages; each message must be one line of JSON"
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ from mcphost.transports.base import TransportLimits
 from mcphost.transports.http.detection import DetectedTransport
 from mcphost.transports.http.sse_2024 import SseTransport
 from mcphost.transports.http.streamable import HttpTransport
-from mcphost.transports.tap import NoteKind
+from mcphost.transports.base import NoteKind
 
 CONNECT_SECONDS = 10.0
 DEADLINE_SECONDS = 25.0
@@ -174,7 +174,7 @@ async def run(url: str, script: Script) -> None:
     """Connect as mcphost does to any URL, follow the script, and leave."""
     trace, limits = Trace(), TransportLimits()
     transport = DetectedTransport(
-        lambda: HttpTransport(url, limits, tap=trace), lambda: SseTransport(url, limits, tap=trace)
+        lambda: HttpTransport(url, limits, observer=trace), lambda: SseTransport(url, limits, observer=trace)
     )
     client = Client(transport, Heard(), Identity(__version__))
     try:

@@ -1,4 +1,4 @@
-"""What the tests of server processes share: a started server, what it said, and who runs in its group."""
+"""Shared by the tests of transports: a started server, records of what arrives, and the processes of a group."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mcphost.transports.stdio.transport import StdioTransport
 
 FAST = TransportLimits(exit_grace=9.0)
 AT_ONCE = 6.0
-"""Seconds in which the end of a server must be told: less than any limit that could tell it instead."""
+"""Seconds in which the end of a server must be reported: less than any limit that could report it instead."""
 
 
 class Inbox:
@@ -33,6 +33,25 @@ class Inbox:
 
     def authorization_changed(self) -> None:
         self.reauthorized += 1
+
+
+class RecordingObserver:
+    """Records messages and notes of a transport in order, as (kind, text)."""
+
+    def __init__(self) -> None:
+        self.records: list[tuple[str, str]] = []
+
+    def sent(self, data: bytes) -> None:
+        self.records.append(("sent", data.decode("utf-8", "replace")))
+
+    def received(self, data: bytes) -> None:
+        self.records.append(("received", data.decode("utf-8", "replace")))
+
+    def noted(self, kind: str, text: str) -> None:
+        self.records.append((kind, text))
+
+    def of(self, kind: str) -> list[str]:
+        return [text for each, text in self.records if each == kind]
 
 
 @dataclass

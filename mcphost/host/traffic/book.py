@@ -95,7 +95,7 @@ class _Share:
 
 
 class ServerTap:
-    """A `mcphost.transports.tap.Tap` that records one connection in the book."""
+    """A `mcphost.transports.base.MessageObserver` that records one connection in the book."""
 
     __slots__ = ("_book", "_connection", "_share")
 

@@ -126,5 +126,5 @@ class DetectedTransport:
 
 
 def _denies_older(error: HttpStatusError) -> bool:
-    """Does this response to a GET rule out the old transport? A 2xx without an ``endpoint`` event does."""
+    """True if this response to a GET rules out the old transport, as a 2xx without an ``endpoint`` event does."""
     return 200 <= error.status < 300 or (400 <= error.status < 500 and error.status not in INCONCLUSIVE)

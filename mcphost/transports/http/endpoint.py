@@ -1,6 +1,6 @@
 """Sends single HTTP exchanges to one server, and turns refusals into exceptions.
 
-The session id is added here, and never leaves this class except in a header.
+The session id is added here, and never leaves `ServerEndpoint` except in a header.
 
 Specification: basic/transports, Streamable HTTP: sending messages, session management, protocol version header.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import Any, Final
 
@@ -24,18 +24,42 @@ from mcphost.errors import (
     SessionExpired,
     TransportError,
 )
+from mcphost.lazy_dataclass import dataclass
+from mcphost.net.client import RequestHook, new_client
 from mcphost.protocol.wire.jsonrpc import ErrorCode, ErrorObject, Request, Response
+from mcphost.redaction import MASK, is_secret_header, safe_url
+from mcphost.transports.base import MessageObserver
 from mcphost.transports.http import redirects, responses
-from mcphost.transports.http.client import FAILURES, Phases, open_client
+from mcphost.transports.http.engine import AiohttpEngine
 from mcphost.transports.http.failures import lost
 from mcphost.transports.http.responses import MessageReader
-from mcphost.transports.tap import Tap, request_head, response_head
 
 POST: Final = {"Content-Type": responses.JSON, "Accept": f"{responses.JSON}, {responses.EVENTS}"}
 GET: Final = {"Accept": responses.EVENTS}
 
 SESSION_ID_LENGTH: Final = 1024
 """Characters of a session id, which every request carries."""
+
+FAILURES: Final = (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL)
+"""Exceptions of an exchange for failures of the network."""
+
+HEADERS: Final = 100
+"""Headers of one head that are reported."""
+
+HEADER_CHARACTERS: Final = 1000
+"""Characters of one header value that are reported."""
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseTimeouts:
+    """Timeouts of the phases of an exchange, in seconds. The caller bounds the wait for a response."""
+
+    connect: float = 10.0
+    """For name lookup, connection and TLS, each."""
+    headers: float = 30.0
+    """For the response head of a POST that has no JSON-RPC response."""
+    ending: float = 2.0
+    """For closing, including the DELETE that ends the session."""
 
 
 class ServerEndpoint:
@@ -48,15 +72,15 @@ class ServerEndpoint:
         *,
         headers: Mapping[str, str] | None = None,
         auth: httpx.Auth | None = None,
-        phases: Phases | None = None,
-        tap: Tap | None = None,
+        timeouts: PhaseTimeouts | None = None,
+        observer: MessageObserver | None = None,
     ) -> None:
         self.url = url
-        self.phases = phases or Phases()
+        self.timeouts = timeouts or PhaseTimeouts()
         self.version = ""
         """The negotiated revision; empty before."""
         self._incoming = incoming
-        self._tap = tap
+        self._observer = observer
         self._headers = headers
         self._auth = auth
         self._session = ""
@@ -103,32 +127,34 @@ class ServerEndpoint:
     ) -> httpx.Response:
         """Send once, and return the response with its body unread: the caller closes it.
 
-        ``seconds`` bounds each wait for bytes; None leaves that to the caller. ``about`` is a remark for the tap.
+        ``seconds`` bounds each wait for bytes; None leaves that to the caller. ``about`` is a remark for the observer.
         Raises ConnectionLost, HttpStatusError.
         """
         client = self._client
         if client is None or self._closed.is_set():
             raise self.lost(ConnectionLost("the connection is not open"))
-        connect = self.phases.connect
+        connect = self.timeouts.connect
         timeout = httpx.Timeout(seconds, connect=connect, pool=connect)
         try:
             request = client.build_request(method, self.url, headers=headers, content=content, timeout=timeout)
-            if self._tap is not None:
-                self._record(self._tap, request, about)
+            if self._observer is not None:
+                self._record(self._observer, request, about)
             response = await redirects.send(client, request)
         except FAILURES as error:
             raise self.lost(error) from None
         if self.version and response.headers.get("mcp-session-id", self._session) != self._session:
             self._renamed = True
-        if self._tap is not None:
+        if self._observer is not None:
             status, reason = response.status_code, response.reason_phrase
-            self._tap.noted("http", response_head(status, reason, response.headers.multi_items()))
+            self._observer.noted("http", response_head(status, reason, response.headers.multi_items()))
         return response
 
-    def _record(self, tap: Tap, request: httpx.Request, about: str) -> None:
-        tap.noted("http", request_head(request.method, str(request.url), request.headers.multi_items(), about=about))
+    def _record(self, observer: MessageObserver, request: httpx.Request, about: str) -> None:
+        observer.noted(
+            "http", request_head(request.method, str(request.url), request.headers.multi_items(), about=about)
+        )
         if request.content:
-            tap.sent(request.content)
+            observer.sent(request.content)
 
     async def post(self, message: bytes, headers: Mapping[str, str], *, seconds: float | None) -> None:
         """POST a message whose response, if any, arrives elsewhere. Raises a TransportError if the server refuses it.
@@ -144,14 +170,14 @@ class ServerEndpoint:
                     await responses.skip_body(response)
 
     async def get_stream(self, headers: Mapping[str, Any], *, about: str = "") -> httpx.Response:
-        """Open an event stream, which the caller reads and closes. Raises a TransportError if there is none."""
+        """Open an event stream, which the caller reads and closes. Raises a TransportError for any other response."""
         response = await self.exchange("GET", {**GET, **headers}, about=about)
         if response.status_code == 200 and responses.media_type(response) == responses.EVENTS:
             return response
         async with aclosing(response):
             if not response.is_success:
                 await self.refuse(response)
-            raise await self.unexpected(response, reason="which is no event stream")
+            raise await self.unexpected(response, reason="which is not an event stream")
 
     async def refusal(self, response: httpx.Response, request: Request | None) -> Response:
         """The JSON-RPC error in a refusal, as the response to ``request``. Raises what any other refusal means."""
@@ -224,7 +250,7 @@ class ServerEndpoint:
         """Close every exchange, then end the session with a DELETE. Bounded in time; never raises."""
         self._closed.set()
         with contextlib.suppress(TimeoutError, TransportError, *FAILURES):
-            async with asyncio.timeout(self.phases.ending):
+            async with asyncio.timeout(self.timeouts.ending):
                 if self._client is not None:
                     await self._client.aclose()
                 if self._session:
@@ -238,7 +264,7 @@ class ServerEndpoint:
 
     def _new_client(self) -> httpx.AsyncClient:
         return open_client(
-            self.url, self.phases, headers=self._headers, auth=self._auth, on_request=self._watch_authorization
+            self.url, self.timeouts, headers=self._headers, auth=self._auth, on_request=self._watch_authorization
         )
 
     async def _watch_authorization(self, request: httpx.Request) -> None:
@@ -255,3 +281,65 @@ _SESSION_REFUSALS: Final = (400, 410, 422)
 def mentions_session(words: str) -> bool:
     """True if a server's words name the session, or say that there was no handshake."""
     return re.search(r"(?i)session|not (?:been |yet )?initiali[sz]ed", words) is not None
+
+
+def open_client(
+    url: str,
+    timeouts: PhaseTimeouts,
+    *,
+    headers: Mapping[str, str] | None = None,
+    auth: httpx.Auth | None = None,
+    on_request: RequestHook | None = None,
+) -> httpx.AsyncClient:
+    """As `new_client`. Raises ConnectionLost if the URL, the proxy or the certificates cannot be used."""
+    try:
+        target = httpx.URL(url)
+        check_target(target)
+        return new_client(
+            target,
+            connect=timeouts.connect,
+            headers={"Accept-Encoding": "gzip, deflate", **(headers or {})},
+            auth=auth,
+            on_request=on_request,
+            engine=AiohttpEngine,
+        )
+    except (httpx.InvalidURL, ValueError, OSError) as error:
+        raise ConnectionLost(f"this URL cannot be used: {error}", lasting=True) from None
+
+
+def check_target(url: httpx.URL) -> None:
+    """Raise ValueError unless ``url`` is an http or https URL with a host."""
+    if url.scheme not in ("http", "https"):
+        raise ValueError("it must start with http:// or https://")
+    if not url.host:
+        raise ValueError("it names no host")
+
+
+Headers = Iterable[tuple[str, str]]
+
+
+def request_head(method: str, url: str, headers: Headers, *, about: str = "") -> str:
+    """``POST https://…`` and its headers, one per line, secrets masked, for `MessageObserver.noted`.
+
+    ``about`` is a remark at the end of the first line.
+    """
+    return "\n".join((f"{method} {safe_url(url)}{f'  ({about})' if about else ''}", *_lines(headers)))
+
+
+def response_head(status: int, reason: str, headers: Headers) -> str:
+    """``HTTP 200 OK`` and its headers, one per line, secrets masked, for `MessageObserver.noted`."""
+    return "\n".join((f"HTTP {status} {reason}".rstrip(), *_lines(headers)))
+
+
+def _lines(headers: Headers) -> Iterable[str]:
+    for number, (name, value) in enumerate(headers):
+        if number == HEADERS:
+            yield "…"
+            return
+        yield f"{name}: {_shown(name, value)}"
+
+
+def _shown(name: str, value: str) -> str:
+    if is_secret_header(name):
+        return MASK
+    return safe_url(value if len(value) <= HEADER_CHARACTERS else f"{value[:HEADER_CHARACTERS]}…")

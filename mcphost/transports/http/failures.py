@@ -37,7 +37,7 @@ def lost(error: BaseException, url: httpx.URL) -> ConnectionLost:
 
 
 def _is_lasting(cause: BaseException, causes: tuple[BaseException, ...]) -> bool:
-    """Will retrying fail again, because the other side is not what the URL says?"""
+    """True if retrying will fail again, because the other side is not what the URL says."""
     if isinstance(cause, ssl.SSLError):
         connecting = any(isinstance(each, httpx.ConnectError) for each in causes)
         return connecting and not isinstance(cause, ssl.SSLEOFError)

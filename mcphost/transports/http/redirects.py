@@ -27,7 +27,7 @@ _REDIRECTS: Final = (301, 302, 303, *_KEEPS_METHOD)
 
 
 def same_origin(one: httpx.URL, other: httpx.URL) -> bool:
-    """Have both the same scheme, host and port, and ``other`` no user name and password?"""
+    """True if both have the same scheme, host and port, and ``other`` has no user name or password."""
     return origin_of(one) == origin_of(other) and not other.userinfo
 
 
@@ -46,7 +46,7 @@ async def send(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Respo
             # The request's own URL is valid, so this is about the Location header.
             if not isinstance(error, httpx.InvalidURL) and not isinstance(error.__context__, httpx.InvalidURL):
                 raise
-            reason = f"{place(request.url)} redirects to what is no address to send to; correct the url"
+            reason = f"{place(request.url)} redirects to an address that cannot be used; correct the url"
             raise ConnectionLost(reason, lasting=True) from None
         if response.status_code not in _REDIRECTS or "location" not in response.headers:
             return response

@@ -1,15 +1,18 @@
 """Reads HTTP responses: their type, their body within a limit, and what a refusal says.
 
+Of content codings only gzip and deflate are decoded, and never two at once: decompressed size must stay bounded.
+
 Specification: basic/transports, sending messages.
 """
 
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, suppress
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import httpx
 
@@ -30,17 +33,15 @@ from mcphost.protocol.wire.jsonrpc import ErrorObject, Malformed, Message, Respo
 from mcphost.protocol.wire.strict_json import Refused, parse
 from mcphost.redaction import MASK, mask_credentials, mask_doubtful
 from mcphost.time_slices import in_turns
-from mcphost.transports.base import TransportLimits
-from mcphost.transports.http.decoding import coding_of
-from mcphost.transports.tap import Tap
+from mcphost.transports.base import MessageObserver, TransportLimits
 
 
 class MessageReader:
     """Decodes bodies and events to messages, within the limits of one connection."""
 
-    def __init__(self, limits: TransportLimits, tap: Tap | None) -> None:
+    def __init__(self, limits: TransportLimits, observer: MessageObserver | None) -> None:
         self.limits = limits
-        self._tap = tap
+        self._observer = observer
         self._batch_items = 0
 
     def agreed(self, revision: Revision) -> None:
@@ -48,8 +49,8 @@ class MessageReader:
 
     async def messages(self, data: bytes) -> Sequence[Message | Malformed]:
         """The messages in a body or in the data of an event."""
-        if self._tap is not None:
-            self._tap.received(data)
+        if self._observer is not None:
+            self._observer.received(data)
         items, limits = self._batch_items, self.limits
         return await in_turns(
             decode_in_steps(data, batch_items=items, max_items=limits.message_items, max_depth=limits.json_depth)
@@ -58,8 +59,8 @@ class MessageReader:
     def too_large(self, event: Overlong) -> Malformed:
         """Describe an event over the limit."""
         reason = f"an event over the limit of {size_text(self.limits.message_bytes)}"
-        if self._tap is not None:
-            self._tap.noted("malformed", f"{reason}: {event.start.decode('utf-8', 'replace')}…")
+        if self._observer is not None:
+            self._observer.noted("malformed", f"{reason}: {event.start.decode('utf-8', 'replace')}…")
         limit = self.limits.message_bytes
         return Malformed(reason, event.start, answers=answered_by(event.start), limit=limit)
 
@@ -80,8 +81,14 @@ SPARE: Final = 64 << 10
 """Bytes of an unneeded body that are read to keep its connection; beyond that, reconnecting is cheaper."""
 
 
+PIECE: Final = 64 << 10
+"""Bytes of one decompressed piece at most."""
+
+_GZIP_OR_ZLIB: Final = zlib.MAX_WBITS | 32
+
+
 def media_type(response: httpx.Response) -> str:
-    """The content type without parameters, in lower case; empty if there is none."""
+    """The content type without parameters, in lower case; empty without one."""
     named: str = response.headers.get("content-type", "")
     return named.partition(";")[0].strip().lower()
 
@@ -262,3 +269,59 @@ async def _start_of(response: httpx.Response) -> bytes:
     except (InvalidResult, httpx.HTTPError, httpx.StreamError, OSError):
         pass  # quote what arrived
     return start
+
+
+class _UnknownCoding(ValueError):
+    """The body has a coding that was not requested."""
+
+
+class Coding(Protocol):
+    """Decodes the chunks of one body."""
+
+    def pieces(self, chunk: bytes) -> Iterator[bytes]:
+        """Decode ``chunk``, in pieces of at most `PIECE` bytes. Raises ValueError if it cannot be decoded."""
+
+
+def coding_of(header: str) -> Coding:
+    """The decoder for a Content-Encoding header. Raises ValueError for one that was not asked for."""
+    name = header.strip().lower()
+    if name in ("", "identity"):
+        return _Plain()
+    if name in ("gzip", "x-gzip", "deflate"):
+        return _Deflated()
+    raise _UnknownCoding(f"the content coding {name[:40]!r} was not asked for")
+
+
+class _Plain:
+    """No coding."""
+
+    def pieces(self, chunk: bytes) -> Iterator[bytes]:
+        for start in range(0, len(chunk), PIECE):
+            yield chunk[start : start + PIECE]
+
+
+class _Deflated:
+    """gzip, or deflate with or without the zlib header."""
+
+    def __init__(self) -> None:
+        self._inflater = zlib.decompressobj(_GZIP_OR_ZLIB)
+        self._begun = False
+
+    def pieces(self, chunk: bytes) -> Iterator[bytes]:
+        while not self._inflater.eof:
+            piece = self._inflate(chunk)
+            yield piece
+            chunk = self._inflater.unconsumed_tail
+            if not chunk and len(piece) < PIECE:
+                return
+
+    def _inflate(self, chunk: bytes) -> bytes:
+        try:
+            piece = self._inflater.decompress(chunk, PIECE)
+        except zlib.error as error:
+            if self._begun:
+                raise ValueError(f"the compressed body is broken: {error}") from None
+            self._begun, self._inflater = True, zlib.decompressobj(-zlib.MAX_WBITS)
+            return self._inflate(chunk)
+        self._begun = True
+        return piece

@@ -51,7 +51,7 @@ class ResumableStream:
         self._tries = self._fruitless = 0
         self._fruitful = False
         self.overlong = False
-        """Was there an event over the limit that may have been any response?"""
+        """True after an event over the limit that may have been any response."""
         self.last_id = ""
         """The cursor for resuming; empty if the server set none."""
         self.ignored = ""
@@ -62,6 +62,7 @@ class ResumableStream:
         self._tries += 1
         parser, time_slice = EventParser(self._incoming.limits.message_bytes), TimeSlice()
         came_from, began = self.last_id, time.monotonic()
+        # Only ids of earlier connections mark a replay: messages of one connection are all new, whatever their ids.
         self._seen_before = frozenset(self._seen)
         self._fruitful = False
         try:
@@ -80,7 +81,7 @@ class ResumableStream:
 
     @property
     def exhausted(self) -> bool:
-        """Were there too many fruitless connections?"""
+        """True after too many fruitless connections."""
         return self._fruitless > MOST_FRUITLESS
 
     def describe(self) -> str:
@@ -97,6 +98,7 @@ class ResumableStream:
 
     def wait(self) -> float:
         """Seconds to wait before the next connection."""
+        # The server's delay is used as it is, unless it is too short: then it grows as without one.
         growth = 2.0 ** max(self._fruitless - 1, 0)
         if self._retry is None:
             return min(FIRST_WAIT * growth, LONGEST)

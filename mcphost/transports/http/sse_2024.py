@@ -16,17 +16,15 @@ from mcphost.protocol.lifecycle.revisions import V2024_11_05, Revision
 from mcphost.protocol.wire.event_stream import EventParser, ServerSentEvent
 from mcphost.protocol.wire.jsonrpc import Response
 from mcphost.time_slices import TimeSlice, in_turns
-from mcphost.transports.base import Inbound, ProcessReport, TransportLimits
+from mcphost.transports.base import Inbound, MessageObserver, ProcessReport, TransportLimits
 from mcphost.transports.http import responses
-from mcphost.transports.http.client import FAILURES, Phases
-from mcphost.transports.http.endpoint import ServerEndpoint
+from mcphost.transports.http.endpoint import FAILURES, PhaseTimeouts, ServerEndpoint
 from mcphost.transports.http.redirects import same_origin
 from mcphost.transports.http.responses import MessageReader
 from mcphost.transports.pipe import Pipe
-from mcphost.transports.tap import Tap
 
 ENDPOINT_SECONDS: Final = 10.0
-"""How long the server may take to send its ``endpoint`` event."""
+"""Seconds that the server may take to send its ``endpoint`` event."""
 
 
 class SseTransport(Pipe):
@@ -41,13 +39,13 @@ class SseTransport(Pipe):
         *,
         headers: Mapping[str, str] | None = None,
         auth: httpx.Auth | None = None,
-        phases: Phases | None = None,
-        tap: Tap | None = None,
+        timeouts: PhaseTimeouts | None = None,
+        observer: MessageObserver | None = None,
         endpoint_seconds: float = ENDPOINT_SECONDS,
     ) -> None:
-        super().__init__(limits, tap)
-        incoming = MessageReader(limits, tap)
-        self._endpoint = ServerEndpoint(url, incoming, headers=headers, auth=auth, phases=phases, tap=tap)
+        super().__init__(limits, observer)
+        incoming = MessageReader(limits, observer)
+        self._endpoint = ServerEndpoint(url, incoming, headers=headers, auth=auth, timeouts=timeouts, observer=observer)
         self._endpoint_seconds = endpoint_seconds
         self._address: asyncio.Future[str] | None = None
         self._posting: set[asyncio.Task[None]] = set()
@@ -78,7 +76,7 @@ class SseTransport(Pipe):
 
     async def write(self, line: bytes) -> None:
         """POST one message. Raises a TransportError if the server refuses it."""
-        await self._endpoint.post(line, self._endpoint.tags(), seconds=self._endpoint.phases.headers)
+        await self._endpoint.post(line, self._endpoint.tags(), seconds=self._endpoint.timeouts.headers)
 
     async def write_request(self, line: bytes, answer: asyncio.Future[Response]) -> None:
         # Some servers answer the POST only after the work is done: the caller bounds that time.
@@ -93,7 +91,7 @@ class SseTransport(Pipe):
         if not answer.done():
             posting.result()
         elif not posting.done():  # its response is not needed, but a finished POST leaves its connection usable
-            asyncio.get_running_loop().call_later(self._endpoint.phases.headers, posting.cancel)
+            asyncio.get_running_loop().call_later(self._endpoint.timeouts.headers, posting.cancel)
 
     def _posted(self, posting: asyncio.Task[None]) -> None:
         self._posting.discard(posting)
@@ -111,16 +109,19 @@ class SseTransport(Pipe):
 
     async def _first_answer(self) -> httpx.Response:
         try:
-            async with asyncio.timeout(self._endpoint.phases.headers):
+            async with asyncio.timeout(self._endpoint.timeouts.headers):
                 return await self._endpoint.get_stream({})
         except TimeoutError:
-            raise ConnectionLost(f"the server opened no event stream in {self._endpoint.phases.headers:g} s") from None
+            raise ConnectionLost(
+                f"the server opened no event stream in {self._endpoint.timeouts.headers:g} s"
+            ) from None
 
     def _resolved(self, base: httpx.URL, address: str) -> str:
         try:
             url = base.join(address)
         except (httpx.InvalidURL, ValueError):
-            raise ConnectionLost("the server wants its messages sent to what is no URL", lasting=True) from None
+            reason = "the server wants its messages sent to something that is not a URL"
+            raise ConnectionLost(reason, lasting=True) from None
         if "\\" in address or not address.isprintable() or not same_origin(base, url):
             reason = "the server wants its messages sent to another origin than its own; nothing was sent"
             raise ConnectionLost(reason, lasting=True)

@@ -28,14 +28,12 @@ from mcphost.errors import (
 from mcphost.protocol.display import size_text
 from mcphost.protocol.lifecycle.revisions import Revision
 from mcphost.protocol.wire.jsonrpc import Notification, Request, Response, encode
-from mcphost.transports.base import Inbound, ProcessReport, TransportLimits
+from mcphost.transports.base import Inbound, MessageObserver, ProcessReport, TransportLimits
 from mcphost.transports.http import responses
-from mcphost.transports.http.client import FAILURES, Phases
-from mcphost.transports.http.endpoint import POST, ServerEndpoint
+from mcphost.transports.http.endpoint import FAILURES, POST, PhaseTimeouts, ServerEndpoint
 from mcphost.transports.http.responses import MessageReader
 from mcphost.transports.http.resumption import ResumableStream
 from mcphost.transports.response_picker import ResponsePicker
-from mcphost.transports.tap import Tap
 
 UNREACHED: Final = 2
 """Failed connections in a row after which the GET stream is given up; the caller then checks the server."""
@@ -63,12 +61,14 @@ class HttpTransport:
         *,
         headers: Mapping[str, str] | None = None,
         auth: httpx.Auth | None = None,
-        phases: Phases | None = None,
-        tap: Tap | None = None,
+        timeouts: PhaseTimeouts | None = None,
+        observer: MessageObserver | None = None,
     ) -> None:
         self.limits = limits
-        self._incoming = MessageReader(limits, tap)
-        self._endpoint = ServerEndpoint(url, self._incoming, headers=headers, auth=auth, phases=phases, tap=tap)
+        self._incoming = MessageReader(limits, observer)
+        self._endpoint = ServerEndpoint(
+            url, self._incoming, headers=headers, auth=auth, timeouts=timeouts, observer=observer
+        )
         self._inbound: Inbound | None = None
         self._agreed = False
         self._background: set[asyncio.Task[None]] = set()
@@ -122,7 +122,7 @@ class HttpTransport:
         return answer.response()
 
     async def send(self, message: Notification | Response) -> None:
-        await self._endpoint.post(encode(message), self._endpoint.tags(), seconds=self._endpoint.phases.headers)
+        await self._endpoint.post(encode(message), self._endpoint.tags(), seconds=self._endpoint.timeouts.headers)
 
     async def listen(self) -> None:
         """Read the GET stream, over as many connections as it takes; return if the server offers none.
@@ -278,7 +278,7 @@ class HttpTransport:
 
 
 def _is_transient(error: HttpStatusError) -> bool:
-    """May the stream be available later? 501 is permanent: the server does not support GET."""
+    """True if the stream may be available later. 501 is permanent: the server does not support GET."""
     return not error.lasting and error.status != 501
 
 

@@ -22,12 +22,11 @@ PROC: Final = Path("/proc")
 MARK_VARIABLE: Final = "MCPHOST_SERVER_ID"
 """The environment variable that holds a server's mark: a random word for each start."""
 
-
 EXEC_SECONDS: Final = 2.0
-"""How long to wait, in all, for processes that are executing a new program."""
+"""Seconds to wait, in all, for processes that are executing a new program."""
 
-EMPTY_LOOKS: Final = 3
-"""How often an environment must be seen empty, a millisecond apart: a new program has none for a moment."""
+EMPTY_READINGS: Final = 3
+"""Readings, a millisecond apart, that must find an environment empty: a new program has none for a moment."""
 
 KERNEL_THREAD: Final = 0x0020_0000
 """The flag of a process that never has an environment."""
@@ -48,7 +47,7 @@ def new_mark() -> str:
 
 
 def identify(pid: int) -> ProcessId | None:
-    """The process that has this id now; None if there is none or it is a zombie."""
+    """The process that has this id now; None if it does not exist or is a zombie."""
     found = _read(pid)
     return None if found is None else found[0]
 
@@ -91,13 +90,13 @@ def _environment(process: Path, end: float) -> bytes:
         if size is None or time.monotonic() >= end:
             return found
         empty = 0 if size else empty + 1
-        if len(found) >= size and (size or empty == EMPTY_LOOKS):
+        if len(found) >= size and (size or empty == EMPTY_READINGS):
             return found
         time.sleep(0.001)
 
 
 def _environment_size(process: Path) -> int | None:
-    """The bytes of its environment, more than any has while there is none yet; None for what never has one."""
+    """The bytes of its environment, `sys.maxsize` while it has none yet; None for a process that never has one."""
     with suppress(OSError, IndexError, ValueError):
         state, *fields = _stat(process)
         flags, start, end = (int(fields[number]) for number in (5, 46, 47))

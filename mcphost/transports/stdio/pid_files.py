@@ -39,7 +39,7 @@ class Leftover:
 
     @property
     def text(self) -> str:
-        """What still runs, in a clause."""
+        """The processes that still run, in a clause."""
         several = len(self.others) > 1
         started = f"{'programs' if several else 'a program'} it started ({self._numbers})"
         if self.pid is None:
@@ -83,7 +83,7 @@ class PidFiles:
         text = json.dumps(asdict(_PidFile(server, born, os.getpid(), host_born, mark)))
         with suppress(OSError):
             self.folder.mkdir(mode=0o700, exist_ok=True)
-            if self.folder.is_symlink():  # the files there are not ours to write or to remove
+            if self.folder.is_symlink():  # the files there belong to another program
                 return
             self.remove(pid)
             handle = os.open(self._file(pid), os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW, 0o600)
@@ -136,7 +136,7 @@ def _pid_file(value: object) -> _PidFile | None:
 
 
 def _left_by(file: _PidFile, pid: int) -> Leftover | None:
-    """What still runs of the server with process id ``pid``; None if nothing does."""
+    """The processes of the server with process id ``pid`` that still run; None if none does."""
     leads = _born(pid) == file.born
     found = marked(file.mark) if file.mark else ()
     others = tuple(sorted(each for each in found if not leads or identify_outside(pid, each)))

@@ -32,7 +32,7 @@ EXIT_DRAIN: Final = 0.15
 """Seconds to wait for unread output after exit: longer than any pipe takes, too short to notice."""
 
 EXIT_DRAINS: Final = 10
-"""How often that wait is repeated while output still arrives."""
+"""Repetitions of that wait while output still arrives."""
 
 
 class ServerProcess(asyncio.SubprocessProtocol):
@@ -73,6 +73,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
     async def drain(self) -> None:
         """Wait until the remaining output was read and dispatched."""
         for _ in range(EXIT_DRAINS):
+            # First the lines that wait: while they do, the pipes are not read, and nothing more would arrive.
             await self._dispatched()
             self._received = False
             if await set_within(self.drained, EXIT_DRAIN) or not self._received:
@@ -84,7 +85,7 @@ class ServerProcess(asyncio.SubprocessProtocol):
             await turns.idle.wait()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        # A server without stdin or stdout is gone.
+        # A server without stdin or stdout is gone; many programs close stderr and go on.
         if fd in (1, 2):
             self._end_output(fd)
         if fd == 2:
@@ -120,8 +121,8 @@ class ServerProcess(asyncio.SubprocessProtocol):
         raw = line.start + b" ..." if isinstance(line, Overlong) else line
         text = raw.decode("utf-8", "replace")
         self.tail.append(text)
-        if self._pipe.tap is not None:
-            self._pipe.tap.noted("stderr", text)
+        if self._pipe.observer is not None:
+            self._pipe.observer.noted("stderr", text)
         assert self._inbound is not None
         self._inbound.stderr(text)
 
@@ -137,8 +138,11 @@ async def set_within(event: asyncio.Event, seconds: float) -> bool:
 SWEEP: Final = 0.5
 """Seconds between SIGTERM and SIGKILL for processes that a server left behind."""
 
+CHECK_SECONDS: Final = 0.02
+"""Seconds between two checks of whether they have ended."""
+
 SWEEPS: Final = 3
-"""How often to look for processes started meanwhile."""
+"""Searches for processes that were started meanwhile."""
 
 
 class ServerProcesses:
@@ -150,7 +154,7 @@ class ServerProcesses:
         self._mark = mark
         self._apart: set[ProcessId] = set()
 
-    def look(self, *, everywhere: bool = True) -> None:
+    def find_descendants(self, *, everywhere: bool = True) -> None:
         """Find descendants that left the group; with ``everywhere``, also orphans, by the server's mark.
 
         The latter reads a file per process: do not call it on the event loop.
@@ -176,11 +180,12 @@ class ServerProcesses:
     async def sweep(self) -> None:
         """Terminate whatever the server left running."""
         for _ in range(SWEEPS):
-            await asyncio.to_thread(self.look)
+            # In a thread, since it reads a file per process; again each time, since a dying process may start others.
+            await asyncio.to_thread(self.find_descendants)
             if not self.signal(signal.SIGTERM):
                 return
-            for _ in range(int(SWEEP / 0.02)):
-                await asyncio.sleep(0.02)
+            for _ in range(int(SWEEP / CHECK_SECONDS)):
+                await asyncio.sleep(CHECK_SECONDS)  # the system reports no end of processes that are not our children
                 if not self.signal(0):
                     break
             else:
@@ -194,5 +199,5 @@ live_groups: dict[int, ServerProcesses] = {}
 @atexit.register
 def _end_groups() -> None:
     for processes in tuple(live_groups.values()):
-        processes.look()
+        processes.find_descendants()
         processes.signal(KILL)

@@ -22,12 +22,11 @@ from typing import Final, cast
 from mcphost.errors import ConnectionClosed, ConnectionLost, SpawnFailed, TransportError
 from mcphost.lazy_dataclass import dataclass
 from mcphost.posix import KILL, signal_group
-from mcphost.transports.base import Inbound, ProcessReport, TransportLimits
+from mcphost.transports.base import Inbound, MessageObserver, ProcessReport, TransportLimits
 from mcphost.transports.pipe import Pipe
 from mcphost.transports.stdio.descendants import MARK_VARIABLE, PROC, new_mark
 from mcphost.transports.stdio.process import ServerProcess, ServerProcesses, live_groups, set_within
 from mcphost.transports.stdio.start_failures import not_found, not_started, unexpanded
-from mcphost.transports.tap import Tap
 
 INHERITED: Final = ("HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER")
 """Variables that programs need to run, none of them secret. ``LC_*`` is inherited too."""
@@ -73,9 +72,14 @@ class StdioTransport(Pipe):
     """A `Transport` over a child's standard streams."""
 
     def __init__(
-        self, command: Command, limits: TransportLimits, environ: Mapping[str, str], *, tap: Tap | None = None
+        self,
+        command: Command,
+        limits: TransportLimits,
+        environ: Mapping[str, str],
+        *,
+        observer: MessageObserver | None = None,
     ) -> None:
-        super().__init__(limits, tap)
+        super().__init__(limits, observer)
         words = [_in_locale(word) for word in (command.program, *command.args)]
         cwd = command.cwd and Path(_in_locale(str(command.cwd)))
         self._command = Command(words[0], words[1:], command.env, cwd)
@@ -125,8 +129,8 @@ class StdioTransport(Pipe):
         stdin = cast("asyncio.WriteTransport | None", self._process.get_pipe_transport(0))
         if stdin is None or stdin.is_closing():
             raise await self._end()
-        if self.tap is not None:
-            self.tap.sent(line)
+        if self.observer is not None:
+            self.observer.sent(line)
         self._put(stdin, line + b"\n")
         if not self._child.writable.is_set():
             await self._wait_writable(self._child)
@@ -202,12 +206,14 @@ class StdioTransport(Pipe):
         assert self._child is not None
         if self._end_observer is not None:
             self._end_observer.cancel()
-        self.fail(ConnectionClosed())
+        self.fail(ConnectionClosed())  # before the process is ended, whose exit code is not the reason
         group = process.get_pid()
         processes = live_groups[group]
-        await asyncio.to_thread(processes.look, everywhere=False)  # afterwards its children have another parent
+        # Before anything is ended: afterwards its children have another parent.
+        await asyncio.to_thread(processes.find_descendants, everywhere=False)
         stdin = process.get_pipe_transport(0)
         if stdin is not None:
+            # What was gathered in this turn is still sent. A full pipe is aborted: closing would wait to empty it.
             self._put_gathered(cast("asyncio.WriteTransport", stdin))
             stalled = self._child.stalled or not self._child.writable.is_set()
             cast("asyncio.WriteTransport", stdin).abort() if stalled else stdin.close()
@@ -228,11 +234,11 @@ def _in_locale(word: str) -> str:
 
 
 def _ignore(pid: int, mark: str = "") -> None:
-    """Ignore the event: nobody observes it."""
+    """Ignore the event."""
 
 
 def exit_text(code: int) -> str:
-    """How a process ended, from its exit code (negative: the signal that ended it)."""
+    """A clause on the end of a process, from its exit code (negative: the signal that ended it)."""
     if code >= 0:
         return f"exited with code {code}"
     try:

@@ -56,6 +56,8 @@ def _from_proc(proc: Path) -> Iterator[_Part]:
         with suppress(OSError, ValueError, IndexError):  # it ended meanwhile
             # The name in parentheses may hold anything; after it the state is the third field.
             fields = (proc / name / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            # Group and session; then utime, stime, cutime and cstime: children that ended count through their parent,
+            # as a server that starts a program for each call would otherwise show almost none of its work.
             groups, spent = (int(fields[2]), int(fields[3])), sum(map(int, fields[11:15]))
             yield _Part(groups, fields[0] not in "ZX", int(fields[21]) * page, spent / ticks)
 

@@ -44,7 +44,7 @@ def tapped(host: HostOf) -> HostOf:
         server = config.servers[name]
         assert server.command is not None
         command = Command(server.command, server.args, server.env)
-        return StdioTransport(command, TransportLimits(exit_grace=0.15), os.environ, tap=book.tap(name))
+        return StdioTransport(command, TransportLimits(exit_grace=0.15), os.environ, observer=book.tap(name))
 
     return partial(host, dependencies={"traffic": book, "open_transport": opened})
 

@@ -44,7 +44,7 @@ async def hosted(
 
     async def open_transport(config: Config, name: str) -> Transport:
         kind = SseTransport if old else HttpTransport
-        return kind(web.url, TransportLimits(), phases=QUICK, tap=traffic.tap(name))
+        return kind(web.url, TransportLimits(), timeouts=QUICK, observer=traffic.tap(name))
 
     config = settings(a={"url": web.url, **entry}, policy=policy)
     approver = ScriptedApprover(*answers)
@@ -201,7 +201,7 @@ async def test_an_answer_on_a_stream_that_is_not_its_own_is_shown_and_taken_by_n
                 other = await running.run("a", "echo", SAY)
                 assert other.outcome is not None
                 assert other.outcome.raw["content"][0]["text"] == "right"
-            await until(lambda: f"dropped an answer nobody waits for (id {asked})" in running.said("a"))
+            await until(lambda: f"dropped an answer to a request that is over (id {asked})" in running.said("a"))
             assert not call.state.ended
             assert any(frame.id == asked and "wrong" in frame.raw() for frame in running.traffic.since(0))
             await running.end_of(call)

@@ -41,7 +41,7 @@ async def test_over_http_a_question_belongs_to_the_call_on_whose_stream_it_came(
         talk.end_events()
 
     async def open_transport(config: Config, name: str) -> Transport:
-        return HttpTransport(web.url, TransportLimits(), phases=QUICK, tap=book.tap(name))
+        return HttpTransport(web.url, TransportLimits(), timeouts=QUICK, observer=book.tap(name))
 
     book = TrafficBook()
     with Web(serve) as web:

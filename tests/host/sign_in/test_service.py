@@ -148,7 +148,7 @@ async def hosted(
     with Web(door) as web:
 
         async def open_transport(config: Config, name: str) -> Transport:
-            return HttpTransport(web.url, TransportLimits(), phases=QUICK, auth=Carried(keeper) if keeper else None)
+            return HttpTransport(web.url, TransportLimits(), timeouts=QUICK, auth=Carried(keeper) if keeper else None)
 
         async def port(config: Config, name: str) -> Keeper:
             assert keeper is not None

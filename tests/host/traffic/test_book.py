@@ -572,7 +572,7 @@ def tapped(book: TrafficBook) -> Callable[[Config, str], Any]:
         server = config.servers[name]
         assert server.command is not None
         command = Command(server.command, server.args, server.env)
-        return StdioTransport(command, TransportLimits(exit_grace=0.15), os.environ, tap=book.tap(name))
+        return StdioTransport(command, TransportLimits(exit_grace=0.15), os.environ, observer=book.tap(name))
 
     return open_transport
 
@@ -718,9 +718,9 @@ async def test_a_flooding_server_leaves_bounded_traffic(watched: HostOf, until: 
 
 
 def test_a_tap_is_what_transports_expect() -> None:
-    from mcphost.transports.tap import Tap
+    from mcphost.transports.base import MessageObserver
 
-    tap: Tap = ServerTap(Book(), Book()._share("a"))
+    tap: MessageObserver = ServerTap(Book(), Book()._share("a"))
     assert tap
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from mcphost.protocol.lifecycle.revisions import V2025_11_25, Revision
 from mcphost.protocol.wire.jsonrpc import Notification, Request, Response
 from mcphost.transports.base import Transport, TransportLimits
-from mcphost.transports.http.client import Phases
+from mcphost.transports.http.endpoint import PhaseTimeouts
 from mcphost.transports.http.sse_2024 import SseTransport
 from mcphost.transports.http.streamable import HttpTransport
 from tests.transports.processes import Inbox
@@ -25,7 +25,7 @@ from http_hostile import redirecting, spoiling
 from web import Talk, Visit, Web
 
 SMALL = replace(TransportLimits(), message_bytes=100_000)
-QUICK = Phases(connect=1.0, headers=1.0, ending=0.5)
+QUICK = PhaseTimeouts(connect=1.0, headers=1.0, ending=0.5)
 PROMPT = 10.0
 """Seconds in which what waits for no limit has happened, on a busy machine too; servers linger for longer."""
 
@@ -92,7 +92,7 @@ async def connected(
 ) -> AsyncIterator[WebLine]:
     """A server that answers as ``serve`` does and a transport to it; hands shaken unless ``revision`` is None."""
     with Web(serve, tls) as web:
-        line = WebLine(web, kind(web.url, limits, **{"phases": QUICK, **more}))
+        line = WebLine(web, kind(web.url, limits, **{"timeouts": QUICK, **more}))
         try:
             await line.transport.open(line.inbox)
             if revision is not None:

@@ -31,8 +31,8 @@ HELLOS = Request(1, "initialize", HELLO)
 
 def detecting(url: str, remembered: Kind | None, learned: list[Kind]) -> DetectedTransport:
     return DetectedTransport(
-        lambda: HttpTransport(url, SMALL, phases=QUICK),
-        lambda: SseTransport(url, SMALL, phases=QUICK, endpoint_seconds=0.2),
+        lambda: HttpTransport(url, SMALL, timeouts=QUICK),
+        lambda: SseTransport(url, SMALL, timeouts=QUICK, endpoint_seconds=0.2),
         remembered=remembered,
         learned=learned.append,
     )

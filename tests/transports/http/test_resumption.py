@@ -24,7 +24,7 @@ from mcphost.transports.http.resumption import ResumableStream
 from tests.conftest import Until
 from tests.loop_watchdog import LoopWatchdog
 from tests.transports.http.http_connection import PROMPT, Echo, Talk, connected, spoiling
-from tests.transports.test_tap import Recording
+from tests.transports.processes import RecordingObserver
 
 
 @pytest.fixture(autouse=True)
@@ -207,14 +207,14 @@ async def test_a_server_that_wants_to_be_asked_for_ever_is_given_up(monkeypatch:
     """And each try says which it is, where one looks at the traffic."""
     monkeypatch.setattr(resumption, "SHORTEST", 0.001)
     monkeypatch.setattr(resumption, "MOST_FRUITLESS", 6)
-    tap = Recording()
-    async with connected(spoiling("storm"), tap=tap) as line:
+    observer = RecordingObserver()
+    async with connected(spoiling("storm"), observer=observer) as line:
         began = time.monotonic()
         with pytest.raises(ConnectionLost, match=r"too many times in a row \(.*; 7 in a row brought nothing, 6 may\)"):
             await line.call()
         assert time.monotonic() - began > 0.001 * (1 + 2 + 4 + 8 + 16 + 32)
         assert len(line.web.seen("GET")) == 6
-    told = [text.splitlines()[0].partition("  ")[2] for text in tap.of("http") if text.startswith("GET ")]
+    told = [text.splitlines()[0].partition("  ")[2] for text in observer.of("http") if text.startswith("GET ")]
     assert told == [
         f"(connection {try_ + 1} of this stream; {try_} in a row brought nothing, 6 may)" for try_ in range(1, 7)
     ]

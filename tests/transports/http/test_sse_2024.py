@@ -9,8 +9,8 @@ import pytest
 from mcphost.errors import ConnectionLost, HttpStatusError, McphostError, MessageTooLarge
 from mcphost.protocol.lifecycle.revisions import V2024_11_05, V2025_06_18, Revision
 from mcphost.protocol.wire.jsonrpc import Notification, Request
-from mcphost.transports.http.client import Phases
 from mcphost.transports.http.detection import DetectedTransport
+from mcphost.transports.http.endpoint import PhaseTimeouts
 from mcphost.transports.http.sse_2024 import SseTransport
 from mcphost.transports.http.streamable import HttpTransport
 from tests.conftest import Until
@@ -130,7 +130,7 @@ async def test_only_the_first_endpoint_counts_and_nothing_is_sent_before_it() ->
     [
         (saying(b": nothing\n\n"), HttpStatusError, "did not say where it takes messages in 0.2 s"),
         (lambda talk: talk.begin_events() or talk.end_events(), HttpStatusError, "closed its event stream"),
-        (lambda talk: talk.whole(200, b"<html>", "text/html"), HttpStatusError, "is no event stream: <html>"),
+        (lambda talk: talk.whole(200, b"<html>", "text/html"), HttpStatusError, "is not an event stream: <html>"),
         (lambda talk: talk.whole(404), HttpStatusError, "HTTP 404"),
         (redirecting(302, lambda talk: "http://127.0.0.1:1/x"), HttpStatusError, "another origin"),
     ],
@@ -174,7 +174,8 @@ async def test_a_post_may_wait_for_the_work_it_asks_for_and_for_ever(until: Unti
             streams[0].events({"jsonrpc": "2.0", "id": 1, "result": {"late": True}})
             talk.linger()
 
-    async with connected(serve, revision=None, kind=SseTransport, phases=Phases(headers=0.3, ending=0.5)) as line:
+    timeouts = PhaseTimeouts(headers=0.3, ending=0.5)
+    async with connected(serve, revision=None, kind=SseTransport, timeouts=timeouts) as line:
         assert (await line.ask("ping")).result == {"late": True}
         await until(lambda: line.web.hung_up == ["/m"])
         assert line.inbox.ends == []
@@ -194,7 +195,7 @@ async def test_a_refused_message_fails_who_sent_it() -> None:
 
 def detecting(web: Web) -> DetectedTransport:
     return DetectedTransport(
-        lambda: HttpTransport(web.url, SMALL, phases=QUICK), lambda: SseTransport(web.url, SMALL, phases=QUICK)
+        lambda: HttpTransport(web.url, SMALL, timeouts=QUICK), lambda: SseTransport(web.url, SMALL, timeouts=QUICK)
     )
 
 

@@ -1,4 +1,4 @@
-"""What holds whichever engine is under httpx: redirects, proxies, authorities, phases, and what failures say."""
+"""Exchanges over HTTP whatever engine is under httpx: redirects, proxies, authorities, timeouts, failures."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ import trustme
 from mcphost.errors import ConnectionLost, HttpStatusError
 from mcphost.protocol.wire.jsonrpc import Notification
 from mcphost.transports.base import TransportLimits
-from mcphost.transports.http.client import Phases, open_client
-from mcphost.transports.http.decoding import PIECE, coding_of
+from mcphost.transports.http.endpoint import PhaseTimeouts, open_client
 from mcphost.transports.http.failures import lost
+from mcphost.transports.http.responses import PIECE, coding_of
 from mcphost.transports.http.streamable import HttpTransport
 from tests.transports.http.http_connection import PROMPT, Echo, Inbox, Talk, Web, WebLine, connected, redirecting
+from tests.transports.processes import RecordingObserver
 
 SECRETS = {"Authorization": "Bearer canary-1", "X-Api-Key": "canary-2"}
-BRIEF = Phases(headers=0.3, ending=0.3)
+BRIEF = PhaseTimeouts(headers=0.3, ending=0.3)
 """Connecting is given its usual time: on a busy machine it takes longer than a test would wait for silence."""
 
 
-async def opening(url: str, *, phases: Phases = BRIEF, headers: Mapping[str, str] | None = None) -> str:
+async def opening(url: str, *, timeouts: PhaseTimeouts = BRIEF, headers: Mapping[str, str] | None = None) -> str:
     """Why a handshake with ``url`` fails."""
     with Web(Echo()) as unused:
-        line = WebLine(unused, HttpTransport(url, TransportLimits(), phases=phases, headers=headers))
+        line = WebLine(unused, HttpTransport(url, TransportLimits(), timeouts=timeouts, headers=headers))
         try:
             await line.transport.open(line.inbox)
             await line.shake_hands()
@@ -86,9 +87,9 @@ async def test_a_redirect_to_another_origin_is_named_and_never_followed(status: 
         (307, "file:///etc/passwd", "another origin"),
         (307, "https://{host}/there", "another origin"),
         (307, "http://user@{host}/there", "another origin"),
-        (307, "http://x:99x/", r"^127.0.0.1:\d+ redirects to what is no address to send to; correct the url$"),
-        (307, "javascript:alert(1)", r"^127.0.0.1:\d+ redirects to what is no address to send to; correct the url$"),
-        (307, "mailto:a@b", "redirects to what is no address"),
+        (307, "http://x:99x/", r"^127.0.0.1:\d+ redirects to an address that cannot be used; correct the url$"),
+        (307, "javascript:alert(1)", r"^127.0.0.1:\d+ redirects to an address that cannot be used; correct the url$"),
+        (307, "mailto:a@b", "redirects to an address that cannot be used"),
     ],
 )
 async def test_a_redirect_that_leads_nowhere_good_is_refused(status: int, where: str, says: str) -> None:
@@ -204,7 +205,7 @@ async def test_each_failure_of_the_wire_is_a_sentence_to_act_on(silent_port: int
         assert "no TLS with 127.0.0.1" in await opening(web.url.replace("http", "https"))
         free = web.port
     began = time.monotonic()
-    assert await opening(f"https://127.0.0.1:{silent_port}/", phases=Phases(connect=0.3)) == (
+    assert await opening(f"https://127.0.0.1:{silent_port}/", timeouts=PhaseTimeouts(connect=0.3)) == (
         f"127.0.0.1:{silent_port} could not be connected to in the time it had"
     )
     assert time.monotonic() - began < PROMPT
@@ -227,7 +228,7 @@ async def test_headers_that_could_add_headers_are_never_sent() -> None:
 
 @pytest.mark.hostile("H06")
 async def test_a_notification_is_not_waited_for_without_end(silent_port: int) -> None:
-    transport = HttpTransport(f"http://127.0.0.1:{silent_port}/", TransportLimits(), phases=BRIEF)
+    transport = HttpTransport(f"http://127.0.0.1:{silent_port}/", TransportLimits(), timeouts=BRIEF)
     await transport.open(Inbox())
     with pytest.raises(ConnectionLost, match="sent nothing in the time it had"):
         await asyncio.wait_for(transport.send(Notification("n")), 15)
@@ -244,7 +245,7 @@ async def test_a_body_that_stops_halfway_holds_up_its_message_and_nobody_else(st
         talk.raw(b"{")
         talk.linger()
 
-    async with connected(serve, revision=None, phases=BRIEF) as line:
+    async with connected(serve, revision=None, timeouts=BRIEF) as line:
         sending = asyncio.create_task(line.transport.send(Notification("n")))
         assert await asyncio.wait({sending}, timeout=PROMPT) == ({sending}, set())
         assert isinstance(sending.exception(), ConnectionLost) is (status == 500)
@@ -262,7 +263,7 @@ def proxying(talk: Talk) -> None:
 
 async def shaken(web: Web, url: str) -> None:
     """Shake hands with ``url``."""
-    line = WebLine(web, HttpTransport(url, TransportLimits(), phases=BRIEF))
+    line = WebLine(web, HttpTransport(url, TransportLimits(), timeouts=BRIEF))
     await line.transport.open(line.inbox)
     await line.shake_hands()
     await line.transport.aclose()
@@ -380,29 +381,17 @@ async def test_what_a_sign_in_holds_up_is_not_sent_once_the_connection_is_closed
         assert len(line.web.visits) == (when == "after")
 
 
-class Notes:
-    """A tap that keeps everything."""
-
-    def __init__(self) -> None:
-        self.went: list[bytes] = []
-        self.came: list[bytes] = []
-        self.heads: list[str] = []
-        self.sent, self.received = self.went.append, self.came.append
-
-    def noted(self, kind: str, text: str) -> None:
-        self.heads.append(f"{kind}: {text}")
-
-
 @pytest.mark.requirement("HTTP-14")
 @pytest.mark.parametrize("answers", ["json", "sse"])
-async def test_the_tap_is_told_of_every_exchange_and_of_no_secret(answers: str) -> None:
-    tap = Notes()
-    async with connected(Echo(answers), tap=tap, headers=SECRETS) as line:
+async def test_every_exchange_is_observed_without_secrets(answers: str) -> None:
+    observer = RecordingObserver()
+    async with connected(Echo(answers), observer=observer, headers=SECRETS) as line:
         await line.call("echo", text="seen")
-    assert [json.loads(data).get("id") for data in tap.went] == [1, None, 2]
-    assert [json.loads(data)["id"] for data in tap.came] == [1, 2]
-    assert [head.split()[1] for head in tap.heads] == ["POST", "HTTP"] * 3
-    assert not any(word in head for head in tap.heads for word in ("session-1!", "canary"))
+    assert [json.loads(text).get("id") for text in observer.of("sent")] == [1, None, 2]
+    assert [json.loads(text)["id"] for text in observer.of("received")] == [1, 2]
+    heads = observer.of("http")
+    assert [head.split()[0] for head in heads] == ["POST", "HTTP"] * 3
+    assert not any(word in head for head in heads for word in ("session-1!", "canary"))
 
 
 @pytest.mark.hostile("H08")

@@ -12,74 +12,57 @@ import pytest
 from mcphost.errors import MessageTooLarge
 from mcphost.redaction import MASK, safe_url
 from mcphost.transports.base import TransportLimits
+from mcphost.transports.http.endpoint import HEADER_CHARACTERS, HEADERS, request_head, response_head
 from mcphost.transports.stdio.transport import StdioTransport
-from mcphost.transports.tap import HEADER_CHARACTERS, HEADERS, request_head, response_head
 from tests.conftest import PythonServer, Until
-from tests.transports.processes import FAST, Line
-
-
-class Recording:
-    """A tap that keeps what it is told, in order."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[str, str]] = []
-
-    def sent(self, data: bytes) -> None:
-        self.told.append(("sent", data.decode("utf-8", "replace")))
-
-    def received(self, data: bytes) -> None:
-        self.told.append(("received", data.decode("utf-8", "replace")))
-
-    def noted(self, kind: str, text: str) -> None:
-        self.told.append((kind, text))
-
-    def of(self, what: str) -> list[str]:
-        return [text for kind, text in self.told if kind == what]
+from tests.transports.processes import FAST, Line, RecordingObserver
 
 
 @asynccontextmanager
-async def tapped(
+async def observed(
     server: PythonServer, script: str, *args: object, limits: TransportLimits = FAST
-) -> AsyncIterator[tuple[Line, Recording]]:
-    tap = Recording()
-    line = Line(StdioTransport(server(script, *args), limits, dict(os.environ), tap=tap))
+) -> AsyncIterator[tuple[Line, RecordingObserver]]:
+    observer = RecordingObserver()
+    line = Line(StdioTransport(server(script, *args), limits, dict(os.environ), observer=observer))
     await line.transport.open(line.inbox)
     try:
-        yield line, tap
+        yield line, observer
     finally:
         await line.transport.aclose()
 
 
-async def test_both_directions_are_told_as_they_stand_on_the_wire(python_server: PythonServer, tmp_path: Path) -> None:
+async def test_both_directions_are_reported_as_the_bytes_on_the_wire(
+    python_server: PythonServer, tmp_path: Path
+) -> None:
     record = tmp_path / "record"
-    async with tapped(python_server, "echo.py", "--record", record) as (line, tap):
+    async with observed(python_server, "echo.py", "--record", record) as (line, observer):
         for text in ("héllo", "two\nlines"):
             await line.call("echo", text=text)
-    assert [kind for kind, _ in tap.told] == ["sent", "received"] * 2
-    assert tap.of("sent") == record.read_text("utf-8").split("\n")[:2]
-    assert [json.loads(text)["id"] for text in tap.of("received")] == [1, 2]
+    assert [kind for kind, _ in observer.records] == ["sent", "received"] * 2
+    assert observer.of("sent") == record.read_text("utf-8").split("\n")[:2]
+    assert [json.loads(text)["id"] for text in observer.of("received")] == [1, 2]
 
 
-async def test_stray_lines_and_stderr_stand_where_they_came(python_server: PythonServer, until: Until) -> None:
-    async with tapped(python_server, "hostile.py", "garbage-first") as (line, tap):
+async def test_stray_lines_and_stderr_are_reported_in_order(python_server: PythonServer, until: Until) -> None:
+    async with observed(python_server, "hostile.py", "garbage-first") as (line, observer):
         await line.ask("initialize", {"protocolVersion": "2025-11-25"})
-    assert len(tap.of("received")) == 11
-    assert '"result"' in tap.of("received")[-1]
-    async with tapped(python_server, "hostile.py", "crash-at-start") as (line, tap):
+    assert len(observer.of("received")) == 11
+    assert '"result"' in observer.of("received")[-1]
+    async with observed(python_server, "hostile.py", "crash-at-start") as (line, observer):
         await until(lambda: bool(line.inbox.ends))
-    assert tap.told == [("stderr", text) for text in line.inbox.lines]
-    assert len(tap.told) == 30
+    assert observer.records == [("stderr", text) for text in line.inbox.lines]
+    assert len(observer.records) == 30
 
 
 @pytest.mark.requirement("SEC-07")
-async def test_a_message_over_the_limit_is_told_by_its_start(python_server: PythonServer) -> None:
+async def test_a_message_over_the_limit_is_reported_by_its_start(python_server: PythonServer) -> None:
     limits = TransportLimits(message_bytes=10_000, exit_grace=1.0)
-    async with tapped(python_server, "hostile.py", "long-line", "--bytes", 50_000, limits=limits) as (line, tap):
+    async with observed(python_server, "hostile.py", "long-line", "--bytes", 50_000, limits=limits) as (line, observer):
         with pytest.raises(MessageTooLarge):
             await line.call()
-    (told,) = tap.of("malformed")
-    assert told.startswith("a message over the limit of 10 kB: {")
-    assert len(told) < 1000
+    (report,) = observer.of("malformed")
+    assert report.startswith("a message over the limit of 10 kB: {")
+    assert len(report) < 1000
 
 
 CANARY = "canary-0123456789"
@@ -109,7 +92,7 @@ def test_a_secret_header_is_named_and_its_value_is_not(name: str) -> None:
         ("https://h/@scope/pkg?decode=x", "https://h/@scope/pkg?decode=x"),
     ],
 )
-def test_a_url_is_told_without_what_it_hides(url: str, shown: str) -> None:
+def test_a_url_is_reported_without_its_secrets(url: str, shown: str) -> None:
     assert safe_url(url) == shown
     assert request_head("POST", url, [("Location", url)]) == f"POST {shown}\nLocation: {shown}"
 
