@@ -87,7 +87,7 @@ class Stage:
     app: McphostApp
     host: Host
     pilot: Pilot[None]
-    notified: list[str] = field(default_factory=list)
+    notified: list[str] = field(default_factory=list, init=False)
     """The texts of all notifications."""
 
     def record_notifications(self) -> None:
@@ -97,7 +97,7 @@ class Stage:
             self.notified.append(message)
             notify(message, **more)
 
-        self.app.notify = recorded  # type: ignore[method-assign, assignment]
+        self.app.notify = recorded  # type: ignore[method-assign]
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
