@@ -84,7 +84,7 @@ def outcome(function: Callable[[], object]) -> object:
     ],
     ids=["fields", "empty", "own", "post-init"],
 )
-def test_they_do_what_those_of_the_standard_library_do(
+def test_lazy_dataclasses_behave_like_the_standard_ones(
     model: type[Any], calls: list[tuple[tuple[Any, ...], dict[str, Any]]], options: dict[str, bool]
 ) -> None:
     def about(cls: type[Any]) -> list[object]:
@@ -142,7 +142,7 @@ def test_two_instances_made_of_one_class_share_one_compiled_init() -> None:
     assert before is not compiled is Fresh.__init__
 
 
-def test_one_without_a_docstring_costs_no_look_at_its_signature(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_class_without_docstring_reads_no_signature(monkeypatch: pytest.MonkeyPatch) -> None:
     """The standard library would make a docstring of the signature, which takes longer than all else."""
     looked: list[object] = []
     monkeypatch.setattr(inspect, "signature", lambda *args, **more: looked.append(args))

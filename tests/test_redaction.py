@@ -37,7 +37,7 @@ def test_a_setting_with_the_name_of_a_secret_is_one(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["author", "authority", "BYPASS", "KEY_ID", "keyboard", "authorization_server"])
-def test_a_setting_whose_name_only_begins_or_ends_alike_is_no_secret(name: str) -> None:
+def test_a_name_that_only_resembles_a_secrets_is_not_secret(name: str) -> None:
     assert not looks_secret(name)
 
 

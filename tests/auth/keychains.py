@@ -29,7 +29,7 @@ class Shelf:
         self.items: dict[str, str] = {}
         self.calls: list[str] = []
         self.before: Callable[[str], None] = lambda call: None
-        """Is told of each call before it is done."""
+        """Called with the name of each call before it is done."""
 
     def get_password(self, service: str, username: str) -> str | None:
         self._called("get")

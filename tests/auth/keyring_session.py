@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 PROGRAMS = ("dbus-daemon", "dbus-send", "gnome-keyring-daemon")
-PASSWORD = "not empty"  # with an empty one no keyring is made
+PASSWORD = "not empty"  # an empty one makes no keyring
 STARTS, SECONDS = 3, 7.0
 
 WHO = ["dbus-send", "--session", "--print-reply", "--dest=org.freedesktop.DBus", "/"]
@@ -38,7 +38,7 @@ class Session:
 
 
 def installed() -> bool:
-    """Can a keyring be started on this machine?"""
+    """True if a keyring can be started on this machine."""
     return all(map(shutil.which, PROGRAMS))
 
 
@@ -65,7 +65,7 @@ def session(folder: Path, *, unlocked: bool = True) -> Iterator[Session]:
 
 
 def daemon(env: dict[str, str], *how: str) -> Popen[bytes]:
-    """A keyring, once it is the one that is asked; begun anew where the bus started another before it was there."""
+    """A keyring, once it is the one that is asked; started again where the bus started another before it was there."""
     for _ in range(STARTS):
         found = _started(env, *how)
         until = time.monotonic() + SECONDS

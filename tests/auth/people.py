@@ -41,7 +41,7 @@ NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 async def browse(url: str) -> httpx.Response:
-    """A browser that goes to the page and back, as it is told; what it shows in the end."""
+    """A browser that goes to the page and follows its redirect; returns the last response."""
     async with httpx.AsyncClient(verify=NO_TLS, trust_env=False) as browser:
         page = await browser.get(url)
         return await browser.get(page.headers["location"])
@@ -134,7 +134,7 @@ def house(
     web: Web | None = None,
     **more: Any,
 ) -> Iterator[House]:
-    """A house whose clock stands still; ``web``: at a server that runs already."""
+    """A house with a stopped clock; ``web``: at a server that runs already."""
     learned: set[str] = set()
     clock = [1_000_000.0]
     store = TokenStore(keychain, learned.add, lock, lambda: clock[0])

@@ -29,7 +29,7 @@ SECRET_CLIENT = OAuthSettings(client_id="machine", client_secret="canary-secret"
 
 @pytest.mark.hostile("C10")
 @pytest.mark.requirement("AUTH-15", "AUTH-16", "AUTH-18", "AUTH-20", "AUTH-24", "SEC-04", "SEC-09")
-async def test_after_a_sign_in_every_request_carries_the_token_in_its_header_and_nothing_shows_it(
+async def test_requests_carry_the_token_and_nothing_shows_it(
     until: Until,
 ) -> None:
     """No step that a person is shown holds a secret, and all of them are known to whoever masks."""
@@ -61,7 +61,7 @@ async def test_after_a_sign_in_every_request_carries_the_token_in_its_header_and
 
 
 @pytest.mark.requirement("AUTH25-01", "AUTH25-07", "AUTH25-12", "AUTH25-09")
-async def test_an_old_server_signs_in_at_its_own_endpoints_and_nobody_else_is_ever_spoken_to() -> None:
+async def test_an_old_server_signs_in_at_its_own_endpoints_only() -> None:
     with house(
         Guarded(inner=Echo(stateless=True), old=True, more={"metadata": {"issuer": "http://127.0.0.1"}})
     ) as home:
@@ -79,7 +79,7 @@ async def test_an_old_server_signs_in_at_its_own_endpoints_and_nobody_else_is_ev
 
 
 @pytest.mark.requirement("AUTH25-10", "AUTH-17")
-async def test_two_servers_have_two_clients_and_neither_sees_the_others_token() -> None:
+async def test_two_servers_share_no_client_and_no_token() -> None:
     with house() as one, house() as other:
         other.authorizer = one.authorizer
         await one.sign_in()
@@ -133,7 +133,7 @@ ANSWERS = [
         ("register", "endless", "cannot be reached to register: its answer is larger than 64 kB"),
     ],
 )
-async def test_a_party_that_misbehaves_ends_the_sign_in_with_a_reason_and_nothing_is_kept(
+async def test_a_misbehaving_party_ends_the_sign_in_with_a_reason(
     place: str, spoiled: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sizes, times and redirects of every document."""
@@ -160,7 +160,7 @@ async def test_a_refresh_token_shows_that_its_scope_was_granted(refreshes: bool,
 
 
 @pytest.mark.hostile("C08")
-async def test_where_the_keychain_is_locked_nobody_is_signed_in_for_that_reason() -> None:
+async def test_a_locked_keychain_is_the_reason_for_no_sign_in() -> None:
     shelf = Shelf()
     shelf.before = locked
     with house(keychain=shelved(shelf)) as home:
@@ -170,7 +170,7 @@ async def test_where_the_keychain_is_locked_nobody_is_signed_in_for_that_reason(
         assert (await home.sign_in()).problem == ""
 
 
-async def test_a_registration_that_is_redirected_is_refused_and_a_client_id_asked_for() -> None:
+async def test_after_a_redirected_registration_a_client_id_is_asked_for() -> None:
     person = Person(choose=lambda plan: SignInConsent(plan.scopes, client_id="typed"))
     with house(Guarded(spoiled={"register": "redirects"}, clients={"typed": ""})) as home:
         assert (await home.sign_in(person)).client_id == "typed"
@@ -178,7 +178,7 @@ async def test_a_registration_that_is_redirected_is_refused_and_a_client_id_aske
         assert not home.visits("/elsewhere")
 
 
-async def test_a_page_where_a_document_should_be_is_no_document_and_the_next_place_is_asked() -> None:
+async def test_a_web_page_is_not_metadata_and_the_next_url_is_tried() -> None:
     with house(Guarded(spoiled={"resource": "html"})) as home:
         assert (await home.sign_in()).signed_in
 
@@ -204,7 +204,7 @@ class Undecided(Person):
 
 @pytest.mark.hostile("O11")
 @pytest.mark.parametrize("at", ["resource", "metadata", "agree", "register", "visit", "token"])
-async def test_a_sign_in_that_is_cancelled_leaves_no_port_open_and_keeps_nothing(at: str, until: Until) -> None:
+async def test_a_cancelled_sign_in_leaves_no_port_and_no_token(at: str, until: Until) -> None:
     guard = Guarded(spoiled={at: "silent"})
     person = Undecided() if at == "agree" else Person(browse=None if at == "visit" else browse)
     with house(guard) as home:
@@ -273,7 +273,7 @@ async def test_a_port_that_was_asked_for_and_is_taken_is_said_so(taken_port: int
         await home.sign_in()
 
 
-async def test_a_port_of_before_that_is_taken_by_now_makes_a_new_registration(taken_port: int) -> None:
+async def test_a_taken_redirect_port_leads_to_a_new_registration(taken_port: int) -> None:
     with house() as home:
         await home.sign_in()
         held = await home.store.read("web")
@@ -287,7 +287,7 @@ async def test_a_port_of_before_that_is_taken_by_now_makes_a_new_registration(ta
 
 
 @pytest.mark.parametrize("code", ["invalid_client", "unauthorized_client"])
-async def test_a_client_the_server_forgot_is_registered_anew_by_the_next_attempt(code: str) -> None:
+async def test_a_forgotten_client_is_registered_again(code: str) -> None:
     with house() as home:
         await home.sign_in()
         home.guard.clients.clear()
@@ -322,9 +322,7 @@ async def test_signing_out_revokes_and_forgets_every_token_and_client() -> None:
         ("\ud800", "\ud800", False),
     ],
 )
-async def test_another_account_than_before_is_asked_about_and_given_back_where_it_is_not_meant(
-    before: str, now: str, asked: bool, until: Until
-) -> None:
+async def test_an_unwanted_other_account_is_revoked(before: str, now: str, asked: bool, until: Until) -> None:
     """A ``sub`` that changed."""
 
     def choose(plan: SignInPlan) -> SignInConsent:
@@ -352,7 +350,7 @@ async def test_another_account_than_before_is_asked_about_and_given_back_where_i
         assert [grant.subject for grant in (await home.store.read("web")).grants] == [now]
 
 
-async def test_a_cancelled_question_about_another_account_revokes_its_token_too(until: Until) -> None:
+async def test_cancelling_the_account_question_revokes_its_token(until: Until) -> None:
     asked = asyncio.Event()
 
     class Undecided(Person):
@@ -379,9 +377,7 @@ async def test_a_cancelled_question_about_another_account_revokes_its_token_too(
 @pytest.mark.hostile("O16")
 @pytest.mark.requirement("AUTH-17")
 @pytest.mark.parametrize(("other", "status"), [("", 200), ("https://other.example.com", 401)])
-async def test_a_token_of_an_issuer_that_the_configuration_no_longer_allows_is_not_sent(
-    other: str, status: int
-) -> None:
+async def test_a_token_of_a_forbidden_issuer_is_not_sent(other: str, status: int) -> None:
     with house() as home:
         await home.sign_in()
         home.settings = replace(home.settings, issuer=other or home.web.url.removesuffix("/mcp"))
@@ -418,7 +414,7 @@ async def test_tokens_that_cannot_be_revoked_are_forgotten_all_the_same(spoiled:
 
 
 @pytest.mark.requirement("AUTH-52")
-async def test_a_program_signs_itself_in_at_its_first_request_and_again_when_its_token_ends() -> None:
+async def test_client_credentials_sign_in_by_themselves_and_renew() -> None:
     with house(settings=SECRET_CLIENT) as home:
         home.guard.clients["machine"] = "canary-secret"
         async with home.client() as client:
@@ -443,7 +439,7 @@ async def test_a_program_whose_secret_is_refused_is_not_tried_for_ever() -> None
 
 
 @pytest.mark.hostile("O16")
-async def test_the_secret_of_a_program_is_not_shown_to_another_authorization_server() -> None:
+async def test_a_client_secret_goes_to_its_own_issuer_only() -> None:
     with house(settings=SECRET_CLIENT) as home, Web(Guarded()) as evil:
         home.guard.clients["machine"] = "canary-secret"
         async with home.client() as client:

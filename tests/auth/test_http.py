@@ -48,9 +48,7 @@ def names(**known: str) -> auth_http.ResolveHost:
         ("127.0.0.1", "169.254.169.254"),
     ],
 )
-async def test_a_name_that_leads_into_a_network_where_the_server_is_not_is_not_asked(
-    home_at: str, issuer_at: str
-) -> None:
+async def test_a_name_in_a_foreign_private_network_is_not_asked(home_at: str, issuer_at: str) -> None:
     """Judged by the address that would be connected to, whatever the name is."""
     fetcher = auth_http.Fetcher("https://mcp.test/", names(mcp_test=home_at, as_test=issuer_at))
     answer = await fetcher.fetch(HttpExchange("t", "https://as.test/x", "metadata"))
@@ -77,7 +75,7 @@ async def fetch(url: str, **known: str) -> Any:
 
 @pytest.mark.hostile("O06")
 @pytest.mark.requirement("AUTH-19")
-async def test_a_name_keeps_its_name_in_tls_and_in_its_header_at_the_address_that_was_judged(
+async def test_a_checked_address_gets_the_hosts_name_in_tls_and_header(
     authority: trustme.CA,
 ) -> None:
     """Pinned, and every address of a name is tried."""
@@ -95,7 +93,7 @@ async def test_a_name_keeps_its_name_in_tls_and_in_its_header_at_the_address_tha
         assert len(web.visits) == 1
 
 
-async def test_a_certificate_nobody_vouches_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_untrusted_certificate_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")  # by the authorities that are trusted without it
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert("as.test").configure_cert(tls)
@@ -110,7 +108,7 @@ async def test_a_certificate_nobody_vouches_for_is_refused(monkeypatch: pytest.M
 
 @asynccontextmanager
 async def unwilling_proxy() -> AsyncIterator[tuple[int, list[str]]]:
-    """A proxy that connects nobody; its port, and what it was asked for."""
+    """A proxy that refuses every connection; its port, and the requests it got."""
     asked: list[str] = []
 
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -122,7 +120,7 @@ async def unwilling_proxy() -> AsyncIterator[tuple[int, list[str]]]:
         yield server.sockets[0].getsockname()[1], asked
 
 
-async def test_a_proxy_of_the_environment_is_asked_unless_it_is_for_this_machine(
+async def test_the_proxy_is_used_for_other_machines_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with unwilling_proxy() as (port, asked):

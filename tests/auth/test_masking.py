@@ -158,7 +158,7 @@ DOCUMENTS = st.recursive(
 
 @pytest.mark.hostile("C10", "O14")
 @given(DOCUMENTS, st.sampled_from(STATUSES), st.sampled_from(["token", "register"]))
-def test_no_document_whatever_its_members_is_quoted_with_its_secrets(content: Any, status: int, place: str) -> None:
+def test_no_document_is_quoted_with_its_secrets(content: Any, status: int, place: str) -> None:
     world, recorded = World.usual(), list[str]()
     world.places[f"{ISSUER}/{place}"] = spoil(as_json(content), status, recorded)
     try:
@@ -211,7 +211,7 @@ def test_no_redirect_is_quoted_with_its_code_or_state(error: str) -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("place", ["token", "register"])
-def test_the_reason_of_a_refusal_is_shown_whatever_it_is_wrapped_in(place: str, content: Any, words: str) -> None:
+def test_the_reason_of_a_refusal_is_shown_in_any_wrapping(place: str, content: Any, words: str) -> None:
     world = World.usual(choose=lambda plan: SignInConsent(plan.scopes, client_id="typed"))
     world.places[f"{ISSUER}/{place}"] = HttpAnswer(400, {"content-type": JSON}, json.dumps(content).encode())
     try:

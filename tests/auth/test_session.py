@@ -37,7 +37,7 @@ async def refresh_token(home: House) -> str:
 
 @pytest.mark.requirement("AUTH-12", "AUTH-23", "AUTH25-07")
 @pytest.mark.parametrize("rotates", [True, False])
-async def test_a_token_is_renewed_before_it_ends_and_the_newest_refresh_token_is_the_one_that_is_used(
+async def test_renewals_are_early_and_use_the_newest_refresh_token(
     rotates: bool,
 ) -> None:
     with house(Guarded(inner=Echo(stateless=True), rotates=rotates)) as home:
@@ -105,7 +105,7 @@ def _of_the_token(talk: Talk) -> None:
 @pytest.mark.hostile("O15")
 @pytest.mark.requirement("AUTH-22")
 @pytest.mark.parametrize("spoiled", ["always-401", "endless-401"])
-async def test_a_server_that_refuses_every_token_gets_two_calls_and_one_renewal(spoiled: str) -> None:
+async def test_a_server_that_refuses_all_tokens_gets_one_renewal(spoiled: str) -> None:
     """Nor is the body of a refusal read, however long; a token of this minute is not renewed for it."""
     with house() as home:
         await home.sign_in()
@@ -122,7 +122,7 @@ async def test_a_server_that_refuses_every_token_gets_two_calls_and_one_renewal(
 
 
 @pytest.mark.requirement("AUTH-49")
-async def test_without_a_refresh_token_the_end_of_a_token_is_a_refusal_that_asks_for_a_new_sign_in() -> None:
+async def test_without_a_refresh_token_an_expired_one_needs_a_sign_in() -> None:
     with house(Guarded(inner=Echo(stateless=True), refreshes=False)) as home:
         assert not (await home.sign_in()).renewable
         home.clock[0] += 4000
@@ -132,7 +132,7 @@ async def test_without_a_refresh_token_the_end_of_a_token_is_a_refusal_that_asks
         assert len(home.visits("/token")) == 1
 
 
-async def test_a_token_of_seconds_is_renewed_when_most_of_its_life_is_over_and_not_at_every_call() -> None:
+async def test_a_short_lived_token_is_not_renewed_at_every_call() -> None:
     with house(Guarded(inner=Echo(stateless=True), lifetime=8)) as home:
         await home.sign_in()
         async with home.client() as client:
@@ -166,9 +166,7 @@ async def test_a_token_that_has_no_life_is_not_renewed_at_every_call(lifetime: f
         ("list", True, "not a JSON object"),
     ],
 )
-async def test_only_a_definite_no_of_the_authorization_server_ends_a_sign_in(
-    spoiled: str, kept: bool, words: str
-) -> None:
+async def test_only_a_definite_refusal_ends_a_sign_in(spoiled: str, kept: bool, words: str) -> None:
     """And whatever else goes wrong is not tried again at once."""
     with house() as home:
         await home.sign_in()
@@ -185,7 +183,7 @@ async def test_only_a_definite_no_of_the_authorization_server_ends_a_sign_in(
             assert (await home.authorizer.status("web")).problem == ("" if kept else standing.problem)
 
 
-async def test_a_renewal_that_failed_before_a_sign_in_holds_up_none_after_it() -> None:
+async def test_a_sign_in_clears_the_pause_after_failed_renewals() -> None:
     with house() as home:
         await home.sign_in()
         home.guard.spoiled = {"token": "invalid-grant"}
@@ -231,7 +229,7 @@ async def test_sixty_four_calls_share_one_renewal(ahead: bool) -> None:
 
 
 @pytest.mark.hostile("O17")
-async def test_a_call_that_is_cancelled_in_the_middle_of_a_renewal_loses_no_token(until: Until) -> None:
+async def test_cancelling_a_call_during_a_renewal_loses_no_token(until: Until) -> None:
     """The answer that brings the next refresh token is awaited all the same."""
     with house() as home:
         await home.sign_in()
@@ -336,7 +334,7 @@ def said_by(child: subprocess.Popen[str]) -> str:
 
 
 @pytest.mark.hostile("O17")
-async def test_what_another_mcphost_stored_since_is_used_before_anybody_is_asked() -> None:
+async def test_tokens_stored_by_another_mcphost_are_used() -> None:
     """A sign-in in another window, seen at the next refusal."""
     shelf = Shelf()
     with house(keychain=shelved(shelf)) as one, house(one.guard, keychain=shelved(shelf), web=one.web) as other:
@@ -372,7 +370,7 @@ async def test_a_lock_that_cannot_be_had_is_a_reason_and_no_renewal(tmp_path: Pa
 
 
 @pytest.mark.requirement("AUTH-17", "AUTH-25", "SEC-06")
-async def test_a_token_goes_to_its_origin_alone_and_never_over_a_header_of_the_configuration() -> None:
+async def test_a_token_goes_to_its_origin_and_replaces_no_header() -> None:
     with house() as home, house() as other:
         await home.sign_in()
         async with home.client() as client:
@@ -384,7 +382,7 @@ async def test_a_token_goes_to_its_origin_alone_and_never_over_a_header_of_the_c
         assert home.guard.renewed == 0
 
 
-async def test_a_server_that_is_introduced_again_keeps_what_is_known_of_it() -> None:
+async def test_a_server_registered_twice_keeps_its_session() -> None:
     with house() as home:
         await home.sign_in()
         home.guard.valid.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# What stands in the file, the line that is named, and words that the message must have.
+# The content of the file, the line that is named, and words that the message must have.
 MISTAKES = [
     ('[servers.a]\ncommand = "x"\ncomand = "y"', 3, 'servers.a.comand: unknown key comand; did you mean "command"?'),
     ('[servers.a]\nurl = "https://h"\nheaders = {}', 3, "here it is http_headers"),

@@ -1,4 +1,4 @@
-"""What differs between two configurations, and which differences ask again."""
+"""Differences between two configurations, and those that ask again."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ OLD = '[servers.a]\ncommand = "x"\n[servers.b]\nurl = "https://b"\n[limits]\nlis
     ],
 )
 def test_changes_name_the_fields_and_what_asks_again(new: str, changes: Changes) -> None:
-    """What runs, or who is called with which secret, is never changed silently."""
+    """A change of the program, the address or a secret always asks."""
     found = compare(parse(OLD).config, parse(new).config)
     assert found == changes
     assert bool(found) is (changes != Changes())

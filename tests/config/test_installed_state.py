@@ -47,7 +47,7 @@ BAD_ENTRIES = {
     "tasks": '[[started]]\nid = "x"\n[[started]]\nserver = 1\nid = "y"\ntool = "t"\nbegan = "now"\n',
     "transports": 'a = 5\nb = "carrier pigeon"\n',
 }
-"""What no mcphost writes, at the end of each file."""
+"""Invalid content that is added to the end of each file."""
 
 
 @pytest.fixture(params=["as written", "with bad entries"])

@@ -79,7 +79,7 @@ def test_no_text_hangs_the_search(text: str) -> None:
         assert KeyLines(text).line_of(("b",)) is None or "b" in text
 
 
-def test_a_value_that_is_missing_when_it_is_used_is_placed_in_its_file(tmp_path: Path) -> None:
+def test_an_unset_value_is_reported_with_its_line(tmp_path: Path) -> None:
     text = '[servers.a]\nurl = "https://h"\n[servers.a.oauth]\nclient_id = "x"\nscopes = [\n  "r",\n  "${UNSET}",\n]\n'
     (tmp_path / "config.toml").write_text(text)
     config = load(tmp_path / "config.toml").config

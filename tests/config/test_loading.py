@@ -61,7 +61,7 @@ def test_a_mistake_that_concerns_the_whole_file_stops_it(text: str, line: int | 
     assert (caught.value.path, caught.value.line) == (FILE, line)
 
 
-def test_all_mistakes_are_told_at_once_in_the_order_of_the_file() -> None:
+def test_all_mistakes_are_reported_in_the_order_of_the_file() -> None:
     text = '[servers.a]\nurl = 1\nargs = 2\n[servers.b]\n[servers.c]\ncommand = "x"\n[models.m]\n'
     loaded = parse(text, FILE)
     assert [problem.line for problem in loaded.problems] == [2, 3, 4, 7]
@@ -104,7 +104,7 @@ def test_the_example_is_valid_and_shows_every_key() -> None:
     assert shown.keys() >= {field.annotation for field in Config.model_fields.values() if field.annotation in shown}
 
 
-def test_what_the_example_calls_a_default_is_one() -> None:
+def test_the_defaults_in_the_example_are_right() -> None:
     data = tomllib.loads(EXAMPLE.read_text())
     plain = Config()
     for section in ("limits", "ui"):
@@ -173,9 +173,7 @@ def _fifo(path: Path) -> None:
         (lambda path: path.write_bytes(b"# ok\n# \xff"), ":2: is not UTF-8"),
     ],
 )
-def test_what_is_no_proper_file_is_refused_at_once(
-    tmp_path: Path, prepare: Callable[[Path], object], words: str
-) -> None:
+def test_anything_but_a_regular_file_is_refused(tmp_path: Path, prepare: Callable[[Path], object], words: str) -> None:
     path = tmp_path / "config.toml"
     prepare(path)
     with pytest.raises(ConfigError, match=words) as caught:
@@ -242,7 +240,7 @@ _KEYS = st.one_of(st.sampled_from(sorted(ServerConfig.model_fields)), st.text(ma
 
 @pytest.mark.hostile("C06")
 @given(st.dictionaries(_KEYS, _VALUES, max_size=4), st.booleans())
-def test_whatever_an_entry_holds_its_problems_have_lines_and_can_be_shown(entry: dict[str, Any], project: bool) -> None:
+def test_every_problem_has_a_line_and_can_be_shown(entry: dict[str, Any], project: bool) -> None:
     loaded = parse(tomli_w.dumps({"servers": {"a": entry, "good": {"command": "true"}}}), FILE, project=project)
     assert "good" in loaded.config.servers
     assert ("a" in loaded.disabled) is ("a" not in loaded.config.servers)

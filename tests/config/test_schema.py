@@ -73,7 +73,7 @@ def test_every_documented_mistake_is_refused(text: str) -> None:
     assert not is_valid(text)
 
 
-def test_what_is_beyond_a_schema_is_among_the_mistakes() -> None:
+def test_rules_beyond_the_schema_are_among_the_mistakes() -> None:
     said = [case[2] for case in (*MISTAKES, *FATAL)]
     assert [words for words in BEYOND_A_SCHEMA if not any(words in each for each in said)] == []
 

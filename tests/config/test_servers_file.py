@@ -34,7 +34,7 @@ def loaded(folder: Path, own: str, added: str = GITHUB) -> LoadedConfig:
     return load_found(find_config(None, folder.parent, os.environ))
 
 
-def test_servers_of_both_files_are_configured_and_the_users_come_first(folder: Path) -> None:
+def test_both_files_configure_servers_and_the_users_file_wins(folder: Path) -> None:
     config = loaded(folder, '[servers.own]\ncommand = "true"\n').config
     assert list(config.servers) == ["own", "github"]
     assert config.servers["github"].args == ("-y", "server")
@@ -50,7 +50,7 @@ def test_the_users_entry_replaces_single_keys_of_the_same_server(folder: Path) -
 
 
 @pytest.mark.parametrize("what", ['command = "own"', 'url = "https://own.example"'])
-def test_an_entry_of_the_users_that_says_what_runs_stands_alone(folder: Path, what: str) -> None:
+def test_an_entry_with_a_command_of_the_user_replaces_the_other(folder: Path, what: str) -> None:
     server = loaded(folder, f"[servers.github]\n{what}\n").config.servers["github"]
     assert (server.args, server.env) == ((), {})
 
@@ -74,7 +74,7 @@ def test_the_alias_mcp_servers_replaces_keys_as_well(folder: Path) -> None:
         ("", "[servers.a]\ncommand='x'\nsampling.model='m'\n", "servers.toml", 3, "no [models.m]"),
     ],
 )
-def test_a_mistake_is_reported_with_the_file_and_the_line_where_it_stands(
+def test_a_mistake_is_reported_with_its_file_and_line(
     folder: Path, own: str, added: str, file: str, line: int, words: str
 ) -> None:
     found = loaded(folder, own, added)
@@ -118,13 +118,13 @@ def test_a_projects_servers_come_after_those_of_both_files(folder: Path) -> None
     assert "your own configuration has this name already" in str(found.problems[0])
 
 
-def test_an_unresolved_reference_names_the_file_in_which_the_key_stands(folder: Path) -> None:
+def test_an_unresolved_reference_names_its_file(folder: Path) -> None:
     config = loaded(folder, "[servers.github]\nstart = 'lazy'\n").config
     error = placed(UnresolvedReference("servers.github.env.TOKEN", "${T}", "is not set"), config, "github")
     assert (error.path, error.line) == (folder / "servers.toml", 6)
 
 
-def test_what_is_written_is_private_and_says_who_made_it(tmp_path: Path) -> None:
+def test_the_written_file_is_private_and_names_its_author(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "servers.toml"
     update_servers(path, lambda servers: {**servers, "a": {"command": "x", "env": {"A": "é\n\"'"}}})
     assert read_servers(path) == {"a": {"command": "x", "env": {"A": "é\n\"'"}}}

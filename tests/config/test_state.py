@@ -33,7 +33,7 @@ def _no_report(sentence: str) -> None:
 
 
 @pytest.mark.hostile("C07")
-def test_what_is_written_is_read_again_and_private(tmp_path: Path) -> None:
+def test_written_state_is_private_and_reads_back(tmp_path: Path) -> None:
     path = state_folder({"MCPHOST_STATE_DIR": str(tmp_path / "new" / "state")}) / "approvals.toml"
     assert read_toml(path, _no_report) == {}
     for data in ({"a": 1}, {"tools": {"x\n]": ["é", 1.5, True]}}):
@@ -117,7 +117,7 @@ def test_every_state_file_is_known_as_mcphost_s_own() -> None:
 
 
 @pytest.mark.hostile("C07")
-def test_a_link_in_place_of_the_platform_s_folder_closes_no_other_folder(isolated: Path, tmp_path: Path) -> None:
+def test_a_linked_state_folder_closes_no_other_folder(isolated: Path, tmp_path: Path) -> None:
     theirs = tmp_path / "theirs"
     theirs.mkdir(mode=0o755)
     (theirs / "file").write_text("")
@@ -154,9 +154,7 @@ def test_a_planted_link_is_neither_read_nor_written_through(tmp_path: Path) -> N
 
 @pytest.mark.hostile("C06", "C07")
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo], ids=["folder", "pipe"])
-def test_what_is_in_place_of_a_state_file_and_no_file_is_to_be_moved_away(
-    tmp_path: Path, make: Callable[[Path], None]
-) -> None:
+def test_something_else_in_place_of_a_state_file_is_reported(tmp_path: Path, make: Callable[[Path], None]) -> None:
     make(path := tmp_path / "s.toml")
     with pytest.raises(ConfigError, match="is not a regular file; move it away"):
         read_toml(path, _no_report)
@@ -193,9 +191,7 @@ def test_a_full_disk_leaves_the_old_content(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.hostile("C07")
-def test_a_file_is_changed_by_one_at_a_time_and_nobody_waits_for_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_is_changed_by_one_process_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither is a planted lock followed."""
     path = tmp_path / "s.toml"
 
@@ -218,7 +214,7 @@ def test_a_file_is_changed_by_one_at_a_time_and_nobody_waits_for_ever(
     assert not (tmp_path / "elsewhere").exists()
 
 
-async def test_a_named_lock_is_held_by_one_task_at_a_time_without_blocking_the_others(tmp_path: Path) -> None:
+async def test_a_named_lock_is_held_by_one_task_at_a_time(tmp_path: Path) -> None:
     folder, inside = tmp_path / "locks", list[str]()
 
     async def enter(name: str) -> None:
@@ -256,7 +252,7 @@ asyncio.run(main())
 
 
 @pytest.mark.hostile("C07")
-async def test_a_named_lock_ends_with_the_process_that_held_it_and_no_planted_link_is_followed(tmp_path: Path) -> None:
+async def test_a_named_lock_ends_with_its_process_and_follows_no_link(tmp_path: Path) -> None:
     holder = await asyncio.create_subprocess_exec(
         sys.executable, "-c", HOLDER, str(tmp_path / "locks"), stdout=subprocess.PIPE
     )
@@ -275,14 +271,14 @@ async def test_a_named_lock_ends_with_the_process_that_held_it_and_no_planted_li
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_state_folder_that_cannot_be_made_says_what_to_do(tmp_path: Path) -> None:
+def test_a_state_folder_that_cannot_be_made_has_advice(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="set MCPHOST_STATE_DIR"):
         state_folder({"MCPHOST_STATE_DIR": str(tmp_path / "file" / "state")})
 
 
 @pytest.mark.parametrize("place", ["file", "dangling", "loop"])
-def test_what_is_in_place_of_the_state_folder_and_no_folder_is_said_to_be_none(tmp_path: Path, place: str) -> None:
+def test_a_file_in_place_of_the_state_folder_is_reported(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "dangling").symlink_to("nothing")
     (tmp_path / "loop").symlink_to("loop")

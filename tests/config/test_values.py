@@ -14,7 +14,7 @@ from mcphost.errors import ConfigError, UnknownName, UnresolvedReference
 from mcphost.redaction import MASK, secrets_in
 
 ENV = {"SET": "value", "EMPTY": "", "API_TOKEN": "tok-12345678", "CRLF": "a\r\nX: b", "HOST": "h.example"}
-ENV["LATIN"] = "caf\udce9"  # a byte that is no UTF-8, as os.environ has it
+ENV["LATIN"] = "caf\udce9"  # a byte that is not UTF-8, as os.environ has it
 KEYS = {"db": "key-abcdefgh", "void": ""}
 
 
@@ -71,7 +71,7 @@ def test_a_reference_becomes_its_value(values: Values, text: str, result: str) -
         ("${pa55word!}", "does not hold a reference"),
     ],
 )
-def test_what_has_no_value_names_the_field_and_what_to_do(values: Values, text: str, words: str) -> None:
+def test_an_unset_reference_names_its_field_with_advice(values: Values, text: str, words: str) -> None:
     with pytest.raises(UnresolvedReference) as caught:
         values.resolve(f"x{text}", "servers.db.env.DSN")
     assert str(caught.value).startswith("servers.db.env.DSN: ")
@@ -133,9 +133,7 @@ def test_a_resolved_secret_is_masked(values: Values, text: str, field: str, show
         ("https://hooks.example.com/T00000000/abcdefghijklmnopqrst", ["abcdefghijklmnopqrst"]),
     ],
 )
-def test_a_value_of_a_harmless_name_is_masked_where_it_has_the_shape_of_a_secret(
-    value: str, secrets: list[str]
-) -> None:
+def test_a_value_shaped_like_a_secret_is_masked_under_any_name(value: str, secrets: list[str]) -> None:
     assert [each for each in secrets_in(value) if each] == secrets
     masked = value
     for secret in secrets:
@@ -148,14 +146,14 @@ def test_a_value_of_a_harmless_name_is_masked_where_it_has_the_shape_of_a_secret
 
 
 @pytest.mark.parametrize("written", ["Bearer written-out-7", "Bearer ${SET}-out-7"])
-def test_a_token_that_a_header_was_given_in_the_configuration_is_masked(values: Values, written: str) -> None:
+def test_a_token_in_a_configured_header_is_masked(values: Values, written: str) -> None:
     server = ServerConfig(url="https://h.example/mcp", http_headers={"Authorization": written})
     sent = resolve_server(Config(servers={"web": server}), values, "web").headers["Authorization"]
     assert sent.endswith("-out-7")
     assert values.mask(f"it said {sent.split()[1]}") == f"it said {MASK}"
 
 
-def test_a_variable_whose_name_is_that_of_a_secret_is_masked_under_a_harmless_key() -> None:
+def test_a_variable_named_like_a_secret_is_masked_under_any_key() -> None:
     values = Values({"API_TOKEN": "hunter22", "PLAIN": "lighthouse"})
     assert values.resolve("${API_TOKEN} at the ${PLAIN}", "servers.a.env.NOTE") == "hunter22 at the lighthouse"
     assert values.mask("hunter22 at the lighthouse") == f"{MASK} at the lighthouse"
@@ -229,7 +227,7 @@ def test_a_program_is_resolved_field_by_field(values: Values, tmp_path: Path, is
         ("API_TOKEN=", "API_TOKEN="),
     ],
 )
-def test_what_follows_the_name_of_a_secret_in_an_argument_is_masked(values: Values, argument: str, masked: str) -> None:
+def test_an_argument_after_a_secrets_name_is_masked(values: Values, argument: str, masked: str) -> None:
     server = ServerConfig(command="docker", args=("run", "-e", argument, "image"))
     args = resolve_server(_config(a=server), values, "a").args
     assert values.mask(args[2]) == masked

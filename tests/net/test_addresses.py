@@ -34,9 +34,7 @@ PUBLIC, PRIVATE, LOOPBACK, LINK_LOCAL = "93.184.216.34", "10.0.0.1", "127.0.0.1"
         ("0.0.0.0", PUBLIC, False),
     ],
 )
-def test_private_addresses_are_reached_only_for_servers_in_private_networks(
-    address: str, home: str, allowed: bool
-) -> None:
+def test_private_addresses_are_for_servers_in_private_networks(address: str, home: str, allowed: bool) -> None:
     assert may_reach(ip_address(address), [ip_address(home)]) is allowed
 
 

@@ -33,7 +33,7 @@ def redirecting(targets: dict[str, str]) -> Web:
     return Web(answer)
 
 
-async def test_redirects_within_the_origin_are_followed_and_the_last_address_is_named() -> None:
+async def test_redirects_within_the_origin_are_followed() -> None:
     with redirecting({"/a": "/b", "/b": "c?d"}) as web:
         home = f"http://127.0.0.1:{web.port}"
         response = await GuardedClient(home).follow(get(f"{home}/a"))
@@ -68,7 +68,7 @@ async def test_another_origin_is_asked_only_where_that_is_allowed() -> None:
         "http://inside.test:{port}/x",
     ],
 )
-async def test_a_redirect_into_a_private_network_is_not_followed_for_a_public_address(target: str) -> None:
+async def test_a_redirect_into_a_private_network_is_not_followed(target: str) -> None:
     """The home is public by its name; the test's server stands in for it."""
 
     class Public(GuardedClient):
@@ -116,7 +116,7 @@ async def test_a_body_is_limited_and_can_go_elsewhere() -> None:
         assert taken == []
 
 
-async def test_a_refusal_in_place_of_a_large_download_is_not_taken_into_memory() -> None:
+async def test_a_refusal_of_a_download_is_bounded() -> None:
     with Web(lambda talk: talk.whole(404, b"x" * 300_000)) as web:
         request = get(f"http://127.0.0.1:{web.port}/a", 1_000_000)
         with pytest.raises(NotReached, match="larger than 256 kB"):

@@ -26,7 +26,7 @@ HOSTS = [
 
 @pytest.mark.hostile("O03")
 @pytest.mark.parametrize(("url", "wire", "read", "warning"), HOSTS, ids=lambda value: str(value)[:30])
-def test_a_host_is_told_in_both_spellings(url: str, wire: str | None, read: str, warning: str) -> None:
+def test_a_host_is_shown_in_both_spellings(url: str, wire: str | None, read: str, warning: str) -> None:
     found = host_in(url)
     assert len(found.both) < 1000
     if wire is not None:

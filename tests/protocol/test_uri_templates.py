@@ -31,7 +31,7 @@ def test_a_template_becomes_a_uri_as_the_rfc_has_it(template: str, values: dict[
     assert UriTemplate.read(template).expand(values) == uri
 
 
-def test_the_variables_are_told_in_order_each_once_with_what_a_form_needs_to_know() -> None:
+def test_variables_come_in_order_and_once() -> None:
     template = UriTemplate.read("db://{table}/{id:8}/{table}{?limit,tags*}{#part}")
     assert template.variables == (
         Variable("table"),
@@ -64,7 +64,7 @@ def test_the_variables_are_told_in_order_each_once_with_what_a_form_needs_to_kno
         ("".join(f"{{v{n}}}" for n in range(65)), "65 variables"),
     ],
 )
-def test_what_is_no_template_is_refused_in_words(template: str, words: str) -> None:
+def test_an_invalid_template_is_refused(template: str, words: str) -> None:
     with pytest.raises(InvalidResult) as refused:
         UriTemplate.read(template)
     assert words in str(refused.value)
@@ -72,7 +72,7 @@ def test_what_is_no_template_is_refused_in_words(template: str, words: str) -> N
 
 
 @given(st.text(alphabet="{}a,+?&:*.%2/ =", max_size=40))
-def test_whatever_stands_there_is_refused_or_can_be_filled_in(text: str) -> None:
+def test_any_template_is_refused_or_can_be_filled_in(text: str) -> None:
     try:
         template = UriTemplate.read(text)
     except InvalidResult:

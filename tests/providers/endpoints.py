@@ -36,7 +36,7 @@ ASKED = ModelRequest((SamplingMessage.of("user", text_block("hello")),), 100, to
 FORBIDDEN = ModelRequest(ASKED.messages, 100, tools=(ADD,), tool_choice=ToolChoice("none"))
 
 Steps = Sequence[tuple[str, ...]]
-"""What a model does: ("text", …), ("use", id, name, piece of arguments, …), ("stop", reason)."""
+"""The actions of a model: ("text", …), ("use", id, name, piece of arguments, …), ("stop", reason)."""
 
 HELLO: Steps = (("text", "Hel", "lo \u00e9\U0001f600"), ("stop", "end"))
 USES: Steps = (
@@ -137,7 +137,7 @@ def ollama_stream(steps: Steps) -> list[bytes]:
 
 
 def _arguments(written: str) -> Any:
-    """Arguments as a JSON value, or where they are none as a text: nobody can tell them otherwise."""
+    """Arguments as a JSON value; as a text if they are not JSON."""
     try:
         value = json.loads(written or "{}")
     except (ValueError, RecursionError):
@@ -151,11 +151,11 @@ class Vendor:
     reading: Callable[..., Any]
     framing: StreamFraming
     frame: Callable[[Any], bytes]
-    """A document, or bytes in place of one, as it stands in a stream."""
+    """A document, or bytes in place of one, as in a stream."""
     stream: Callable[[Steps], list[bytes]]
     model: str
     error: Callable[[str, str], Any]
-    """An error of a type and a message, as the vendor tells it in a body and in a stream."""
+    """An error of a type and a message, as the vendor writes it in a body and in a stream."""
 
 
 VENDORS: Mapping[str, Vendor] = {

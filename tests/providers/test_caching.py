@@ -1,4 +1,4 @@
-"""Requests that begin like the one before them, and what a vendor is told of that."""
+"""Requests that begin like the one before them, and the marks by which a vendor caches that beginning."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mcphost.providers import anthropic
 from mcphost.providers.base import ModelRequest
 from mcphost.providers.tool_names import tool_names
 from tests.providers.endpoints import DOTTED, HELLO, VENDORS, meeting, refuses, streams
-from tests.providers.test_requests import IMAGE, TEXT, USE, asking, result
+from tests.providers.messages import IMAGE, TEXT, USE, asking, result
 
 RESULT = [result(TEXT, IMAGE), TEXT]
 BRIEF = asking(("user", TEXT), system="be brief", tools=(DOTTED,), temperature=0.5)
@@ -27,14 +27,14 @@ def longer(request: ModelRequest, answer: Any = USE, reply: Any = RESULT) -> Mod
 
 
 def unmarked(value: Any) -> Any:
-    """A part of a request without the marks, which are no part of what is kept."""
+    """A part of a request without the marks, which are not cached."""
     if isinstance(value, dict):
         return {name: unmarked(each) for name, each in value.items() if name != "cache_control"}
     return [unmarked(each) for each in value] if isinstance(value, list) else value
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-async def test_a_request_begins_with_what_the_one_before_it_said_to_the_byte(vendor: str) -> None:
+async def test_a_request_begins_with_the_bytes_of_the_previous_one(vendor: str) -> None:
     requests = [BRIEF, longer(BRIEF), longer(longer(BRIEF), TEXT, TEXT)]
     async with meeting(vendor, streams(*VENDORS[vendor].stream(HELLO))) as met:
         for request in requests:
@@ -66,7 +66,7 @@ def marks(body: dict[str, Any]) -> list[Any]:
         (asking(("assistant", TEXT)), []),
     ],
 )
-def test_an_anthropic_is_told_what_of_a_request_to_keep(request_: ModelRequest, marked: list[Any]) -> None:
+def test_requests_to_anthropic_mark_the_parts_to_cache(request_: ModelRequest, marked: list[Any]) -> None:
     """Where the request before was marked is marked again: that is what the vendor finds."""
     assert marks(anthropic.body("m", request_, tool_names(request_))) == marked
 
@@ -79,7 +79,7 @@ def test_an_anthropic_is_told_what_of_a_request_to_keep(request_: ModelRequest, 
         ("system: too long", 1),
     ],
 )
-async def test_an_endpoint_that_keeps_nothing_is_told_nothing_of_it(message: str, asked: int) -> None:
+async def test_an_endpoint_without_a_cache_gets_no_marks(message: str, asked: int) -> None:
     refusal = refuses(400, VENDORS["anthropic"].error("invalid_request_error", message))
     async with meeting("anthropic", refusal, streams(*VENDORS["anthropic"].stream(HELLO))) as met:
         if asked == 1:

@@ -26,7 +26,7 @@ def holding(content: Any) -> Any:
 @pytest.mark.parametrize(
     "request_", [replace(ASKED, system=LONG), *map(holding, ({"type": "text", "text": LONG}, USE, RESULT))]
 )
-async def test_a_request_without_room_is_not_sent_and_says_what_to_do(vendor: str, request_: Any) -> None:
+async def test_a_request_beyond_the_context_window_is_not_sent(vendor: str, request_: Any) -> None:
     async with meeting(vendor, refuses(500), context_tokens=5_000) as met:
         with pytest.raises(
             ModelRefused, match=r"about 5,0\d\d tokens.*may be 5,000 .*\[models.big\]\); begin a new"
@@ -48,7 +48,7 @@ async def test_an_answer_is_as_long_as_there_is_room_for(vendor: str, most: int 
     assert told.get("num_ctx") == (most if vendor == "ollama" else None)
 
 
-async def test_an_ollama_is_told_to_drop_no_messages_and_its_refusal_says_what_to_do() -> None:
+async def test_ollama_must_not_truncate_and_its_refusal_has_advice() -> None:
     told = {"error": "the input length exceeds the context length"}
     async with meeting("ollama", refuses(400, told)) as met:
         with pytest.raises(ModelRefused, match=r"begin a new conversation, or raise context_tokens in \[models.big\]"):

@@ -52,7 +52,7 @@ async def answer(*messages: SamplingMessage, **more: object) -> CollectedAnswer:
     return collector.gathered
 
 
-async def test_whatever_it_does_not_know_is_answered_with_what_it_is_and_what_it_knows() -> None:
+async def test_an_unknown_phrase_is_answered_with_the_known_ones() -> None:
     said = (await answer(user("What is the meaning of life?"))).result.message.text
     assert said.startswith(f"I am a script, not a language model: I know {len(PHRASES)} phrases")
     assert all(phrase.example in said for phrase in PHRASES)
@@ -68,7 +68,7 @@ async def test_an_answer_streams_word_by_word_with_the_name_and_the_usage() -> N
 
 
 @pytest.mark.parametrize("phrase", PHRASES, ids=lambda phrase: phrase.example)
-async def test_each_example_leads_to_its_own_phrase_and_to_a_tool_of_the_demo_or_none(phrase: object) -> None:
+async def test_each_example_leads_to_its_phrase_and_tool(phrase: object) -> None:
     example = phrase.example  # type: ignore[attr-defined]
     assert [each for each in PHRASES if each.pattern.search(example)] == [phrase]
     gathered = await answer(user(example))
@@ -77,7 +77,7 @@ async def test_each_example_leads_to_its_own_phrase_and_to_a_tool_of_the_demo_or
     assert gathered.result.stop_reason == ("toolUse" if gathered.result.message.uses else "endTurn")
 
 
-async def test_the_ships_that_a_tool_shows_are_told_and_the_foghorn_is_asked_for() -> None:
+async def test_the_ships_are_listed_and_the_foghorn_is_asked_for() -> None:
     ships = json.dumps({"ships": [{"name": "Far", "distance_miles": 9}, {"name": "Near", "distance_miles": 1}]})
     said = user("Who is out there?")
     first = await answer(said)
@@ -90,7 +90,7 @@ async def test_the_ships_that_a_tool_shows_are_told_and_the_foghorn_is_asked_for
 
 
 @pytest.mark.parametrize("text", ["", "not JSON", "[" * 5000, '{"ships": 3}', '[{"name": 3, "distance_miles": "x"}]'])
-async def test_a_result_that_is_no_table_of_ships_does_no_harm(text: str) -> None:
+async def test_an_unexpected_result_of_the_demo_is_tolerated(text: str) -> None:
     for phrase in ("Who is out there?", "Write a verse about gulls"):
         gathered = await answer(user(phrase), *used("demo__ships_in_sight", text))
         assert gathered.result.message.text

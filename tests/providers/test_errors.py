@@ -53,7 +53,7 @@ from tests.transports.http.http_connection import Talk, Web
         (418, "", ModelRefused, "HTTP 418"),
     ],
 )
-async def test_a_refusal_says_what_to_do_and_is_not_repeated(
+async def test_a_refusal_has_advice_and_is_not_repeated(
     vendor: str, status: int, kind: str, failure: type[ModelError], words: str
 ) -> None:
     """401, redirect to another host; an error that echoes our key."""
@@ -105,7 +105,7 @@ async def test_a_model_without_room_is_asked_again_after_the_wait_it_wants(vendo
 
 
 @pytest.mark.parametrize("vendor", TYPED)
-async def test_an_account_without_credit_is_told_at_once(vendor: str) -> None:
+async def test_an_account_without_credit_is_reported_at_once(vendor: str) -> None:
     async with meeting(vendor, refuses(429, VENDORS[vendor].error("insufficient_quota", "pay"))) as met:
         with pytest.raises(ModelRefused, match="no credit left"):
             await met.ask()
@@ -133,7 +133,7 @@ async def test_retries_are_bounded_in_number(vendor: str) -> None:
 
 
 @each_vendor
-async def test_a_wait_longer_than_anybody_waits_is_told_instead(vendor: str) -> None:
+async def test_a_very_long_wait_is_reported_instead(vendor: str) -> None:
     async with meeting(vendor, refuses(429, None, retry_after=3600)) as met:
         with pytest.raises(
             ModelOverloaded, match=r"too many requests .HTTP 429.; try again in 1 h, or choose"
@@ -184,7 +184,7 @@ SOON = NOW + timedelta(seconds=7)
         ({"anthropic-ratelimit-requests-remaining": "0", "anthropic-ratelimit-requests-reset": "0001-01-01"}, 0),
     ],
 )  # fmt: skip
-def test_what_headers_say_of_waiting(headers: dict[str, str], seconds: float | None) -> None:
+def test_waits_are_read_from_headers(headers: dict[str, str], seconds: float | None) -> None:
     assert requested_wait(headers, NOW) == seconds
 
 
@@ -233,9 +233,7 @@ async def test_a_vendor_that_wants_a_key_is_not_asked_without(vendor: str) -> No
 
 
 @each_vendor
-async def test_where_an_ollama_would_be_one_is_told_how_to_start_it(
-    vendor: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_missing_local_ollama_has_advice_to_start_it(vendor: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its usual port may be in use here; another one stands for it."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -258,7 +256,7 @@ async def test_where_an_ollama_would_be_one_is_told_how_to_start_it(
         (401, {"error": "unauthorized", "signin_url": "https://x/"}, ModelKeyRefused, "where it runs: ollama signin"),
     ],
 )  # fmt: skip
-async def test_what_an_ollama_refuses_comes_with_what_to_do(
+async def test_a_refusal_of_ollama_has_advice(
     status: int, document: Any, failure: type[ModelError], words: str
 ) -> None:
     async with meeting("ollama", refuses(status, document)) as met:
@@ -268,7 +266,7 @@ async def test_what_an_ollama_refuses_comes_with_what_to_do(
 
 @each_vendor
 @pytest.mark.parametrize("more", [{}, {"key": KEY, "plain_http": True}])
-async def test_a_model_elsewhere_may_be_asked_without_tls_where_the_user_says_so(vendor: str, more: Any) -> None:
+async def test_a_remote_model_without_tls_needs_the_users_consent(vendor: str, more: Any) -> None:
     """The address is outside of the tests' network: that it is looked for is all that can be seen."""
     limits = replace(QUICK, connect=0.5)
     url = "http://models.example.com"
@@ -279,7 +277,7 @@ async def test_a_model_elsewhere_may_be_asked_without_tls_where_the_user_says_so
 
 
 @each_vendor
-async def test_a_proxy_is_no_way_to_a_model_on_this_machine(vendor: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_local_model_is_asked_without_the_proxy(vendor: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     async with meeting(vendor, streams(*VENDORS[vendor].stream(HELLO))) as met:
         assert isinstance((await met.ask())[-1], AnswerFinished)
@@ -289,7 +287,7 @@ async def test_a_proxy_is_no_way_to_a_model_on_this_machine(vendor: str, monkeyp
 @pytest.mark.parametrize(
     ("name", "value"), [("HTTPS_PROXY", "odd://127.0.0.1:9"), ("SSL_CERT_FILE", "/nowhere/at/all"), ("", "")]
 )
-async def test_settings_that_cannot_be_used_are_told(
+async def test_unusable_settings_are_reported(
     vendor: str, name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if name:

@@ -1,4 +1,4 @@
-"""Endpoints nobody here wrote: aimock speaks as the vendors do, llmock breaks things and judges who asked it."""
+"""Endpoints of other projects: aimock speaks as the vendors do, llmock breaks things and judges who asked it."""
 
 from __future__ import annotations
 

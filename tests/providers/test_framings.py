@@ -28,7 +28,7 @@ DOCUMENTS = ['{"a":\n 1}', "[DONE]"]
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"], ids=["LF", "CRLF", "CR"])
-def test_events_are_the_same_whatever_ends_a_line_and_wherever_chunks_are_cut(end: bytes) -> None:
+def test_events_are_the_same_for_all_line_ends_and_chunks(end: bytes) -> None:
     data = STREAM.replace(b"\n", end)
     assert framed(events, data) == DOCUMENTS
     assert framed(events, *(data[at : at + 1] for at in range(len(data)))) == DOCUMENTS
@@ -36,7 +36,7 @@ def test_events_are_the_same_whatever_ends_a_line_and_wherever_chunks_are_cut(en
 
 
 @pytest.mark.parametrize("letter", "\u2028\u2029\x85\v\f\x1c\x1d\x1e\0\ufeff")
-def test_what_ends_a_line_elsewhere_ends_none_in_a_stream(letter: str) -> None:
+def test_unicode_line_ends_do_not_end_a_line(letter: str) -> None:
     document = json.dumps(f"a{letter}b", ensure_ascii=False)
     data = f"data: a{letter}b\n\ndata: {document}\n\n".encode()
     assert framed(events, data) == [f"a{letter}b", document]
@@ -58,7 +58,7 @@ def test_runs_of_blank_lines_end_an_event_once() -> None:
         assert framed(events, b"id: 1\ndata: a" + blank + b"data: b\ndata: c\n\n") == ["a", "b\nc"]
 
 
-def test_what_is_no_utf_8_is_replaced() -> None:
+def test_invalid_utf_8_is_replaced() -> None:
     assert framed(events, b"data: a\xff\xc3", b"\xa9\n\n") == ["a\ufffd\u00e9"]
 
 
@@ -92,7 +92,7 @@ def test_the_limit_is_one_events_and_not_the_streams() -> None:
         framed(lines, b"1" * (LIMIT + 1), limit=LIMIT)
 
 
-def test_a_line_in_the_smallest_pieces_takes_no_more_memory_than_its_bytes() -> None:
+def test_a_line_in_tiny_pieces_takes_little_memory() -> None:
     tracemalloc.start()
     try:
         with pytest.raises(Oversized):

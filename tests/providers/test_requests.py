@@ -1,4 +1,4 @@
-"""What a model is asked, in the words of each vendor."""
+"""Requests to models, in the form of each vendor."""
 
 from __future__ import annotations
 
@@ -12,29 +12,13 @@ from typing import Any
 import pytest
 
 from mcphost.errors import ModelRefused
-from mcphost.protocol.models.sampling import CreateMessageRequest, SamplingMessage, ToolChoice
+from mcphost.protocol.models.sampling import CreateMessageRequest, ToolChoice
 from mcphost.providers import anthropic, ollama, openai
 from mcphost.providers.base import ModelCapabilities, ModelRequest
 from mcphost.providers.tool_names import NameMapping, tool_names
 from tests.providers.endpoints import ASKED, HELLO, VENDORS, meeting, refuses, streams
+from tests.providers.messages import AUDIO, BLOB, EMBEDDED, IMAGE, LINK, TEXT, USE, asking, result
 from tests.transports.http.http_connection import Talk
-
-TEXT = {"type": "text", "text": "look"}
-IMAGE = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
-AUDIO = {"type": "audio", "data": "AAAA", "mimeType": "audio/mpeg"}
-USE = {"type": "tool_use", "id": "a.1", "name": "files.read/all", "input": {"p": "é"}, "_meta": {"x": 1}}
-LINK = {"type": "resource_link", "uri": "x:/1", "name": "one"}
-EMBEDDED = {"type": "resource", "resource": {"uri": "x:/2", "text": "inside"}}
-BLOB = {"type": "resource", "resource": {"uri": "x:/3", "blob": "AAAA", "mimeType": "image/tiff"}}
-
-
-def result(*content: Any, **more: Any) -> dict[str, Any]:
-    return {"type": "tool_result", "toolUseId": "a.1", "content": list(content), **more}
-
-
-def asking(*messages: tuple[str, Any], **more: Any) -> ModelRequest:
-    read = (SamplingMessage.read({"role": role, "content": content}) for role, content in messages)
-    return ModelRequest(tuple(read), 100, **more)
 
 
 def to_anthropic(request: ModelRequest) -> dict[str, Any]:
@@ -112,9 +96,7 @@ PICTURE_URL = {"type": "image_url", "image_url": {"url": "data:image/png;base64,
          [{"role": "user", "content": " "}, {"role": "user", "content": "look"}]),
     ],
 )  # fmt: skip
-def test_messages_are_told_in_the_vendors_words(
-    messages: Any, for_anthropic: Any, for_openai: Any, for_ollama: Any
-) -> None:
+def test_messages_have_the_vendors_form(messages: Any, for_anthropic: Any, for_openai: Any, for_ollama: Any) -> None:
     request = asking(*messages)
     for told, expected in (
         (to_anthropic(request), for_anthropic),
@@ -125,7 +107,7 @@ def test_messages_are_told_in_the_vendors_words(
 
 
 @pytest.mark.requirement("SAMP-07", "SAMP-08")
-def test_what_a_server_asks_for_reaches_the_model_within_the_users_bound() -> None:
+def test_a_servers_wishes_reach_the_model_within_the_users_limit() -> None:
     params = {
         "messages": [{"role": "user", "content": TEXT}],
         "maxTokens": 5000,
@@ -158,9 +140,7 @@ def test_what_a_server_asks_for_reaches_the_model_within_the_users_bound() -> No
          {"type": "function", "function": {"name": "files_read_all_1"}}),
     ],
 )  # fmt: skip
-def test_tools_and_the_choice_of_them_are_told_faithfully(
-    choice: ToolChoice, for_anthropic: Any, for_openai: Any
-) -> None:
+def test_tools_and_tool_choice_are_sent_faithfully(choice: ToolChoice, for_anthropic: Any, for_openai: Any) -> None:
     request = replace(ASKED, tool_choice=choice)
     theirs, ours = to_anthropic(request), to_openai(request)
     assert (theirs["tool_choice"], ours["tool_choice"]) == (for_anthropic, for_openai)
@@ -183,7 +163,7 @@ def test_tools_and_the_choice_of_them_are_told_faithfully(
         (ToolChoice("required", "files.read/all"), ["files_read_all_1"]),
     ],
 )
-def test_an_api_without_a_choice_of_tools_is_told_of_those_that_may_be_chosen(choice: ToolChoice, names: Any) -> None:
+def test_an_api_without_tool_choice_gets_the_allowed_tools_only(choice: ToolChoice, names: Any) -> None:
     told = to_ollama(replace(ASKED, tool_choice=choice))
     functions = [tool["function"] for tool in told["tools"]] if names else None
     assert (functions and [each["name"] for each in functions]) == names
@@ -208,7 +188,7 @@ def test_names_that_look_alike_to_a_vendor_stay_apart() -> None:
 
 @pytest.mark.hostile("M02")
 def test_many_names_of_one_beginning_take_little_time() -> None:
-    """They come from a server, and are spelled on the event loop."""
+    """The names come from a server, and are mapped on the event loop."""
     names, began = [f"{'x' * 60}.{number}" for number in range(10_000)], time.process_time()
     mapping = NameMapping(names)
     assert time.process_time() - began < 0.5
@@ -226,9 +206,7 @@ def test_many_names_of_one_beginning_take_little_time() -> None:
         ({"type": "smell"}, "it takes no content of the type 'smell'"),
     ],
 )
-async def test_what_a_model_has_no_sense_for_is_refused_before_anything_is_sent(
-    vendor: str, content: Any, words: str
-) -> None:
+async def test_content_that_a_model_cannot_take_is_refused_unsent(vendor: str, content: Any, words: str) -> None:
     async with meeting(vendor, refuses(500), capabilities=ModelCapabilities()) as met:
         with pytest.raises(ModelRefused, match=f"model big: {words}; choose another model"):
             await met.ask(asking(("user", content)))
@@ -313,7 +291,7 @@ def complaint(param: str, message: str = UNSUPPORTED) -> Any:
          [{"max_tokens", "temperature"}, {"max_completion_tokens", "temperature"}, {"max_completion_tokens"}]),
     ],
 )  # fmt: skip
-async def test_a_parameter_that_is_not_taken_is_told_otherwise_once(answers: list[Any], differences: list[Any]) -> None:
+async def test_a_rejected_parameter_is_replaced_once(answers: list[Any], differences: list[Any]) -> None:
     optional = {"max_tokens", "max_completion_tokens", "stream_options", "temperature"}
     request = replace(ASKED, temperature=0.5)
     async with meeting("openai", *answers, streams(*VENDORS["openai"].stream(HELLO))) as met:
@@ -325,7 +303,7 @@ async def test_a_parameter_that_is_not_taken_is_told_otherwise_once(answers: lis
 
 
 @pytest.mark.parametrize("param", ["max_tokens", "temperature", "messages", "stream_options"])
-async def test_a_parameter_that_is_wrong_is_not_told_otherwise(param: str) -> None:
+async def test_an_invalid_parameter_is_not_replaced(param: str) -> None:
     async with meeting("openai", complaint(param, "{0} is too large: 50000")) as met:
         with pytest.raises(ModelRefused, match=f"it says: {param} is too large"):
             await met.ask()
@@ -333,7 +311,7 @@ async def test_a_parameter_that_is_wrong_is_not_told_otherwise(param: str) -> No
 
 
 async def test_requests_at_the_same_time_find_the_same_remedy() -> None:
-    """Two are refused before either is told otherwise: what one learned is no reason to give the other up."""
+    """Both are refused before either has learned the remedy; neither gives up because of the other."""
     both, taken = threading.Barrier(2), streams(*VENDORS["openai"].stream(HELLO))
 
     def answer(talk: Talk) -> None:

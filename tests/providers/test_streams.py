@@ -1,4 +1,4 @@
-"""Answers as they come: whole, in pieces, cut, and full of what nobody asked for."""
+"""Answers as they come: whole, in pieces, cut, and with unexpected members."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ async def test_bytes_that_come_one_by_one_over_a_socket_are_one_answer(vendor: s
 @pytest.mark.hostile("M05")
 @each_vendor
 @pytest.mark.parametrize("end", [breaks_off, streams])
-async def test_what_came_before_an_answer_broke_off_is_kept(vendor: str, end: Any) -> None:
+async def test_the_part_before_a_broken_off_answer_is_kept(vendor: str, end: Any) -> None:
     """Cut with and without a clean end of the body."""
     *events, _ = VENDORS[vendor].stream((("text", "so far"), ("use", "u1", "add", "{}")))
     async with meeting(vendor, end(*events)) as met:
@@ -116,7 +116,7 @@ async def test_what_came_before_an_answer_broke_off_is_kept(vendor: str, end: An
         ("anthropic", {"type": "content_block_start", "content_block": {"type": "text", "text": "x"}}, TextDelta("x")),
     ],
 )
-def test_what_else_a_model_tells(vendor: str, document: Any, said: ProviderEvent) -> None:
+def test_other_parts_of_an_answer_are_read(vendor: str, document: Any, said: ProviderEvent) -> None:
     assert said in read(vendor, VENDORS[vendor].frame(document), *VENDORS[vendor].stream(HELLO))
 
 
@@ -285,7 +285,7 @@ async def test_an_error_in_mid_stream_ends_it_and_keeps_what_came(
         (lambda talk: talk.whole(204), "HTTP 204, which is not an answer"),
     ],
 )
-async def test_what_is_no_answer_is_told_and_left(vendor: str, answer: Any, words: str) -> None:
+async def test_an_invalid_answer_is_reported_and_not_read_on(vendor: str, answer: Any, words: str) -> None:
     """Bad SSE and bad lines, one without end, a gzip bomb, HTML."""
     broken = isinstance(answer, bytes)
     async with meeting(vendor, streams(VENDORS[vendor].frame(answer)) if broken else answer) as met:

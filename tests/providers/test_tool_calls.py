@@ -65,7 +65,7 @@ ODD_USES: list[tuple[tuple[str, ...], dict[str, Any], bool, str]] = [
 @pytest.mark.hostile("M02")
 @each_vendor
 @pytest.mark.parametrize(("use", "arguments", "offered", "problem"), ODD_USES)
-def test_a_tool_use_that_is_not_right_is_told_and_not_repaired(
+def test_an_invalid_tool_use_is_reported_and_not_repaired(
     vendor: str, use: tuple[str, ...], arguments: dict[str, Any], offered: bool, problem: str
 ) -> None:
     """The wire's part; whether the arguments fit the schema is for the chat to say."""
@@ -151,7 +151,7 @@ NOW = {"index": 0, "id": "a", "function": {"name": "add", "arguments": ""}}
     ids=["new ids", "placeholder ids", "no index", "name again", "name again, new id", "name again, no id",
          "name later", "name last"],
 )  # fmt: skip
-def test_a_tool_use_begins_with_its_name_whatever_the_ids_of_its_pieces(pieces: list[Any]) -> None:
+def test_a_tool_use_begins_with_its_name_whatever_its_ids(pieces: list[Any]) -> None:
     told = [json.dumps(document).encode() for document in [*map(calls, pieces), FINISH]]
     events = read("openai", *(b"data: " + each + b"\n\n" for each in told))
     uses = [each for each in events if isinstance(each, ToolUseBegun | ToolUseReady)]
@@ -204,7 +204,7 @@ def test_a_tool_use_that_is_half_known_has_a_problem(documents: list[Any], probl
 
 
 @each_vendor
-def test_a_tool_use_without_arguments_is_not_run_if_the_answer_was_cut_off(vendor: str) -> None:
+def test_a_tool_use_cut_off_before_its_arguments_is_not_run(vendor: str) -> None:
     (ready,) = (
         each
         for each in read(vendor, *VENDORS[vendor].stream((("use", "u1", "add"), ("stop", "length"))))
@@ -214,7 +214,7 @@ def test_a_tool_use_without_arguments_is_not_run_if_the_answer_was_cut_off(vendo
     assert ready.problem == ("" if vendor == "ollama" else "its arguments did not come")
 
 
-def test_arguments_at_the_beginning_of_a_tool_use_are_taken_where_no_pieces_follow() -> None:
+def test_arguments_at_the_start_count_if_no_pieces_follow() -> None:
     stream = b"".join(VENDORS["anthropic"].stream((("use", "u1", "add"), ("stop", "tools"))))
     (ready,) = (
         each
@@ -224,7 +224,7 @@ def test_arguments_at_the_beginning_of_a_tool_use_are_taken_where_no_pieces_foll
     assert ready == ToolUseReady("u1", "add", {"a": 1}, True)
 
 
-def test_tool_uses_without_ids_get_some_that_the_conversation_does_not_have() -> None:
+def test_tool_uses_without_ids_get_unused_ones() -> None:
     past = SamplingMessage.of("assistant", *(ToolUse.of(name, "add", {}) for name in ("call_2", "call_4")))
     request = replace(ASKED, messages=(*ASKED.messages, past))
     call = {"function": {"name": "add", "arguments": {"a": 1}}}

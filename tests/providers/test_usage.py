@@ -1,4 +1,4 @@
-"""What models say of how much they were asked and answered."""
+"""Token counts as models report them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,7 @@ def test_a_count_that_is_none_is_unknown(vendor: str, count: Any) -> None:
     ("read_there", "put_there", "whole"),
     [(0, 0, 7), (3, 2, 12), (None, None, 7), (3, -1, None), (1e300, 2, None), ("3", 2, None), (True, 2, None)],
 )
-def test_tokens_of_a_cache_are_part_of_a_request_or_make_its_size_unknown(
-    read_there: Any, put_there: Any, whole: int | None
-) -> None:
+def test_cached_tokens_count_or_leave_the_size_unknown(read_there: Any, put_there: Any, whole: int | None) -> None:
     usage = {"input_tokens": 7, "cache_read_input_tokens": read_there, "cache_creation_input_tokens": put_there}
     told = event({"type": "message_start", "message": {"usage": usage}}) + event({"type": "message_stop"})
     assert gathered(read("anthropic", told)).usage == TokenUsage(whole, None)
@@ -36,7 +34,7 @@ def test_tokens_of_a_cache_are_part_of_a_request_or_make_its_size_unknown(
 
 @pytest.mark.hostile("M06")
 @each_vendor
-def test_what_nobody_counted_has_no_cost(vendor: str) -> None:
+def test_uncounted_tokens_have_no_cost(vendor: str) -> None:
     told = b"".join(VENDORS[vendor].stream(HELLO))
     for name in (b"usage", b"prompt_eval_count", b"eval_count"):
         told = told.replace(b'"%s"' % name, b'"x"')

@@ -56,7 +56,7 @@ TOKEN = {"access_token": "token-1", "token_type": "Bearer", "expires_in": 3600, 
 
 @dataclass
 class World:
-    """What stands where; everything else is 404. ``asked`` holds every exchange, ``plan`` what a person saw."""
+    """Documents by their URL; everything else is 404. ``asked`` has every exchange, ``plan`` the last plan shown."""
 
     places: dict[str, Say] = field(default_factory=dict)
     choose: Callable[[SignInPlan], SignInConsent] = lambda plan: SignInConsent(plan.scopes)
@@ -135,5 +135,5 @@ class World:
         return [fetch.url for fetch in self.asked]
 
     def bodies(self, end: str) -> list[Mapping[str, Any]]:
-        """What was sent to the endpoint that ends so."""
+        """The bodies sent to the endpoint with this ending."""
         return [fetch.body or {} for fetch in self.asked if fetch.url.endswith(end)]

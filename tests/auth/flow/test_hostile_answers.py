@@ -1,4 +1,4 @@
-"""What servers and authorization servers may say to lead a sign-in astray, and what comes of it."""
+"""Answers by which servers and authorization servers try to lead a sign-in astray."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ REFUSED = {
 @pytest.mark.requirement("SEC-10", "SEC-11", "AUTH-19")
 @pytest.mark.parametrize("at", ["authorization_endpoint", "token_endpoint", "registration_endpoint", "issuer", "place"])
 @pytest.mark.parametrize(("url", "says"), REFUSED.values(), ids=REFUSED)
-def test_an_address_that_must_not_be_used_ends_the_sign_in_before_it_is(url: str, says: str, at: str) -> None:
+def test_a_forbidden_address_ends_the_sign_in(url: str, says: str, at: str) -> None:
     world = World.usual()
     challenge = "Bearer"
     if at == "issuer":
@@ -113,13 +113,13 @@ def test_an_address_that_must_not_be_used_ends_the_sign_in_before_it_is(url: str
         ("https://b\u00fccher.example/x", SERVER),
     ],
 )
-def test_an_address_where_the_server_lives_or_that_is_public_may_be_used(url: str, home: str) -> None:
+def test_public_addresses_and_the_servers_own_network_may_be_used(url: str, home: str) -> None:
     assert checked_url("place", url, home) == url
 
 
 @pytest.mark.hostile("O05")
 @pytest.mark.requirement("AUTH25-08", "AUTH-19")
-def test_a_server_that_is_reached_without_tls_is_not_signed_in_to_and_nothing_is_asked_of_it() -> None:
+def test_no_sign_in_without_tls() -> None:
     world = World.usual()
     with pytest.raises(SignInFailed, match="is http, not https"):
         world.sign_in("http://mcp.example.com/v1/mcp")
@@ -163,7 +163,7 @@ OURS = {"client_id": "c", "state": "s", "response_type": "code"}
         ("https://b\u00fccher.example/\u00e9\u202e", "https://xn--bcher-kva.example/%C3%A9%E2%80%AE?client_id=c&"),
     ],
 )
-def test_the_address_for_the_browser_is_written_anew_and_our_parameters_win(endpoint: str, begins: str) -> None:
+def test_our_parameters_win_in_the_authorization_url(endpoint: str, begins: str) -> None:
     assert authorization_url(endpoint, OURS).startswith(begins)
 
 
@@ -190,8 +190,8 @@ def test_an_endpoint_that_names_a_parameter_twice_is_refused(query: str) -> None
 
 @pytest.mark.hostile("O03", "O09")
 @pytest.mark.requirement("SEC-06")
-def test_a_person_sees_every_host_and_is_warned_of_names_that_look_like_others() -> None:
-    """Also the place that is told of a token when it is revoked."""
+def test_the_plan_names_every_host_and_warns_of_lookalikes() -> None:
+    """Also the revocation endpoint, which gets the token."""
     world = World.usual()
     world.places[ASM] = issuer_document(
         authorization_endpoint="https://\u0430s.example.com/authorize", revocation_endpoint="https://evil.example.com/r"
@@ -271,7 +271,7 @@ def test_a_challenge_that_is_slightly_off_is_read(header: str, read: dict[str, s
         ("Bearer " + "x" * 20_000, "Bearer xxx"),
     ],
 )
-def test_what_cannot_be_read_of_a_challenge_is_in_the_plan(header: str, unread: str) -> None:
+def test_the_unreadable_part_of_a_challenge_is_in_the_plan(header: str, unread: str) -> None:
     world = World.usual()
     world.sign_in(challenge=header)
     assert f"part of the server's challenge cannot be read: '{unread}" in world.warnings()
@@ -313,5 +313,5 @@ def test_a_header_as_long_as_is_read_takes_no_time(piece: str) -> None:
         ("https://[/", False),
     ],
 )
-def test_a_resource_covers_a_server_by_whole_segments_of_its_own_origin(resource: str, covers: bool) -> None:
+def test_a_resource_covers_whole_path_segments_of_its_origin(resource: str, covers: bool) -> None:
     assert is_for(resource, SERVER) is covers

@@ -46,7 +46,7 @@ def test_each_attempt_has_a_verifier_and_a_state_of_its_own() -> None:
 
 
 @pytest.mark.requirement("AUTH-26")
-def test_without_a_place_in_the_challenge_the_path_is_tried_and_then_the_root() -> None:
+def test_without_a_hint_metadata_is_tried_at_the_path_then_the_root() -> None:
     world = World.usual()
     world.places[PRM] = world.places.pop(f"{PRM}/v1/mcp")
     world.sign_in()
@@ -123,7 +123,7 @@ def test_a_place_without_metadata_lets_the_next_one_be_asked(answer: Any, says: 
     assert says in str(told.value)
 
 
-def test_the_metadata_of_an_issuer_with_a_path_is_looked_for_below_it_last() -> None:
+def test_metadata_below_an_issuers_path_is_tried_last() -> None:
     world, issuer = World.usual(), f"{ISSUER}/t"
     world.places[f"{PRM}/v1/mcp"] = resource_document(authorization_servers=[issuer])
     world.places[f"{issuer}/.well-known/oauth-authorization-server"] = issuer_document(
@@ -147,9 +147,7 @@ def test_the_metadata_of_an_issuer_with_a_path_is_looked_for_below_it_last() -> 
         ("meta/prm", None, "neither https nor http"),
     ],
 )
-def test_a_challenge_whose_place_cannot_be_used_leads_to_the_servers_own_place(
-    named: str, asked: str | None, says: str
-) -> None:
+def test_an_unusable_metadata_hint_falls_back_to_well_known_urls(named: str, asked: str | None, says: str) -> None:
     """And the plan says so, since it is another one than the server named."""
     world = World.usual()
     world.places[f"{OWN}/meta/prm"] = resource_document()
@@ -164,7 +162,7 @@ def test_a_challenge_whose_place_cannot_be_used_leads_to_the_servers_own_place(
 
 
 @pytest.mark.parametrize("named", [{}, {"authorization_servers": []}, {"authorization_servers": None}])
-def test_metadata_without_an_authorization_server_leads_to_the_servers_own_origin(named: dict[str, Any]) -> None:
+def test_metadata_without_an_issuer_falls_back_to_the_origin(named: dict[str, Any]) -> None:
     world = World.usual()
     world.places[f"{PRM}/v1/mcp"] = {"resource": SERVER, **named}
     with pytest.raises(SignInFailed, match=f"{OWN} publishes no metadata"):
@@ -205,9 +203,7 @@ SLASH = OAuthSettings(issuer_slash="ignore")
 @pytest.mark.hostile("O08", "O10")
 @pytest.mark.parametrize("where", ["named", "metadata", "answer", "configured"])
 @pytest.mark.parametrize(("issuer", "passes"), [(f"{ISSUER}/", True), (f"{ISSUER}//", False), (ISSUER.upper(), False)])
-def test_an_issuer_may_differ_by_one_slash_only_where_the_configuration_says_so(
-    where: str, issuer: str, passes: bool
-) -> None:
+def test_an_issuer_differs_by_a_slash_only_if_configured(where: str, issuer: str, passes: bool) -> None:
     def back(sent: dict[str, str]) -> dict[str, Any]:
         return {"code": "c", "state": sent["state"], **({"iss": issuer} if where == "answer" else {})}
 
@@ -230,7 +226,7 @@ def test_an_issuer_may_differ_by_one_slash_only_where_the_configuration_says_so(
 
 @pytest.mark.hostile("O13")
 @pytest.mark.parametrize("resource", ["http://mcp.example.com/v1/mcp", "https://backend.internal/mcp", "urn:app:mcp"])
-def test_the_resource_may_be_another_one_only_where_the_configuration_names_it(resource: str) -> None:
+def test_another_resource_is_accepted_only_if_configured(resource: str) -> None:
     world = World.usual()
     world.places[f"{PRM}/v1/mcp"] = resource_document(resource=resource)
     with pytest.raises(SignInFailed, match=f'oauth.resource = "{resource}"'):
@@ -245,7 +241,7 @@ def test_the_resource_may_be_another_one_only_where_the_configuration_names_it(r
 
 
 @pytest.mark.requirement("AUTH-50")
-def test_the_browser_comes_back_to_localhost_where_the_configuration_says_so() -> None:
+def test_the_redirect_host_is_configurable() -> None:
     world, localhost = World.usual(), OAuthSettings(redirect_host="localhost")
     known = Credentials().with_grant(world.sign_in())
     assert world.plans[0].redirect_uri.startswith("http://127.0.0.1:40000/")
@@ -256,7 +252,7 @@ def test_the_browser_comes_back_to_localhost_where_the_configuration_says_so() -
 
 
 @pytest.mark.requirement("AUTH-04")
-def test_a_second_authorization_server_is_used_where_the_first_is_down() -> None:
+def test_the_second_issuer_is_used_if_the_first_is_down() -> None:
     world = World.usual()
     world.places[f"{PRM}/v1/mcp"] = resource_document(authorization_servers=["https://down.example.com", ISSUER])
     world.places["https://down.example.com/.well-known/oauth-authorization-server"] = Unreachable("refused")
@@ -264,7 +260,7 @@ def test_a_second_authorization_server_is_used_where_the_first_is_down() -> None
 
 
 @pytest.mark.requirement("AUTH-12", "AUTH-24")
-def test_a_renewal_asks_the_same_authorization_server_for_the_same_resource() -> None:
+def test_a_renewal_keeps_issuer_and_resource() -> None:
     world = World.usual()
     grant = world.sign_in()
     renewed = world.work(refresh(grant, OAuthSettings(), lambda: NOW))
@@ -294,10 +290,8 @@ OTHER = "https://other.example.com"
         ([], "https://mcp.example.com", "https://mcp.example.com"),
     ],
 )
-def test_the_issuer_that_the_configuration_names_is_the_only_one_that_is_asked(
-    named: list[str], pinned: str, used: str | None
-) -> None:
-    """Without any the person is told of the others; a server of 2025-03-26 is its own issuer."""
+def test_a_configured_issuer_is_the_only_one_asked(named: list[str], pinned: str, used: str | None) -> None:
+    """Without any the error names the others; a server of 2025-03-26 is its own issuer."""
     world = World.usual()
     world.places |= {
         f"{OTHER}/.well-known/oauth-authorization-server": issuer_document(OTHER),
@@ -319,7 +313,7 @@ def test_the_issuer_that_the_configuration_names_is_the_only_one_that_is_asked(
 
 
 @pytest.mark.requirement("AUTH-06")
-def test_no_default_places_are_assumed_once_the_server_named_an_issuer() -> None:
+def test_a_named_issuer_has_no_default_endpoints() -> None:
     world = World.usual()
     del world.places[ASM]
     with pytest.raises(SignInFailed, match="publishes no metadata"):
@@ -363,9 +357,7 @@ def test_an_old_server_that_announces_nothing_has_the_default_places() -> None:
     ],
 )
 @pytest.mark.parametrize("absent", [True, False])
-def test_an_issuer_that_does_not_announce_s256_is_refused_unless_the_user_overrides_it(
-    methods: Any, says: str, absent: bool
-) -> None:
+def test_an_issuer_without_s256_is_refused_unless_overridden(methods: Any, says: str, absent: bool) -> None:
     world = World.usual()
     named = {} if methods is None and absent else {"code_challenge_methods_supported": methods}
     world.places[ASM] = issuer_document(code_challenge_methods_supported=None) | named
@@ -387,7 +379,7 @@ def test_an_issuer_that_does_not_announce_s256_is_refused_unless_the_user_overri
         ("Bearer", ["b"], True, "b offline_access"),
     ],
 )
-def test_scopes_come_from_the_challenge_else_the_resource_else_nobody(
+def test_scopes_come_from_the_challenge_else_the_resource(
     challenge: str, listed: list[str] | None, offline: bool, sent: str | None
 ) -> None:
     world = World.usual()
@@ -397,14 +389,14 @@ def test_scopes_come_from_the_challenge_else_the_resource_else_nobody(
     assert world.visits[0].get("scope") == sent
 
 
-def test_a_scope_the_person_took_away_is_not_asked_for_and_none_can_be_added() -> None:
+def test_the_person_can_remove_scopes_and_add_none() -> None:
     world = World.usual(choose=lambda plan: SignInConsent(("a", "admin")))
     world.sign_in(challenge='Bearer scope="a b"')
     assert world.visits[0]["scope"] == "a"
 
 
 @pytest.mark.requirement("AUTH-37", "AUTH-39")
-def test_more_is_asked_for_besides_what_one_had() -> None:
+def test_additional_scopes_join_the_granted_ones() -> None:
     world = World.usual()
     first = world.sign_in(challenge='Bearer scope="read"')
     world.sign_in(
@@ -418,8 +410,8 @@ def test_more_is_asked_for_besides_what_one_had() -> None:
 
 
 @pytest.mark.requirement("AUTH-37", "AUTH-45")
-def test_another_issuer_is_asked_only_for_what_the_refusal_names_besides_the_configuration() -> None:
-    """What was held at the old one is neither asked for nor shown."""
+def test_another_issuer_gets_only_named_and_configured_scopes() -> None:
+    """Scopes held at the old one are neither asked for nor shown."""
     world = World.usual()
     known = Credentials().with_grant(world.sign_in(challenge='Bearer scope="read"'))
     other = "https://other.example.com"
@@ -448,7 +440,7 @@ def test_a_401_that_names_another_scope_keeps_what_was_held(challenged: str, sen
 
 
 @pytest.mark.requirement("AUTH-37", "AUTH-39")
-def test_scopes_of_the_command_line_are_asked_for_besides_those_of_a_refusal() -> None:
+def test_scopes_of_options_join_those_of_a_refusal() -> None:
     world = World.usual()
     known = Credentials().with_grant(world.sign_in(challenge='Bearer scope="read"'))
     world.sign_in(
@@ -471,7 +463,7 @@ def test_a_token_answer_with_an_empty_error_is_a_token(error: str | None) -> Non
 
 
 @pytest.mark.requirement("AUTH-09", "AUTH-33", "AUTH-35", "AUTH-36", "AUTH-10")
-def test_the_client_is_configured_else_a_document_else_registered_else_asked_for() -> None:
+def test_client_ids_are_taken_in_the_documented_order() -> None:
     url = "https://me.example.com/client.json"
     full = OAuthSettings(client_id="mine", client_metadata_url=url)
 
@@ -500,7 +492,7 @@ def test_a_refused_registration_tells_why_and_asks_for_a_client_id() -> None:
     assert world.visits[0]["client_id"] == "typed"
 
 
-def test_a_known_client_is_used_again_at_the_port_it_was_registered_with_or_registered_anew() -> None:
+def test_a_known_client_keeps_its_port_or_registers_again() -> None:
     world = World.usual()
     known = Credentials().with_grant(world.sign_in())
     world.sign_in(known=known)
@@ -555,7 +547,7 @@ def test_a_client_proves_itself_as_the_issuer_takes_it(
         (True, (ISSUER, ISSUER), False),
     ],
 )
-def test_the_issuer_in_the_answer_is_compared_as_it_stands(sends: bool, iss: Any, taken: bool) -> None:
+def test_the_issuer_in_the_response_is_compared_as_text(sends: bool, iss: Any, taken: bool) -> None:
     def back(sent: dict[str, str]) -> dict[str, Any]:
         return {"code": "c", "state": sent["state"], **({} if iss is None else {"iss": iss})}
 
@@ -571,7 +563,7 @@ def test_the_issuer_in_the_answer_is_compared_as_it_stands(sends: bool, iss: Any
 
 @pytest.mark.hostile("O10")
 @pytest.mark.requirement("AUTH-43")
-def test_an_error_from_another_issuer_is_not_told() -> None:
+def test_an_error_from_another_issuer_is_not_shown() -> None:
     lie = {"error": "pay", "error_description": "call 0900", "iss": "https://evil.example.com"}
     world = World.usual(redirect=lambda sent: {**lie, "state": sent["state"]})
     with pytest.raises(SignInFailed) as told:
@@ -581,7 +573,7 @@ def test_an_error_from_another_issuer_is_not_told() -> None:
 
 
 @pytest.mark.hostile("O10")
-def test_an_error_of_the_issuer_is_told_without_what_could_move_the_screen() -> None:
+def test_an_issuers_error_is_shown_without_control_characters() -> None:
     words = "no\x1b[2Jway " + "x" * 400
     world = World.usual(redirect=lambda sent: {"error": "x", "error_description": words, "state": sent["state"]})
     with pytest.raises(SignInFailed) as told:
@@ -658,7 +650,7 @@ def test_without_metadata_the_resource_is_the_servers_canonical_url(url: str, re
 
 @pytest.mark.hostile("O16")
 @pytest.mark.requirement("AUTH-45", "AUTH-46")
-def test_what_one_issuer_gave_is_not_shown_to_another() -> None:
+def test_credentials_of_one_issuer_are_not_sent_to_another() -> None:
     world = World.usual()
     known = Credentials().with_grant(world.sign_in())
     other = "https://other.example.com"
@@ -680,7 +672,7 @@ def test_what_one_issuer_gave_is_not_shown_to_another() -> None:
 
 
 @pytest.mark.hostile("O09")
-def test_a_stranger_among_the_endpoints_is_named_before_anything_is_sent_there() -> None:
+def test_an_off_origin_endpoint_is_named_before_it_is_used() -> None:
     world = World.usual()
     world.places[ASM] = issuer_document(token_endpoint="https://evil.example.com/token")
     world.places["https://evil.example.com/token"] = TOKEN
@@ -707,7 +699,7 @@ def test_a_stranger_among_the_endpoints_is_named_before_anything_is_sent_there()
         (Unreachable("no whole answer within 30 s"), "30 s"),
     ],
 )
-def test_a_token_answer_that_is_none_is_told_and_nothing_is_kept(answer: Any, words: str) -> None:
+def test_an_invalid_token_response_is_reported_and_not_kept(answer: Any, words: str) -> None:
     world = World.usual(redirect=lambda sent: {"code": "code-1 is", "state": sent["state"]})
     world.places[f"{ISSUER}/token"] = answer
     with pytest.raises(SignInFailed, match=words) as told:

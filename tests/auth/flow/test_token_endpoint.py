@@ -1,4 +1,4 @@
-"""What comes of a registration or a token answer that is not as it should be, and what of it is shown."""
+"""Faulty registrations and token responses: how they end, and what is shown of them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from tests.auth.flow.flows import ISSUER, NOW, SERVER, TOKEN, World, document, i
         ({"token_endpoint_auth_method": ["none"]}, "not a text"),
     ],
 )
-def test_a_registration_that_is_not_what_was_asked_for_is_not_used(answer: dict[str, Any], says: str) -> None:
+def test_a_registration_of_something_else_is_not_used(answer: dict[str, Any], says: str) -> None:
     world = World.usual()
     world.places[f"{ISSUER}/register"] = lambda fetch: document({"client_id": "c", **(fetch.body or {}), **answer}, 201)
     with pytest.raises(SignInFailed, match=says):
@@ -55,7 +55,7 @@ def test_a_registration_that_is_not_what_was_asked_for_is_not_used(answer: dict[
     assert not world.visits
 
 
-def test_a_registration_may_leave_out_the_port_of_the_redirect_address() -> None:
+def test_a_registration_may_omit_the_redirect_port() -> None:
     """RFC 8252 section 7.3: authorization servers ignore it."""
     world = World.usual()
 
@@ -69,7 +69,7 @@ def test_a_registration_may_leave_out_the_port_of_the_redirect_address() -> None
 
 
 @pytest.mark.parametrize("refused", [True, False])
-def test_a_server_that_registers_localhost_alone_leads_to_the_key_for_it(refused: bool) -> None:
+def test_a_server_that_wants_localhost_leads_to_its_setting(refused: bool) -> None:
     def register(fetch: HttpExchange) -> HttpAnswer:
         uris = [uri.replace("127.0.0.1", "localhost") for uri in (fetch.body or {})["redirect_uris"]]
         if uris != (fetch.body or {})["redirect_uris"] and refused:
@@ -86,7 +86,7 @@ def test_a_server_that_registers_localhost_alone_leads_to_the_key_for_it(refused
 
 
 @pytest.mark.requirement("AUTH-34", "AUTH-50")
-def test_the_document_that_describes_this_client_repeats_its_address_and_where_it_comes_back_to() -> None:
+def test_the_client_document_repeats_its_url_and_redirect_uri() -> None:
     made = hosted_document("https://me.example.com/c.json", "http://127.0.0.1:8765/callback")
     assert made["client_id"] == "https://me.example.com/c.json"
     assert made["redirect_uris"] == ["http://127.0.0.1:8765/callback"]
@@ -106,7 +106,7 @@ def test_another_port_in_the_configuration_makes_a_new_registration() -> None:
 
 
 @pytest.mark.hostile("O14", "O15")
-def test_scopes_that_no_scope_may_be_are_dropped_wherever_they_come_from() -> None:
+def test_invalid_scopes_are_dropped_from_every_source() -> None:
     world = World.usual(choose=lambda plan: SignInConsent((*plan.scopes, "admin")))
     world.places[f"{ISSUER}/token"] = TOKEN | {"scope": 'a \ud800 b"c \x1b[2J d\\e ' + " ".join(map(str, range(200)))}
     grant = world.sign_in(challenge='Bearer scope="good \u202ebad"')
@@ -118,7 +118,7 @@ def test_scopes_that_no_scope_may_be_are_dropped_wherever_they_come_from() -> No
 
 
 @pytest.mark.hostile("O15")
-def test_an_endless_403_only_ever_asks_for_what_was_asked_before_and_what_is_new() -> None:
+def test_repeated_403s_ask_for_old_and_new_scopes_only() -> None:
     """Nothing is forgotten, and nothing asked for twice."""
     world, known = World.usual(), Credentials()
     for number in range(4):
@@ -133,7 +133,7 @@ def test_an_endless_403_only_ever_asks_for_what_was_asked_before_and_what_is_new
 
 @pytest.mark.parametrize("kind", ["EC", "RSA"])
 @pytest.mark.requirement("AUTH-52")
-def test_a_program_proves_itself_by_its_key_to_one_issuer_for_two_minutes(kind: str) -> None:
+def test_a_client_assertion_is_for_one_issuer_and_two_minutes(kind: str) -> None:
     key: Any = ECKey.generate_key("P-384") if kind == "EC" else RSAKey.generate_key(2048)
     pem = key.as_pem(private=True).decode()
     settings = OAuthSettings(client_id="machine", private_key=pem, grant="client_credentials")
@@ -173,12 +173,12 @@ def test_a_key_that_cannot_be_used_is_said_so_without_showing_it(key: Callable[[
     assert made not in str(told.value)
 
 
-def test_a_program_without_an_id_is_told_what_it_needs() -> None:
+def test_client_credentials_without_an_id_are_explained() -> None:
     with pytest.raises(SignInFailed, match=r"needs oauth\.client_id"):
         World.usual().sign_in(settings=OAuthSettings(client_secret="s", grant="client_credentials"))
 
 
-def test_the_configured_secret_is_the_one_that_is_sent_also_after_it_was_changed() -> None:
+def test_a_changed_client_secret_is_sent() -> None:
     world = World.usual()
     old, new = (OAuthSettings(client_id="mine", client_secret=secret) for secret in ("old-secret", "new-secret"))
     grant = world.sign_in(settings=old)
@@ -218,7 +218,7 @@ SENT = HttpExchange(
         {"registration_access_token": ["canary-token"]},
     ],
 )
-def test_a_step_shows_everything_but_what_is_secret_wherever_it_turns_up(answer: Any) -> None:
+def test_a_step_shows_everything_but_secrets(answer: Any) -> None:
     got = HttpAnswer(
         200, {"set-cookie": "canary-cookie", "x-echo": "canary-code", "x-other": "seen"}, document(answer).content
     )
@@ -235,5 +235,5 @@ def test_a_step_shows_everything_but_what_is_secret_wherever_it_turns_up(answer:
     [b"access_token=canary", b"{", b"[" * 100_000, b'{"a":' * 400 + b"1" + b"}" * 400],
     ids=["a form", "half an object", "too deep", "deep"],
 )
-def test_what_cannot_be_read_is_not_shown_where_it_could_be_a_token(content: bytes) -> None:
+def test_unreadable_text_that_may_be_a_token_is_not_shown(content: bytes) -> None:
     assert "canary" not in masking.response_body(SENT, HttpAnswer(200, {}, content))

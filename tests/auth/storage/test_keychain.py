@@ -18,7 +18,7 @@ from mcphost.auth.storage.credentials import Credentials
 from mcphost.auth.storage.keychain import PART, Keychain, KeychainUnusable
 from mcphost.auth.storage.tokens import TokenStore
 from tests.auth.keyring_session import Session, daemon, end, session
-from tests.auth.storage.test_tokens import HELD
+from tests.auth.storage.grants import HELD
 
 ROOT = Path(__file__).parents[3]
 CANARY = "canary-7f3a"
@@ -45,7 +45,7 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 def another(env: dict[str, str], *arguments: str, stdin: str = "") -> list[str]:
-    """What another process says."""
+    """The output of another process."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *arguments],
         env=env,
@@ -60,7 +60,7 @@ def another(env: dict[str, str], *arguments: str, stdin: str = "") -> list[str]:
 
 
 def misled(env: dict[str, str], folder: Path) -> dict[str, str]:
-    """With everything that could make the keyring library take another backend, or load somebody's code."""
+    """With everything that could make the keyring library take another backend, or load foreign code."""
     (folder / "planted").mkdir()
     (folder / "planted" / "evil.py").write_text("raise SystemExit('planted code ran')")
     config = "[backend]\ndefault-keyring=evil.Keyring\nkeyring-path=" + str(folder / "planted")
@@ -81,7 +81,7 @@ def nothing_left_open() -> Iterator[None]:
 
 @pytest.mark.hostile("C08", "C09")
 @pytest.mark.requirement("AUTH-18")
-def test_what_is_written_is_encrypted_and_read_by_another_process_after_a_restart(tmp_path: Path) -> None:
+def test_a_secret_is_encrypted_and_survives_a_restart(tmp_path: Path) -> None:
     """In the real one whatever the environment names, in parts where it is large."""
     with session(tmp_path) as first:
         env = misled(first.env, tmp_path)
@@ -98,7 +98,7 @@ def test_what_is_written_is_encrypted_and_read_by_another_process_after_a_restar
 
 @pytest.mark.hostile("C08")
 @pytest.mark.parametrize("address", ["", "unix:path=/no/such/bus"])
-def test_without_a_bus_there_is_no_keychain_whatever_the_environment_names(address: str, tmp_path: Path) -> None:
+def test_without_a_bus_no_keychain_is_found(address: str, tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path / "config")}
     env |= {"XDG_RUNTIME_DIR": str(tmp_path)} | ({"DBUS_SESSION_BUS_ADDRESS": address} if address else {})
@@ -106,7 +106,7 @@ def test_without_a_bus_there_is_no_keychain_whatever_the_environment_names(addre
     assert told == ["NoKeychain this system has no keychain that mcphost knows"]
 
 
-def test_nothing_is_loaded_or_run_to_find_the_keychain_but_trusted_backends_of_this_system(tmp_path: Path) -> None:
+def test_only_trusted_keychain_backends_are_loaded(tmp_path: Path) -> None:
     (tmp_path / "planted.py").write_text("print('somebody else was loaded')")
     (tmp_path / "planted-1.dist-info").mkdir()
     (tmp_path / "planted-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: planted\nVersion: 1\n")
@@ -144,7 +144,7 @@ def _backend() -> Any:
 
 
 @pytest.mark.hostile("C08")
-async def test_a_locked_keychain_says_so_and_gives_and_takes_once_it_is_unlocked(locked: Session) -> None:
+async def test_a_locked_keychain_works_once_unlocked(locked: Session) -> None:
     vault, clock = Keychain("mcphost-test", _backend), [0.0]
     store = TokenStore(vault, lambda secret: None, clock=lambda: clock[0])
     for attempt in (vault.read("old"), vault.write("new", "x"), vault.delete("old")):

@@ -1,4 +1,4 @@
-"""What is kept, and where: over keychains that are locked, slow, lying or not there; and races for one token."""
+"""Token stores over keychains that are locked, slow, lying or missing; and races for one token."""
 
 from __future__ import annotations
 
@@ -16,27 +16,15 @@ from mcphost.auth.flow.steps import HttpAnswer, HttpExchange, Unreachable
 from mcphost.auth.ports import OAuthSettings
 from mcphost.auth.session import TokenSession
 from mcphost.auth.storage import keychain, tokens
-from mcphost.auth.storage.credentials import ClientRegistration, Credentials, TokenGrant
+from mcphost.auth.storage.credentials import Credentials
 from mcphost.auth.storage.keychain import Keychain, KeychainUnusable, NoKeychain
 from mcphost.auth.storage.tokens import TokenStore
 from mcphost.errors import SignInFailed
 from tests.auth.flow.flows import document
 from tests.auth.keychains import Forgetful, Lagging, Lying, Shelf, locked, shelved
 from tests.auth.people import house
+from tests.auth.storage.grants import GRANT, HELD, URL
 from tests.conftest import Until
-
-URL = "https://mcp.example.com/mcp"
-GRANT = TokenGrant(
-    issuer="https://as.example.com",
-    resource=URL,
-    client=ClientRegistration(client_id="c", client_secret="client-secret", kept=True),
-    token_endpoint="https://as.example.com/token",
-    access_token="access-0",
-    refresh_token="refresh-0",
-    expires_at=1e9,
-    lifetime=3600.0,
-)
-HELD = Credentials().with_grant(GRANT)
 
 
 def store_over(shelf: Any, clock: list[float] | None = None) -> TokenStore:
@@ -46,7 +34,7 @@ def store_over(shelf: Any, clock: list[float] | None = None) -> TokenStore:
 
 @pytest.mark.hostile("C10")
 @pytest.mark.requirement("AUTH-18", "AUTH-49")
-async def test_what_is_written_is_read_back_by_the_next_run_and_every_secret_is_known_to_whoever_masks() -> None:
+async def test_tokens_are_read_by_the_next_run_and_masked() -> None:
     shelf, learned = Shelf(), set[str]()
     await TokenStore(shelved(shelf), learned.add).write("web", HELD)
     assert learned == {"access-0", "refresh-0", "client-secret"}
@@ -59,7 +47,7 @@ async def test_what_is_written_is_read_back_by_the_next_run_and_every_secret_is_
         assert not [secret for secret in learned if secret in shown]
 
 
-async def test_the_keychain_is_asked_once_and_again_where_another_may_have_changed_it() -> None:
+async def test_the_keychain_is_read_again_only_if_it_may_have_changed() -> None:
     shelf = Shelf()
     store = store_over(shelf)
     for _ in range(3):
@@ -81,7 +69,7 @@ async def test_an_item_that_something_else_wrote_is_as_good_as_none(text: str) -
 
 @pytest.mark.hostile("O16")
 @pytest.mark.requirement("AUTH-45")
-async def test_a_grant_of_another_authorization_server_takes_the_place_of_the_one_before() -> None:
+async def test_a_grant_of_another_issuer_replaces_the_old_one() -> None:
     """Once the second one ends the sign-in, no token of the first is sent, renewed or kept."""
     shelf = Shelf()
     store = store_over(shelf)
@@ -117,7 +105,7 @@ async def test_a_grant_of_another_authorization_server_takes_the_place_of_the_on
 @pytest.mark.hostile("C08")
 @pytest.mark.requirement("AUTH-18")
 @pytest.mark.parametrize("shelf", [Forgetful(), Lying()], ids=["forgets", "lies"])
-async def test_a_keychain_that_does_not_give_back_what_it_took_is_not_relied_on(shelf: Shelf) -> None:
+async def test_a_keychain_that_loses_secrets_is_not_relied_on(shelf: Shelf) -> None:
     """Tokens stay in memory, and it is said why."""
     store = store_over(shelf)
     assert await store.write("web", HELD) is False
@@ -126,7 +114,7 @@ async def test_a_keychain_that_does_not_give_back_what_it_took_is_not_relied_on(
 
 
 @pytest.mark.hostile("C08")
-async def test_a_locked_keychain_is_asked_again_after_a_while_and_then_gets_what_it_missed() -> None:
+async def test_an_unlocked_keychain_gets_the_writes_it_missed() -> None:
     shelf, clock = Shelf(), [0.0]
     shelf.before = locked
     store = store_over(shelf, clock)
@@ -145,7 +133,7 @@ async def test_a_locked_keychain_is_asked_again_after_a_while_and_then_gets_what
 
 @pytest.mark.hostile("C08")
 async def test_tokens_behind_a_lock_are_found_once_it_is_open() -> None:
-    """Nobody has to sign in again because the first question came too early."""
+    """A first read that came too early does not force a new sign-in."""
     shelf, clock = Shelf(), [0.0]
     await store_over(shelf).write("web", HELD)
     shelf.before = locked
@@ -157,10 +145,8 @@ async def test_tokens_behind_a_lock_are_found_once_it_is_open() -> None:
 
 
 @pytest.mark.hostile("C08")
-async def test_a_keychain_that_is_slow_is_waited_for_once_and_never_asked_twice_at_a_time(
-    monkeypatch: pytest.MonkeyPatch, until: Until
-) -> None:
-    """It may be asking its owner."""
+async def test_a_slow_keychain_gets_one_call_at_a_time(monkeypatch: pytest.MonkeyPatch, until: Until) -> None:
+    """A keychain may be asking its owner."""
     shelf, lag = Shelf(), Lagging()
     shelf.before = lag
     vault = shelved(shelf)
@@ -178,7 +164,7 @@ async def test_a_keychain_that_is_slow_is_waited_for_once_and_never_asked_twice_
 
 
 @pytest.mark.hostile("C08")
-async def test_without_any_keychain_tokens_live_in_memory_and_it_is_said_once() -> None:
+async def test_without_a_keychain_tokens_stay_in_memory() -> None:
     def none() -> Any:
         asked.append(1)
         raise NoKeychain("this system has no keychain that mcphost knows")
@@ -237,7 +223,7 @@ async def test_a_secret_that_reads_like_a_list_of_parts_is_none() -> None:
 
 
 @pytest.mark.hostile("C09")
-async def test_a_part_that_is_gone_means_signed_out_and_the_next_write_mends_it(
+async def test_a_missing_part_means_signed_out_until_the_next_write(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """An entry deleted meanwhile, a stale index."""

@@ -142,7 +142,7 @@ def test_fields_that_hold_long_texts_have_several_lines(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["query", "searchQuery", "title", "context_id"])
-def test_what_is_typed_in_a_line_has_one(name: str) -> None:
+def test_short_texts_are_typed_in_one_line(name: str) -> None:
     assert field({"type": "string", "default": ""}, name).kind is FieldKind.STRING
 
 
@@ -162,7 +162,7 @@ def test_what_is_typed_in_a_line_has_one(name: str) -> None:
         ({"properties": {str(n): {} for n in range(201)}}, "more than 200 fields"),
     ],
 )
-def test_what_no_form_can_show_is_left_to_the_raw_editor(schema: Any, reason: str) -> None:
+def test_schemas_beyond_a_form_are_left_to_the_raw_editor(schema: Any, reason: str) -> None:
     read = read_form(schema)
     assert reason in (read.raw_only or "")
     assert not read.fields
@@ -290,7 +290,7 @@ LIST = {"type": "array", "items": {"type": "string"}}
         ({}, "  ", ABSENT),
     ],
 )
-def test_what_is_typed_becomes_a_value_of_the_right_type(schema: Any, raw: Any, value: Any) -> None:
+def test_typed_text_becomes_a_value_of_the_right_type(schema: Any, raw: Any, value: Any) -> None:
     parsed = parse(field(schema), raw)
     assert parsed == value
     assert type(parsed) is type(value)
@@ -345,7 +345,7 @@ def test_what_is_typed_becomes_a_value_of_the_right_type(schema: Any, raw: Any, 
         pytest.param({}, "[" * 100_000, "is invalid JSON", id="deep JSON"),
     ],
 )
-def test_what_does_not_fit_is_said_as_under_a_field(schema: Any, raw: Any, message: str) -> None:
+def test_problems_read_like_those_under_a_field(schema: Any, raw: Any, message: str) -> None:
     with pytest.raises(FieldError) as error:
         parse(field(schema), raw)
     assert str(error.value).startswith(message)
@@ -356,7 +356,7 @@ def test_what_does_not_fit_is_said_as_under_a_field(schema: Any, raw: Any, messa
     [(NUMBER, 10**400, "1.5"), (INTEGER, 2.0, "3" * 400), (NUMBER, 0.1, "0.3")],
     ids=["huge", "long", "tenths"],
 )
-def test_multiples_that_floats_cannot_tell_are_left_to_the_whole_schema(kind: Any, factor: Any, typed: str) -> None:
+def test_multiples_beyond_floats_are_left_to_the_schema(kind: Any, factor: Any, typed: str) -> None:
     assert parse(field({**kind, "multipleOf": factor}), typed) == json.loads(typed)
 
 
@@ -422,9 +422,7 @@ BLANK_DEFAULTS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("schema", "required"), BLANK_DEFAULTS)
-def test_a_default_that_cannot_be_seen_is_neither_text_in_the_field_nor_sent(
-    schema: dict[str, Any], required: dict[str, Any]
-) -> None:
+def test_an_invisible_default_is_neither_shown_nor_sent(schema: dict[str, Any], required: dict[str, Any]) -> None:
     optional = form(it=schema)
     entries = fill(optional)
     assert set(map(str, entries.values())) <= {"", str(ABSENT)}

@@ -75,7 +75,7 @@ DISCOVER, INITIALIZE = "discover 2026-07-28", "initialize 2025-11-25"
 
 
 @pytest.mark.requirement("MOD-08", "MOD-24")
-def test_a_server_that_answers_the_probe_is_spoken_to_without_a_handshake() -> None:
+def test_a_server_that_answers_the_probe_gets_no_handshake() -> None:
     made, agreed = steps([MODERN])
     assert made == [DISCOVER]
     assert isinstance(agreed, Agreed)
@@ -102,7 +102,7 @@ LEGACY: list[Outcome] = [
     {"capabilities": {}},
     {"supportedVersions": "2026-07-28"},
 ]
-"""What servers from before the probe, or anything else behind an address, answer it with."""
+"""Answers to the probe by older servers, or by anything else behind an address."""
 
 
 @pytest.mark.requirement("MOD-09", "MOD-11", "MOD-12")
@@ -126,7 +126,7 @@ def test_where_only_the_modern_era_is_wanted_no_handshake_follows(outcome: Outco
 
 
 @pytest.mark.parametrize("data", [None, {}, "2025-11-25", {"supported": 5}, {"supported": [5]}])
-def test_a_refusal_that_names_no_version_is_told_in_its_own_words(data: Any) -> None:
+def test_a_refusal_without_a_version_keeps_its_own_words(data: Any) -> None:
     made, ended = steps([refused(-32022, data, "use the gateway")])
     assert made == [DISCOVER]
     assert isinstance(ended, NoSharedRevision)
@@ -144,12 +144,12 @@ UNPROVEN: list[McphostError] = [
     HttpStatusError(503),
     NoAnswerFound("lines"),
 ]
-"""What a server that does not bear the probe may do, and what any server may do once."""
+"""Reactions of a server that the probe breaks, and those that any server may have once."""
 
 
 @pytest.mark.requirement("MOD-09")
 @pytest.mark.parametrize("outcome", UNPROVEN, ids=str)
-def test_a_probe_without_an_answer_leads_to_the_handshake_and_proves_nothing(outcome: McphostError) -> None:
+def test_an_unanswered_probe_leads_to_the_handshake_unproven(outcome: McphostError) -> None:
     made, agreed = steps([outcome, GREETING])
     assert made == [DISCOVER, INITIALIZE]
     assert isinstance(agreed, Agreed)
@@ -158,7 +158,7 @@ def test_a_probe_without_an_answer_leads_to_the_handshake_and_proves_nothing(out
         assert steps([outcome], era, minimum) == ([DISCOVER], outcome)  # type: ignore[arg-type]
 
 
-def test_a_failed_handshake_names_the_probe_before_it_where_that_failed_otherwise() -> None:
+def test_a_failed_handshake_names_another_failure_of_the_probe() -> None:
     _, end = steps([SILENCE, HttpStatusError(500)])
     assert isinstance(end, HttpStatusError)
     assert end.after_probe == "asked in 2026-07-28, did not answer"
@@ -191,12 +191,12 @@ FINAL: list[McphostError] = [
 
 @pytest.mark.requirement("MOD-09", "MOD-10", "MOD-32")
 @pytest.mark.parametrize("outcome", FINAL, ids=str)
-def test_after_a_modern_error_a_sign_in_or_without_a_connection_no_handshake_follows(outcome: McphostError) -> None:
+def test_some_failures_of_the_probe_rule_out_a_handshake(outcome: McphostError) -> None:
     assert steps([outcome]) == ([DISCOVER], outcome)
 
 
 @pytest.mark.parametrize("refusal", [AuthorizationRequired(""), AuthorizationRequired("Bearer x", status=403)])
-def test_a_server_that_forbids_the_probe_and_knows_no_handshake_wants_a_sign_in(refusal: AuthorizationRequired) -> None:
+def test_a_403_to_the_probe_without_a_handshake_wants_a_sign_in(refusal: AuthorizationRequired) -> None:
     assert steps([refusal, refused(-32601)]) == ([DISCOVER, INITIALIZE], refusal)
     again = AuthorizationRequired("Bearer y")
     assert steps([refusal, again]) == ([DISCOVER, INITIALIZE], again)
@@ -213,7 +213,7 @@ def test_a_server_that_forbids_the_probe_and_knows_no_handshake_wants_a_sign_in(
         (["2026-07-28"], ["discover 2026-07-28"], None),  # nothing else is left to try
     ],
 )
-def test_a_server_that_refuses_the_version_is_asked_in_another_or_not_at_all(
+def test_a_refused_version_leads_to_another_or_to_no_probe(
     listed: list[str], then: list[str], end: type[Exception] | None
 ) -> None:
     made, ended = steps([unsupported(*listed)])
@@ -222,7 +222,7 @@ def test_a_server_that_refuses_the_version_is_asked_in_another_or_not_at_all(
 
 
 @pytest.mark.requirement("MOD-24")
-def test_a_server_that_refuses_the_only_version_it_lists_is_asked_twice_and_no_more() -> None:
+def test_refusing_the_only_listed_version_ends_the_probes() -> None:
     made, end = steps([unsupported("2026-07-28")] * 3)
     assert made == [DISCOVER, DISCOVER]
     assert isinstance(end, NoSharedRevision)
@@ -232,7 +232,7 @@ def test_a_server_that_refuses_the_only_version_it_lists_is_asked_twice_and_no_m
 
 
 @pytest.mark.requirement("MOD-10", "MOD-24")
-def test_a_server_that_lists_only_older_versions_is_greeted_in_the_newest_of_them() -> None:
+def test_the_newest_listed_older_version_opens_the_handshake() -> None:
     older = {"supportedVersions": ["2025-03-26", "2025-06-18"]}
     made, agreed = steps([older, {"protocolVersion": "2025-06-18"}])
     assert made == [DISCOVER, "initialize 2025-06-18"]
@@ -241,7 +241,7 @@ def test_a_server_that_lists_only_older_versions_is_greeted_in_the_newest_of_the
 
 
 @pytest.mark.requirement("MOD-27")
-def test_a_handshake_that_names_the_modern_revision_leads_to_one_more_probe() -> None:
+def test_a_handshake_that_names_a_modern_revision_is_probed_again() -> None:
     for answer in (unsupported("2026-07-28"), {"protocolVersion": "2026-07-28"}):
         made, agreed = steps([SILENCE, answer, MODERN])
         assert made == [DISCOVER, INITIALIZE, DISCOVER]
@@ -285,7 +285,7 @@ def runs(era: Era) -> Iterator[tuple[tuple[Outcome, ...], list[str], Agreed | Mc
 
 @pytest.mark.requirement("MOD-10", "MOD-22", "MOD-24", "MOD-32")
 @pytest.mark.parametrize("era", ["auto", "legacy", "modern"])
-def test_whatever_comes_the_opening_ends_and_keeps_its_rules(era: Era) -> None:
+def test_any_sequence_of_outcomes_ends_the_opening(era: Era) -> None:
     for outcomes, made, end in runs(era):
         assert end is not None, (outcomes, made)
         assert len(made) <= 5

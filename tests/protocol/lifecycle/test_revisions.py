@@ -18,7 +18,7 @@ from mcphost.protocol.lifecycle.revisions import (
 
 
 @pytest.mark.requirement("LIFE-03", "LIFE-04", "BATCH-04")
-def test_the_handshake_revisions_are_these_four_and_one_of_them_has_batches() -> None:
+def test_four_revisions_have_a_handshake_and_one_has_batches() -> None:
     versions = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
     assert [revision.version for revision in HANDSHAKE_REVISIONS] == versions
     assert [revision for revision in HANDSHAKE_REVISIONS if revision.batches] == [V2025_03_26]

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS, ids=lambda
         ({"_meta": {"b/c": 2}}, {"_meta": {"b/c": 2, "progressToken": 7}}),
     ],
 )
-def test_the_progress_token_is_the_id_and_stands_in_meta(
+def test_the_progress_token_is_the_id_and_in_meta(
     revision: Revision, params: dict[str, Any] | None, stamped: dict[str, Any]
 ) -> None:
     rules = HandshakeRules(revision, {"tools": {}})
@@ -31,7 +31,7 @@ def test_the_progress_token_is_the_id_and_stands_in_meta(
 
 
 @pytest.mark.requirement("CAP-04", "LIFE-14")
-def test_what_the_server_does_not_offer_is_never_written(revision: Revision) -> None:
+def test_requests_beyond_the_servers_capabilities_are_not_sent(revision: Revision) -> None:
     with pytest.raises(CapabilityMissing, match=r"does not offer tools, which tools/call needs"):
         HandshakeRules(revision, {}).request(1, "tools/call", {}, progress=False)
 
@@ -65,7 +65,7 @@ def modern_headers(method: str, **params: Any) -> Mapping[str, str]:
         ("tools/call", {"name": 5}, None),
     ],
 )
-def test_the_headers_of_a_modern_request_repeat_its_method_and_what_it_is_about(
+def test_modern_headers_repeat_the_method_and_the_name(
     revision: Revision, method: str, params: dict[str, Any], name: str | None
 ) -> None:
     expected = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method}

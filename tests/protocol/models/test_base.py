@@ -118,7 +118,7 @@ def listing(key: str, read: Callable[[object], Any]) -> tuple[Callable[[Json], A
 
 
 def form_with(schema: Json) -> Any:
-    """What is asked for by a form whose one field has this schema."""
+    """The elicitation of a form whose one field has this schema."""
     asked = read_elicitation({"message": "m", "requestedSchema": {"type": "object", "properties": {"x": schema}}})
     assert isinstance(asked, FormElicitation)
     return read_form(asked.schema)
@@ -332,7 +332,7 @@ MEMBERS = [(name, member) for name, member, _ in optional_members() if name not 
 
 
 def view(value: Any) -> Any:
-    """What of a value that was read is used: its members and properties, without what is only kept as it came."""
+    """The used parts of a value: its members and properties, without those that are only kept as they came."""
     if isinstance(value, Wire):
         kind = type(value)
         derived = (
@@ -427,13 +427,13 @@ def test_each_member_may_be_null_and_of_any_type_if_it_is_only_shown(name: str, 
 
 @settings(max_examples=300)
 @given(plain_objects())
-def test_null_equals_absent_whatever_else_is_there(case: tuple[str, str, Json]) -> None:
+def test_null_equals_absent(case: tuple[str, str, Json]) -> None:
     check_null(*case)
 
 
 @settings(max_examples=300)
 @given(plain_objects(), st.data())
-def test_what_is_only_shown_never_takes_its_owner_with_it(case: tuple[str, str, Json], data: st.DataObject) -> None:
+def test_an_invalid_optional_member_does_not_refuse_its_owner(case: tuple[str, str, Json], data: st.DataObject) -> None:
     check_odd(*case, data.draw(st.sampled_from(odd_values(*case[:2]))))
 
 
@@ -483,7 +483,7 @@ class _Owner(Wire):
     part: Hint[Annotations] = None
 
 
-def test_what_deviates_is_remarked_on_and_kept_as_it_came() -> None:
+def test_deviations_are_remarked_on_and_kept() -> None:
     given = {"name": "n", "title": None, "version": 1.0, "part": {"audience": "user", "priority": None}, "more": None}
     owner = _Owner.read(given)
     assert (owner.title, owner.version) == (None, "0")
@@ -497,7 +497,7 @@ def test_what_deviates_is_remarked_on_and_kept_as_it_came() -> None:
     assert _Owner.read({"name": "n", "title": "t"}).remarks == ()
 
 
-def test_a_changed_copy_does_not_hold_what_came() -> None:
+def test_a_changed_copy_does_not_keep_the_original_members() -> None:
     task = Task.read({"taskId": "1", "status": "working", "statusMessage": "secret"})
     masked = task.model_copy(update={"status_message": "***"})
     assert masked.definition() == {"taskId": "1", "status": "working", "statusMessage": "***"}
@@ -509,7 +509,7 @@ def test_the_params_of_a_needed_input_may_be_null(params: Json) -> None:
     assert (read.inputs["a"].method, read.inputs["a"].params) == ("roots/list", {})
 
 
-def test_a_lifetime_of_null_is_no_deviation() -> None:
+def test_a_lifetime_of_null_is_valid() -> None:
     for read, member in ((Task.read, "ttl"), (ExtensionTask.read, "ttlMs")):
         task = read({"taskId": "1", "status": "working", member: None})
         assert (task.ttl, task.remarks) == (None, ())

@@ -11,7 +11,7 @@ FIELD: dict[str, Any] = {"type": "string", "description": None, "enum": None, "m
 
 
 @pytest.mark.requirement("ELIC-26")
-def test_a_form_may_name_its_schema_and_have_a_pattern_although_the_revision_knows_none() -> None:
+def test_a_form_may_have_a_schema_name_and_a_pattern() -> None:
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",

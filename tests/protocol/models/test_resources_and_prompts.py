@@ -1,4 +1,4 @@
-"""What a server offers besides tools, as it arrives."""
+"""Resources, prompts and what else servers offer besides tools, as they arrive."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_the_time_of_the_last_change_is_a_moment_or_nothing(written: str, moment
 
 
 @pytest.mark.requirement("RES-03", "RES-17")
-def test_every_part_of_a_resource_is_kept_text_or_bytes_and_what_is_neither_beside_them() -> None:
+def test_every_part_of_a_resource_is_kept_even_unreadable_ones() -> None:
     contents: list[Any] = [
         {"uri": "x:1", "text": "héllo", "mimeType": "text/plain"},
         {"uri": "x:1/2", "blob": "AAH/"},
@@ -171,7 +171,7 @@ def test_a_message_whose_content_is_a_text_is_that_text() -> None:
     assert prompt.remarks == ["a content block is a text, not an object"]
 
 
-def test_an_answer_of_which_nothing_is_shown_says_what_it_has() -> None:
+def test_an_answer_without_content_names_its_members() -> None:
     assert ReadResourceResult.read({"data": 1, "ttlMs": 5}).unread == "the result has no contents, but data"
     assert GetPromptResult.read({"text": 1}).unread == "the result has no messages, but text"
     assert ReadResourceResult.read({}).unread == GetPromptResult.read({"messages": [], "description": "d"}).unread == ""
@@ -267,7 +267,7 @@ def test_a_tool_runs_as_a_task_only_where_it_says_so(execution: Any, support: Ta
         ({"status": "dreaming"}, "dreaming", False, False),
     ],
 )
-def test_a_task_tells_how_it_stands(given: dict[str, Any], words: str, ended: bool, wants_input: bool) -> None:
+def test_a_task_reports_its_state(given: dict[str, Any], words: str, ended: bool, wants_input: bool) -> None:
     task = Task.read({"taskId": "1", **given})
     assert (task.words, task.ended, task.wants_input) == (words, ended, wants_input)
 
@@ -288,7 +288,7 @@ ALL: dict[str, Any] = {"tasks": {"list": {}, "cancel": {}, "requests": {"tools":
         ({}, False, False),
     ],
 )
-def test_tasks_need_their_capability_in_the_one_revision_that_has_them(
+def test_tasks_need_their_capability_and_revision(
     capabilities: dict[str, Any], may_call: bool, may_cancel: bool
 ) -> None:
     assert offers(TASK_CALLS, capabilities, V2025_11_25) is may_call

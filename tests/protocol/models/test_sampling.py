@@ -109,7 +109,7 @@ def test_preferences_that_make_no_sense_advise_nothing(advice: object) -> None:
         ({"messages": [HI], "maxTokens": 1, "tools": [{}]}, "tools[0]"),
     ],
 )
-def test_what_is_no_request_is_refused_with_the_place(params: dict[str, Any], path: str) -> None:
+def test_an_invalid_request_is_refused_with_its_place(params: dict[str, Any], path: str) -> None:
     with pytest.raises(InvalidSampling) as caught:
         CreateMessageRequest.read(params)
     assert caught.value.problems[0][0] == path
@@ -142,7 +142,7 @@ def test_what_is_no_request_is_refused_with_the_place(params: dict[str, Any], pa
         ([HI], {"toolChoice": {"mode": "required"}}, "toolChoice.mode: required, and there are no tools"),
     ],
 )
-def test_a_broken_rule_is_told_with_its_place(messages: list[Any], more: dict[str, Any], reason: str) -> None:
+def test_a_broken_rule_is_reported_with_its_place(messages: list[Any], more: dict[str, Any], reason: str) -> None:
     request = asks(*messages, **more)
     assert any(reason in each for each in found(request)), found(request)
     with pytest.raises(InvalidSampling):
@@ -179,7 +179,7 @@ def test_several_uses_may_be_answered_in_any_order() -> None:
     assert found(asks(HI, uses, says("user", RESULT | {"toolUseId": "u2"}, RESULT), HI)) == []
 
 
-def test_nobody_is_told_of_more_problems_than_help() -> None:
+def test_the_number_of_reported_problems_is_bounded() -> None:
     assert len(found(asks(*["x"] * 500))) == MOST_PROBLEMS
 
 
@@ -194,7 +194,7 @@ JSON = st.recursive(
 
 
 @given(st.lists(JSON, max_size=4), JSON, JSON)
-def test_whatever_comes_is_read_or_refused(messages: list[Any], tools: Any, preferences: Any) -> None:
+def test_any_value_is_read_or_refused(messages: list[Any], tools: Any, preferences: Any) -> None:
     try:
         request = asks(*messages, tools=tools, modelPreferences=preferences, toolChoice=tools)
     except InvalidSampling:

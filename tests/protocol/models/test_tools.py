@@ -37,7 +37,7 @@ BARE = {"name": "t", "inputSchema": {"type": "object"}}
     ],
 )
 def test_a_tool_is_kept_as_it_was_defined(given: dict[str, Any]) -> None:
-    """(odd member names)."""
+    """Odd member names included."""
     tool = Tool.read(given)
     assert tool.definition() == given
     assert tool.name == given["name"]
@@ -56,7 +56,7 @@ def test_a_tool_is_kept_as_it_was_defined(given: dict[str, Any]) -> None:
         (None, "is null"),
     ],
 )
-def test_what_is_no_tool_is_refused_with_the_place(given: object, problem: str) -> None:
+def test_an_invalid_tool_is_refused_with_its_place(given: object, problem: str) -> None:
     with pytest.raises(InvalidResult, match=problem):
         Tool.read(given)
 
@@ -88,7 +88,7 @@ def test_a_tool_is_shown_by_its_title(more: dict[str, Any], label: str) -> None:
         ({"idempotentHint": True, "openWorldHint": False}, ("idempotent", "closed-world")),
     ],
 )
-def test_what_a_tool_claims_is_told_and_nothing_else(hints: dict[str, Any] | None, claims: tuple[str, ...]) -> None:
+def test_a_tools_annotations_are_read_as_claimed(hints: dict[str, Any] | None, claims: tuple[str, ...]) -> None:
     tool = Tool.read(BARE if hints is None else BARE | {"annotations": hints})
     assert tool.claims == claims
 
@@ -193,7 +193,7 @@ def test_a_tool_fails_only_where_it_says_so(
 
 
 @pytest.mark.parametrize("content", [{}, {"other": 1}, 3, True])
-def test_content_that_is_no_array_is_an_invalid_result(content: object) -> None:
+def test_content_that_is_not_an_array_is_invalid(content: object) -> None:
     with pytest.raises(InvalidResult, match="not an array"):
         CallToolResult.read({"content": content})
 
@@ -229,7 +229,7 @@ PIXEL = "iVBORw0KGgo="
 
 
 @pytest.mark.parametrize("data", [PIXEL, "iVBO\r\nRw0K\nGgo=\n", f"data:image/png;base64,{PIXEL}", "iVBORw0KGgo"])
-def test_pictures_and_blobs_are_decoded_in_the_forms_in_which_they_are_sent(data: str) -> None:
+def test_pictures_and_blobs_are_decoded(data: str) -> None:
     image = read_content({"type": "image", "data": data, "mimeType": "image/png"})
     embedded = read_content({"type": "resource", "resource": {"uri": "x:1", "blob": data}})
     assert isinstance(image, MediaContent)
@@ -239,7 +239,7 @@ def test_pictures_and_blobs_are_decoded_in_the_forms_in_which_they_are_sent(data
 
 
 @pytest.mark.parametrize("data", ["?!", "data:image/png,abc", "A", "data:;base64,?"])
-def test_a_blob_that_is_not_base64_is_unreadable_before_anybody_saves_it(data: str) -> None:
+def test_a_blob_that_is_not_base64_is_unreadable(data: str) -> None:
     block = read_content({"type": "resource", "resource": {"uri": "x:1", "blob": data}})
     assert isinstance(block, UnreadableContent)
     assert block.reason == "the blob is not base64"
@@ -264,7 +264,7 @@ def test_a_link_with_an_odd_size_is_a_link(size: object) -> None:
         ("x" * 300, f"no: {'x' * 200}…"),
     ],
 )
-def test_what_is_unreadable_is_quoted_as_far_as_it_is_short(raw: object, words: str) -> None:
+def test_unreadable_parts_are_quoted_if_short(raw: object, words: str) -> None:
     assert UnreadableContent("?", "no", raw).words == words
 
 
@@ -279,7 +279,7 @@ def test_what_is_unreadable_is_quoted_as_far_as_it_is_short(raw: object, words: 
         ({"content": ["x"], "output": "x"}, ""),
     ],
 )
-def test_a_result_of_which_nothing_is_shown_says_what_it_has(result: dict[str, Any], unread: str) -> None:
+def test_a_result_without_content_names_its_members(result: dict[str, Any], unread: str) -> None:
     read = CallToolResult.read(result)
     assert read.unread == unread
     assert (unread in read.remarks) is bool(unread)
@@ -322,7 +322,7 @@ def test_a_tool_with_an_odd_member_is_a_tool_and_kept_as_it_came(odd: dict[str, 
          {"tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}}),
     ],
 )  # fmt: skip
-def test_capabilities_are_there_whatever_declares_them(declared: object, read: dict[str, Any]) -> None:
+def test_odd_capabilities_are_read_with_a_remark(declared: object, read: dict[str, Any]) -> None:
     server = InitializeResult.read({"protocolVersion": "2025-11-25", "capabilities": declared})
     assert server.capabilities == read
     assert server.remarks

@@ -93,7 +93,7 @@ def test_ids_and_waiting_times_are_kept_events_or_not(text: str, last_id: str | 
         (b"data\n" * 1100, b"\n" * 200),
     ],
 )
-def test_an_event_over_the_limit_comes_out_short_and_the_next_one_whole(data: bytes, start: bytes, step: int) -> None:
+def test_an_event_over_the_limit_is_cut_and_the_next_is_whole(data: bytes, start: bytes, step: int) -> None:
     parser = EventParser(LIMIT)
     stream = data + b"\n\nid: 1\ndata: " + b"k" * LIMIT + b"\n\n"
     events = [e for at in range(0, len(stream), step) for e in parser.feed(stream[at : at + step])]
@@ -105,7 +105,7 @@ def test_an_event_over_the_limit_comes_out_short_and_the_next_one_whole(data: by
 
 @pytest.mark.hostile("H07")
 @pytest.mark.parametrize("line", [b"data: ", b": ", b"id: "])
-def test_bytes_without_an_end_are_given_up_at_the_limit_and_cost_no_memory_or_time(line: bytes) -> None:
+def test_an_endless_line_costs_no_memory_and_little_time(line: bytes) -> None:
     parser = EventParser(1 << 20)
     chunk = b"x" * 65536
     parser.feed(line)

@@ -49,7 +49,7 @@ def test_every_text_survives_a_header_and_can_inject_nothing(text: str) -> None:
         ("=?base64?YQ==", "=?base64?YQ=="),
     ],
 )
-def test_what_no_header_can_hold_is_base64(text: str, encoded: str) -> None:
+def test_values_that_no_header_can_hold_are_base64(text: str, encoded: str) -> None:
     assert encode_header_value(text) == encoded
 
 
@@ -81,7 +81,7 @@ def test_annotated_arguments_are_repeated_from_their_path() -> None:
 
 @pytest.mark.requirement("HDR-05")
 @pytest.mark.parametrize("arguments", [{"n": 2**53}, {"n": 1.5}, {"n": True}, {"a": 1}, {"b": "true"}, {"a": "\ud800"}])
-def test_what_a_header_cannot_repeat_is_refused_before_it_is_sent(arguments: dict[str, Any]) -> None:
+def test_a_value_no_header_can_repeat_is_refused_unsent(arguments: dict[str, Any]) -> None:
     headers = read_annotations(schema(a=annotated(name="A"), n=annotated("integer", "N"), b=annotated("boolean", "B")))
     with pytest.raises(InvalidArguments, match="the header Mcp-Param-"):
         parameter_headers_of(headers, arguments)

@@ -26,7 +26,7 @@ def steps_of(data: bytes, *, max_items: int = 50_000, max_depth: int = DEPTH) ->
 
 
 def outcome(parsed: Any) -> Any:
-    """What came of it, comparable by type too: in Python 1 equals True and 1.0."""
+    """The result as text, to compare types too: in Python 1 equals True and 1.0."""
     try:
         return json.dumps(parsed())
     except Refused as refused:
@@ -42,7 +42,7 @@ layouts = st.sampled_from([None, 0, 3])
 
 
 @pytest.mark.parametrize("text", [r'"\ud800"', r'["\ud800"]', r'{"\ud800":"\ud800"}'])
-def test_half_a_character_is_replaced_wherever_it_stands(text: str) -> None:
+def test_a_lone_surrogate_is_replaced_everywhere(text: str) -> None:
     whole = json.loads(text.replace(r"\ud800", "\ufffd"))
     assert parse(text.encode(), DEPTH) == steps_of(text.encode())[0] == whole
 
@@ -50,7 +50,7 @@ def test_half_a_character_is_replaced_wherever_it_stands(text: str) -> None:
 @pytest.mark.parametrize(
     "text", [r'{"\ud800":1,"\udfff":2}', r'{"\ud800":[],"\udfff":[]}', '{"\\ud800":1,"\ufffd":2,"a":3}']
 )
-def test_keys_that_are_equal_once_their_half_characters_are_replaced_are_refused(text: str) -> None:
+def test_keys_that_become_equal_by_replacement_are_refused(text: str) -> None:
     with pytest.raises(Refused, match="a key is twice"):
         parse(text.encode(), DEPTH)
     with pytest.raises(Refused, match="a key is twice"):
@@ -103,7 +103,7 @@ def test_steps_refuse_what_parsing_at_once_refuses(value: Any, place: int, broke
         "[" * 12 + '{"a":1}' + "]" * 12,
     ],
 )
-def test_what_is_refused_is_refused_for_the_same_reason(text: str) -> None:
+def test_both_parsers_refuse_for_the_same_reason(text: str) -> None:
     data = text.encode()
     refused = outcome(lambda: steps_of(data)[0])
     assert refused == outcome(lambda: parse(data, DEPTH))
@@ -119,7 +119,7 @@ def test_a_mistake_is_found_at_its_place() -> None:
     assert str(refused.value) == f"not JSON: {expected.value}"
 
 
-def test_half_characters_are_replaced_in_keys_and_values_of_every_level() -> None:
+def test_lone_surrogates_are_replaced_at_every_level() -> None:
     value, _ = steps_of(rb'{"a\ud800":["\udfff",{"\ud83d\ude00":"x"},[["\uDC00"]]]}')
     assert value == {"a\ufffd": ["\ufffd", {"\U0001f600": "x"}, [["\ufffd"]]]}
 
