@@ -35,8 +35,8 @@ MANUAL = ROOT / "mcphost" / "manual"
 README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
 PAGES = [MANUAL / f"{topic}.md" for topic in TOPICS]
 FOR_USERS = [README, ROOT / "SECURITY.md", *PAGES]
-FOR_DEVELOPERS = [CONTRIBUTING, ROOT / "tests" / "README.md"]
-DOCUMENTS = [*FOR_USERS, ROOT / "tests" / "README.md"]
+FOR_DEVELOPERS = [CONTRIBUTING, ROOT / "ARCHITECTURE.md", ROOT / "tests" / "README.md"]
+DOCUMENTS = [*FOR_USERS, *FOR_DEVELOPERS]
 OF_OTHERS = {"--token", "--token=VALUE", "--repository"}
 """Options of servers in examples."""
 
@@ -224,7 +224,7 @@ def test_the_english_is_plain(path: Path) -> None:
     assert [str(each) for each in findings(path)] == []
 
 
-@pytest.mark.parametrize(("path", "lines", "size"), [(README, 200, 8_000)])
+@pytest.mark.parametrize(("path", "lines", "size"), [(README, 200, 8_000), (CONTRIBUTING, 100, 5_000)])
 def test_the_first_pages_stay_short(path: Path, lines: int, size: int) -> None:
     assert len(text(path).splitlines()) <= lines
     assert len(text(path).encode()) <= size
