@@ -64,11 +64,11 @@ def dependencies(
     answers: frozenset[str] = frozenset(),
     roots: Sequence[Path] = (),
 ) -> Dependencies:
-    """What a host needs besides its configuration.
+    """Build the parts that a host needs besides its configuration.
 
     ``state`` is the folder for what is learned and for the audit log (None: nothing is kept); ``report`` takes a
-    sentence for the user when a file in it was damaged, or a server of a killed mcphost still runs; ``refused`` is told
-    which servers could not run as they are configured. ``traffic_path`` is a file for all that passes in this run.
+    sentence for the user when a file in it was damaged, or a server of a killed mcphost still runs; ``refused`` takes
+    the servers that could not run as they are configured. ``traffic_path`` is a file for all that passes in this run.
     ``open_url`` opens the page of a sign-in; ``begin_sign_ins`` says whether a call that needs one begins it;
     ``prefetch`` whether resources and prompts are listed before they are used.
     ``answers`` is what the approver can answer of what servers ask; ``roots`` are folders that all of them may know of.

@@ -14,7 +14,7 @@ from mcphost.lazy_dataclass import dataclass
 from mcphost.transports.stdio.pid_files import Leftover, PidFiles
 
 PROBE: Final = "doctor"
-"""The name of an item that nobody stores: asking for it shows whether the keychain answers."""
+"""The name of an item that is never stored: reading it shows whether the keychain answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class KeychainAnswer:
     seconds: float
     failure: str = ""
     missing: bool = False
-    """Is there none at all?"""
+    """True if this system has none at all."""
 
 
 def ask_keychain(env: Mapping[str, str], seconds: float) -> KeychainAnswer | None:

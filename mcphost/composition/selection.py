@@ -18,7 +18,7 @@ COMMAND_PREFIX: Final = "stdio:"
 
 
 def is_ad_hoc(argument: str) -> bool:
-    """Is this SERVER a URL or a ``stdio:`` command, instead of the name of an entry?"""
+    """True if this SERVER is a URL or a ``stdio:`` command, instead of the name of an entry."""
     return argument.startswith((COMMAND_PREFIX, "http://", "https://"))
 
 

@@ -26,7 +26,7 @@ LOCK_SECONDS: Final = 75.0
 
 
 async def has_sign_in(name: str) -> bool:
-    """Does the keychain hold tokens of the entry ``name``? Raises ConfigError where it cannot be asked."""
+    """True if the keychain holds tokens of the entry ``name``. Raises ConfigError if it cannot be asked."""
     from mcphost.auth.storage.keychain import Keychain, KeychainUnusable, NoKeychain
     from mcphost.auth.storage.tokens import SERVICE
 
@@ -50,7 +50,7 @@ class SignIns:
         self._making = threading.Lock()
 
     def bearer(self, config: Config, server: ResolvedServer) -> Bearer | None:
-        """What authorizes this server's requests; None without sign-in. Imports take time: call it in a thread."""
+        """The authorization of this server's requests; None without sign-in. Imports take time: call it in a thread."""
         session = self._session(config, server)
         if session is None:
             return None

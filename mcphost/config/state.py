@@ -90,7 +90,7 @@ def _make_private(folder: Path, *, ours: bool) -> None:
 
 
 def read_toml(path: Path, report: Report) -> dict[str, Any]:
-    """Return the content of a state file; empty if there is none.
+    """Return the content of a state file; empty if it does not exist.
 
     A damaged file is renamed to ``NAME.damaged-N`` and reported, and counts as none. Raises ConfigError for a link, a
     device or another user's file.
@@ -311,7 +311,7 @@ def _held(path: Path, seconds: float) -> ConfigError:
 
 
 def _canonical(path: Path) -> str:
-    # A file name may hold bytes that are no text, which TOML cannot hold.
+    # A file name may hold bytes that are not text, which TOML cannot hold.
     return str(path.resolve()).encode("utf-8", "backslashreplace").decode()
 
 

@@ -33,10 +33,10 @@ FIELD_CHARACTERS: Final = 1000
 """Characters of each other field of a record that is too long."""
 
 CLOSE_SECONDS: Final = 2.0
-"""How long the end of mcphost waits for a disk that does not answer."""
+"""Seconds to wait at the end of mcphost for a disk that does not answer."""
 
 SLOW_SECONDS: Final = 0.05
-"""What an append may take before it counts as slow; a healthy disk's takes about 20 µs."""
+"""Seconds after which an append counts as slow; a healthy disk takes about 20 µs."""
 
 SLOW_SPELL: Final = 60.0
 """Seconds after a slow append in which a thread writes: a slow disk holds the event loop once a minute at most."""
@@ -136,7 +136,7 @@ def _why(error: BaseException) -> str:
 
 def _as_json(fields: Mapping[str, Any]) -> str:
     """In ASCII: whatever a reader takes for the end of a line, or a terminal for a command, is escaped."""
-    with suppress(ValueError):  # a lone surrogate, or bytes that are no text
+    with suppress(ValueError):  # a lone surrogate, or bytes that are not text
         # Four times as fast as `json`, but it escapes neither what is not ASCII nor DEL.
         text = to_json(fields, fallback=str)
         if text.isascii() and b"\x7f" not in text:
@@ -158,7 +158,7 @@ def _settle(written: asyncio.Future[None], error: OSError | None) -> None:
 
 
 DISK_SECONDS: Final = 2.0
-"""How long a call waits for its record where the policy does not require one."""
+"""Seconds that a call waits for its record where the policy does not require one."""
 
 
 class AuditWriter:

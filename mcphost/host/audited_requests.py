@@ -62,7 +62,7 @@ class AuditedRequests:
     async def send_unchanged(
         self, server: str, method: str, params: Mapping[str, Any] | None, origin: str
     ) -> Mapping[str, Any]:
-        """Send any request as it stands; return its result object. Raises as `send`."""
+        """Send any request unchanged; return its result object. Raises as `send`."""
         record = {"event": "request", "method": method, "params": params}
         return await self.send(server, record, method, origin, lambda client: client.request(method, params))
 

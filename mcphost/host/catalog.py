@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mcphost.protocol.uri_templates import UriTemplate
 
 DEFINITION_CHARACTERS: Final = 64 << 10
-"""Characters of a definition: nobody agrees to more, and an approval keeps all of a tool's."""
+"""Characters of a definition: no user reads more before agreeing, and an approval keeps all of a tool's."""
 
 NAME_CHARACTERS: Final = 80
 """Characters of an item's name in a sentence on why it was left out."""

@@ -46,7 +46,7 @@ _ABOUT_CODE: Final = (
     rf"|unsupported operand type\(s\) for [^ ]{{1,9}}: {_NAME} and {_NAME}"
     r"|maximum recursion depth exceeded[ a-z]*"
 )
-"""What the interpreter says of types and names in the code, never of a value; compiled when it is needed."""
+"""The interpreter's words about types and names in the code, never about a value; compiled when needed."""
 
 
 class CrashFiles:
@@ -68,7 +68,7 @@ class CrashFiles:
         return path
 
     def newest(self) -> Path | None:
-        """The file of the last crash; None where there was none."""
+        """The file of the last crash; None if none was recorded."""
         return max(self._files(), default=None)
 
     def _new_path(self) -> Path:

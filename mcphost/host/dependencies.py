@@ -1,4 +1,4 @@
-"""What a host is built with, besides its configuration."""
+"""The parts that a host is built with, besides its configuration."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class Dependencies:
     models: ModelPort | None = None
     """Opens the language models of the configuration; None: no model is asked."""
     sign_in: Callable[[Config, str], Awaitable[SignInPort]] | None = None
-    """Returns the sign-in port of a server. Raises ConfigError, SignInFailed. None: nobody signs in anywhere."""
+    """Returns the sign-in port of a server. Raises ConfigError, SignInFailed. None: signing in is not possible."""
     open_url: Open = no_browser
     """Opens a URL in the browser; returns why it could not, or an empty text."""
     prefetch: bool = True
     """True to list a server's resources and prompts as soon as it is ready, False to wait until they are used."""
     begin_sign_ins: bool = True
-    """Does an operation that needs a sign-in start it?"""
+    """True if an operation that needs a sign-in starts it."""
     measure: Callable[[int], ProcessUsageReport | None] | None = None
     """Returns the resource usage of a process group; called in a thread. None: it cannot be measured."""
     forget: Callable[[Config, str], Awaitable[Sequence[str]]] | None = None

@@ -97,7 +97,7 @@ class SignInChanged:
 
 @dataclass(frozen=True, slots=True)
 class RootsChanged:
-    """What a server may know of, or was told, changed; None: perhaps what every server may."""
+    """The folders shared with a server, or sent to it, changed; None: perhaps those of every server."""
 
     server: str | None
 
@@ -136,7 +136,7 @@ class ChatChanged:
 
 @dataclass(frozen=True, slots=True)
 class GrantsChanged:
-    """What is allowed without asking changed."""
+    """The approvals changed."""
 
 
 @dataclass(frozen=True, slots=True)

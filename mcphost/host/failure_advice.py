@@ -36,7 +36,7 @@ class Advice:
 
 
 def advice_on(error: McphostError, server: str, config: ServerConfig | None = None) -> Advice | None:
-    """What to say of ``error`` at this server; None where its own sentence will do.
+    """Advice on ``error`` at this server; None where its own sentence will do.
 
     ``server`` is named as in the configuration; ``config`` says what can be done there (None: that is not known).
     """
@@ -47,7 +47,7 @@ def advice_on(error: McphostError, server: str, config: ServerConfig | None = No
 
 
 def next_step(error: McphostError, server: str, config: ServerConfig | None = None) -> str:
-    """What to do about ``error``; empty where nothing more is known than its sentence says."""
+    """The user's next step after ``error``; empty where its sentence says it all."""
     advice = advice_on(error, server, config)
     era = _era_advice(error, server, config)
     return " ".join(filter(None, (advice.next_step if advice else "", era)))
@@ -117,7 +117,7 @@ MOST_SCOPES: Final = 20
 _SCOPE: Final = r"[!#-\[\]-~]{1,100}"
 _NO_MCP: Final = "There is no MCP server at this address, or none over this transport: check url and transport in {}."
 _BY_STATUS: Final = {
-    403: "Its server lets nobody in like this: check the token and the headers in {}.",
+    403: "Its server refuses this sign-in: check the token and the headers in {}.",
     404: _NO_MCP,
     405: _NO_MCP,
     408: "It was too slow for the server: try again.",
@@ -212,8 +212,8 @@ _DECLARED_BY: Final = {
 
 _TAKES: Final = {
     "sampling": "a model in [models], or on the command line an answer with text in the file of --answers",
-    "elicitation": "somebody who can answer, or --answers",
-    "roots": "a folder to share, and somebody who can answer",
+    "elicitation": "a user who can answer, or --answers",
+    "roots": "a folder to share, and a user who can answer",
 }
 """Requirements of capabilities besides a line of the configuration."""
 

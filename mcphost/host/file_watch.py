@@ -17,7 +17,7 @@ from typing import Any, Final
 from mcphost.posix import CLOSE_ON_EXEC, NO_WAIT
 
 SETTLED: Final = 0.25
-"""Seconds without another event after which a change is told: editors write a file in several steps."""
+"""Seconds without another event after which a change is reported: editors write a file in several steps."""
 
 _EVENT: Final = struct.Struct("iIII")
 _READ: Final = 64 * 1024

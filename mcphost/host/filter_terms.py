@@ -22,7 +22,7 @@ COMPARE: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "<=": operator.le,
     "<": operator.lt,
 }
-"""What a sign means between what a thing has and what the term names, where the field has an order."""
+"""The operators that compare a value with that of a term, for fields that have an order."""
 
 _T = TypeVar("_T")
 
@@ -52,7 +52,7 @@ def split_terms(text: str) -> Iterator[Term]:
 
 @dataclass(frozen=True, slots=True)
 class FilterLanguage(Generic[_T]):
-    """What may be said of one kind of thing."""
+    """The fields by which one kind of thing can be filtered."""
 
     fields: Mapping[str, Callable[[str, str], Callable[[_T], bool]]]
     """By name, what makes a test of a sign and a value in lower case. Raises FilterError."""
@@ -62,7 +62,7 @@ class FilterLanguage(Generic[_T]):
     """Makes the test of a text to look for."""
 
     def test(self, term: Term) -> Callable[[_T], bool]:
-        """What a thing must be for this term. Raises FilterError."""
+        """The test for this term. Raises FilterError."""
         maker = self.fields.get(term.field)
         if maker is None:
             self._refuse_misspelling(term)
@@ -95,7 +95,7 @@ def listed(field: str, sign: str, value: str, *, compared: str) -> list[str]:
 
 
 def any_like(patterns: list[str]) -> Callable[[str], bool]:
-    """Is a text one of these? ``*`` stands for any characters, and case does not count."""
+    """A test for texts that equal one of these. ``*`` matches any characters, and case does not count."""
     plain = [pattern.replace("[", "[[]") for pattern in patterns]
     return lambda text: any(fnmatchcase(text.casefold(), pattern) for pattern in plain)
 

@@ -1,4 +1,4 @@
-"""What servers said and mcphost decided, as bounded memory: one order over all servers, a budget for each.
+"""Log lines of servers and of mcphost, as bounded memory: one order over all servers, a budget for each.
 
 Specification: server/utilities/logging; basic/transports, stderr.
 """
@@ -30,9 +30,9 @@ class LogSource(Enum):
     """``notifications/message``."""
     STDERR = "stderr"
     STDOUT = "stdout"
-    """Text on stdout that is no message."""
+    """Text on stdout that is not a message."""
     MCPHOST = "mcphost"
-    """What mcphost decided or noticed."""
+    """Decisions and observations of mcphost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class LogRecord:
 
 @dataclass(frozen=True, slots=True)
 class LogBudget:
-    """What one server may make us keep, and how fast."""
+    """The lines and bytes of one server that are kept, and its rate."""
 
     lines: int = 5000
     bytes: int = 5_000_000
@@ -75,7 +75,7 @@ class _ServerLog:
         self._dropped_in_second = 0
 
     def admit(self, now: float) -> tuple[bool, int]:
-        """May a line come in now? And how many were dropped in the second that just ended."""
+        """Return whether a line may come in, and how many were dropped in the second that just ended."""
         dropped_before = 0
         if int(now) != self._second:
             dropped_before, self._dropped_in_second = self._dropped_in_second, 0
@@ -159,7 +159,7 @@ class LogBook:
         return iter(tuple(self._log(server).records))
 
     def dropped(self, server: str) -> int:
-        """How many lines of this server were over its rate."""
+        """The number of lines of this server above its rate."""
         return self._log(server).dropped
 
     def clear(self) -> None:

@@ -19,7 +19,7 @@ HAND: Final = "manual"
 """The entry that is there without a configuration: the user is the model."""
 
 HUMAN: Final = "human"
-"""The model that a server is told where a person wrote the answer."""
+"""The model that a server sees where the user wrote the answer."""
 
 BY_HAND: Final = ModelCapabilities(images=IMAGES)
 """A person sees what the screen shows, and writes text."""
@@ -31,7 +31,7 @@ class ModelPort(Protocol):
     """The language models of a run, as whoever built the host wired them."""
 
     def able(self, model: ModelConfig) -> ModelCapabilities:
-        """What a model takes besides text, as far as is known before it is asked."""
+        """The media that a model takes besides text, as far as is known before it is asked."""
 
     async def provider(self, config: Config, name: str) -> Provider:
         """An entry of ``[models]``, its references resolved. Raises ConfigError, ModelError."""
@@ -48,11 +48,11 @@ class AvailableModel:
     price: Price | None = None
     """For a million tokens; None: not known."""
     by_hand: bool = False
-    """Is it a person who writes?"""
+    """True if the user writes the answers."""
 
     @property
     def name(self) -> str:
-        """What a server is told that answered, unless the model says better."""
+        """The name that a server sees, unless the model reports a better one."""
         return self.candidate.model or (HUMAN if self.by_hand else self.entry)
 
 
@@ -60,20 +60,20 @@ _HAND: Final = AvailableModel(HAND, BY_HAND, ModelCandidate(HAND), FREE, by_hand
 
 
 class ModelCatalog:
-    """All of them. ``port`` None: nobody can be asked but a person; ``hand``: there is a person who can write."""
+    """All models. ``port`` None: only the user can be asked; ``hand``: the user can write answers."""
 
     def __init__(self, config: Callable[[], Config], port: ModelPort | None, *, hand: bool) -> None:
         self._config, self._port, self._hand = config, port, hand
 
     @property
     def all(self) -> tuple[AvailableModel, ...]:
-        """What the user may choose from, oneself last."""
+        """The models that the user may choose from, oneself last."""
         configured = tuple(self._configured())
         named = {model.entry for model in configured}
         return (*configured, _HAND) if self._hand and HAND not in named else configured
 
     def for_server(self, server: str) -> tuple[AvailableModel, ...]:
-        """What may answer this server by itself: the configured ones, and oneself only where there are none."""
+        """The models that may answer this server unasked: the configured ones; oneself only without any."""
         settings = self._config().servers.get(server)
         if settings is None:
             return ()
@@ -98,9 +98,9 @@ class ModelCatalog:
         return model, self._reason(server, models, fitting, chosen.reason)
 
     async def provider(self, model: AvailableModel) -> Provider:
-        """What asks this model. Raises ConfigError, ModelError."""
+        """Return the provider of this model. Raises ConfigError, ModelError."""
         if self._port is None or model.by_hand:
-            raise ModelRefused(model.entry, "nobody can ask it here")
+            raise ModelRefused(model.entry, "it cannot be asked here")
         return await self._port.provider(self._config(), model.entry)
 
     def _reason(

@@ -11,7 +11,7 @@ from typing import Final
 from mcphost.posix import CLOSE_ON_EXEC, NO_FOLLOW, NO_WAIT, close_to_others, owned_by_us
 
 _SAME: Final = 6
-"""How many fields at the start of `os.stat_result` are compared: mode, inode, device, links, owner and group."""
+"""Fields at the start of `os.stat_result` that are compared: mode, inode, device, links, owner and group."""
 
 
 class PrivateFile:
@@ -57,7 +57,7 @@ class PrivateFile:
         return (self._descriptor, found.st_size) if found[:_SAME] == self._opened else None
 
     def _open(self) -> tuple[int, int]:
-        """Open the file, refuse what is no file of our own, and close it to others; its descriptor and size."""
+        """Open the file as `_make_private` demands; return its descriptor and size."""
         self.close()
         self._opened = ()
         self._descriptor = self._create()
@@ -76,7 +76,7 @@ class PrivateFile:
 
 
 def _make_private(descriptor: int) -> os.stat_result:
-    """Refuse what is no file of our own, close it to others."""
+    """Refuse anything but a regular file of this user, and close it to others."""
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode) or not owned_by_us(found):
         raise OSError(errno.EPERM, "it is not a regular file of yours")

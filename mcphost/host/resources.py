@@ -26,7 +26,7 @@ DEBOUNCE: Final = 0.15
 """Seconds without another key before a server is asked."""
 
 KEPT_SECONDS: Final = 30.0
-"""How long an answer is good for the same question."""
+"""Seconds for which an answer is reused for the same question."""
 
 KEPT_ANSWERS: Final = 256
 
@@ -38,15 +38,15 @@ _Question = tuple[_Field, str, frozenset[tuple[str, str]], float | None]
 
 
 class ResourceService:
-    """What servers have to read. All methods raise UnknownName, ServerNotReady, Declined, or as a request does."""
+    """Resources and prompts. All methods raise UnknownName, ServerNotReady, Declined, or as a request does."""
 
     def __init__(self, servers: Servers, catalog: Catalog, requests: AuditedRequests) -> None:
         self._servers, self._catalog, self._requests = servers, catalog, requests
 
     async def read(self, server: str, uri: str, *, origin: str = "you", again: bool = False) -> ReadResourceResult:
-        """Read a resource, listed or not, the URI as it stands; ``again``: from the server even if it is kept.
+        """Read a resource, listed or not, the URI unchanged; ``again``: from the server even if it is kept.
 
-        Raises ResourceMissing where there is none.
+        Raises ResourceMissing if it does not exist.
         """
         record = {"event": "resource", "uri": uri}
         return await self._requests.send(
@@ -113,7 +113,7 @@ class CompletionService:
         self._asking: dict[_Field, asyncio.Task[Completion]] = {}
 
     def offered(self, server: str) -> bool:
-        """Is it worth asking this server?"""
+        """True if the server offers completions."""
         try:
             return self._servers[server].client.completions.offered
         except McphostError:

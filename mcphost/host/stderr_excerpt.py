@@ -10,7 +10,7 @@ LINES: Final = 50
 """Last lines of stderr that are searched."""
 
 _TREE: Final = " \t|+-│╰─▶"
-"""What stands before the message of an exception in a group, and of a cause."""
+"""The characters before the message of an exception in a group, and of a cause."""
 
 _FRAME: Final = r"(at |File |\^|~)"
 _VALIDATION: Final = r"\bvalidation errors? for\b"
@@ -24,7 +24,7 @@ _MESSAGES: Final = (
     (r"npm (?:error|ERR!) (?!code )\S+ +\S", 0),
     (r".*(?:\b(?:ERROR|FATAL|CRITICAL)\b|\blevel=error\b)", -1),
 )
-"""How a line begins that holds the message, best first; and which of several is meant."""
+"""The start of a line that holds the message, best first; and which of several is meant."""
 
 
 def most_telling(lines: Sequence[str]) -> str:

@@ -94,7 +94,7 @@ class ImportRecords:
 
 
 def as_utf8(text: str) -> str:
-    """``text`` as a file can hold it: a path may have bytes that are no text."""
+    """``text`` as a file can hold it: a path may have bytes that are not text."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 

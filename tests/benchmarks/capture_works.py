@@ -6,9 +6,8 @@ import os
 
 from mcphost.client.client import Client, Identity
 from mcphost.host.traffic.book import TrafficBook
-from mcphost.transports.base import TransportLimits
+from mcphost.transports.base import MessageObserver, TransportLimits
 from mcphost.transports.stdio.transport import Command, StdioTransport
-from mcphost.transports.base import MessageObserver
 from tests.benchmarks.measure import Row, Sample, clocked, compare
 from tests.benchmarks.sizes import Sizes
 from tests.benchmarks.wire_works import ECHO_COMMAND, Counting, one_after_the_other

@@ -24,11 +24,10 @@ from mcphost.errors import McphostError
 from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.models.tasks import Task
 from mcphost.protocol.wire.jsonrpc import Malformed
-from mcphost.transports.base import TransportLimits
+from mcphost.transports.base import NoteKind, TransportLimits
 from mcphost.transports.http.detection import DetectedTransport
 from mcphost.transports.http.sse_2024 import SseTransport
 from mcphost.transports.http.streamable import HttpTransport
-from mcphost.transports.base import NoteKind
 
 CONNECT_SECONDS = 10.0
 DEADLINE_SECONDS = 25.0

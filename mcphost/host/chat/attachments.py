@@ -51,7 +51,7 @@ _STARTS: Final = ((b"\x89PNG\r\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg")
 
 
 def of_resource(server: str, uri: str, title: str, read: ReadResourceResult, limit: int) -> Attachment:
-    """What reading a resource brought, at most ``limit`` bytes of text. Raises NotDone where nothing can be given."""
+    """Attach a resource's content, at most ``limit`` bytes of text. Raises NotDone if nothing can be attached."""
     blocks: list[TextContent | MediaContent] = []
     notes: list[str] = []
     for contents in read.contents:
@@ -88,7 +88,7 @@ def of_file(path: Path, limit: int) -> Attachment:
 
 
 def is_file(name: str) -> bool:
-    """Is there a file, or something else that is no folder, of this name? Waits for the disk."""
+    """True if there is a file, or anything but a folder, of this name. Waits for the disk."""
     try:
         path = Path(name).expanduser()
         return path.exists() and not path.is_dir()
@@ -97,7 +97,7 @@ def is_file(name: str) -> bool:
 
 
 def of_prompt(server: str, prompt: str, arguments: dict[str, str], result: GetPromptResult) -> PromptUsed:
-    """The messages of a prompt, each in the role its server gave it. Raises NotDone where there are none."""
+    """The messages of a prompt, each in the role its server gave it. Raises NotDone if it has none."""
     notes: list[str] = []
     messages: list[SamplingMessage] = []
     for message in result.messages:
@@ -109,13 +109,13 @@ def of_prompt(server: str, prompt: str, arguments: dict[str, str], result: GetPr
         else:
             messages.append(SamplingMessage.of(message.role, block))
     if not messages:
-        raise NotDone(f"the prompt {server}:{show_line(prompt, 80)} brought nothing that a model can be told")
+        raise NotDone(f"the prompt {server}:{show_line(prompt, 80)} has nothing that a model can read")
     brings = any(isinstance(message.content, EmbeddedResource) for message in result.messages)
     return PromptUsed(server, prompt, arguments, tuple(messages), brings, "; ".join(notes))
 
 
 def _said(content: Content) -> Block | str:
-    """A block of a prompt as models take it, or why it cannot be told."""
+    """A block of a prompt as models take it, or the reason why a model cannot get it."""
     match content:
         case TextContent():
             return text_block(content.text)
@@ -204,7 +204,7 @@ def _content(path: Path, limit: int) -> tuple[bytes, int]:
         with os.fdopen(descriptor, "rb") as file:
             found = os.fstat(descriptor)
             if not stat.S_ISREG(found.st_mode):
-                raise NotDone(f"{path} is no file")
+                raise NotDone(f"{path} is not a file")
             return file.read(limit + 1), found.st_size
     except (OSError, ValueError, RuntimeError) as error:
         raise NotDone(f"{path}: {getattr(error, 'strerror', None) or error}") from None
@@ -218,7 +218,7 @@ MOST_CANDIDATES: Final = 200
 _PROMPT: Final = re.compile(r"/(?P<server>[^\s:/]+):(?P<prompt>\S+)(?:[ \t]+(?P<arguments>[^\n]*))?(?:\n|\Z)")
 _MENTION: Final = re.compile(r"(?<!\S)@(?:\"(?P<quoted>[^\"\n]+)\"|(?P<plain>[^\s\"@][^\s\"]*))")
 _ENDING: Final = ".,;:!?)'"
-"""What ends a sentence rather than a name."""
+"""Characters that end a sentence rather than a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +252,7 @@ class ParsedMessage:
 
 @dataclass(frozen=True, slots=True)
 class MentionCandidates:
-    """What could stand from ``start`` to ``end`` of a text instead of what stands there."""
+    """Candidates to replace the text from ``start`` to ``end``."""
 
     start: int
     end: int
@@ -272,7 +272,7 @@ def parse(text: str, servers: Collection[str]) -> ParsedMessage:
 def candidates(
     text: str, cursor: int, *, prompts: Sequence[tuple[str, str]], resources: Sequence[tuple[str, str]]
 ) -> MentionCandidates:
-    """What could be meant by what stands before ``cursor``: names of prompts, or resources, that begin or hold it.
+    """Find candidates for the word before ``cursor``: names of prompts, or resources, that begin with it or contain it.
 
     Pairs are of server and name. Nothing where the cursor is in plain words.
     """
@@ -307,7 +307,7 @@ def _prompt_mention(server: str, prompt: str, written: str) -> PromptMention:
     for word in words:
         key, equals, value = word.partition("=")
         if not (key and equals):
-            return PromptMention(server, prompt, problem=f"{word!r} is no argument; write name=value")
+            return PromptMention(server, prompt, problem=f"{word!r} is not an argument; write name=value")
         arguments[key] = value
     return PromptMention(server, prompt, arguments)
 

@@ -40,13 +40,13 @@ Run = Callable[["Chat", Turn], Coroutine[Any, Any, None]]
 
 @dataclass(frozen=True, slots=True)
 class ChatUsage:
-    """What a conversation used of its models. ``cost`` is None where a price is not known."""
+    """The use of models by a conversation. ``cost`` is None where a price is not known."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float | None = 0.0
     guessed: bool = False
-    """Is a part of it an estimate of ours, since a model did not say?"""
+    """True if a part of it is mcphost's estimate, since a model did not report it."""
 
     @property
     def tokens(self) -> int:
@@ -78,16 +78,16 @@ class Chat:
         """The id names its transcript, in this and later runs."""
         self.turns: list[Turn] = []
         self.settings = settings
-        """What the user set of it."""
+        """The user's settings of this conversation."""
         self.usage = ChatUsage()
         self.outside = ""
-        """What the model has read from outside last, in words; empty: nothing yet."""
+        """The outside source that the model read last, in words; empty: none yet."""
         self.found: dict[str, None] = {}
         """The tools that the model searched out, in order."""
         self.branch_of: tuple[str, int] | None = None
         """The conversation it was branched from, and how many of its turns it shares."""
         self.allowance = 1
-        """How many times its budget it may use."""
+        """The multiple of its budget that the conversation may use."""
         self._context, self._run = context, run
         self._task: asyncio.Task[None] | None = None
         self._tools: tuple[object, ToolSelection] | None = None
@@ -98,7 +98,7 @@ class Chat:
 
     @property
     def busy(self) -> bool:
-        """Is a turn under way?"""
+        """True while a turn is under way."""
         return bool(self.turns) and not self.turns[-1].state.ended
 
     @property
@@ -113,7 +113,7 @@ class Chat:
 
     @property
     def title(self) -> str:
-        """What the user said first; empty before that."""
+        """The user's first message; empty before that."""
         return next((turn.message.text for turn in self.turns if turn.message.text), "")
 
     @property
@@ -147,7 +147,7 @@ class Chat:
 
     @property
     def tools(self) -> ToolSelection:
-        """What the model may use now, what of it costs how much, and what had to be left out.
+        """The tools that the model may use now, their cost, and the tools that had to be left out.
 
         Of very many new tools only some are in it at first: `tools_checked` waits for the rest.
         """
@@ -178,11 +178,11 @@ class Chat:
         self.changed()
 
     def instructions(self, server: str) -> str:
-        """What a server says on how to use it; empty where it says nothing."""
+        """A server's instructions for use; may be empty."""
         return self._context.instructions(server)
 
     def told_instructions(self, server: str) -> bool:
-        """Is the model told them? Only as the user accepted them: a changed text takes a new yes."""
+        """True if the model gets them, which takes a new consent whenever their text changes."""
         text = self._context.instructions(server)
         return bool(text) and self.settings.told.get(server) == _digest(text)
 
@@ -210,7 +210,7 @@ class Chat:
     def preview(
         self, text: str, attachments: Sequence[Attachment] = (), prompts: Sequence[PromptUsed] = ()
     ) -> MessagePreview:
-        """What `send` would say with these. Raises UnknownName where there is no model."""
+        """Preview the message that `send` would send. Raises UnknownName if there is no such model."""
         model = self.model
         pieces = tuple(pieces_of(UserMessage(text, tuple(attachments), tuple(prompts)), model.able))
         return MessagePreview(model.entry, pieces, estimate(self.request(), None).input_tokens)
@@ -257,7 +257,7 @@ class Chat:
             self._task.cancel()
 
     def use_model(self, entry: str) -> None:
-        """Talk to another model from the next answer on. Raises UnknownName where there is none of that name."""
+        """Talk to another model from the next answer on. Raises UnknownName if no model has that name."""
         before = self.settings
         self.settings = replace(before, model=entry, instead_of=self._context.settings.model or "")
         try:

@@ -1,4 +1,4 @@
-"""What all conversations of a host share."""
+"""The services that all conversations of a host share."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class ChatContext:
         return self.config().chat
 
     def tools(self) -> Sequence[CatalogTool]:
-        """What all servers offer now, without those that are only compared."""
+        """The tools that all servers offer now, except those of servers opened for a comparison."""
         servers = self.servers
         compared = {name for name, each in servers.items() if isinstance(each.config, ComparedServer)}
         return [each for each in self.catalog.tools() if each.server in servers and each.server not in compared]

@@ -1,12 +1,12 @@
 r"""Which stretches of a call's arguments the model read somewhere that the receiving server does not see.
 
 Compared is what is left when blanks, punctuation, capitals, JSON's escapes (``\n``, ``\u00e9``) and URLs' (``%20``) are
-taken away. Marked is each stretch of at least `STRETCH` letters and digits that stands in a passage of another server,
+taken away. Marked is each stretch of at least `STRETCH` letters and digits that a passage of another server contains,
 of a file or of the instructions; and each whole word of such a passage, from `SECRET` characters on, that looks like a
 key, a number or an address. Names of values count as values do, numbers by their digits. A run of base64 or hex that
 decodes to such text is marked whole. What the receiving server said itself is not marked.
 
-Not seen: what was translated, told in other words, spelled backwards, cut into pieces shorter than this, encoded in any
+Not seen: what was translated, put in other words, spelled backwards, cut into pieces shorter than this, encoded in any
 other way or twice, and what was in pictures. So a mark is a fact, and its absence no proof.
 
 The work is bounded: passages are indexed once, a piece at a time (`ReadTexts.take`), then each position of the
@@ -72,7 +72,7 @@ def unescaped(text: str) -> str:
 
 
 def normalized(text: str) -> str:
-    """What is compared of a text that is not asked for places."""
+    """Normalize a text that is only searched, so that no positions are needed."""
     return _small(_DROPPED.sub("", text))
 
 
@@ -111,13 +111,13 @@ CODES: Final[tuple[tuple[str, re.Pattern[str], Callable[[str], str]], ...]] = (
 
 
 STRIDE: Final = STRETCH - BLOCK + 1
-"""A stretch holds a whole block that begins at a multiple of this, wherever it stands."""
+"""Any stretch holds a whole block that begins at a multiple of this."""
 
 PIECE: Final = 50_000
 """Characters that are indexed at a time: some ten milliseconds."""
 
 OVERLAP: Final = 200
-"""Characters that stand in two pieces, so that nothing is hidden by being on a border."""
+"""Characters that two neighbouring pieces share, so that a border hides nothing."""
 
 MOST_READ: Final = 1_000_000
 """Characters of a conversation that are indexed: about what large models hold, and some 20 MB of index."""
@@ -146,7 +146,7 @@ _SAID: Final = {state.value for state in (CallState.DONE, CallState.FAILED, Call
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A text that the model was told."""
+    """A text that the model has read."""
 
     source: str
     """See `UntrustedSpan.source`."""
@@ -156,7 +156,7 @@ class Passage:
 
 
 def passages(turns: Iterable[Turn]) -> Iterator[Passage]:
-    """What servers and files brought into these turns; what the user typed is none of it."""
+    """The texts that servers and files brought into these turns, without those that the user typed."""
     for turn in turns:
         for prompt in turn.message.prompts:
             for message in prompt.messages:
@@ -177,12 +177,12 @@ class ReadTexts:
 
     def __init__(self) -> None:
         self._known: dict[Passage, int] = {}
-        """How many characters of each were looked at."""
+        """The number of characters of each that were searched."""
         self._pieces: list[tuple[Passage, str]] = []
         self._places: dict[str, list[int]] = {}
         """Of each block: the piece and where in it, as one number; a list of tuples would take three times the room."""
         self._secrets: dict[int, int] = {}
-        """How long the secret is that begins at a place."""
+        """The length of the secret that begins at a position."""
         self._size = self._left_out = 0
 
     def take(self, passages: Iterable[Passage]) -> Iterator[None]:
@@ -194,7 +194,7 @@ class ReadTexts:
                 yield
 
     def compare(self, server: str, arguments: Mapping[str, Any]) -> Provenance:
-        """What of these arguments for this server stands in passages of others."""
+        """Find the parts of these arguments for this server that passages of others contain."""
         search, marks, size, note = _Search(self, server), list[UntrustedSpan](), 0, ""
         for number, part in enumerate(_parts(arguments), 1):
             marks.extend(search.marks(replace(part, text=part.text[: MOST_COMPARED - size])))
@@ -213,11 +213,11 @@ class ReadTexts:
         return passage, piece, place & 0xFFFFFFFF, self._secrets.get(place, STRETCH)
 
     def said_by(self, server: str, normalized: str) -> bool:
-        """Did this server say so itself?"""
+        """True if the server said so itself."""
         return any(normalized in piece for passage, piece in self._pieces if passage.server == server)
 
     def effort(self, server: str) -> int:
-        """How many tries it is worth to ask `said_by`: it looks at all that the server said."""
+        """The number of tries after which asking `said_by`, which searches all that the server said, is worth it."""
         return sum(len(piece) for passage, piece in self._pieces if passage.server == server) >> 14
 
     def _note(self) -> str:
@@ -352,7 +352,7 @@ def _promising(one: str, at: int, other: str, there: int) -> bool:
 
 
 def _equal(one: str, at: int, other: str, there: int, way: int) -> int:
-    """How many characters are equal from here on (``way`` 1) or before it (-1), found by doubling and halving."""
+    """Count equal characters from here on (``way`` 1) or before it (-1), by doubling and halving."""
     most = min(len(one) - at, len(other) - there) if way > 0 else min(at, there)
     size, step = 0, 32
     while step:

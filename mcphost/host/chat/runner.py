@@ -183,7 +183,7 @@ def _count(answer: ModelRound, request: ModelRequest) -> None:
 
 
 class _Clock:
-    """Adds up the time of work, in seconds: as a context of what is done in it, or told afterwards."""
+    """Adds up seconds of work: of the block it is used for as a context, or passed to it afterwards."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now, self._began = now, 0.0

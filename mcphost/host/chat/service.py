@@ -14,7 +14,7 @@ from mcphost.host.chat.context import ChatContext
 from mcphost.host.chat.preferences import ChatSettings
 from mcphost.host.events import ChatChanged
 
-if TYPE_CHECKING:  # imported when somebody begins to talk: most commands never do
+if TYPE_CHECKING:  # imported when a conversation begins: most commands have none
     from mcphost.host.chat.attachments import AttachmentService
     from mcphost.host.chat.chat import Chat
     from mcphost.host.chat.runner import TurnRunner
@@ -79,7 +79,7 @@ class ChatService:
         if (opened := self._open(known)) is not None:
             return opened
         records = await asyncio.to_thread(self._context.transcripts.records, known)
-        if (opened := self._open(known)) is not None:  # by somebody who did not wait either
+        if (opened := self._open(known)) is not None:  # by another caller meanwhile
             return opened
         own = settings_of(records)
         chosen = (ChatSettings() if as_configured else self._initial()) if own is None else own
@@ -103,7 +103,7 @@ class ChatService:
         return TurnRunner(self._context)
 
     def _initial(self) -> ChatSettings:
-        """What was set last; the model unless the configuration names another now than it did then."""
+        """The last settings; without their model if the configuration names another one by now."""
         last = self._context.preferences.settings
         unchanged = last.instead_of == (self._context.config().chat.model or "")
         return self._available(last) if unchanged else replace(last, model="")

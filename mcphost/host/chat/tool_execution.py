@@ -35,7 +35,7 @@ class ToolExecution:
         self._readings: WeakKeyDictionary[Chat, ReadTexts] = WeakKeyDictionary()
 
     def calls(self, turn: Turn) -> int:
-        """How many calls this turn led to, and would have led to but for its bounds."""
+        """The number of calls this turn led to, including those that its limits prevented."""
         return sum(bool(use.server) for use in turn.uses)
 
     async def run_tool_calls(self, chat: Chat, turn: Turn, answer: ModelRound, model: AvailableModel) -> None:
@@ -159,7 +159,7 @@ class ToolExecution:
             self._context.keep(chat.id, results_record(turn, answer))
 
     async def _passed_on(self, use: ModelToolUse, result: ToolResult, model: AvailableModel) -> bool:
-        """Does the model get it, in these words or the user's?"""
+        """True if the model gets it, in these words or the user's."""
         reply = await self._context.approver.ask(_question(use, result, model))
         if not reply.allow:
             why = f", who says: {reply.reason}" if reply.reason else ""

@@ -3,7 +3,7 @@
 Texts as they came; structured content as JSON where no text says the same; images where the model takes them; an
 embedded text under its URI; everything else, links above all, by reference: its title and URI. What is meant for
 the user only stays here, what is too long is cut, and both are said. A failure of any kind is a result with an
-error, so that the model can mend itself.
+error, so that the model can correct itself.
 
 Specification: server/tools (error handling, security considerations), server/resources (annotations).
 """
@@ -152,7 +152,7 @@ def _structured(outcome: CallToolResult) -> Iterator[str]:
 
 
 def _says(block: Content, value: Any) -> bool:
-    """Is this text the same in JSON, as the specification wants it for older clients?"""
+    """True if this text is the same value as JSON, as the specification wants it for older clients."""
     if not isinstance(block, TextContent) or block.text[:1].isspace():
         return False
     try:

@@ -33,7 +33,7 @@ _SERVER: Final = 16
 def alias(server: str, tool: str) -> str:
     """The name of a tool for a model.
 
-    Where the two names can be told apart in it by the first ``__``, it is just both of them; what is changed or
+    Where the first ``__`` separates the two names, it is just both of them; what is changed or
     shortened, and what a server could choose so as to look like another's, ends with a mark made from both.
     """
     plain = f"{server}{SEPARATOR}{tool}"
@@ -51,12 +51,12 @@ def _splits(server: str, tool: str) -> bool:
 
 
 def _looks_marked(tool: str) -> bool:
-    """Could it pass for a name of ours that was marked?"""
+    """True if the name could pass for one that mcphost marked."""
     return re.search(rf"_[0-9a-f]{{{_MARK}}}\Z", tool) is not None
 
 
 def _shortened(text: str, room: int) -> str:
-    """Both ends: what tells one of many tools from the others stands at either."""
+    """Keep both ends: the part that distinguishes one of many tools may be at either."""
     if len(text) <= room:
         return text
     head = (room - 1) // 2
@@ -74,7 +74,7 @@ SEARCH: Final = "find_tools"
 
 _PROPERTY: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _COMBINED: Final = ("allOf", "anyOf", "oneOf", "not", "enum")
-"""What vendors refuse at the top of a schema."""
+"""Keywords that vendors refuse at the top of a schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class SelectedTool:
     tool: Tool
     name: str
     definition: Tool
-    """What the model gets."""
+    """The definition that the model gets."""
     tokens: int
     """About what that costs in every request."""
 
@@ -100,7 +100,7 @@ class OmittedTool:
 
 
 class CheckedTools:
-    """What was found out of each tool: what a model gets of it, or why it gets nothing."""
+    """The result of checking each tool: the definition for a model, or the reason why it gets none."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, int], tuple[Tool, SelectedTool | OmittedTool]] = {}
@@ -119,7 +119,7 @@ class CheckedTools:
         return True
 
     def selected(self, offered: CatalogTool) -> SelectedTool | OmittedTool | None:
-        """What is known of this one; None before it was checked."""
+        """The result for this tool; None before it was checked."""
         known = self._known.get(_key(offered))
         return None if known is None else known[1]
 
@@ -139,7 +139,7 @@ class ToolSelection:
         self.tokens = sum(entry.tokens for entry in self._entries.values())
         """About what all definitions together cost in every request."""
         self.searching = self.tokens > limit or len(self._entries) > MOST_TOOLS
-        """Does the model get a tool that searches the others, in place of all of them?"""
+        """True if the model gets a tool that searches the others, in place of all of them."""
 
     @property
     def entries(self) -> Sequence[SelectedTool]:
@@ -241,7 +241,7 @@ def _schema(schema: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     """The schema for a model, and what of it is said in words instead."""
     check_schema(dict(schema))
     if schema.get("type", "object") != "object":
-        raise _Unfit("its arguments are no object")
+        raise _Unfit("its arguments are not an object")
     properties = as_dict(schema.get("properties"))
     for key in properties:
         if not _PROPERTY.fullmatch(key):

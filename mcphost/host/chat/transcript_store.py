@@ -1,7 +1,7 @@
 """Saves conversations: one private file of JSON lines for each, appended to as it goes on.
 
-Lines are written by one thread of its own, in order, so that nobody waits for a disk; a file that cannot be written
-is an alarm, once.
+Lines are written by one thread of its own, in order, so that the event loop does not wait for the disk. A file that
+cannot be written is an alarm, once.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ CLOSE_SECONDS: Final = 2.0
 _SAID: Final = re.compile(
     rb'^\{"event": "turn", "turn": \d+, "message": \{"text": "((?:[^"\\\n]|\\u[0-9a-f]{4}|\\[^u]){,400})', re.MULTILINE
 )
-"""How a message's record begins, as `mcphost.host.chat.transcript_store` has it written."""
+"""The start of a message's record, as this module writes it."""
 
 _ID: Final = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
 
@@ -59,7 +59,7 @@ class SavedChat:
 
     id: str
     title: str
-    """What the user said first; may quote anything."""
+    """The user's first message; may quote anything."""
     changed: datetime
     size: int
     """Bytes."""
@@ -94,7 +94,7 @@ class TranscriptStore:
             await asyncio.to_thread(thread.join, CLOSE_SECONDS)
 
     def saved(self) -> list[SavedChat]:
-        """What there is, the newest first. Waits for the disk."""
+        """The saved conversations, the newest first. Waits for the disk."""
         if self._folder is None:
             return []
         try:
@@ -162,7 +162,7 @@ def _looked_at(path: Path) -> SavedChat | None:
 
 
 def _titles(start: bytes) -> Iterator[str]:
-    """How each message begins; its record may be far longer than what was read."""
+    """The start of each message; its record may be far longer than what was read."""
     for said in _SAID.finditer(start):
         with suppress(ValueError):
             yield json.loads(b'"' + said[1] + b'"')[:200]
@@ -206,7 +206,7 @@ def all_records(
 
 
 def settings_record(settings: ChatSettings) -> dict[str, Any]:
-    """What the user set of it, from here on."""
+    """The record of the user's settings from here on."""
     return {"event": "choices", **as_plain(settings)}
 
 
@@ -246,7 +246,7 @@ def results_record(turn: Turn, answer: ModelRound) -> dict[str, Any]:
 
 
 def ended_record(turn: Turn) -> dict[str, Any]:
-    """How a turn ended."""
+    """The record of the end of a turn."""
     return {"event": "end", "turn": turn.number, "state": turn.state.name, "reason": turn.reason}
 
 
@@ -336,7 +336,7 @@ def branch_of(records: Iterable[Mapping[str, Any]]) -> tuple[str, int] | None:
 
 
 def settings_of(records: Iterable[Mapping[str, Any]]) -> ChatSettings | None:
-    """What the user had set of it at its end; None: nothing was written down of that."""
+    """The user's settings at its end; None if none were recorded."""
     found = [record for record in records if record.get("event") == "choices"]
     return valid_part(ChatSettings, found[-1]) if found else None
 

@@ -18,7 +18,7 @@ MOST_THOUGHT: Final = 100_000
 """Characters of a model's thoughts that are kept: they are shown and nothing else."""
 
 NOT_RUN: Final = "not run"
-"""How a tool use ended that never became a call."""
+"""The outcome of a tool use that never became a call."""
 
 WHOLE: Final = frozenset({"endTurn", "stopSequence", "toolUse"})
 """The stop reasons of an answer that is whole."""
@@ -28,11 +28,11 @@ CUT: Final[Mapping[str, str]] = {
     "contentFilter": "the answer is cut off by a content filter",
     "refusal": "the answer is cut off by a content filter",
 }
-"""What other stop reasons mean."""
+"""The other stop reasons in words."""
 
 
 class TurnState(Enum):
-    """Where a turn stands."""
+    """The state of a turn."""
 
     ANSWERING = "the model is answering"
     CALLING = "tools are at work"
@@ -44,7 +44,7 @@ class TurnState(Enum):
 
     @property
     def ended(self) -> bool:
-        """Will nothing more come?"""
+        """True if the turn is over."""
         return self not in (TurnState.ANSWERING, TurnState.CALLING, TurnState.REVIEWING)
 
 
@@ -57,16 +57,16 @@ class Attachment:
     name: str
     """Its URI or path, as it was named."""
     title: str
-    """What to call it on screen; may be foreign text."""
+    """The title on screen; may be foreign text."""
     blocks: tuple[TextContent | MediaContent, ...]
     size: int
     """Bytes of the whole, of which the model may get less."""
     tokens: int
     """About what it costs."""
     outside: bool = True
-    """Did somebody else write it?"""
+    """True unless the user wrote it."""
     note: str = ""
-    """What the model does not get of it."""
+    """The parts that the model does not get."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +78,14 @@ class PromptUsed:
     arguments: Mapping[str, str]
     messages: tuple[SamplingMessage, ...]
     outside: bool = False
-    """Does it bring resources along?"""
+    """True if it embeds resources."""
     note: str = ""
-    """What of it cannot go to a model."""
+    """The parts that cannot go to a model."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserMessage:
-    """What the user sent."""
+    """A message of the user."""
 
     text: str
     attachments: tuple[Attachment, ...] = ()
@@ -110,36 +110,36 @@ class ModelToolUse:
     raw: str = ""
     """The arguments as they came, where they cannot be read."""
     call: ToolCall | None = None
-    """None before it begins, where there is none, and in a conversation of an earlier run."""
+    """None before it begins, if it never does, and in a conversation of an earlier run."""
     number: int | None = None
     """Of the call."""
     sent: Mapping[str, Any] | None = None
     """The arguments that were sent, where they are not the model's: the user edited them."""
     outcome: str = ""
-    """How it ended, in the words of `CallState`, or `NOT_RUN`; empty while it goes on."""
+    """The outcome, in the words of `CallState`, or `NOT_RUN`; empty while it goes on."""
     seconds: float = 0.0
     result: ToolResult | None = None
-    """What the model gets."""
+    """The result as the model gets it."""
     notes: tuple[str, ...] = ()
-    """What the model does not get of the result, or gets otherwise."""
+    """The parts of the result that the model does not get, or gets changed."""
     outside: bool = False
-    """May others than the user and the server have written what came back?"""
+    """True if anyone but the user and the server may have written the result."""
 
     @property
     def state(self) -> str:
-        """Where it stands, in a few words."""
+        """The state in a few words."""
         if self.outcome:
             return self.outcome
         return "waiting" if self.call is None else self.call.doing
 
     @property
     def edited(self) -> bool:
-        """Did the user change the arguments?"""
+        """True if the user changed the arguments."""
         return self.sent is not None
 
     @property
     def ok(self) -> bool:
-        """Did it bring what was wanted?"""
+        """True if it succeeded."""
         return self.outcome == CallState.DONE.value
 
 
@@ -150,19 +150,19 @@ class ModelRound:
     entry: str
     """The model that was asked, as the configuration calls it."""
     outside: str = ""
-    """What the model had read from outside when it was asked; empty: nothing."""
+    """The outside source that the model had read by then; empty: none."""
     model: str = ""
     """The model that answered, as it calls itself."""
     uses: list[ModelToolUse] = field(default_factory=list)
     usage: TokenUsage = field(default_factory=TokenUsage)
     guessed: bool = False
-    """Are its tokens an estimate of ours?"""
+    """True if its tokens are mcphost's estimate."""
     stop_reason: str = ""
     """Empty while it is streamed, and if it broke off or was stopped."""
     error: str = ""
     """Why it broke off."""
     superseded: bool = False
-    """Was the model asked again instead? Then later requests leave it out."""
+    """True if the model was asked again instead; later requests then leave it out."""
     writing: str = ""
     """The name of the tool whose arguments are being written."""
     waiting: RetryScheduled | None = None
@@ -188,7 +188,7 @@ class ModelRound:
 
     @property
     def thought(self) -> str:
-        """What the model thought before it, as far as it came; no part of the answer."""
+        """The model's thoughts before it, as far as they came; not part of the answer."""
         return _joined(self._thought)
 
     def say(self, text: str) -> None:
@@ -215,7 +215,7 @@ class Turn:
     reason: str = ""
     """Why it ended as it did, where that was not by being done; a sentence."""
     allowance: int = 1
-    """How many times its bounds it may use: once, and once more each time the user lets it go on."""
+    """The multiple of its limits it may use: one more each time the user lets it go on."""
 
     @property
     def text(self) -> str:

@@ -27,7 +27,7 @@ Definitions = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What passed between mcphost and a server: JSON-RPC messages, and bytes with HTTP heads."""
+    """The traffic between mcphost and a server: JSON-RPC messages, and bytes with HTTP heads."""
 
     messages: int = 0
     sent: int = 0
@@ -35,12 +35,12 @@ class Exchange:
     received: int = 0
     """Bytes."""
     questions: Mapping[str, int] = field(default_factory=dict)
-    """How often the server asked something of the client, by method."""
+    """The number of the server's requests to the client, by method."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallObservation:
-    """One call: ``result`` is the result object as it came, None where there is none."""
+    """One call: ``result`` is the result object as it came, or None."""
 
     tool: str
     result: Mapping[str, Any] | None
@@ -51,21 +51,21 @@ class CallObservation:
 
 @dataclass(frozen=True, slots=True)
 class SideObservation:
-    """What was seen of one side. ``failure`` says why it is not open; everything else is then empty."""
+    """The observation of one side. ``failure`` says why it is not open; everything else is then empty."""
 
     side: Side
     identity: str = ""
-    """What runs it: command line or URL."""
+    """The command line or URL that runs it."""
     failure: str = ""
     revision: str = ""
     evidence: str = ""
-    """How the server answered ``server/discover``; empty where it was not asked."""
+    """The server's answer to ``server/discover``; empty if it was not asked."""
     server_info: Mapping[str, Any] | None = None
     instructions: str = ""
     capabilities: Mapping[str, Any] = field(default_factory=dict)
     offered: Mapping[CatalogKind, Definitions] = field(default_factory=dict)
     seconds: float = 0.0
-    """How long opening the session took."""
+    """Seconds that opening the session took."""
     opening: Exchange = Exchange()
     """From the start of the connection until everything was listed."""
     calls: tuple[CallObservation, ...] = ()

@@ -1,4 +1,4 @@
-"""What differs between two sides, as a value, as JSON and as rows for a table. Pure."""
+"""The differences between two sides, as a value, as JSON and as rows for a table. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PERCENTILES: Final = (50, 95, 100)
 
 @dataclass(frozen=True, slots=True)
 class KindComparison:
-    """How the items of one kind stand to each other, by name."""
+    """The comparison of the items of one kind, by name."""
 
     kind: CatalogKind
     only_first: tuple[str, ...]
@@ -43,7 +43,7 @@ class KindComparison:
 
 @dataclass(frozen=True, slots=True)
 class AnswerComparison:
-    """How the first answers stand to each other.
+    """The comparison of the first answers.
 
     ``varying`` are the fields in which one side's answers to the same call differ among themselves, which says nothing
     about the sides.
@@ -80,7 +80,7 @@ class Comparison:
 
     @property
     def complete(self) -> bool:
-        """Were both sides open?"""
+        """True if both sides were open."""
         return not (self.first.failure or self.second.failure)
 
     @property

@@ -108,7 +108,7 @@ class Connection:
         self.reason = ""
         """Why it is in this state; may be empty."""
         self.advice = ""
-        """What the user can do about it; may be empty."""
+        """The user's next step; may be empty."""
         self.retry_at: float | None = None
         self.ready_at: float | None = None
         self.started_at: float | None = None
@@ -118,7 +118,7 @@ class Connection:
         self.failure: McphostError | None = None
         """Why the last connection failed or could not be opened; None once it is ready."""
         self._probe_failed: ProbeFailed | None = None
-        """How the probe ended the last connection; the next one is opened without a probe."""
+        """The probe that ended the last connection; the next one is opened without a probe."""
         self._next_era: Era | None = None
         """The era in which the next connection is opened, where the last one showed that; None: as configured."""
         self._probed_at = 0.0
@@ -132,7 +132,7 @@ class Connection:
 
     @property
     def ready(self) -> bool:
-        """May requests be sent?"""
+        """True if requests may be sent."""
         return self.state is ServerState.READY
 
     @property
@@ -147,17 +147,17 @@ class Connection:
 
     @property
     def notice(self) -> str | None:
-        """What was wrong with the last listing of the tools."""
+        """The problem of the last listing of the tools."""
         return self.notice_of(CatalogKind.TOOLS)
 
     def notice_of(self, kind: CatalogKind) -> str | None:
-        """What was wrong with the last listing of this kind."""
+        """The problem of the last listing of this kind."""
         notice = self.listings.of_kind(kind).notice
         return None if notice is None else self._mask(notice)
 
     @property
     def violations(self) -> ProtocolViolations:
-        """What the server sent that it must not send."""
+        """The server's violations of the protocol."""
         return self._observer.violations
 
     @property
@@ -175,7 +175,7 @@ class Connection:
 
     @property
     def listening(self) -> ListeningReport | None:
-        """How a modern server announces changes; None for others, and while there is no connection."""
+        """The way a modern server announces changes; None for others, and without a connection."""
         listener = None if self._client is None else self._client.listener
         return None if listener is None else listening_report(listener)
 
@@ -484,7 +484,7 @@ class Connection:
         self._logs.add(self.name, LogSource.MCPHOST, level, text)
 
     def _busy(self) -> bool:
-        """Is a tool call running on this server?"""
+        """True while a tool call runs on this server."""
         return self._context.calls.newest_sent(self.name) is not None
 
     def _listed(self, kind: CatalogKind, items: Sequence[Any]) -> None:

@@ -1,4 +1,4 @@
-"""What the connections of a host share; and the port through which they reach the services that answer servers."""
+"""The context that the connections of a host share, with the port to the services that answer servers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ServerRequestPort(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionContext:
-    """What all connections of a host share: the current configuration, and the services they use."""
+    """The current configuration, and the services that all connections of a host use."""
 
     config: Callable[[], Config]
     open_transport: Callable[[Config, str], Awaitable[Transport]]

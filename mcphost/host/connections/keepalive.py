@@ -25,7 +25,7 @@ Note = Callable[[LogLevel, str], None]
 
 @dataclass(frozen=True, slots=True)
 class RoundTrip:
-    """How long the server took to answer, in ``seconds``, and what: the opening or a ping."""
+    """The time in ``seconds`` that the server took to answer the opening or a ping."""
 
     seconds: float
     request: str

@@ -34,7 +34,7 @@ RELIST_PAUSE: Final = 2.0
 """Seconds between two listings, however often a server announces changes."""
 
 ANNOUNCE_SECONDS: Final = 0.2
-"""How long after a listing a change is waited for: servers add items once they know what the client can do."""
+"""Seconds after a listing in which changes are awaited: servers add items once they know what the client can do."""
 
 MOST_CHANGES: Final = 5
 """Listings of one `Listing.settled`, however often a server announces changes."""
@@ -50,9 +50,9 @@ SplitUsable = Callable[[ListedItems[Item], ServerConfig], Awaitable[SplitItems[I
 
 @dataclass(frozen=True, slots=True)
 class ListingSource(Generic[Item]):
-    """How one kind of item is listed: ``fetch`` asks the server, ``split_usable`` separates usable items.
+    """A way to list one kind of item: ``fetch`` asks the server, ``split_usable`` separates usable items.
 
-    ``fetch`` is told whether to ask again even if what is kept is fresh.
+    The argument of ``fetch`` is True to ask again even if the cached list is fresh.
     """
 
     kind: CatalogKind
@@ -108,7 +108,7 @@ class Listing(Generic[Item]):
         self._listed_until = -math.inf
         """When it ended."""
         self.freshness: Freshness | None = None
-        """How fresh `items` are, as their server says; None before the first listing."""
+        """The freshness of `items` as their server declares it; None before the first listing."""
         self.items: list[Item] = []
         self.rejected: list[Rejected] = []
         self.notice: str | None = None
@@ -119,7 +119,7 @@ class Listing(Generic[Item]):
 
     @property
     def expired(self) -> bool:
-        """Are the items older than their server lets them be?"""
+        """True if the items are older than their server lets them be."""
         if self.freshness is None or self.freshness.until == math.inf:
             return False
         until = max(self.freshness.until, self._listed_at + LEAST_FRESH)
@@ -147,7 +147,7 @@ class Listing(Generic[Item]):
     async def current(self, client: Client, config: ServerConfig) -> None:
         """List if the items are missing, out of date or expired. Waits for a listing under way."""
         if not (self._reading.locked() or self._stale.is_set() or self.expired):
-            return  # before each call: the lock would take longer than the look
+            return  # before each call: taking the lock would take longer than this check
         async with self._reading:
             if self._stale.is_set() or self.expired:
                 await self._read_noting(client, config)
@@ -255,7 +255,7 @@ class Listings:
         return self._by_kind[kind]
 
     def declared(self, kind: CatalogKind) -> bool:
-        """Did the server declare the capability for this list in the handshake?"""
+        """True if the server declared the capability for this list in the handshake."""
         return kind.capability in self._capabilities
 
     def begin(self, capabilities: Collection[str]) -> None:

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 QUOTED: Final = 120
-"""Characters quoted of what was no message: enough to recognise it."""
+"""Characters quoted of text that is not a message: enough to recognise it."""
 
 
 @dataclass(slots=True)
 class ProtocolViolations:
-    """What a server sent that it must not send."""
+    """Counts and samples of a server's violations of the protocol."""
 
     malformed: int = 0
     last_malformed: str = ""
@@ -74,7 +74,7 @@ class ConnectionObserver:
         self._subscriptions.updated(uri)
 
     def listening_changed(self) -> None:
-        """Show how it stands with announcements."""
+        """Show that the state of announcements changed."""
         self._changed()
 
     def served_from_cache(self, method: str, params: Mapping[str, Any], freshness: Freshness) -> None:
@@ -91,7 +91,7 @@ class ConnectionObserver:
         self._context.server_requests.elicitation_completed(self._server, elicitation)
 
     def task_changed(self, task: Task) -> None:
-        """Keep what is told of a task; whoever waits for it was told by the client."""
+        """Log the reported state of a task; the client itself informs those who wait for it."""
         self.note(LogLevel.DEBUG, f"task {task.task_id[:QUOTED]} is {task.words[:QUOTED]}")
 
     def forget_violations(self) -> None:
@@ -99,7 +99,7 @@ class ConnectionObserver:
         self.violations = ProtocolViolations()
 
     def malformed(self, problem: Malformed) -> None:
-        """Count what was no message, and quote it."""
+        """Count text that is not a message, and quote it."""
         found = self.violations
         quoted = self._context.reporting.mask(_text(problem.data, LINE_CHARACTERS))[:QUOTED]
         if problem.is_json:
@@ -139,7 +139,7 @@ class ConnectionObserver:
 def _text(data: bytes, most: int) -> str:
     """The start of what is quoted of a server, a ``requestState`` only by its size and digest."""
     if b"\0" in data[:most] or data[:most].decode("utf-8", "replace").count("\ufffd") > len(data[:most]) // 10:
-        return f"{len(data)} bytes that are no text"
+        return f"{len(data)} bytes that are not text"
     more = f"… {len(data) - most} bytes more" if len(data) > most else ""
     return hide_state(data[:most].decode("utf-8", "replace")) + more
 

@@ -1,4 +1,4 @@
-"""Reads the CPU and memory usage of server programs when somebody looks at one, and warns of a large one once."""
+"""Reads the CPU and memory usage of a server program while it is on screen, and warns once of a large one."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from mcphost.protocol.display import size_text
 from mcphost.transports.base import ProcessUsageReport
 
 Measure = Callable[[int], ProcessUsageReport | None]
-"""What a process group takes, by the number of its leader; None: nothing of it is left. It waits for the disk."""
+"""Reads the usage of a process group by the number of its leader; None if the group has ended. Waits for the disk."""
 
 APART: Final = 0.25
-"""Seconds between the two readings of a first look; the system counts in hundredths of a second."""
+"""Seconds between the two first readings; the system counts in hundredths of a second."""
 
 BUSY: Final = 0.9
-"""Of a processor: what deserves a second look."""
+"""The share of a processor that deserves attention."""
 
 
 @dataclass(frozen=True, slots=True)
 class UsageReading:
-    """What the program of process ``pid`` took at ``at`` (seconds of a monotonic clock)."""
+    """The usage by process ``pid`` at ``at`` (seconds of a monotonic clock)."""
 
     pid: int
     at: float
@@ -37,7 +37,7 @@ class UsageReading:
 
     @property
     def busy(self) -> bool:
-        """Does it keep a processor busy?"""
+        """True if it keeps a processor busy."""
         return self.share >= BUSY
 
 
@@ -56,12 +56,12 @@ class ProcessUsage:
         self._warned: set[tuple[str, int]] = set()
 
     def reading_of(self, connection: Connection) -> UsageReading | None:
-        """The latest reading of the program that runs now; None where nobody looked yet."""
+        """The latest reading of the program that runs now; None before the first."""
         reading = self._read.get(connection.name)
         return reading if reading is not None and reading.pid == self.program(connection) else None
 
     def program(self, connection: Connection) -> int | None:
-        """The process to look at; None where there is none of ours, or nobody could look."""
+        """The process to measure; None if mcphost started none, or cannot measure it."""
         return connection.process.pid if self._measure is not None and connection.ready else None
 
     async def read(self, connection: Connection) -> UsageReading | None:

@@ -75,7 +75,7 @@ def _too_many(times: deque[float], now: float, window: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RetryPlan:
-    """What happens after a failure of a server."""
+    """The plan after a failure of a server."""
 
     state: ServerState
     reason: str
@@ -86,7 +86,7 @@ class RetryPlan:
 
 @dataclass(frozen=True, slots=True)
 class LastFailure:
-    """How a connection failed. ``at`` is seconds of the monotonic clock; ``process`` has exit code and last stderr."""
+    """The last failure. ``at`` is seconds of the monotonic clock; ``process`` has exit code and last stderr."""
 
     at: float
     reason: str

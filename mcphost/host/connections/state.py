@@ -44,5 +44,5 @@ LIVE_LIMITS: Final = frozenset({
 
 
 def same_for_connection(before: Limits, after: Limits) -> bool:
-    """Do two ``[limits]`` differ at most in what is read when it is needed?"""
+    """True if two ``[limits]`` differ at most in settings that are read when they are needed."""
     return all(getattr(before, name) == getattr(after, name) for name in Limits.model_fields.keys() - LIVE_LIMITS)

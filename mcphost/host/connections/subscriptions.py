@@ -32,7 +32,7 @@ REREAD_TIMEOUTS: Final = RequestTimeouts(20.0, 20.0)
 
 @dataclass(frozen=True, slots=True)
 class ListeningReport:
-    """How a modern server announces changes, in words; ``troubled``: it does not, although it should."""
+    """The way a modern server announces changes, in words; ``troubled``: it does not, although it should."""
 
     words: str
     troubled: bool
@@ -64,16 +64,16 @@ class Subscription:
     uri: str
     state: SubscriptionState = SubscriptionState.WAITING
     updates: int = 0
-    """How often the server said that it changed."""
+    """The number of updates that the server announced."""
     stale: bool = False
-    """Did it change since it was read last?"""
+    """True if it changed since it was last read."""
     result: ReadResourceResult | None = None
-    """What the last reading after an update brought; None before the first."""
+    """The result of the last reading after an update; None before the first."""
     error: McphostError | None = None
     """Why there is no subscription, or why the last reading failed."""
 
     def covers(self, uri: str) -> bool:
-        """Is an update of ``uri`` one of this: the resource itself, or something below it?"""
+        """True if an update of ``uri`` concerns the resource itself, or something below it."""
         return lies_below(uri, self.uri)
 
 
@@ -160,7 +160,7 @@ class Subscriptions:
                 self._changed(subscription.uri)
                 return
             subscription.state, subscription.error = SubscriptionState.WATCHING, None
-        self._outdate(subscription)  # nobody told us what happened in between
+        self._outdate(subscription)  # changes in between were not announced
 
     def _outdate(self, subscription: Subscription) -> None:
         self._due.set()

@@ -1,1 +1,1 @@
-"""Who may do what: policy, approvals, questions to the user."""
+"""Consent: policy, approvals, and questions to the user."""

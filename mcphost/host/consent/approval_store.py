@@ -33,7 +33,7 @@ def from_toml(data: Mapping[str, Any]) -> list[ApprovedTool]:
 def merged(data: Mapping[str, Any], before: Sequence[ApprovedTool], after: Sequence[ApprovedTool]) -> dict[str, Any]:
     """The content of the approvals file ``data`` with only that changed which differs between ``before`` and ``after``.
 
-    Two mcphosts may run: neither takes back what the other was told, nor keeps what was revoked there.
+    Two mcphosts may run: neither takes back what was allowed in the other, nor keeps what was revoked there.
     """
     return to_toml(_merged_all(from_toml(data), before, after))
 

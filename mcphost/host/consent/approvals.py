@@ -1,4 +1,4 @@
-"""What the user allowed, bound to what was seen: a tool as its server defined it, run by the command that was shown.
+"""The user's approvals, bound to the tool as its server defined it and the command that was shown.
 
 A tool is found by its server's *configured* name; what a server calls itself counts for nothing.
 """
@@ -25,7 +25,7 @@ ANY: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Lifetime(Enum):
-    """How long an answer holds."""
+    """The time for which an answer holds."""
 
     ONCE = "once"
     SESSION = "session"
@@ -35,11 +35,11 @@ class Lifetime(Enum):
 
     @property
     def words(self) -> str:
-        """How long that is."""
+        """The lifetime in words."""
         return "until mcphost exits" if self is Lifetime.SESSION else self.value
 
     def lapsed(self, since: datetime, oldest: datetime | None) -> bool:
-        """Is that too long ago, by when the ``oldest`` answer that holds may have been given? None: it never is."""
+        """True if an answer of ``since`` is older than ``oldest``, and lapses at all (``oldest`` None: none does)."""
         return self is Lifetime.ALWAYS and oldest is not None and since.astimezone() < oldest
 
 
@@ -54,7 +54,7 @@ class ApprovalRule:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """What runs without asking because the user said so: ``when`` these arguments match, or whatever they are."""
+    """A call that runs without asking: any call of the tool, or only ``when`` its arguments match."""
 
     server: str
     tool: str
@@ -75,12 +75,12 @@ class ApprovedTool:
     server: str
     tool: str
     identity: str
-    """What runs the server, as shown: command line or URL, folder, names of variables and headers."""
+    """Identity of the program, as shown: command line or URL, folder, names of variables and headers."""
     definition: Mapping[str, Any]
     since: datetime
     lifetime: Lifetime = Lifetime.ONCE
     rules: tuple[ApprovalRule, ...] = ()
-    """What of it is allowed by argument, oldest first; no two have the same patterns."""
+    """The rules by argument, oldest first; no two have the same patterns."""
 
     @cached_property
     def fingerprint(self) -> str:
@@ -94,7 +94,7 @@ class ApprovedTool:
 
     @property
     def grants(self) -> Iterator[Approval]:
-        """What runs without asking."""
+        """The calls that run without asking."""
         if self.lifetime is not Lifetime.ONCE:
             yield Approval(self.server, self.tool, ANY, self.since, self.lifetime)
         for rule in self.rules:
@@ -123,7 +123,7 @@ class ApprovedTool:
         return replace(self, rules=rules)
 
     def allowed(self, lifetime: Lifetime, now: datetime, when: Mapping[str, str]) -> ApprovedTool:
-        """After another yes to the same tool; a longer-lived earlier one outlives a yes to one call."""
+        """Add an approval of the same tool; a longer-lived earlier one outlives the approval of one call."""
         known = next((rule.lifetime for rule in self.rules if rule.when == when), None) if when else self.lifetime
         if lifetime is Lifetime.ONCE or lifetime is known is Lifetime.SESSION:
             return self
@@ -132,7 +132,7 @@ class ApprovedTool:
         return replace(self, rules=(*self._rules_but(when), ApprovalRule(dict(when), now, lifetime)))
 
     def revoked(self, when: Mapping[str, str]) -> ApprovedTool | None:
-        """After one yes was taken back; None where nothing is left of what was allowed."""
+        """Take back one approval; None if none is left."""
         left = replace(self, rules=self._rules_but(when)) if when else replace(self, lifetime=Lifetime.ONCE)
         return left if any(left.grants) else None
 
@@ -141,7 +141,7 @@ class ApprovedTool:
 
 
 class ApprovalStatus(Enum):
-    """What is known of a tool from before."""
+    """The result of comparing a tool with its last approval."""
 
     NEW = "new"
     UNCHANGED = "unchanged"
@@ -227,12 +227,12 @@ def _flag(value: Any) -> Any:
 
 
 class Approvals:
-    """What the user allowed so far, by configured server and tool name."""
+    """All approvals, by configured server and tool name."""
 
     def __init__(self, approved: Iterable[ApprovedTool] = ()) -> None:
         self._approved = by_tool(approved)
         self._unchanged: dict[tuple[str, str], tuple[ApprovedTool, str, Tool, ToolApproval]] = {}
-        """What was compared last and found the same: a tool is the same object until its server lists it again."""
+        """The last comparisons that found no change: a tool is the same object until its server lists it again."""
 
     def status_of(self, server: str, identity: str, tool: Tool) -> ToolApproval:
         """Compare a tool with what the user allowed earlier."""
@@ -273,7 +273,7 @@ class Approvals:
         return after is not known
 
     def revoke(self, server: str, tool: str, when: Mapping[str, str] = ANY) -> None:
-        """Take back one yes; with the last one the definition it was given to is forgotten."""
+        """Take back one approval; with the last one, the approved definition is forgotten."""
         known = self._approved.pop((server, tool), None)
         left = None if known is None else known.revoked(when)
         if left is not None:
@@ -287,7 +287,7 @@ class Approvals:
         return len(tools)
 
     def grants(self, oldest: datetime | None = None) -> list[Approval]:
-        """What runs without asking because the user said so, not before ``oldest`` where it was said for good."""
+        """The approved calls, without approvals for good that are older than ``oldest``."""
         given = (grant for each in self._approved.values() for grant in each.grants)
         return [grant for grant in given if not grant.lifetime.lapsed(grant.since, oldest)]
 

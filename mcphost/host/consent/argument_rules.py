@@ -25,7 +25,7 @@ _NAMED: Final = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def fits(when: Mapping[str, str], arguments: Mapping[str, Any]) -> bool:
-    """Is each argument that the rule names there, a text, and does it match?
+    """True if each argument that the rule names is a text that matches.
 
     A rule that names none fits nothing, and so does a pattern that cannot be tried at once.
     """
@@ -55,12 +55,12 @@ def wrong_with(pattern: str) -> str:
     try:
         problems(schema, "", limit=1)
     except SchemaRefused:
-        return "is no regular expression"
+        return "is not a regular expression"
     return ""
 
 
 def problem(when: Mapping[str, str]) -> str:
-    """Why these patterns are no rule to keep, as a sentence without its full stop; empty: they are."""
+    """The reason why these patterns cannot be a rule, as a sentence without its full stop; empty if they can."""
     for name, pattern in when.items():
         if wrong := wrong_with(pattern):
             return f"the pattern for {show_line(name, 60)} {wrong}"
@@ -70,7 +70,7 @@ def problem(when: Mapping[str, str]) -> str:
 
 
 def left_open(pattern: str) -> str:
-    """What a matching text may hold beside what matches, in words; empty where ``^`` and ``$`` hold all of it."""
+    """The rest that a matching text may hold, in words; empty where ``^`` and ``$`` enclose all of it."""
     bare = re.sub(_CLASS, "_", re.sub(_ESCAPE, "_", pattern))
     divided = _is_divided(bare) or re.search(_FLAGS, bare) is not None
     open_ends = ("before it",) * (divided or not bare.startswith("^")), ("after it",) * (divided or bare[-1:] != "$")
@@ -102,7 +102,7 @@ def _escaped(character: str) -> str:
 
 
 def _is_divided(bare: str) -> bool:
-    """Does a ``|`` outside of all groups make two patterns of it?"""
+    """True if a ``|`` outside of all groups makes two patterns of it."""
     depth = 0
     for character in bare:
         if character == "|" and not depth:

@@ -38,13 +38,13 @@ class Proposal:
     origin: str
     identity: str
     note: str | None = None
-    """What could not be checked beforehand."""
+    """The checks that could not be made beforehand."""
     outside: str = ""
-    """What a model that wants it has read from outside; empty: nothing, or no model wants it."""
+    """The outside source that the asking model has read; empty: none, or the user asks."""
     provenance: Provenance = NOTHING
-    """What of the arguments such a model read elsewhere."""
+    """Parts of the arguments copied from text that the receiving server never saw."""
     composed: bool = False
-    """Did the user write the arguments just now?"""
+    """True if the user has just written the arguments."""
     unconfirmed: str = ""
     """Why the tools could not be listed again; empty if they were, or need not be."""
 
@@ -65,7 +65,7 @@ class ConsentBroker:
         """Decide on the call by policy or by asking; return the proposal that was allowed, and the answer.
 
         The decision is in the audit log before this returns. Raises Declined, or ServerNotReady where the server went
-        away while somebody was asked.
+        away while the user was asked.
 
         An answer may carry other arguments: the caller checks them as it checked the first. If a remembered yes would
         decide, ``list_again`` first returns the proposal with the tool's current definition.
@@ -89,7 +89,7 @@ class ConsentBroker:
         return proposal, answer
 
     def withdraw(self, server: str) -> None:
-        """Nobody needs to answer what could not be sent: this server is gone."""
+        """Withdraw the questions about a server that is gone."""
         for name, asking in self._asking.values():
             if name == server:
                 asking.cancel()
@@ -97,7 +97,7 @@ class ConsentBroker:
     def foresee(
         self, server: str, identity: str, tool: Tool, arguments: Mapping[str, Any], *, outside: str = ""
     ) -> PolicyDecision:
-        """What would be decided about a call as things stand; nothing is asked, remembered or written down."""
+        """Predict the decision about a call; nothing is asked, remembered or recorded."""
         approval = self._approval(server, identity, tool)
         return self._by_policy(Proposal(0, server, tool, arguments, "", identity, outside=outside), approval).decision
 
@@ -112,7 +112,7 @@ class ConsentBroker:
         return self._config().policy.relist_sec
 
     def grants(self) -> list[Approval]:
-        """What runs without asking because the user said so, not too long ago."""
+        """The calls that run without asking by an approval of the user that is not too old."""
         return self.approvals.grants(self._oldest)
 
     def revoke(self, server: str, tool: str, when: Mapping[str, str] = ANY) -> None:
@@ -150,14 +150,14 @@ class ConsentBroker:
         return approval.not_before(self._oldest) if approval.may_lapse else approval
 
     def _relies_on(self, approval: ToolApproval, proposal: Proposal) -> bool:
-        """Would a remembered yes let the call run?"""
+        """True if a remembered approval would let the call run."""
         remembered = approval.remembered(proposal.arguments)
         return remembered is not None and self._by_policy(proposal, approval).rule == remembered
 
     def _by_policy(self, proposal: Proposal, approval: ToolApproval) -> PolicyResult:
         if proposal.tool.refusal:  # its schema refers outside, so it may change after the approval
             return PolicyResult(PolicyDecision.DENY, proposal.tool.refusal)
-        # A tool that is not what it was when the user allowed it, or that says what nobody can see, does not get by on
+        # A tool that is not what it was when the user allowed it, or whose text is partly invisible, does not get by on
         # what it says of itself.
         believable = "read-only" in proposal.tool.claims and approval.kind is not ApprovalStatus.CHANGED
         believable = believable and not hidden_in(proposal.tool.definition())
@@ -194,7 +194,7 @@ class ConsentBroker:
         return await self._ask(question)
 
     async def _ask(self, question: ToolCallQuestion) -> Answer:
-        """Somebody's answer. Raises ServerNotReady where the server went away meanwhile."""
+        """Ask, and return the answer. Raises ServerNotReady if the server went away meanwhile."""
         asking = asyncio.ensure_future(self._approver.ask(question))
         self._asking[question.call] = question.server, asking
         try:

@@ -1,4 +1,4 @@
-"""What changed between two definitions of a tool, field by field."""
+"""The differences between two definitions of a tool, field by field."""
 
 from __future__ import annotations
 

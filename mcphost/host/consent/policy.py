@@ -14,7 +14,7 @@ from mcphost.lazy_dataclass import dataclass
 
 
 class PolicyDecision(Enum):
-    """Whether a call runs, is asked about, or is declined."""
+    """The decision about a call."""
 
     ALLOW = "allow"
     ASK = "ask"
@@ -66,7 +66,7 @@ def _denied(entry: ToolConfig, server: str, tool: str) -> PolicyResult | None:
 
 
 def _by_arguments(entry: ToolConfig, server: str, tool: str, arguments: Mapping[str, object]) -> PolicyResult | None:
-    """A yes where the rule by argument fits."""
+    """Allow the call if the rule by argument fits."""
     if not entry.allow_when:
         return None
     told = f"servers.{server}.tools.{tool}.allow_when: {in_words(entry.allow_when)}"
@@ -96,11 +96,11 @@ def _trusted(settings: ServerConfig | None, server: str) -> PolicyResult | None:
 
 @dataclass(frozen=True, slots=True)
 class SamplingPolicy:
-    """What holds for a server's requests for a language model, and the rule that says so."""
+    """The policy for a server's sampling requests, and the rule that says so."""
 
     decision: PolicyDecision
     review: bool
-    """Is somebody asked before the server gets an answer?"""
+    """True if the user approves each answer before the server gets it."""
     rule: str
 
 

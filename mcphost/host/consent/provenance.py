@@ -1,4 +1,4 @@
-"""What of a call's arguments stood elsewhere in the conversation before: values, and the words for them."""
+"""Parts of a call's arguments that occurred elsewhere in the conversation: values, and their descriptions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mcphost.json_values import KeyPath
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 
-EDITED: Final = "you edited the arguments: they were not compared again; what was marked before and still stands is"
+EDITED: Final = "you edited the arguments: they were not compared again; what was marked before and is still there is"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +22,13 @@ class UntrustedSpan:
     end: int
     """Characters of the value at ``path``: of a number its digits, of a name the name."""
     text: str
-    """The stretch as it stands in the argument."""
+    """The copied stretch of the argument."""
     source: str
-    """A server's configured name, a file's name, or words of ours such as ``your instructions``."""
+    """A server's configured name, a file's name, or a description such as ``your instructions``."""
     form: str = ""
     """``base64`` or ``hex`` where that is how it was written; empty: plainly."""
     is_name: bool = False
-    """Is it the name of the value at ``path``, not the value?"""
+    """True if it is the name of the value at ``path``, not the value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,14 @@ class Provenance:
 
     marks: tuple[UntrustedSpan, ...] = ()
     note: str = ""
-    """What was not compared, in a sentence; empty: all of it was."""
+    """A sentence on what was not compared; empty: everything was."""
 
     def spans_of(self, name: str) -> tuple[UntrustedSpan, ...]:
         """The marks of one argument."""
         return tuple(mark for mark in self.marks if mark.path[:1] == (name,))
 
     def words(self, name: str) -> Iterator[str]:
-        """What to say of one argument, a line for each source; safe to show."""
+        """Describe the copied parts of one argument, a line for each source; safe to show."""
         sizes: dict[tuple[str, str], list[int]] = {}
         for mark in self.spans_of(name):
             how = f", as {mark.form}" if mark.form else ""
@@ -67,7 +67,7 @@ NOTHING: Final = Provenance()
 
 
 def _moved(mark: UntrustedSpan, arguments: Any) -> UntrustedSpan | None:
-    """The mark where its stretch stands now; None where it is gone."""
+    """The mark at the present place of its stretch; None if it is gone."""
     value = arguments
     for step in mark.path:
         there = step in value if isinstance(value, Mapping) else isinstance(value, list) and step in range(len(value))

@@ -1,4 +1,4 @@
-"""What a person is asked, and what they answer."""
+"""The questions to the user, and their answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LONG_URL: Final = 300
 
 
 class Question(Protocol):
-    """What every question can say of itself."""
+    """The description of itself that every question has."""
 
     @property
     def server(self) -> str:
@@ -34,16 +34,16 @@ class Question(Protocol):
 
     @property
     def origin(self) -> str:
-        """Who asks: ``you``, a model's name, or the server itself."""
+        """The asking party: ``you``, a model's name, or the server itself."""
 
     @property
     def about(self) -> str:
-        """What is asked, in a few words; may hold foreign text."""
+        """The subject in a few words; may hold foreign text."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallQuestion:
-    """May this tool run with these arguments?"""
+    """Asks whether a tool may run with these arguments."""
 
     call: int
     server: str
@@ -51,22 +51,21 @@ class ToolCallQuestion:
     tool: Tool
     arguments: Mapping[str, Any]
     origin: str
-    """Who wants it: ``you``, or a model's name."""
+    """The asking party: ``you``, or a model's name."""
     identity: str
     """The command line or URL that gets the arguments."""
     approval: ToolApproval
     rule: str
     """Why it is asked."""
     note: str | None = None
-    """What could not be checked beforehand."""
+    """The checks that could not be made beforehand."""
     provenance: Provenance = NOTHING
-    """What of the arguments a model that wants it read elsewhere."""
+    """Parts of the arguments copied from text that the receiving server never saw."""
     composed: bool = False
-    """Did the user write the arguments just now? Then they need not be read again."""
+    """True if the user has just written the arguments, which then need not be read again."""
 
     @property
     def about(self) -> str:
-        """What is asked, in a few words."""
         return f"run {show_name(self.tool.label)}"
 
     @property
@@ -91,7 +90,7 @@ class ToolCallQuestion:
 
 @dataclass(frozen=True, slots=True)
 class SignInQuestion:
-    """May mcphost sign in like this? A yes carries a `mcphost.auth.ports.SignInConsent`."""
+    """Asks whether mcphost may sign in like this. Acceptance carries a `mcphost.auth.ports.SignInConsent`."""
 
     server: str
     plan: SignInPlan
@@ -101,13 +100,12 @@ class SignInQuestion:
 
     @property
     def about(self) -> str:
-        """What is asked, in a few words."""
         return "sign in"
 
 
 @dataclass(frozen=True, slots=True)
 class ServerQuestion:
-    """What a server asks of the person."""
+    """A question from a server to the user."""
 
     server: str
 
@@ -118,9 +116,9 @@ class ServerQuestion:
 
 @dataclass(frozen=True, slots=True)
 class FormQuestion(ServerQuestion):
-    """A server asks the user to fill in a form. A yes carries its values as a mapping that fits ``schema``.
+    """Asks the user to fill in a form. Acceptance carries its values as a mapping that fits ``schema``.
 
-    A yes without content means the defaults.
+    Acceptance without content means the defaults.
     """
 
     message: str
@@ -128,7 +126,7 @@ class FormQuestion(ServerQuestion):
     schema: Mapping[str, Any]
     """``requestedSchema``, as it came."""
     call: int | None = None
-    """The call it is asked for, as far as can be told."""
+    """The call it is asked for, as far as is known."""
     tool: str = ""
     """The tool of that call."""
     problem: str = ""
@@ -136,18 +134,17 @@ class FormQuestion(ServerQuestion):
 
     @property
     def about(self) -> str:
-        """What is asked, in a few words."""
         return "fill in a form"
 
     @property
     def wants_secret(self) -> bool:
-        """Does the message seem to ask for a secret, whatever the fields say?"""
+        """True if the message seems to ask for a secret, whatever the fields say."""
         return asks_for_secret(self.message)
 
 
 @dataclass(frozen=True, slots=True)
 class UrlQuestion(ServerQuestion):
-    """A server asks the user to visit a page. A yes means that it was opened, not that anything was done there."""
+    """Asks the user to visit a page. Acceptance means that it was opened, not that anything was done there."""
 
     message: str
     url: str
@@ -156,7 +153,7 @@ class UrlQuestion(ServerQuestion):
     call: int | None = None
     tool: str = ""
     address: PageAddress | None = None
-    """What is to be seen of the URL: its host in both spellings, and what is suspicious about it."""
+    """The visible facts of the URL: its host in both spellings, and anything suspicious."""
     until: float | None = None
     """When it expires, in seconds of the monotonic clock; None: never."""
 
@@ -173,15 +170,14 @@ class UrlQuestion(ServerQuestion):
 
     @property
     def about(self) -> str:
-        """What is asked, in a few words."""
         return "open a page"
 
 
 @dataclass(frozen=True, slots=True)
 class RootsQuestion(ServerQuestion):
-    """A server asks which folders it may know of, and nobody said so yet. A yes carries the chosen paths.
+    """Asks which folders to share with a server for the first time. Acceptance carries the chosen paths.
 
-    A no of the user is remembered for what runs the server now, an answer that is ``cancelled`` is not.
+    A refusal by the user is remembered for the program that runs the server now, a ``cancelled`` answer is not.
     ``Lifetime.ALWAYS`` shares them in later runs as well.
     """
 
@@ -193,13 +189,12 @@ class RootsQuestion(ServerQuestion):
 
     @property
     def about(self) -> str:
-        """What is asked, in a few words."""
         return "share your roots (folders)"
 
 
 @dataclass(frozen=True, slots=True)
 class SamplingQuestion(ServerQuestion):
-    """May a model answer this request of a server? `Sampling` has the request, the plan and the result."""
+    """Asks whether a model may answer a server's request. `Sampling` has the request, the plan and the result."""
 
     sampling: int
     """Its number in `mcphost.host.sampling.service.SamplingService.all`."""
@@ -210,13 +205,12 @@ class SamplingQuestion(ServerQuestion):
 
     @property
     def about(self) -> str:
-        """What is asked, in a few words."""
         return "send a model's answer" if self.review else "ask a model"
 
 
 @dataclass(frozen=True, slots=True)
 class ResultQuestion:
-    """May the model get this result? A yes may carry a text as its content, which then stands in its place."""
+    """Asks whether the model may get this result. Acceptance may carry a text that replaces it."""
 
     server: str
     tool: str
@@ -224,26 +218,26 @@ class ResultQuestion:
     origin: str
     """The model that gets it."""
     text: str
-    """What it would get, as it came."""
+    """The result as it came."""
     tokens: int
     """About what that costs."""
     links: tuple[str, ...] = ()
     """The addresses in it."""
     hidden: int = 0
-    """Characters that nobody can see."""
+    """The number of invisible characters."""
     pictures: int = 0
 
     @property
     def about(self) -> str:
-        """What is asked, in a few words; may hold foreign text."""
+        """The subject in a few words; may hold foreign text."""
         return f"show the model what {show_name(self.tool)} answered"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was answered. ``arguments`` replaces those of a tool call; ``reason`` is for whoever asked.
+    """The answer to a question. ``arguments`` replaces those of a tool call; ``reason`` is for the asking party.
 
-    ``when`` binds a yes that outlives its call to calls whose arguments match these patterns, see
+    ``when`` limits an approval that outlives its call to calls whose arguments match these patterns, see
     `mcphost.host.consent.argument_rules`.
     """
 
@@ -253,7 +247,7 @@ class Answer:
     reason: str = ""
     by: str = "user"
     content: Any = None
-    """What a question of another kind asked for; each says what a yes to it carries."""
+    """The content that a question of another kind asks for; see the question's class."""
     cancelled: bool = False
     """Neither yes nor no: the user went away from the question."""
     when: Mapping[str, str] = field(default_factory=dict)
@@ -267,7 +261,7 @@ class Approver(Protocol):
 
 
 class DeclineAll:
-    """The approver where nobody can be asked: no, with a sentence that says what would have allowed it."""
+    """The approver without a user to ask: declines, and says what would have allowed it."""
 
     def __init__(self, hint: str) -> None:
         self._hint = hint

@@ -23,7 +23,7 @@ CENTS: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class SamplingUsage:
-    """What a server used in this run, and its limits. ``cost`` is in the currency of the configured prices."""
+    """A server's use of models in this run, and its limits. ``cost`` is in the currency of the configured prices."""
 
     requests: int = 0
     """Requests sent to a model."""
@@ -57,7 +57,7 @@ class SamplingBudgets:
         self._accounts: dict[str, _Account] = {}
 
     def usage(self, server: str) -> SamplingUsage:
-        """What a server used so far, and its limits."""
+        """The server's use so far, and its limits."""
         account = self._account_of(server)
         tokens, cost = self._most(server)
         return SamplingUsage(account.requests, account.tokens, account.cost, tokens, cost, self.exhausted(server))

@@ -49,7 +49,7 @@ class SamplingEstimate:
 
 @dataclass(frozen=True, slots=True)
 class SamplingDraft:
-    """What would be asked of which model."""
+    """The request for a model, before the user sees it."""
 
     request: ModelRequest
     model: AvailableModel
@@ -57,7 +57,7 @@ class SamplingDraft:
     """Why this model."""
     notes: tuple[str, ...] = ()
     context: str = ""
-    """What the server said before, where it asked for context."""
+    """Earlier texts of the server, if it asked for context."""
     context_added: bool = False
 
 
@@ -87,7 +87,7 @@ def draft(
     context: str,
     choose: Callable[[ModelRequest], tuple[AvailableModel, str]],
 ) -> SamplingDraft:
-    """What would be asked; ``context`` is what the server said before. Raises ModelRefused where no model takes it."""
+    """Draft the request; ``context`` holds earlier texts of the server. Raises ModelRefused if no model takes it."""
     request = ModelRequest.of(asked, most_tokens=settings.max_tokens)
     wanted = asked.include_context != "none"
     added = wanted and settings.context == "this-server" and bool(context)
@@ -99,7 +99,7 @@ def draft(
 
 
 def labelled(server: str, said: str) -> str:
-    """What a server said, as it stands in a prompt."""
+    """A server's text, labelled for a prompt."""
     return CONTEXT_LABEL.format(server=server, said=said) if said else ""
 
 

@@ -33,7 +33,7 @@ MOST_THOUGHT: Final = 100_000
 
 
 class SamplingState(Enum):
-    """Where a sampling request stands."""
+    """The state of a sampling request."""
 
     ASKING = "waiting for you: may a model be asked?"
     STREAMING = "the model is answering"
@@ -45,7 +45,7 @@ class SamplingState(Enum):
 
     @property
     def ended(self) -> bool:
-        """Will nothing more come?"""
+        """True if the request is over."""
         return self not in (SamplingState.ASKING, SamplingState.STREAMING, SamplingState.REVIEWING)
 
 
@@ -53,7 +53,7 @@ class SamplingState(Enum):
 class SamplingEdit:
     """Changes to what is asked; None leaves a part as it is.
 
-    As the content of a yes to the review it means: ask again, with these.
+    As the content of an acceptance of the review: ask again, with these changes.
     """
 
     request: ModelRequest | None = None
@@ -64,11 +64,11 @@ class SamplingEdit:
 
 @dataclass(frozen=True, slots=True)
 class SamplingReply:
-    """What shall be sent to the server instead of what the model said, or without asking one."""
+    """The user's reply to the server, instead of the model's answer or without asking a model."""
 
     blocks: tuple[Block, ...]
     model: str = ""
-    """Who is to have written it; empty: whoever answered, or else a person."""
+    """Author to report. Empty means the model that answered, or the user."""
 
     @classmethod
     def of(cls, text: str) -> Self:
@@ -96,13 +96,13 @@ class Sampling:
     ) -> None:
         self.number, self.server, self.call, self.tool = number, server, call, tool
         self.asked = asked
-        """What the server sent."""
+        """The server's request."""
         self.request = draft.request
-        """What the model is asked."""
+        """The request to the model."""
         self.notes = draft.notes
-        """What is not as the server wanted it, in sentences."""
+        """The departures from the server's request, in sentences."""
         self.context = draft.context
-        """What the server said before and may be added by `add_context`; empty where it did not ask for context."""
+        """Earlier texts of the server that `add_context` may add; empty if it did not ask for context."""
         self.context_added = draft.context_added
         self.model: AvailableModel = draft.model
         self.reason = draft.reason
@@ -110,30 +110,30 @@ class Sampling:
         self.rule = ""
         """Why it is asked about, or is not."""
         self.edited = False
-        """Did the user change the request?"""
+        """True if the user changed the request."""
         self.state = SamplingState.ASKING
         self.attempts = 0
-        """How often a model was asked."""
+        """The number of times a model was asked."""
         self.usage = TokenUsage()
-        """Tokens of the last time, as the model told them."""
+        """Tokens of the last attempt, as the model reported them."""
         self.waiting: RetryScheduled | None = None
-        """It has no room, and is asked again."""
+        """Set while the provider is overloaded and will be asked again."""
         self.blocks: tuple[Block, ...] = ()
         """The answer, once it is whole, was stopped, broke off or was written."""
         self.stop_reason: str | None = None
         self.answered_by = ""
         """The model that answered, as it calls itself."""
         self.stopped = False
-        """Did the user stop the answer?"""
+        """True if the user stopped the answer."""
         self.rewritten = False
-        """Is the answer in the user's words?"""
+        """True if the answer is in the user's words."""
         self.error: McphostError | None = None
         """Why the model did not answer the last time, or not to the end."""
         self.refusal = ""
         """Why it was refused, as the user said or mcphost does."""
         self.refused_by_user = False
         self.result: CreateMessageResult | None = None
-        """What the server got."""
+        """The result that the server got."""
         self._models, self._changed = models, changed
         self._estimate: SamplingEstimate | None = None
         self._text: list[str] = []
@@ -142,12 +142,12 @@ class Sampling:
 
     @property
     def models(self) -> tuple[AvailableModel, ...]:
-        """What the user may choose from."""
+        """The models that the user may choose from."""
         return self._models.all
 
     @property
     def estimate(self) -> SamplingEstimate:
-        """What it would take to ask this."""
+        """The estimated cost of asking this."""
         if self._estimate is None:
             self._estimate = estimate(self.request, self.model.price)
         return self._estimate
@@ -171,7 +171,7 @@ class Sampling:
 
     @property
     def thought(self) -> str:
-        """What the model thought before it answered, as far as it came; no part of the answer."""
+        """The model's thoughts before it answered, as far as they came; not part of the answer."""
         return self._thought
 
     @property
@@ -213,11 +213,11 @@ class Sampling:
             self.refused_by_user, self.refusal = True, reason
             self._work.cancel()
 
-    # For `SamplingService` and `ask_model`.
+    # For `SamplingService` and `_ask_model`.
 
     @property
     def interrupted(self) -> bool:
-        """Did the user end what the model was at?"""
+        """True if the user interrupted the model."""
         return self.stopped or self.refused_by_user
 
     def attach(self, work: asyncio.Task[object] | None) -> None:
@@ -264,7 +264,7 @@ class Sampling:
         self.answered_by = reply.model or self.answered_by or (self.model.name if self.model.by_hand else HUMAN)
 
     def send(self, name: str) -> CreateMessageResult:
-        """The result for the server; ``name`` stands where no model answered."""
+        """Return the result for the server; ``name`` is the author if no model answered."""
         reason = "toolUse" if self.uses else self.stop_reason
         if not self.uses and reason == "toolUse":  # they were taken out
             reason = "endTurn"
@@ -275,7 +275,7 @@ class Sampling:
 
 
 def _holds(block: Block, flawed: set[str]) -> bool:
-    """Is there something to a block of an answer?"""
+    """True if a block of an answer is worth sending."""
     match block:
         case ToolUse():
             return block.id not in flawed

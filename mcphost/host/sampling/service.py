@@ -88,7 +88,7 @@ class SamplingService:
         self._paused: set[str] = set()
 
     def declared(self, server: str) -> Mapping[str, Any] | None:
-        """The sampling capability as declared to this server; None if nobody would answer."""
+        """The sampling capability to declare to this server; None if no request could be answered."""
         config = self._config()
         settings, policy = _settings(config, server), sampling_policy(config, server)
         models = self._models.for_server(server)
@@ -132,7 +132,7 @@ class SamplingService:
             self._ended(sampling)
 
     def usage(self, server: str) -> SamplingUsage:
-        """What a server used of the models in this run, and what it may. Raises UnknownName."""
+        """A server's use of the models in this run, and its limits. Raises UnknownName."""
         return self._budgets.usage(self._servers[server].name)
 
     def raise_budget(self, server: str, *, tokens: int | None = None, cost: float | None = None) -> None:
@@ -216,7 +216,7 @@ class SamplingService:
     def _refuse_flood(self, server: str, why: str) -> NoReturn:
         if server not in self._flooding:
             self._flooding.add(server)
-            self._logs.warn(server, f"a sampling request was refused: {why}; more of them are not told one by one")
+            self._logs.warn(server, f"a sampling request was refused: {why}; further refusals are counted, not logged")
         raise InputRefused(ErrorCode.INTERNAL_ERROR, f"{why}; ask again later", quiet=True)
 
     # From the question to the answer.
@@ -264,7 +264,7 @@ class SamplingService:
         return None
 
     async def _ask(self, sampling: Sampling, certain: bool, *, review: bool) -> Answer:
-        """Ask the user; return the answer if it is a yes. Raises InputRefused."""
+        """Ask the user; return the answer if it allows the request. Raises InputRefused."""
         question = SamplingQuestion(sampling.server, sampling.number, sampling.call, sampling.tool, review)
         answer = await self._pending.ask("sampling", question, certain=certain, admitted=True)
         if not answer.allow:
@@ -277,7 +277,7 @@ class SamplingService:
         if sampling.blocks and (seen or sampling.error is None):
             sampling.error = None
             return
-        self._fail(sampling, sampling.error or ModelAnswerCut(sampling.model.entry, "nobody wrote an answer"))
+        self._fail(sampling, sampling.error or ModelAnswerCut(sampling.model.entry, "no answer was written"))
 
     async def _think(self, sampling: Sampling, certain: bool) -> None:
         """Ask the model; ``sampling`` keeps the answer or the error. Raises InputRefused if the user ended it."""
@@ -335,7 +335,7 @@ class SamplingService:
         return NEWEST_HANDSHAKE.version if session is None else session.revision.version
 
     def _texts_before(self, server: str) -> str:
-        """What this server answered to the last calls, the newest first; of no other server anything."""
+        """The server's answers to its last calls, the newest first; nothing of any other server."""
         return "\n\n".join(self._texts_of(server))[:TEXT_CHARACTERS]
 
     def _texts_of(self, server: str) -> Iterator[str]:
@@ -361,7 +361,7 @@ def _rejected(reason: str) -> InputRefused:
 
 
 def _record(sampling: Sampling) -> dict[str, Any]:
-    """What the audit log says of a request: nothing of what was asked and answered."""
+    """The audit record of a request, without the texts of request and answer."""
     return {
         "event": "sampling",
         "server": sampling.server,
@@ -433,7 +433,7 @@ def _within(sampling: Sampling, budgets: SamplingBudgets) -> tuple[ModelRequest,
 
 
 def _usage(gathered: CollectedAnswer, input_tokens: int) -> TokenUsage:
-    """What an answer took: as the model says, and where it says nothing or none, as can be guessed from what came."""
+    """The use of an answer: as the model reports it, otherwise estimated from the text that came."""
     told = gathered.usage
     return TokenUsage(
         told.input_tokens or input_tokens, told.output_tokens or estimate_tokens(gathered.result.message.text)

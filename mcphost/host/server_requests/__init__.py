@@ -1,1 +1,1 @@
-"""What servers ask of the client: elicitation, roots, and the queue of pending requests."""
+"""Server requests: elicitation, roots, and the queue of pending requests."""

@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # imported when something is asked: reading forms takes a goo
     from mcphost.protocol.models.elicitation import FormElicitation, UrlElicitationRequest
 
 TRIES: Final = 20
-"""How often a person is asked again about a form whose values do not fit."""
+"""Times that the user is asked again about a form whose values do not fit."""
 
 ACCEPT: Final[Mapping[str, Any]] = {"action": "accept"}
 DECLINE: Final[Mapping[str, Any]] = {"action": "decline"}
@@ -131,7 +131,7 @@ class ElicitationService:
         """Get pages visited, wait until the server or the user says that each is done with, and return the result.
 
         Raises InputRefused where the user gives one up, TimeoutError after the server's ``tool_timeout_max_sec``, and
-        RequestTimeout where nobody is there to visit a page and the request may take no longer.
+        RequestTimeout if no user is there to visit a page and the request may take no longer.
         """
         pages: list[UrlElicitation] = []
         try:
@@ -165,7 +165,7 @@ class ElicitationService:
         return self._config().servers[server].tool_timeout_max_sec
 
     def completed(self, server: str, elicitation: object) -> None:
-        """The server says that a page is done with; one that nobody knows is nobody's."""
+        """Note that the server is done with a page; an unknown one is ignored."""
         for page in self.all.values():
             if (page.server, page.elicitation) == (server, elicitation):
                 page.enter(UrlElicitationState.COMPLETED)
@@ -238,12 +238,12 @@ def _no(answer: Answer) -> Mapping[str, Any]:
 
 
 async def _problem(schema: Mapping[str, Any], content: object) -> str:
-    """What is wrong with the values of a form, in a sentence that quotes none of them; empty where they fit.
+    """Say what is wrong with the values of a form, quoting none of them; empty if they fit.
 
     Raises InputRefused where that cannot be found out.
     """
     if not isinstance(content, Mapping):
-        return "it is no set of values"
+        return "it is not a set of values"
     result = await validate(schema, dict(content))
     if result.note is not None:
         raise InputRefused(ErrorCode.INVALID_PARAMS, f"requestedSchema cannot be checked: {result.note}")

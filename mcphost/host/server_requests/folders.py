@@ -1,4 +1,4 @@
-"""The folders that a server is told of, and the check of each.
+"""The folders shared with a server, and the check of each.
 
 Specification: client/roots.
 """
@@ -34,7 +34,7 @@ class Root:
     def of(cls, path: Path, name: str | None = None) -> Root:
         """The root of an absolute path; the default name is that of the folder. Raises ValueError."""
         called = name or path.name or path.as_posix()
-        # A folder's name may hold bytes that are no text; the URI preserves them, JSON could not.
+        # A folder's name may hold bytes that are not text; the URI preserves them, JSON could not.
         return cls(path.as_uri(), called.encode("utf-8", "replace").decode())
 
     def as_object(self) -> dict[str, str]:
@@ -43,11 +43,11 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class FolderCheck:
-    """What was found at ``given``. ``problem`` is why nobody is told of it; ``warning`` what one should know first."""
+    """The result of checking ``given``. ``problem``: why it is not shared; ``warning``: a caution before sharing it."""
 
     given: Path
     path: Path
-    """The same without links and ``..``: what a server is told."""
+    """The same without links and ``..``: the path that a server gets."""
     problem: str = ""
     warning: str = ""
 
@@ -86,7 +86,7 @@ def _warning(folder: Path, path: Path) -> str:
     if any(path == home / name or home / name in path.parents for name in _PRIVATE):
         return "programs keep keys and passwords here"
     # What was written need not be what is shared.
-    return "" if os.path.abspath(folder) == str(path) else f"it is reached over a link; the server is told of {path}"
+    return "" if os.path.abspath(folder) == str(path) else f"it is reached over a link; the server gets {path}"
 
 
 def plain_roots(config: Config, server: str) -> Sequence[ResolvedRoot]:

@@ -26,7 +26,7 @@ from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 PER_MINUTE: Final = 10
-"""Questions per server and minute, without sampling: nobody reads more with care."""
+"""Questions per server and minute, without sampling: no user reads more with care."""
 
 MOST_PENDING: Final = 6
 """Pending questions per server: one on screen and five behind it."""
@@ -49,7 +49,7 @@ class ServerRequest:
     params: Mapping[str, Any]
     call: ToolCall | None = None
     certain: bool = False
-    """Is the call certain? The request came on its response stream, or no other call runs on that server."""
+    """True if the call is certain: the request came on its response stream, or no other call runs on that server."""
     purpose: InputPurpose | None = None
     """Why a modern server asks; None for a request of an older one."""
 
@@ -69,7 +69,7 @@ class Resolution:
 
     answer: Answer
     outcome: str = ""
-    """What became of the question, for the user; empty where the user ended it."""
+    """The end of the question, for the user; empty if the user ended it."""
 
 
 LEAVING: Final = Resolution(
@@ -90,7 +90,7 @@ class _Open:
     call: int | None
     resolution: asyncio.Future[Resolution]
     kind: str = ""
-    """What a person is asked; empty where it is worked on."""
+    """The kind of the question to the user; empty while mcphost works on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class WithdrawnQuestion:
     number: int
     question: PendingQuestion
     outcome: str
-    """What became of it; may hold the server's words."""
+    """The end of the question; may hold the server's words."""
     ended_at: float
 
     @property
@@ -142,9 +142,9 @@ class PendingRequests:
 
         ``admitted``: `admit` let it through, or it follows one that was. Raises InputRefused where the server asks too
         much, or asks again for the same ``purpose`` what was declined without asking a person. What could not be
-        written down although it must be, and what a muted server asks, is a no.
+        recorded although it must be, and what a muted server asks, is declined.
         """
-        if purpose is not None and question in purpose.declined:  # nobody would answer otherwise, however often it asks
+        if purpose is not None and question in purpose.declined:  # without a user, however often it asks
             raise InputRefused(ErrorCode.INTERNAL_ERROR, "it asks again what was declined before", quiet=True)
         answer = await self._asked(kind, question, certain, admitted)
         if purpose is not None and not answer.allow and answer.by != "user":
@@ -212,7 +212,7 @@ class PendingRequests:
         self._bus.publish(ServerChanged(server))
 
     def muted(self, server: str) -> bool:
-        """Is everything it asks declined?"""
+        """True if everything that the server asks is declined."""
         return server in self._muted
 
     def leave(self, server: str) -> None:
@@ -224,7 +224,7 @@ class PendingRequests:
         self.end(CALL_ENDED, lambda each: each.call == call)
 
     def shared(self, server: str) -> None:
-        """It may know of a folder now: which ones it may is no question any more."""
+        """Withdraw the open roots question of a server once a folder is shared with it."""
         self.end(SHARED, lambda each: (each.server, each.kind) == (server, "roots"))
 
     def end(self, resolution: Resolution, fits: Callable[[_Open], bool]) -> None:
@@ -239,12 +239,12 @@ class PendingRequests:
         return tuple(reversed(self._withdrawn))
 
     def forget_withdrawn(self, number: int) -> None:
-        """Keep this one no longer."""
+        """Forget a withdrawn question."""
         for each in [each for each in self._withdrawn if each.number == number]:
             self._withdrawn.remove(each)
 
     def waiting(self, server: str) -> int:
-        """How many questions of this server wait."""
+        """The number of open questions of this server."""
         return sum(each.server == server and bool(each.kind) for each in self._open)
 
     @contextmanager
@@ -319,14 +319,14 @@ class PendingRequests:
     def _refuse(self, server: str, why: str) -> NoReturn:
         if not self._refused.get(server):
             self._logs.warn(
-                server, f"a question of the server was refused: {why}; more of them are not told one by one"
+                server, f"a question of the server was refused: {why}; further refusals are counted, not logged"
             )
         self._refused[server] = self._refused.get(server, 0) + 1
         raise InputRefused(ErrorCode.INTERNAL_ERROR, f"{why}; ask again later", quiet=True)
 
 
 async def _first(task: asyncio.Future[_T], resolution: asyncio.Future[Resolution]) -> _T | Resolution:
-    """What the task brings, or what ends it: then it is over before anybody hears of it."""
+    """The result of the task, or its resolution; the task has ended when this returns."""
     try:
         await asyncio.wait((task, resolution), return_when=asyncio.FIRST_COMPLETED)
         return resolution.result() if resolution.done() else task.result()
@@ -336,7 +336,7 @@ async def _first(task: asyncio.Future[_T], resolution: asyncio.Future[Resolution
 
 
 def _line(withdrawn: WithdrawnQuestion) -> tuple[object, ...]:
-    """What makes its line of a list."""
+    """The parts that make up its line in a list."""
     question = withdrawn.question
     return question.server, question.about, question.call, withdrawn.outcome
 

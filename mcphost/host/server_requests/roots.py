@@ -55,7 +55,7 @@ class SharedRoot:
         return self.server, self.path
 
     def reaches(self, server: str, identity: str) -> bool:
-        """May this server, run by this, know of it?"""
+        """True if it is shared with this server, run by this program."""
         return self.server is None or (self.server, self.identity) == (server, identity)
 
 
@@ -74,17 +74,17 @@ class SharedRoots:
         return self._shares.pop((server, path), None)
 
     def for_all(self) -> list[SharedRoot]:
-        """What every server may know of."""
+        """The folders shared with all servers."""
         return [share for share in self._shares.values() if share.server is None]
 
     def reaching(self, server: str, identity: str) -> list[SharedRoot]:
-        """What this server may know of, its own first."""
+        """The folders shared with this server, its own first."""
         fitting = [share for share in self._shares.values() if share.reaches(server, identity)]
         return sorted(fitting, key=lambda share: share.server is None)
 
 
 def from_toml(data: Mapping[str, Any]) -> list[SharedRoot]:
-    """What is remembered; an entry that makes no sense shares nothing."""
+    """The remembered folders; an invalid entry shares nothing."""
     return [share for entry in as_list(data.get("folders")) if (share := _read(entry)) is not None]
 
 
@@ -140,14 +140,14 @@ def _read(entry: object) -> SharedRoot | None:
 
 
 FRESH: Final = 1.0
-"""Seconds for which a look at the folders will do: a server may ask ten thousand times."""
+"""Seconds for which a check of the folders is reused: a server may ask ten thousand times."""
 
 TRIES: Final = 5
-"""How often the user is asked again after choosing folders that cannot be shared."""
+"""Times that the user is asked again after choosing folders that cannot be shared."""
 
 
 class RootSource(Enum):
-    """Who shared a folder."""
+    """The source of a shared folder."""
 
     CONFIG = "configuration"
     RUN = "until mcphost exits"
@@ -156,7 +156,7 @@ class RootSource(Enum):
 
 @dataclass(frozen=True, slots=True)
 class OfferedRoot:
-    """A folder a server may know of. ``problem``: why it is not told of it now; ``server`` None: for all."""
+    """A folder shared with ``server`` (None: with all). ``problem``: why the server does not get it now."""
 
     path: Path
     root: Root
@@ -168,14 +168,14 @@ class OfferedRoot:
 
 @dataclass(frozen=True, slots=True)
 class SentRoots:
-    """What a server was told last, and when, in seconds of the monotonic clock."""
+    """The last answer to a server, and its time in seconds of the monotonic clock."""
 
     at: float
     roots: tuple[Root, ...]
 
 
 class RootsService:
-    """The folders of all servers. ``asks``: there is somebody to choose folders when a server asks for the first time.
+    """The folders of all servers. ``asks``: the user can choose folders when a server asks for the first time.
 
     ``resolve`` finds the folders that a server's entry grants.
     """
@@ -200,7 +200,7 @@ class RootsService:
         self._shares = SharedRoots()
         self._offered: dict[str, tuple[OfferedRoot, ...]] = {}
         self._looked: dict[str, float] = {}
-        """When the last look at a server's folders began, in seconds of the monotonic clock."""
+        """The time of the last check of a server's folders, in seconds of the monotonic clock."""
         self._looking: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._pinned: dict[tuple[str, Path], Path] = {}
         self._withheld: set[tuple[str, Path]] = set()
@@ -235,17 +235,17 @@ class RootsService:
         return {"roots": [root.as_object() for root in sent.roots]}
 
     def offered(self, server: str | None) -> tuple[OfferedRoot, ...]:
-        """What this server may know of, as it was looked at last; None: what is shared with all."""
+        """The folders shared with this server, as last checked; None: those shared with all."""
         if server is not None:
             return self._offered.get(server, ())
         return tuple(_folder(share, FolderCheck(share.path, share.path)) for share in self._shares.for_all())
 
     def visible(self, server: str) -> tuple[Root, ...]:
-        """What it is told when it asks now."""
+        """The folders that the server gets if it asks now."""
         return tuple(folder.root for folder in self.offered(server) if not folder.problem)
 
     def declined(self, server: str) -> bool:
-        """Did the user say that nothing is shared with it?"""
+        """True if the user declined to share anything with it."""
         settings = self._config().servers.get(server)
         now = (server, "" if settings is None else settings.identity)
         return server in self._declined or now in self._declined_for_good
@@ -260,16 +260,16 @@ class RootsService:
         return bool(known)
 
     def sent(self, server: str) -> SentRoots | None:
-        """What this server got when it asked last, and when; None where it never asked in this run."""
+        """The last answer to this server and its time; None if it never asked in this run."""
         return self._sent.get(server)
 
     def declared(self, server: str) -> bool:
-        """Is this server told that it may ask?"""
+        """True if the roots capability is declared to this server."""
         settings = self._config().servers[server]
         return settings.capabilities.roots and (self._asks or self.grants(server))
 
     def grants(self, server: str) -> bool:
-        """Is anything granted to this server, whether or not it is there?"""
+        """True if any folder is granted to this server, whether it exists or not."""
         config = self._config()
         if server not in config.servers:
             return False
@@ -409,11 +409,11 @@ class RootsService:
 
     async def _look(self, server: str) -> tuple[Root, ...]:
         """Look at its folders, unless that was done in the last `FRESH` seconds; return what was visible before."""
-        async with self._looking[server]:  # a look that takes longer must not replace what a later one found
+        async with self._looking[server]:  # a slow check must not replace the result of a later one
             visible, now = self.visible(server), time.monotonic()
             if now - self._looked.get(server, float("-inf")) < FRESH:
                 return visible
-            self._looked[server] = now  # before the look: whoever removes it meanwhile wants another one
+            self._looked[server] = now  # before the check: code that removes it meanwhile wants another one
             before = {folder.path: folder.problem for folder in self.offered(server)}
             try:
                 folders = self._offered[server] = await asyncio.to_thread(self._found, server)
@@ -422,7 +422,7 @@ class RootsService:
                 raise
         for folder in folders:
             if folder.problem and before.get(folder.path, "") != folder.problem:
-                self._logs.warn(server, f"it is not told of {folder.path}, which {folder.problem}")
+                self._logs.warn(server, f"{folder.path} is not shared with it now: it {folder.problem}")
         return visible
 
     def _found(self, server: str) -> tuple[OfferedRoot, ...]:
@@ -442,7 +442,7 @@ class RootsService:
         try:
             resolved = self._resolve(config, server)
         except ConfigError as error:
-            self._logs.warn(server, f"its roots are not told: {error}")
+            self._logs.warn(server, f"its roots cannot be shared: {error}")
             return []
         return [self._as_configured(server, root) for root in resolved]
 
@@ -474,7 +474,7 @@ class RootsService:
     async def _keep(self, share: SharedRoot) -> None:
         if share.remembered:
             if "\udc80" <= max(str(share.path)) <= "\udcff":
-                raise NotDone(f"{share.path!a} can be shared until mcphost exits only: its name is no text")
+                raise NotDone(f"{share.path!a} can be shared until mcphost exits only: its name is not text")
             await self._save(lambda data: with_share(data, share))
 
     async def _save(self, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
@@ -500,5 +500,5 @@ def _folder(share: SharedRoot, seen: FolderCheck, source: RootSource | None = No
 
 
 async def _quietly(tell: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    with suppress(McphostError):  # nobody is left to be told
+    with suppress(McphostError):  # the connection has ended
         await tell()

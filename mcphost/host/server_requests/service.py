@@ -70,7 +70,7 @@ class ServerRequestService:
         self.elicitation.session_ended(server)
 
     def answering(self, method: str) -> RootsService | ElicitationService | SamplingService:
-        """The service that answers this method. Raises InputRefused if there is none."""
+        """The service that answers this method. Raises InputRefused if no service does."""
         match method:
             case "roots/list":
                 return self.roots

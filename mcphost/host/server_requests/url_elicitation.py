@@ -27,7 +27,7 @@ class UrlElicitationState(Enum):
 
     @property
     def ended(self) -> bool:
-        """Is nothing waited for any more?"""
+        """True if nothing more is awaited."""
         return self is not UrlElicitationState.WAITING
 
 
@@ -53,7 +53,7 @@ class UrlElicitation:
         self.elicitation = wanted.elicitation
         """The server's id for it; opaque."""
         self.until = until
-        """When a call that needs it gives up, by a monotonic clock in seconds; None: nothing of ours waits for it."""
+        """Monotonic time in seconds at which a call that needs it gives up; None: no call waits for it."""
         self.attended = attended
         """True if a person agreed to it; a rule that agrees opens no browser."""
         self.state = UrlElicitationState.WAITING
@@ -83,7 +83,7 @@ class UrlElicitation:
         self.enter(UrlElicitationState.GIVEN_UP)
 
     def enter(self, state: UrlElicitationState) -> None:
-        """It ended like this; a page that has ended stays as it is."""
+        """Enter a final state; a page that has ended stays as it is."""
         if not self.state.ended:
             self.state = state
             self._ended.set()

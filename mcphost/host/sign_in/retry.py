@@ -32,7 +32,7 @@ class SignInRetry:
         return RetriedOperation(self, connection, name)
 
     def completed(self, server: str) -> int:
-        """How many sign-ins to this server succeeded in this run."""
+        """The number of successful sign-ins to this server in this run."""
         return sum(each.server == server and each.state is SignInState.DONE for each in self.sign_ins.all.values())
 
 
@@ -45,7 +45,7 @@ class RetriedOperation:
         self._sign_ins_before = retry.completed(connection.name)
         self._signed_in_after_401 = False
         self._session_may_be_stale = False
-        """Did a sign-in succeed since this was last sent?"""
+        """True if a sign-in succeeded since this was last sent."""
 
     async def run(self, work: Callable[[], Awaitable[_T]]) -> _T:
         """Do ``work``, and repeat it after each sign-in it needs. Raises as `sign_in` and ``work``."""

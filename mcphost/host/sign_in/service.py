@@ -47,7 +47,7 @@ class SignInState(Enum):
 
     @property
     def ended(self) -> bool:
-        """Will nothing more come?"""
+        """True if the sign-in is over."""
         return self in (SignInState.DONE, SignInState.FAILED, SignInState.DECLINED, SignInState.CANCELLED)
 
 
@@ -58,9 +58,9 @@ class SignIn:
         self.number, self.server, self.why = number, server, why
         self.state = SignInState.LOOKING
         self.reached = SignInState.LOOKING
-        """Where it stood before it ended, or stands."""
+        """The last state before the end, or the present one."""
         self.steps: list[RecordedExchange] = []
-        """What was asked of whom, in order; the last may be under way."""
+        """The exchanges in order; the last may be under way."""
         self.plan: SignInPlan | None = None
         self.choice: SignInConsent | None = None
         self.link: AuthorizationLink | None = None
@@ -173,12 +173,12 @@ class SignInService:
         self.all: dict[int, SignIn] = {}
         """By number, oldest first."""
         self.step_ups: Counter[tuple[str, str]] = Counter()
-        """How often more rights were asked for, by server and operation, since the last time it was let through."""
+        """The number of requests for more rights, by server and operation, since its last success."""
         self.open_page = open_url
 
     @property
     def possible(self) -> bool:
-        """Does this run sign in anywhere?"""
+        """True if this run can sign in."""
         return self._open_port is not None
 
     def running(self, server: str) -> SignIn | None:
@@ -209,7 +209,7 @@ class SignInService:
             del self.step_ups[key]
 
     async def status(self, server: str) -> SignInStatus:
-        """Who is signed in. Raises UnknownName, ConfigError, SignInFailed where nobody can be signed in."""
+        """The status of the sign-in. Raises UnknownName, ConfigError, SignInFailed if the server has no sign-in."""
         _ = self._servers[server]
         return await (await self._port(server)).status()
 
@@ -227,7 +227,7 @@ class SignInService:
         return outcome
 
     async def ask_consent(self, question: SignInQuestion) -> SignInConsent:
-        """What the person agreed to, written down before anything is done with it. Raises Declined."""
+        """Ask for consent, and record it before it is used. Raises Declined."""
         from mcphost.auth.ports import SignInConsent  # late: most runs sign in nowhere
 
         answer = await self._approver.ask(question)

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 NOTHING_SENT: Final = "nothing was sent"
-"""How an error says so that would leave it open otherwise."""
+"""The phrase by which an error says that the server did not get the call."""
 
 
 class CallState(Enum):
-    """Where a call stands."""
+    """The state of a call."""
 
     ASKING = "waiting for your answer"
     SIGNING_IN = "waiting for a sign-in"
@@ -47,7 +47,7 @@ class CallState(Enum):
 
     @property
     def ended(self) -> bool:
-        """Will nothing more come?"""
+        """True if the call is over."""
         return self not in _UNDER_WAY
 
 
@@ -58,13 +58,13 @@ _UNDER_WAY = (
 
 @dataclass(frozen=True, slots=True)
 class CallRequest:
-    """What was asked for."""
+    """A requested call."""
 
     server: str
     tool: str
     arguments: Mapping[str, Any]
     origin: str = "you"
-    """Who asked for it."""
+    """The asking party."""
     timeout: float | None = None
     """Seconds without progress; None: as configured."""
     as_task: bool = False
@@ -72,11 +72,11 @@ class CallRequest:
     task: str | None = None
     """The id of a task that was begun before: nothing is run, its result is collected, and it outlives the call."""
     outside: str = ""
-    """What a model that asks for it has read from outside; what was remembered as allowed is then asked again."""
+    """The outside source that the asking model has read; a remembered approval is then asked about again."""
     provenance: Provenance = NOTHING
-    """What of the arguments a model that asks for it read elsewhere."""
+    """Parts of the arguments copied from text that the receiving server never saw."""
     composed: bool = False
-    """Did the user write the arguments just now?"""
+    """True if the user has just written the arguments."""
 
 
 class ToolCall:
@@ -86,31 +86,31 @@ class ToolCall:
         self.number = number
         self.request = request
         self.arguments = request.arguments
-        """What is really sent: the user may have changed it."""
+        """The arguments that are sent: the user may have changed them."""
         self.state = CallState.ASKING
         self.allowed = False
-        """Did policy or the user say yes?"""
+        """True if policy or the user allowed it."""
         self.progress: Progress | None = None
         self.task: Task | None = None
-        """How its task stands; None where the call is answered directly."""
+        """The task as last reported; None if the call is answered directly."""
         self.interrupted = False
-        """Did the session end while its task goes on? It is taken up again in the next one."""
+        """True if the session ended while its task goes on, which the next session then resumes."""
         self.rounds: list[InputRound] = []
-        """What a modern server needed before it could answer, oldest first."""
+        """The rounds of input that a modern server needed, oldest first."""
         self.questions = 0
         """Questions that its server asks for it and that wait for an answer."""
         self.stopping = False
-        """Was the server asked to stop its task?"""
+        """True if the server was asked to stop its task."""
         self.leaving = False
-        """Does its task go on when the wait for it ends?"""
+        """True if its task goes on when the wait for it ends."""
         self.given = GivenInputs()
-        """What its task was given, in whichever session."""
+        """The inputs given to its task, in whichever session."""
         self.sign_in: int | None = None
         """The number of the sign-in that it waits for, or waited for last."""
         self.outcome: CallToolResult | None = None
         self.error: McphostError | None = None
         self.validity: ValidationResult | None = None
-        """How the structured content stands to the tool's output schema; None where there is none."""
+        """The validation of the structured content against the tool's output schema; None without one."""
         self.time = time.time()
         """When it was asked for, in seconds since 1970."""
         self.asked_at = clock()
@@ -122,7 +122,7 @@ class ToolCall:
         self._task: asyncio.Task[None] | None = None
 
     def needs(self) -> Iterator[str]:
-        """What a modern server needed in each round, by the methods; of the state that it sent along only the size."""
+        """The methods that a modern server needed in each round, and the size of the state that it sent along."""
         for each in self.rounds:
             methods = [show_line(needed.method, 60) for needed in each.needed.inputs.values()]
             state = each.needed.state
@@ -131,12 +131,12 @@ class ToolCall:
 
     @property
     def edited(self) -> bool:
-        """Did the user change the arguments before they were sent?"""
+        """True if the user changed the arguments before they were sent."""
         return self.arguments != self.request.arguments
 
     @property
     def asks(self) -> bool:
-        """Does its server wait for an answer before it goes on?"""
+        """True if its server waits for an answer before it goes on."""
         return self.state is CallState.RUNNING and self.questions > 0
 
     @property
@@ -146,7 +146,7 @@ class ToolCall:
 
     @property
     def doing(self) -> str:
-        """Where it stands in words; while a task runs, in those of its server."""
+        """The state in words; while a task runs, in those of its server."""
         if self.state is CallState.RUNNING and not self.asks and self.task is not None:
             words = "taken up again in the next session" if self.interrupted else self.task.words
             return f"{self.state.value} as a task, {words}"
@@ -159,7 +159,7 @@ class ToolCall:
         return (self._clock() if self.ended_at is None else self.ended_at) - began
 
     def waits_for(self, server: str, task: str) -> bool:
-        """Does it run, and wait for this task?"""
+        """True if it runs and waits for this task."""
         here = self.task is not None and (self.request.server, self.task.task_id) == (server, task)
         return here and not self.state.ended
 
@@ -168,7 +168,7 @@ class ToolCall:
         self._task = task
 
     def cancel(self) -> None:
-        """Stop it: the question is withdrawn or the server is told. Nothing happens to an ended call."""
+        """Stop it: the question is withdrawn, or the server is asked to stop. An ended call stays as it is."""
         if self._task is None or self.state.ended or self.state is CallState.CANCELLING:
             return
         self.state = CallState.CANCELLING
@@ -202,7 +202,7 @@ class ToolCall:
             self.state = CallState.ASKING
 
     def sent(self, arguments: Mapping[str, Any]) -> None:
-        """It was allowed and goes out now."""
+        """Note that it was allowed and is sent now."""
         self.arguments, self.sent_at, self.state = arguments, self._clock(), CallState.RUNNING
 
     def answered(self, result: CallToolResult, validity: ValidationResult | None) -> None:
@@ -215,7 +215,7 @@ class ToolCall:
         self._end(_state_of(error))
 
     def cancelled(self) -> None:
-        """It was stopped on request."""
+        """Note that it was stopped on request."""
         self._end(CallState.CANCELLED)
 
     async def result(self) -> CallToolResult:

@@ -47,14 +47,14 @@ class CallHistory:
 
 @dataclass(frozen=True, slots=True)
 class RuleTrial:
-    """Would the rule have allowed this call?"""
+    """An earlier call, and whether the rule would have allowed it."""
 
     call: PastCall
     allowed: bool
 
 
 def tried(when: Mapping[str, str], past: CallHistory) -> list[RuleTrial]:
-    """What a rule would have done with each of them."""
+    """Try a rule on each earlier call."""
     return [RuleTrial(call, fits(when, call.arguments)) for call in past.calls]
 
 

@@ -70,7 +70,7 @@ class CallRegistry:
         return self._sent.pop(call.number, None) is not None
 
     def ended(self, call: ToolCall) -> None:
-        """Note that the call ended. `make_room`, or the next look at `calls`, makes room for it."""
+        """Note that the call ended. `make_room`, or reading `calls`, makes room for it."""
         self._just_ended.append(call)
         if len(self._just_ended) >= MOST_UNCOUNTED:
             self.make_room()

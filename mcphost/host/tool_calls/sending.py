@@ -87,7 +87,7 @@ class CallSending:
         except ServerError as error:
             if error.code != ErrorCode.HEADER_MISMATCH or self._call.task is not None:
                 raise
-            # The server refused before it did anything: its list tells which headers it wants now.
+            # The server refused before it did anything: its list shows which headers it wants now.
             await self._connection.relist(CatalogKind.TOOLS)
             if not self._is_as_shown(tool):
                 raise
@@ -124,7 +124,7 @@ class CallSending:
         )
 
     def _is_as_shown(self, tool: Tool) -> bool:
-        """Is the tool still what was allowed?"""
+        """True if the tool is still the one that was allowed."""
         now = (each for each in self._connection.tools if each.name == tool.name)
         return any(each is tool or each.canonical == tool.canonical for each in now)
 
@@ -164,7 +164,7 @@ class CallSending:
         )
 
     def _cancels(self) -> bool:
-        """Is the task cancelled when nobody waits for it any more?"""
+        """True if the task is cancelled when the wait for it ends."""
         return self._call.request.task is None and not self._call.leaving
 
     async def _next_session(self, lost: McphostError) -> Client:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 VISITS: Final = 3
-"""How many times one call may require pages to be visited first."""
+"""Times that one call may require visits to pages first."""
 
 _AGAIN: Final = {
     True: "the server refused this before it did anything, for want of a sign-in; now you are signed in",
@@ -221,7 +221,7 @@ class ToolCallService:
             tool, arguments = self._catalog.tool(request.server, request.tool), call.arguments
         else:
             tool, arguments = await self._settle(call, connection, note)
-        client = connection.client  # the one that is there now: it may have been replaced while somebody was asked
+        client = connection.client  # the one that is there now: it may have been replaced while the user was asked
         call.sent(arguments)
         self._registry.mark_sent(call)
         current_call.set(call.number)  # this task is the call's own
@@ -263,7 +263,7 @@ class ToolCallService:
     async def _settle(self, call: ToolCall, connection: Connection, why: str) -> tuple[Tool, Mapping[str, Any]]:
         """The tool and the arguments that were allowed; ``why`` it is asked again, if it is.
 
-        Raises InvalidArguments, Declined, or ServerNotReady where the server went while somebody was asked.
+        Raises InvalidArguments, Declined, or ServerNotReady if the server went away while the user was asked.
         """
 
         async def list_again() -> Proposal:
@@ -281,7 +281,7 @@ class ToolCallService:
         return proposal.tool, call.arguments if answer.arguments is None else answer.arguments
 
     async def _proposal(self, call: ToolCall, connection: Connection, why: str) -> Proposal:
-        """What is settled, as it stands now. Raises UnknownName, InvalidArguments."""
+        """Make the proposal from the present tool. Raises UnknownName, InvalidArguments."""
         request = call.request
         tool = self._catalog.tool(request.server, request.tool)
         note = "; ".join(filter(None, [why, await _check_arguments(tool, call.arguments)]))
@@ -323,7 +323,7 @@ def _timeouts(call: ToolCall, config: ServerConfig) -> RequestTimeouts:
 
 
 async def _check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
-    """What could not be checked; raises InvalidArguments for what is wrong."""
+    """Return a note on what could not be checked. Raises InvalidArguments."""
     try:
         if not (type(arguments) is dict and _ALWAYS_JSON.issuperset(map(type, (*arguments, *arguments.values())))):
             _strict.encode(arguments)

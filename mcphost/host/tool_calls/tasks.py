@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KeptTask:
-    """A task as its server told of it last; ``call`` is None if it was begun in another run or by another client."""
+    """A task as its server last reported it; ``call`` is None if another run or another client began it."""
 
     server: str
     task: Task
     call: ToolCall | None = None
     started: StartedTask | None = None
-    """What was written down when it was begun; None if nothing was."""
+    """The record of its start; None if it was not recorded."""
 
     @property
     def key(self) -> tuple[str, str]:
-        """What tells it apart from every other."""
+        """Unique among all tasks."""
         return self.server, self.task.task_id
 
     @property
@@ -51,7 +51,7 @@ class KeptTask:
 
 
 def keeps_tasks(connection: Connection) -> bool:
-    """Did this server say, in its session, that it has tasks?"""
+    """True if this server declared tasks in its session."""
     session = connection.session
     if session is None or not connection.ready:
         return False
@@ -61,7 +61,7 @@ def keeps_tasks(connection: Connection) -> bool:
 
 
 def tasks_withheld(connection: Connection) -> bool:
-    """Does this server have tasks, but the configuration does not let it use them?"""
+    """True if this server has tasks, but the configuration does not let it use them."""
     session = connection.session
     if session is None or not connection.ready or not session.revision.modern:
         return False
@@ -88,7 +88,7 @@ class TaskService:
         return await self._requests.repeat(connection, "the list of tasks", lambda: self._list(connection))
 
     def known(self, server: str, tasks: Iterable[Task] | None = None) -> list[KeptTask]:
-        """These tasks (None: those of this run, as last told), each with the call that began it."""
+        """These tasks (None: those of this run, as last reported), each with the call that began it."""
         begun: dict[str, ToolCall] = {}
         for call in self._tool_calls.calls.values():
             # Who only collects a task is not the one who began it.
@@ -101,14 +101,14 @@ class TaskService:
         ]
 
     def outlives(self, call: ToolCall) -> bool:
-        """Can the task of this call be collected in another run?"""
+        """True if the task of this call can be collected in another run."""
         connection = self._servers.get(call.request.server)
         if connection is None or call.task is None:
             return False
         return self._started.keeps(connection.config, call.task.task_id)
 
     def collect(self, server: str, task: str, *, origin: str = "you") -> ToolCall:
-        """Begin to wait for the result of a task, begun by whomever; it goes on where nobody waits. Returns at once."""
+        """Begin to wait for the result of any task, which goes on even if the wait ends. Returns at once."""
         begun = next((each.call for each in self.known(server) if each.task.task_id == task and each.call), None)
         arguments: Mapping[str, Any] = begun.arguments if begun else {}
         started = self._started.find(self._servers[server].config, task)
@@ -116,7 +116,7 @@ class TaskService:
         return self._tool_calls.begin(CallRequest(server, tool, arguments, origin, task=task))
 
     async def cancel(self, server: str, task: str, *, origin: str = "you") -> Task:
-        """Stop a task by its id, begun by whomever; how it stands now. A call that waits for it ends as cancelled."""
+        """Stop any task by its id; return its new state. A call that waits for it ends as cancelled."""
         waiting = [call for call in self._tool_calls.calls.values() if call.waits_for(server, task)]
         for call in waiting:
             call.stopping = True
@@ -141,7 +141,7 @@ class TaskService:
         return ListedItems([each for each in found if each is not None and not isinstance(each, Rejected)], rejected)
 
     async def _look(self, client: Client, config: ServerConfig, task: str) -> Task | Rejected | None:
-        """How a task stands that was begun here; None if its server does not know it any more."""
+        """The present state of a task that was begun here; None if its server does not know it any more."""
         try:
             return await client.tasks.get(task)
         except InvalidResult as error:

@@ -36,7 +36,7 @@ _slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKe
 
 @dataclass(frozen=True, slots=True)
 class ValidationResult:
-    """What a check found. ``note`` is ``not validated: why`` when there was none, and then ``problems`` is empty."""
+    """The result of a validation. ``note`` is ``not validated: why`` if it failed; ``problems`` is then empty."""
 
     problems: tuple[SchemaProblem, ...] = ()
     note: str | None = None

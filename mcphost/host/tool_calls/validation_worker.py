@@ -2,7 +2,7 @@
 
 It writes ``ready`` once everything is imported, reads ``{"schema", "instance"}`` from stdin to its end, and writes
 either ``{"problems": [[path, message], …]}`` or ``{"refused": sentence}``. It bounds its own memory and processor time,
-so that it ends even when nobody is left to kill it.
+so that it ends even if its parent was killed.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ class TrafficBook:
         self.running_call: Callable[[str], int | None] = lambda server: None
         """Returns the number of the call on which a server is at work."""
         self.read_only = False
-        """Was it read from a file? Then nothing can be sent again."""
+        """True if it was read from a file; nothing can then be sent again."""
         self._mask, self._clock, self._monotonic = mask, clock, monotonic
         self._total = total
         self._shares: dict[str, _Share] = {}
@@ -260,7 +260,7 @@ class TrafficBook:
         """The same, with JSON indented."""
         return pretty(self.raw(message))
 
-    # What somebody wants kept, or gone.
+    # Keeping and clearing.
 
     def pin(self, message: TrafficMessage) -> None:
         """Exempt this message from the budgets. Raises NotDone if too many are pinned."""
@@ -394,7 +394,7 @@ def _head_before(share: _Share, connection: int) -> int | None:
 def read_traffic(path: Path) -> TrafficBook:
     """A read-only book of exported traffic. Blocks on the disk: call it in a thread.
 
-    Raises NotDone for a line that is no message, ConfigError for what cannot be read, FileNotFoundError.
+    Raises NotDone for a line that is not a message, ConfigError for what cannot be read, FileNotFoundError.
     """
     from mcphost.host.traffic.file import read_lines
 

@@ -98,12 +98,12 @@ def read_lines(content: bytes, name: str) -> Iterator[MessageRecord]:
             try:
                 yield _record(json.loads(line))
             except (ValueError, RecursionError, KeyError, TypeError, OverflowError) as error:
-                raise NotDone(f"{name}, line {number}: this is no line of exported traffic ({error})") from None
+                raise NotDone(f"{name}, line {number}: this is not a line of exported traffic ({error})") from None
 
 
 def _record(fields: Any) -> MessageRecord:
     if type(fields) is not dict:
-        raise TypeError("it is no JSON object")
+        raise TypeError("it is not a JSON object")
     text, note = _typed(fields, "text", str), fields.get("note", "")
     if note not in ("", *_NOTES):
         raise ValueError(f"there is no note {note!r}")
@@ -144,7 +144,7 @@ def _time(text: str) -> float:
 def claim(path: Path) -> None:
     """Make the file of a run, private to this user; one that holds traffic goes on. Waits for the disk.
 
-    Raises ConfigError for what is no regular file of this user's or holds something else, and leaves that as it is.
+    Raises ConfigError for anything but a regular file of this user with traffic in it, and leaves that as it is.
     """
     try:
         with suppress(FileNotFoundError):

@@ -42,7 +42,7 @@ class TrafficFilter:
     """The texts that occur in each message that passes."""
 
     def passes(self, message: TrafficMessage) -> bool:
-        """Does the message meet every condition? It must come from the book, which has paired it."""
+        """True if the message meets every condition. It must come from the book, which has paired it."""
         return all(test(message) for test in self.tests)
 
 

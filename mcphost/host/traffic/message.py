@@ -43,7 +43,7 @@ class MessageKind(Enum):
     NOTIFICATION = "notification"
     BATCH = "batch"
     MALFORMED = "malformed"
-    """JSON that is no message, or a message that was refused unread."""
+    """JSON that is not a message, or a message that was refused unread."""
     STDERR = "stderr"
     STRAY = "stray"
     """Text where a message should have been."""
@@ -61,14 +61,14 @@ class Abandoned(Enum):
     LOST = "lost"
     """The connection ended first."""
     REPLACED = "replaced"
-    """It listened for changes until it broke off or another one took its place."""
+    """A listening request that broke off, or that another one replaced."""
     EXPORTED = "unanswered"
     """Its file holds no answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageFacts:
-    """What parsing found in a message."""
+    """The facts that parsing found in a message."""
 
     kind: MessageKind
     method: str = ""
@@ -80,7 +80,7 @@ class MessageFacts:
     about: RequestId | None = None
     """The request that a progress or cancel notice is about."""
     needs: tuple[tuple[str, int], ...] = ()
-    """What an ``input_required`` result needs, by method and how often."""
+    """The needs of an ``input_required`` result: methods with their numbers."""
     state: StateSummary | None = None
     """The ``requestState`` of an ``input_required`` result, or of the retry that carries it back."""
     retries: bool = False
@@ -161,7 +161,7 @@ class TrafficMessage:
 
     @property
     def cut(self) -> bool:
-        """Is ``data`` only the start?"""
+        """True if ``data`` is only the start."""
         return self.size > len(self.data)
 
     @property
@@ -364,7 +364,7 @@ class MessagePairing:
             self._rounds[message.server, message.connection, request.method, by] = request.round + 1
 
     def _place_in_opening(self, message: TrafficMessage, part: MessageFacts) -> None:
-        """Is it a probe? And which round is it?"""
+        """Note whether it is a probe, and which round it is."""
         if part.method != DISCOVER:
             self._opened[message.server] = message.connection
         message.probe = part.method == DISCOVER and self._opened.get(message.server) != message.connection
@@ -393,7 +393,7 @@ class MessagePairing:
 
 
 def is_answer(message: TrafficMessage) -> bool:
-    """Is the message a response, or a malformed one?"""
+    """True for a response, or a malformed one."""
     facts = message.facts
     kinds = {part.kind for part in facts.parts} or {facts.kind}
     return (
@@ -403,7 +403,7 @@ def is_answer(message: TrafficMessage) -> bool:
 
 
 def is_cancellation(message: TrafficMessage) -> bool:
-    """Does the message cancel the request that it is about?"""
+    """True if the message cancels the request that it is about."""
     return message.facts.method == CANCELLED
 
 

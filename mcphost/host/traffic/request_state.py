@@ -24,7 +24,7 @@ _HIDDEN: Final = r"⟨(\d+) bytes, sha256 ([0-9a-f]{12})…⟩"
 
 @dataclass(frozen=True, slots=True)
 class StateSummary:
-    """What is shown of a state."""
+    """The visible part of a state."""
 
     size: int
     """Bytes."""
@@ -36,7 +36,7 @@ class StateSummary:
 
 
 def state_summary(state: object) -> StateSummary | None:
-    """The summary of a state, or of one that was hidden in an export; None for what is no state."""
+    """The summary of a state, or of one that was hidden in an export; None for anything else."""
     if not isinstance(state, str):
         return None
     if hidden := re.fullmatch(_HIDDEN, state):

@@ -26,13 +26,13 @@ _OF_A_ROUND: Final = ("inputResponses", "requestState")
 
 
 def is_resendable(message: TrafficMessage) -> bool:
-    """Is the message a request that may be sent twice in a session?"""
+    """True for a request that may be sent twice in a session."""
     return message.sent and message.kind is MessageKind.REQUEST and message.method not in ONCE
 
 
 def request_in(message: TrafficMessage) -> Request:
     """The request to send again, without what belonged to that one time: its progress token, the metadata of a modern
-    session, which stamps its own, and the answers of a round. Raises NotDone with the reason why there is none.
+    session, which stamps its own, and the answers of a round. Raises NotDone with the reason if it cannot.
     """
     if not message.sent or message.kind is not MessageKind.REQUEST:
         raise NotDone("only requests that mcphost sent can be sent again")
@@ -48,7 +48,7 @@ def request_in(message: TrafficMessage) -> Request:
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """What a ``tools/call`` asks for."""
+    """The tool and arguments of a recorded ``tools/call``."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -90,7 +90,7 @@ class ResentRequest:
         self._task = background.start(self._run(work), f"resend {self.request.method}")
 
     def cancel(self) -> None:
-        """Stop it; the server is told."""
+        """Stop it, and notify the server."""
         if self._task is not None:
             self._task.cancel()
 

@@ -137,7 +137,7 @@ def test_a_server_whose_tools_cannot_be_listed_is_missing_in_a_chat(tmp_path: Pa
 
 def test_what_looks_like_a_mention_and_is_none_is_said(tmp_path: Path) -> None:
     with model(tmp_path, OK) as (words, _):
-        for text, said in [("see @nowhere.txt", "@nowhere.txt is no file"), ("/ecko:hail x", "is called 'ecko'")]:
+        for text, said in [("see @nowhere.txt", "@nowhere.txt is not a file"), ("/ecko:hail x", "is called 'ecko'")]:
             process = start([*words, text])
             _, err = process.communicate(timeout=20)
             assert (process.returncode, said in err.decode()) == (0, True), err

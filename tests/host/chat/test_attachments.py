@@ -119,7 +119,7 @@ def test_a_file_is_attached_as_it_is_or_cut(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("gone", "No such"), ("folder", "Is a directory"), ("pipe", "is no file"), ("link", "leads out of its folder"),
+    [("gone", "No such"), ("folder", "Is a directory"), ("pipe", "is not a file"), ("link", "leads out of its folder"),
      ("binary", "neither text nor a picture"), ("nul\0", "null")],
 )  # fmt: skip
 def test_what_is_no_file_of_the_users_to_give_is_refused(tmp_path: Path, name: str, reason: str) -> None:

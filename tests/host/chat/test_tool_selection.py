@@ -76,7 +76,7 @@ def test_the_order_is_the_configurations_and_then_the_names_however_a_server_lis
 @pytest.mark.parametrize(
     ("schema", "reason"),
     [
-        ({"type": "array"}, "its arguments are no object"),
+        ({"type": "array"}, "its arguments are not an object"),
         ({"type": "object", "properties": {"naïve name": {}}}, "models take no argument of the name"),
         (
             {"type": "object", "properties": {"x": {"$ref": "https://evil.test/x"}}},

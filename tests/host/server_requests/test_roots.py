@@ -175,7 +175,7 @@ async def test_each_server_whose_own_list_changed_is_told(tree: Path, until: Unt
         await host.roots.check()
         assert await counts() == [3, 2, 0]
         assert "does not exist" in host.roots.offered("b")[0].problem
-        assert any("größe, which does not exist" in line for line in host.said("b"))
+        assert any("größe is not shared with it now: it does not exist" in line for line in host.said("b"))
         await host.roots.unshare("a", tree / "plain")
         assert await counts() == [4, 2, 0]
         assert RootsChanged(None) in host.events
@@ -214,7 +214,7 @@ async def test_a_look_that_takes_long_does_not_replace_what_a_later_one_found(
         return found
 
     async with asked_host(entry={"roots": [str(folder)]}) as host:
-        monkeypatch.setattr("mcphost.host.server_requests.roots.look", slow)
+        monkeypatch.setattr("mcphost.host.server_requests.roots.check_folder", slow)
         first = asyncio.create_task(host.roots.check())
         await entered.wait()
         folder.rmdir()
@@ -235,7 +235,7 @@ async def test_a_folder_that_is_gone_is_left_out_of_the_next_list_though_nobody_
         told = await handler.answer(InputRequest("roots/list", {}))
         assert [root["name"] for root in told["roots"]] == ["plain"]
         assert [folder.problem for folder in host.roots.offered("a")] == ["", "does not exist"]
-        assert any("größe, which does not exist" in line for line in host.said("a"))
+        assert any("größe is not shared with it now: it does not exist" in line for line in host.said("a"))
 
 
 @pytest.mark.requirement("ROOT-06", "ROOT-08", "ROOT-09")
@@ -306,7 +306,7 @@ async def test_ten_thousand_questions_cost_one_look(tree: Path, monkeypatch: pyt
         looks.append(path)
         return check_folder(path)
 
-    monkeypatch.setattr("mcphost.host.server_requests.roots.look", counted)
+    monkeypatch.setattr("mcphost.host.server_requests.roots.check_folder", counted)
     async with asked_host(entry={"roots": [str(tree)], "limits": {"pending_server_requests": 20_000}}) as host:
         replies = await host.replies(*[ROOTS] * 2000)
         assert {reply["result"]["roots"][0]["uri"] for reply in replies} == {tree.as_uri()}

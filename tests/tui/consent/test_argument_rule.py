@@ -97,7 +97,7 @@ async def test_always_is_a_rule_in_later_runs_and_lapses_when_the_tool_changes(t
 
 
 NO_RULE = [
-    ("(", "is no regular expression"),
+    ("(", "is not a regular expression"),
     ("(?=hi)", "takes too long to try"),
     ("h{999}{999}", "takes too long to try"),
     ("^ho", "does not match this call"),

@@ -340,7 +340,7 @@ async def test_an_exported_file_is_read_only_and_the_live_traffic_is_a_key_away(
         await pilot.press("o")
         screen = app.screen
         assert isinstance(screen, OpenTrafficScreen)
-        for name, words in (("no.jsonl", "There is no file"), ("wrong.jsonl", "wrong.jsonl, line 1: this is no line")):
+        for name, words in (("no.jsonl", "There is no file"), ("wrong.jsonl", "line 1: this is not a line")):
             screen.query_one(Input).value = str(tmp_path / name)
             await pilot.press("enter")
             await until(pilot, partial(problem_says, screen, words))
