@@ -423,7 +423,7 @@ CALLS_DO_WITHOUT = SCREEN | NETWORK | SELDOM_ASKED | {
 NOT_YET_SEEN = {
     f"mcphost.tui.{name}"
     for name in ("sign_in.screen", "elicitation.form", "elicitation.url", "roots.screen", "sampling.screen",
-                 "consent.tool_call", "results.picture_view", "chat.choose", "chat.tools", "chat.pane", "chat.input",
+                 "consent.tool_call", "results.picture_view", "chat.dialogs", "chat.tools", "chat.pane", "chat.input",
                  "results.view", "traffic.pane", "sampling.board")
 } | {
     "mcphost.auth.ports", "mcphost.providers.base", "mcphost.host.chat.chat", "mcphost.imports", "yaml", "pyjson5",

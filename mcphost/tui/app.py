@@ -418,7 +418,7 @@ class McphostApp(ResilientApp):
 
     @on(MainScreen.ImportRequested)
     def _import_requested(self) -> None:
-        self.imports.look()
+        self.imports.open_found_servers()
 
     @on(MainScreen.AdditionRequested)
     def _addition_requested(self) -> None:

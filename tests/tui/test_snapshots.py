@@ -25,8 +25,7 @@ from mcphost.host.comparison.observation import Exchange
 from mcphost.host.comparison.report import compare_sides
 from mcphost.places import with_tilde
 from mcphost.transports.base import ProcessUsageReport
-from mcphost.tui.chat.choose import ChatsScreen
-from mcphost.tui.chat.preview import PreviewScreen
+from mcphost.tui.chat.dialogs import ChatsScreen, PreviewScreen
 from mcphost.tui.chat.tools import ChatToolsScreen
 from mcphost.tui.comparison.screen import ComparisonScreen
 from mcphost.tui.consent.argument_rule import ArgumentRuleScreen

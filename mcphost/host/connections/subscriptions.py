@@ -100,6 +100,7 @@ class Subscriptions:
                 await client.resources.subscribe(uri)
             except BaseException:
                 self.all.pop(uri, None)
+                self._changed(uri)  # a screen may have shown it as waiting meanwhile
                 raise
             subscription.state = SubscriptionState.WATCHING
         self._changed(uri)

@@ -94,7 +94,7 @@ class CatalogList(FilteredRows[Entry]):
         self.sorted_by = ""
         """For the title, if the list is sorted."""
         self.mixed = False
-        """Are there rows of more than one server?"""
+        """True if there are rows of more than one server."""
 
     def compose(self) -> ComposeResult:
         self.border_title = self.TITLE

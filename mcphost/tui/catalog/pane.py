@@ -142,7 +142,7 @@ class CatalogPane(Container, Generic[Entry]):
 
     @abstractmethod
     def completion_ref(self, entry: Entry) -> CompletionRef:
-        """What the server completes arguments for."""
+        """The prompt or template whose arguments the server completes."""
 
     def preview(self, entry: Entry, values: Mapping[str, str]) -> Content:
         """A preview of what the values make; empty if there is nothing to show."""
@@ -242,7 +242,7 @@ class CatalogPane(Container, Generic[Entry]):
         return back
 
     def notes(self) -> tuple[str, ...]:
-        """Notes of ours on what is shown."""
+        """Notes on the shown content."""
         return ()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -130,13 +130,13 @@ class ChatController:
 
     async def _approved(self, preview: MessagePreview) -> bool:
         """Show what would be sent; return whether the user agrees."""
-        from mcphost.tui.chat.preview import PreviewScreen
+        from mcphost.tui.chat.dialogs import PreviewScreen
 
         approved: bool = await self._app.push_screen_wait(PreviewScreen(preview))
         return approved
 
     async def _choose_chat(self) -> None:
-        from mcphost.tui.chat.choose import ChatsScreen
+        from mcphost.tui.chat.dialogs import ChatsScreen
 
         saved = await self._host.chats.saved()
 

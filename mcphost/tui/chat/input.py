@@ -38,7 +38,7 @@ class Suggestion:
     text: str
     about: str = ""
     more: str = " "
-    """What is inserted after it."""
+    """The text that is inserted after the suggestion."""
 
 
 class SuggestionList(Widget):

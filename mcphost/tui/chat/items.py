@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Final
+
+from rich.cells import cell_len
+from textual.strip import Strip
 
 from mcphost.host.chat.turns import NOT_RUN, ModelRound, ModelToolUse, Turn, TurnState, UserMessage
 from mcphost.host.tool_calls.call import CallState
 from mcphost.protocol.display import duration_text, show, show_line, size_text
 from mcphost.protocol.models.content import TextContent
-from mcphost.tui.chat.layout import WrappedLines, plain_lines
-from mcphost.tui.chat.markdown import CodeBlock, GrowingMarkdown
+from mcphost.tui.chat.markdown import CodeBlock, GrowingMarkdown, plain_lines
 from mcphost.tui.kit.json_text import json_lines, json_spans
 from mcphost.tui.kit.markdown import Line
 from mcphost.tui.kit.marks import CALL_MARKS
+from mcphost.tui.kit.text_view import wrap_line
 
 Key = tuple[int, int, str]
 """The number of the turn, the answer in it, and the part of that."""
@@ -25,6 +28,62 @@ THOUGHT_CHARACTERS: Final = 20_000
 
 RENDER_SECONDS: Final = 0.02
 """Seconds of rendering after which keys and painting get their turn: a long answer may come all at once."""
+
+
+Row = tuple[int, int, int]
+"""The number of a line, and where in it the row starts and ends."""
+
+
+class WrappedLines:
+    """Lines, and their rows at the width they were last wrapped for."""
+
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+        self.rows: list[Row] = []
+        self.strips: dict[int, Strip] = {}
+        """Drawn rows, kept until they change."""
+        self.width = 0
+        self._first_rows: list[int] = []
+
+    def replace(self, first: int, lines: Iterable[Line]) -> None:
+        """Replace all lines from ``first`` on."""
+        del self.lines[first:]
+        self.lines.extend(lines)
+        self._keep(first)
+        if self.width:
+            self._wrap()
+
+    def lay_out(self, width: int) -> None:
+        """Wrap for this width."""
+        if width != self.width:
+            self.width = width
+            self._keep(0)
+            self._wrap()
+
+    def row_of(self, line: int, column: int) -> int:
+        """The row in which this column of a line is."""
+        if line >= len(self._first_rows):
+            return 0
+        first = self._first_rows[line]
+        found = (
+            row for row in range(first, len(self.rows)) if self.rows[row][0] == line and column < self.rows[row][2]
+        )
+        return next(found, first)
+
+    def _keep(self, lines: int) -> None:
+        """Forget the rows of all lines from this one on."""
+        if lines < len(self._first_rows):
+            row = self._first_rows[lines]
+            del self._first_rows[lines:]
+            del self.rows[row:]
+            self.strips = {number: strip for number, strip in self.strips.items() if number < row}
+
+    def _wrap(self) -> None:
+        for number in range(len(self._first_rows), len(self.lines)):
+            line = self.lines[number]
+            self._first_rows.append(len(self.rows))
+            hang = cell_len(line.hang) if line.hang else 0
+            self.rows.extend((number, start, end) for start, end in wrap_line(line.text, self.width, hang))
 
 
 class TranscriptItem:
@@ -63,12 +122,12 @@ class TranscriptItem:
         return rows + self.gap
 
     def ready(self, width: int) -> bool:
-        """Is it laid out for this width?"""
+        """True if the item is laid out for this width."""
         return not self._due and not self.behind and self.laid.width == width
 
     @property
     def behind(self) -> bool:
-        """Is some of it not yet rendered, for lack of time?"""
+        """True if a part is not rendered yet, for lack of time."""
         return False
 
     def lay_out(self, width: int) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import inf
 from typing import Final
 
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, size_text
-from mcphost.tui.chat.layout import legible, pieces, plain_lines
 from mcphost.tui.kit.json_text import json_spans
 from mcphost.tui.kit.markdown import AT_ONCE, Line, render_markdown
 from mcphost.tui.kit.text_view import expand_tabs
@@ -18,6 +17,9 @@ from mcphost.tui.kit.text_view import expand_tabs
 MOST_CHARACTERS: Final = 400_000
 MOST_LINES: Final = 20_000
 """Of one answer; a note says how much more there is."""
+
+LONGEST: Final = 4_000
+"""Characters; a longer line is split, so that no line takes more than a frame's time."""
 
 _FENCE: Final = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*)")
 
@@ -37,7 +39,7 @@ class GrowingMarkdown:
         self.lines: list[Line] = []
         self.codes: list[CodeBlock] = []
         self.behind = False
-        """Was there no time to render all? Then call `grow` again."""
+        """True if there was no time to render all: call `grow` again."""
         self._at = 0
         """The text before this position is rendered for good."""
         self._firm = 0
@@ -69,7 +71,7 @@ class GrowingMarkdown:
             self.lines.append(Line(words, ((0, len(words), "warn"),)))
 
     def _step(self, text: str) -> bool:
-        """Render one more piece for good; return False if there is none."""
+        """Render one more piece for good; return False at the end."""
         if self._fence:
             return self._code_step(text)
         self._skip_blank_lines(text)
@@ -166,3 +168,28 @@ def _rendered(text: str) -> list[Line]:
 
 def _cut(line: Line) -> Iterator[Line]:
     return iter((line,)) if len(line.text) <= 2 * AT_ONCE else iter(plain_lines(line.text))
+
+
+def legible(text: str) -> str:
+    """Make text from a model or a tool safe to show.
+
+    Emoji stay whole, except for the variation selector: terminals disagree on its width, and would shift the rest of
+    the row.
+    """
+    return show(text, joiners=True).replace("\ufe0f", "")
+
+
+def plain_lines(text: str, *, indent: str = "", part: str = "") -> Iterable[Line]:
+    """The lines of a safe text, all in one style."""
+    for line in map(expand_tabs, text.split("\n")):
+        for piece in pieces(line):
+            shown = indent + piece
+            yield Line(shown, ((len(indent), len(shown), part),) if part else (), indent)
+
+
+def pieces(line: str) -> Iterable[str]:
+    """Split a line that is longer than `LONGEST`."""
+    if len(line) <= LONGEST:
+        yield line
+    else:
+        yield from (line[start : start + LONGEST] for start in range(0, len(line), LONGEST))

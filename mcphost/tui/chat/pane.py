@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from functools import partial
 from textwrap import indent
 from typing import ClassVar, Final
@@ -36,6 +35,7 @@ from mcphost.tui.chat.input import ChatInput
 from mcphost.tui.chat.items import AnswerItem, UseItem, result_text
 from mcphost.tui.chat.side import ChatLine, ChatSide, chat_facts
 from mcphost.tui.chat.transcript import Transcript
+from mcphost.tui.kit.clock import file_stamp
 from mcphost.tui.kit.export import save_as
 from mcphost.tui.kit.messages import CallChosen
 from mcphost.tui.kit.reader import ReaderScreen
@@ -63,7 +63,7 @@ Others: Climb the tower · Tear out the pages · Write a verse about gulls
 """
 
 NO_MODEL: Final = f"""\
-No language model is configured, so there is nobody to talk to yet. Add these lines to your configuration file \
+No language model is configured yet. Add these lines to your configuration file \
 (mcphost config path prints its path):
 
 {indent(EXAMPLE_ENTRY, "  ")}
@@ -354,7 +354,7 @@ class ChatPane(SearchArea):
 
     def action_export(self) -> None:
         if self.chat is not None:
-            name = f"chat-{datetime.now():%Y%m%d-%H%M%S}.md"
+            name = f"chat-{file_stamp()}.md"
             save_as(self.app, name, self.chat.markdown.encode("utf-8", "replace"))
 
     def action_open_item(self) -> None:
@@ -366,7 +366,7 @@ class ChatPane(SearchArea):
             self.app.push_screen(ReaderScreen("Conversation", item.source))
 
     def action_copy_code(self) -> None:
-        from mcphost.tui.chat.choose import CodeScreen
+        from mcphost.tui.chat.dialogs import CodeScreen
 
         codes = [code for item in self.transcript.items if isinstance(item, AnswerItem) for code in item.codes]
 

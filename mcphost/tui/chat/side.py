@@ -28,10 +28,10 @@ REVIEW_WORDS: Final[Mapping[Hold, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ChatFacts:
-    """What the panel shows of a conversation."""
+    """A snapshot of a conversation for the panel."""
 
     model: str
-    """Empty: there is none."""
+    """The entry of the model; empty if no model can be used."""
     problem: str
     tools: int
     tokens: int
@@ -43,10 +43,10 @@ class ChatFacts:
     outside: str
     hold: Hold
     folders: bool
-    """Is the model told the roots?"""
+    """True if requests to the model name the roots."""
     attached: tuple[str, ...]
     instructions: tuple[str, ...]
-    """Servers whose instructions the model is not told."""
+    """Servers whose instructions are left out of requests to the model."""
 
 
 def chat_facts(chat: Chat, settings: ChatConfig, servers: tuple[str, ...]) -> ChatFacts:

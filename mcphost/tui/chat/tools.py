@@ -43,7 +43,7 @@ class ChatToolsScreen(ListScreen[ToolRow, None]):
     HELP = (
         "What the model is offered in this conversation: ● it is, ◌ it is not, ✖ no vendor would take it. The numbers\n"
         "are about the tokens each costs in every request. space switches a server or a tool, d shows what the model\n"
-        "gets, i what a server says on how to use it, which the model is told only if you say so there: I. v says\n"
+        "gets, i the instructions of a server, which requests to the model leave out until you press I there. v sets\n"
         "which results wait for you before the model gets them. What you switch here, new conversations begin with;\n"
         "which results wait is each conversation's own, and begins as chat.hold says."
     )

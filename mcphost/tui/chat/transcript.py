@@ -23,7 +23,7 @@ from textual.timer import Timer
 
 from mcphost.host.chat.turns import Turn
 from mcphost.tui.chat.items import AnswerItem, Key, MessageItem, NoteItem, ThoughtItem, TranscriptItem, UseItem, note_of
-from mcphost.tui.chat.layout import legible
+from mcphost.tui.chat.markdown import legible
 from mcphost.tui.kit.text_view import MATCHES, matches_in
 from mcphost.tui.textual_private.corrections import ScrollbarsOnLayout, timer_without_skips
 

@@ -1,69 +1,20 @@
-"""Opens comparisons: adds copies of a server for both eras, observes them, and removes them again."""
+"""Opens comparisons: adds copies of a server for both eras, and removes them again."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App, SystemCommand
 
 from mcphost.errors import McphostError
-from mcphost.host.comparison.observation import PlannedCalls, SideObservation
 from mcphost.host.comparison.sides import Sides, between, in_eras, without
 from mcphost.host.host import Host
-from mcphost.host.tool_calls.call import ToolCall
 from mcphost.protocol.display import show, show_line
-from mcphost.protocol.models.tools import Tool
 
-Pair = tuple[SideObservation, SideObservation]
-
-
-class OpenComparison:
-    """Two sides that are open as long as their screen is."""
-
-    def __init__(self, host: Host, title: str, sides: Sides, servers: tuple[str, ...]) -> None:
-        self._host, self.title, self.sides = host, title, sides
-        self._names = {*servers, *(side.server for side in sides)}
-        self._called: tuple[str, Mapping[str, Any]] | None = None
-
-    @property
-    def repeatable(self) -> ToolCall | None:
-        """The latest call of one of the servers that are compared, whose arguments both sides can be sent."""
-        calls = reversed(list(self._host.tool_calls.calls.values()))
-        found = (call for call in calls if call.request.server in self._names and call.request.task is None)
-        return next(found, None)
-
-    @property
-    def tools(self) -> list[Tool]:
-        """The tools of both sides, by name; a tool of both as the first side defines it."""
-        first, second = ({tool.name: tool for tool in self._host.servers[side.server].tools} for side in self.sides)
-        return sorted((second | first).values(), key=lambda tool: tool.name)
-
-    def arguments_of(self, tool: str) -> Mapping[str, Any] | None:
-        """Those of the latest call, if it was of this tool."""
-        latest = self.repeatable
-        return latest.request.arguments if latest is not None and latest.request.tool == tool else None
-
-    async def observe(self, progress: Callable[[str], None]) -> Pair:
-        """Connect both sides anew, and list what they offer."""
-        for side in self.sides:
-            connection = self._host.servers[side.server]
-            if connection.ready:
-                connection.restart()
-        return await self._host.comparison.observe(self.sides, None, progress)
-
-    async def call(self, seen: Pair, tool: str, arguments: Mapping[str, Any], progress: Callable[[str], None]) -> Pair:
-        """Call this tool on both sides; each asks for consent. Raises Declined.
-
-        The answers join those of the calls before, if the arguments are the same.
-        """
-        again, self._called = self._called == (tool, arguments), (tool, arguments)
-        found = await self._host.comparison.observe(self.sides, PlannedCalls(tool, lambda _: arguments), progress)
-        pairs = zip(seen, found, strict=True)
-        first, second = (replace(old, calls=(*old.calls, *new.calls) if again else new.calls) for old, new in pairs)
-        return first, second
+if TYPE_CHECKING:
+    from mcphost.tui.comparison.screen import OpenComparison
 
 
 class ComparisonController:
@@ -85,6 +36,8 @@ class ComparisonController:
 
     def compare_eras(self, server: str) -> None:
         """Compare this server with itself in the other era."""
+        from mcphost.tui.comparison.screen import OpenComparison
+
         try:
             config, sides = in_eras(self._host.config, server)
         except McphostError as error:
@@ -100,7 +53,7 @@ class ComparisonController:
 
     def choose_other(self, server: str) -> None:
         """Let the user choose the server to compare this one with."""
-        from mcphost.tui.comparison.screen import OtherServerScreen
+        from mcphost.tui.comparison.screen import OpenComparison, OtherServerScreen
 
         others = [name for name in self._host.servers if name != server]
 

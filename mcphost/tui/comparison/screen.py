@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Final
 
 from rich.cells import cell_len
 from textual import on
@@ -14,7 +15,11 @@ from textual.widgets import Static
 from textual.worker import Worker
 
 from mcphost.errors import McphostError
+from mcphost.host.comparison.observation import PlannedCalls, SideObservation
 from mcphost.host.comparison.report import Comparison, Row, compare_sides, rows_of
+from mcphost.host.comparison.sides import Sides
+from mcphost.host.host import Host
+from mcphost.host.tool_calls.call import ToolCall
 from mcphost.protocol.display import show_line
 from mcphost.protocol.models.tools import Tool
 from mcphost.tui.forms.edit_arguments import EditArgumentsScreen
@@ -23,11 +28,57 @@ from mcphost.tui.kit.modal_screen import HELP_BINDING
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.kit.rows import MARK, Cell, RowList, columns
 
-if TYPE_CHECKING:
-    from mcphost.tui.comparison.controller import OpenComparison, Pair
-
 VALUE: Final = 400
 """Characters of a value in its row; enter shows all."""
+
+
+Pair = tuple[SideObservation, SideObservation]
+
+
+class OpenComparison:
+    """Two sides that are open as long as their screen is."""
+
+    def __init__(self, host: Host, title: str, sides: Sides, servers: tuple[str, ...]) -> None:
+        self._host, self.title, self.sides = host, title, sides
+        self._names = {*servers, *(side.server for side in sides)}
+        self._called: tuple[str, Mapping[str, Any]] | None = None
+
+    @property
+    def repeatable(self) -> ToolCall | None:
+        """The latest call of one of the servers that are compared, whose arguments both sides can be sent."""
+        calls = reversed(list(self._host.tool_calls.calls.values()))
+        found = (call for call in calls if call.request.server in self._names and call.request.task is None)
+        return next(found, None)
+
+    @property
+    def tools(self) -> list[Tool]:
+        """The tools of both sides, by name; a tool of both as the first side defines it."""
+        first, second = ({tool.name: tool for tool in self._host.servers[side.server].tools} for side in self.sides)
+        return sorted((second | first).values(), key=lambda tool: tool.name)
+
+    def arguments_of(self, tool: str) -> Mapping[str, Any] | None:
+        """Return the arguments of the latest call, if it was of this tool."""
+        latest = self.repeatable
+        return latest.request.arguments if latest is not None and latest.request.tool == tool else None
+
+    async def observe(self, progress: Callable[[str], None]) -> Pair:
+        """Connect both sides again, and list what they offer."""
+        for side in self.sides:
+            connection = self._host.servers[side.server]
+            if connection.ready:
+                connection.restart()
+        return await self._host.comparison.observe(self.sides, None, progress)
+
+    async def call(self, seen: Pair, tool: str, arguments: Mapping[str, Any], progress: Callable[[str], None]) -> Pair:
+        """Call this tool on both sides; each asks for consent. Raises Declined.
+
+        The answers join those of the calls before, if the arguments are the same.
+        """
+        again, self._called = self._called == (tool, arguments), (tool, arguments)
+        found = await self._host.comparison.observe(self.sides, PlannedCalls(tool, lambda _: arguments), progress)
+        pairs = zip(seen, found, strict=True)
+        first, second = (replace(old, calls=(*old.calls, *new.calls) if again else new.calls) for old, new in pairs)
+        return first, second
 
 
 class ComparisonScreen(FramedScreen[None]):
@@ -45,7 +96,7 @@ class ComparisonScreen(FramedScreen[None]):
         Binding("t", "tool", "call a tool", id="comparison.tool", tooltip="Call a tool on both sides"),
         Binding("c", "call", "repeat call", id="comparison.call", tooltip="Repeat the latest call on both sides"),
         Binding("d", "differences", "differences", id="comparison.differences", tooltip="Show only what differs"),
-        Binding("r", "again", "again", id="comparison.again", tooltip="Connect both sides again, and list anew"),
+        Binding("r", "again", "again", id="comparison.again", tooltip="Connect both sides again, and list again"),
         Binding("y", "copy", "copy", id="comparison.copy", tooltip="Copy the report as text"),
         Binding("escape,q", "back", "back", id="comparison.back", tooltip="Close"),
         HELP_BINDING,
@@ -54,7 +105,7 @@ class ComparisonScreen(FramedScreen[None]):
     DEFAULT_CSS = """
     ComparisonScreen {
         & > .frame { width: 96%; height: 92%; max-width: 180; }
-        #verdict, #labels { height: 1; padding: 0 0 0 2; }
+        #summary, #labels { height: 1; padding: 0 0 0 2; }
         #labels { color: $foreground-muted; }
         RowList { height: 1fr; }
     }
@@ -66,13 +117,13 @@ class ComparisonScreen(FramedScreen[None]):
         self._seen: Pair | None = None
         self.report: Comparison | None = None
         self._only_differences = False
-        self._verdict, self._labels = Static("", id="verdict", markup=False), Static("", id="labels", markup=False)
+        self._summary, self._labels = Static("", id="summary", markup=False), Static("", id="labels", markup=False)
         self.rows = RowList[Row](row, empty="◐ opening both sides …")
 
     def compose(self) -> ComposeResult:
         title = f"Compare · {show_line(self._open.title, 140)}"
         with self.framed(title, "t call a tool · c repeat · d differences · r again · y copy · esc back"):
-            yield self._verdict
+            yield self._summary
             yield self._labels
             yield self.rows
 
@@ -120,7 +171,7 @@ class ComparisonScreen(FramedScreen[None]):
 
     @property
     def _callable(self) -> bool:
-        """Are both sides open?"""
+        """True if both sides are open."""
         return self._seen is not None and self.report is not None and self.report.complete
 
     def _fill_in(self, tool: Tool | None) -> None:
@@ -145,17 +196,17 @@ class ComparisonScreen(FramedScreen[None]):
         try:
             self._seen = await work
         except McphostError as error:  # declined, or a server that is no longer configured
-            self._verdict.update(Content.styled(show_line(str(error), 300), "$text-warning"))
+            self._summary.update(Content.styled(show_line(str(error), 300), "$text-warning"))
             return
         self.report = compare_sides(*self._seen)
-        self._verdict.update(verdict(self.report))
+        self._summary.update(summary(self.report))
         self._show_rows()
         headings = [at for at, each in enumerate(self.rows.items) if each.heading]
         if self.report.answers is not None and headings:
-            self.rows.highlighted = headings[-1]  # the calls, which stand last
+            self.rows.highlighted = headings[-1]  # the calls come last
 
     def _progress(self, text: str) -> None:
-        self._verdict.update(Content(f"◐ {show_line(text, 200)} …"))
+        self._summary.update(Content(f"◐ {show_line(text, 200)} …"))
 
     def _show_rows(self) -> None:
         if self.report is None:
@@ -184,8 +235,8 @@ def row(each: Row, width: int) -> Content:
     return columns(width, cells)
 
 
-def verdict(report: Comparison) -> Content:
-    """Whether they are the same, in a sentence."""
+def summary(report: Comparison) -> Content:
+    """Say in a sentence if they differ."""
     if not report.complete:
         return Content.styled("A side could not be opened.", "$text-warning")
     if report.same:

@@ -1,4 +1,4 @@
-"""Reads what other programs on this machine have configured. All of it blocks on the disk: call it in a thread."""
+"""Reads the servers of other programs on this machine. All functions block on the disk: call them in a thread."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def found_here(importer: Importer) -> list[Row]:
 
 
 def compared(importer: Importer, found: Sequence[FoundServer]) -> tuple[ImportCandidate, ...]:
-    """What may be taken in of these servers. Raises ConfigError."""
+    """Return those of the servers that can be added. Raises ConfigError."""
     return importer.compare(found).candidates
 
 

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
+from itertools import zip_longest
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
 from mcphost.errors import ConfigError
 from mcphost.imports.found import Input
 from mcphost.imports.importer import ImportAnswer, ImportCandidate, ImportStatus, PlannedEntry, SecretPlace
-from mcphost.imports.preview import Preview
+from mcphost.imports.preview import Preview, ShownValue, ValueOrigin, place_of, preview_of, shown
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line
-from mcphost.tui.imports.facts import consent_facts, cut, unset_in
 from mcphost.tui.kit.answers import SCROLL_FIRST, AnswerOption, AnswerOptions, ReadToEnd, ShortAnswers, naming
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.modal_screen import HELP_BINDING, Dialog
@@ -39,7 +40,20 @@ MASK: Final = "•••"
 """In place of a secret that was given."""
 
 
-class Verdict(Enum):
+_STYLES: Final[Mapping[ValueOrigin, str]] = {
+    ValueOrigin.SECRET: "$text-warning",
+    ValueOrigin.UNSET: "$text-warning",
+    ValueOrigin.ASKED: "$text-accent",
+}
+
+LONGEST: Final = 2_000
+"""Characters of a value that the screen itself shows; no real value has more."""
+
+MOST: Final = 100
+"""Rows that the screen itself shows."""
+
+
+class Addition(Enum):
     ADD = "add"
     SKIP = "skip"
     STOP = "stop"
@@ -48,23 +62,31 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class AdditionDecision:
-    """What the user decided, and the server as they edited it."""
+    """The user's decision, with the server as they edited it."""
 
-    verdict: Verdict
+    addition: Addition
     candidate: ImportCandidate
     answer: ImportAnswer
 
 
+@dataclass(frozen=True, slots=True)
+class AdditionNotes:
+    """Messages that the screen shows with a server."""
+
+    keychain_problem: str | None = None
+    """The reason why no secret can go to the keychain."""
+    problem: str = ""
+    """The reason why the last attempt to add this server failed."""
+    remarks: Sequence[str] = ()
+    """Further notes, safe to show."""
+
+
 Plan = Callable[[ImportCandidate, ImportAnswer], PlannedEntry]
-"""What would be written. Raises ConfigError."""
+"""Returns the entry that would be written. Raises ConfigError."""
 
 
 class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
-    """Dismissed with what the user decided.
-
-    ``preview`` is what `seen` returns; ``keychain_problem`` says why no secret can go to the keychain; ``problem`` why
-    the last attempt to add this server failed.
-    """
+    """Dismissed with the user's decision. ``preview`` is the value of `seen`."""
 
     HELP = (
         "One server, before it is added: nothing of it has run, and nothing was sent. y adds it and starts it, once\n"
@@ -102,33 +124,32 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
         plan: Plan,
         preview: Preview,
         *,
-        place: tuple[int, int] = (1, 1),
-        keychain_problem: str | None = None,
-        problem: str = "",
-        remarks: Sequence[str] = (),
+        place: tuple[int, int],
+        notes: AdditionNotes,
     ) -> None:
-        """``place``: this is which of how many. ``remarks`` are safe to show."""
+        """``place`` is the number of this server, and the number of all."""
         super().__init__()
         self._candidate, self._answer, self._plan, self._place = candidate, answer, plan, place
-        self._keychain_problem, self._problem, self._remarks = keychain_problem, problem, tuple(remarks)
+        self._notes = notes
         self._preview = preview
         self._planned, self._refusal = self._try_plan()
-        self.what, self.answers = ReadToEnd(), AnswerOptions()
+        self.what, self.answers = ReadToEnd(classes="between"), AnswerOptions()
         self._all_facts = list(self._made_facts())
         self._read_in_full = False
         self._facts = FactsTable(self._rows())
         self._hint, self._short = Static(classes="hint", markup=False), ShortAnswers(classes="short")
 
     def compose(self) -> ComposeResult:
-        self._fit_height()  # before the first layout: what is cut off then does not count as seen
+        self._choose_answers()  # before the first layout: a fact that is cut off then does not count as seen
         number, count = self._place
         subtitle = Content(f"{number} of {count} · nothing of it has run" if count > 1 else "")
         with self.framed(self._title(), subtitle):
             with self.what:
                 yield self._facts
-            yield self._hint
-            yield self._short
-            yield self.answers
+            with Vertical(classes="below"):
+                yield self._hint
+                yield self._short
+                yield self.answers
 
     def on_mount(self) -> None:
         self._hint.display = False
@@ -138,16 +159,15 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
         self.call_after_refresh(self._update_hint)
 
     def on_resize(self) -> None:
-        self._fit_height()
+        self._choose_answers()
         self.call_after_refresh(self._update_hint)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Where secrets go is a question only with secrets; few servers are too long to show."""
         if action == "read":
             return self._left_out > 0
         return self._has_secrets if action == "secrets" else True
 
-    # What is shown.
+    # The facts.
 
     def _title(self) -> Content:
         again = self._candidate.status is ImportStatus.CHANGED
@@ -155,7 +175,7 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
         return naming(words, show_line(self._candidate.name, 64), "?")
 
     def _rows(self) -> list[Fact]:
-        """What is shown here; the rest is for the reader."""
+        """The facts that are shown here; the reader has the rest."""
         kept, self._left_out = cut(self._all_facts)
         if self._left_out:
             words = f"{self._left_out:,} characters are too many to show here: v shows all"
@@ -163,12 +183,12 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
         return kept
 
     def _made_facts(self) -> Iterator[Fact]:
-        if self._problem:
-            yield fact("✖ not added", show(self._problem, limit=600), "bold $text-error")
-        yield from (fact("▲ note", remark, "$text-warning") for remark in self._remarks)
+        if self._notes.problem:
+            yield fact("✖ not added", show(self._notes.problem, limit=600), "bold $text-error")
+        yield from (fact("▲ note", remark, "$text-warning") for remark in self._notes.remarks)
         yield from consent_facts(self._preview, self._candidate, self._answer, self._planned)
-        if self._has_secrets and self._keychain_problem:
-            yield fact("▲ keychain", show(self._keychain_problem, limit=400), "$text-warning")
+        if self._has_secrets and self._notes.keychain_problem:
+            yield fact("▲ keychain", show(self._notes.keychain_problem, limit=400), "$text-warning")
         for each in self._candidate.found.inputs:
             yield Fact("you give", self._given(each))
         if self._refusal and not self._unanswered:
@@ -194,17 +214,11 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
         self.refresh_bindings()
         self.what.rewind()
         self._offer()
-        self._fit_height()
         self.call_after_refresh(self._update_hint)
 
-    def _fit_height(self) -> None:
-        """Leave room for the answers below what is to be read."""
-        width, height = self.app.size
-        short = height < SHORT
-        self.set_class(short, "-short")
-        options = list(self._options())
-        below = self._short.rows_of(options, self._default_key, max(20, width - 4)) if short else len(options)
-        self.what.styles.max_height = max(3, height - below - 5)  # the line above them, the frame, the hint, a gap
+    def _choose_answers(self) -> None:
+        """On a low screen all answers share a line."""
+        self.set_class(self.app.size.height < SHORT, "-short")
 
     def _offer(self, at: str | None = None) -> None:
         options = list(self._options())
@@ -248,11 +262,11 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
         self._hint.display = more and not self._unanswered
         self._offer()
 
-    # What the user decides.
+    # Decisions.
 
     @property
     def _unanswered(self) -> bool:
-        """Is a value missing that only the user can give?"""
+        """True if a value is missing that only the user can give."""
         given, inputs = self._answer.inputs, self._candidate.found.inputs
         needed = (each for each in inputs if each.required and self._answer.takes(each))
         return any(not (given.get(each.id) or each.default) for each in needed)
@@ -286,22 +300,22 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
         if self._unanswered:
             self.action_edit()
         elif self._can_add:
-            self._decide(Verdict.ADD)
+            self._decide(Addition.ADD)
         else:
             self.refuse_locked()
 
     def action_skip(self) -> None:
-        self._decide(Verdict.SKIP)
+        self._decide(Addition.SKIP)
 
     def action_stop(self) -> None:
-        self._decide(Verdict.STOP)
+        self._decide(Addition.STOP)
 
-    def _decide(self, verdict: Verdict) -> None:
-        self.dismiss(AdditionDecision(verdict, self._candidate, self._answer))
+    def _decide(self, addition: Addition) -> None:
+        self.dismiss(AdditionDecision(addition, self._candidate, self._answer))
 
     def action_secrets(self) -> None:
         """Go on to the next place where secrets may go."""
-        places = [place for place in _PLACES if place is not SecretPlace.KEYCHAIN or not self._keychain_problem]
+        places = [place for place in _PLACES if place is not SecretPlace.KEYCHAIN or not self._notes.keychain_problem]
         after = places[(places.index(self._secrets_go) + 1) % len(places)]
         self._answer = replace(self._answer, secrets=after)
         self._show_all()
@@ -315,7 +329,7 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
         if edits is not None:
             self._candidate = self._candidate.renamed(edits.name).edited(edits.texts)
             self._answer = replace(self._answer, inputs={**self._answer.inputs, **edits.inputs})
-            self._problem = ""
+            self._notes = replace(self._notes, problem="")
             self._show_all()
 
     def action_read(self) -> None:
@@ -340,5 +354,105 @@ _PLACES: Final = {
 
 
 def seen(candidate: ImportCandidate) -> Preview:
-    """What there is to see of it. A huge entry takes a quarter of a second."""
+    """Return the preview of a server. A huge entry takes a quarter of a second."""
     return candidate.preview(os.environ)
+
+
+def consent_facts(
+    preview: Preview, candidate: ImportCandidate, answer: ImportAnswer, planned: PlannedEntry | None
+) -> Iterator[Fact]:
+    """List all that is known of a server before it is added; ``planned`` is the entry to write, if it can be."""
+    yield fact("found in", preview.found_in)
+    yield from (fact("", f"also in {place_of(each)}", "$foreground-muted") for each in candidate.others)
+    if preview.description:
+        yield fact("it says", preview.description, "$foreground-muted")
+    if preview.words:
+        yield fact("would run", preview.command_line, "bold")
+    if preview.url:
+        yield fact("would call", preview.url, "bold")
+    if preview.folder:
+        yield fact("in", preview.folder)
+    yield from _labelled("▲ danger", [Content.styled(sign.text, "$text-error") for sign in preview.dangers])
+    yield from _labelled("downloads", [_download(each.sentence, each.pinned) for each in preview.downloads])
+    yield from _labelled("gets", list(_values(preview, answer)))
+    yield from _labelled("settings", [Content(f"{name} = {value}") for name, value in preview.settings])
+    if candidate.status is ImportStatus.CHANGED:
+        yield from _labelled("changed there", list(_changes(candidate)))
+    left_out = [Content.assemble(name, (f": {why}", "$foreground-muted")) for name, why in preview.notes]
+    yield from _labelled("differences", left_out)
+    if candidate.like:
+        yield fact("▲ here as", f"{candidate.like}: it runs the same, with other settings", "$text-warning")
+    if planned is not None:
+        yield from _afterwards(candidate, planned)
+
+
+def cut(facts: Sequence[Fact]) -> tuple[list[Fact], int]:
+    """Cut the facts to what a scrolling screen can show; return the number of characters left out, too."""
+    kept, left = list[Fact](), 0
+    for number, each in enumerate(facts):
+        length = len(each.value)
+        if number >= MOST:
+            left += length
+        elif length > LONGEST:
+            left += length - LONGEST
+            kept.append(replace(each, value=Content.assemble(each.value[:LONGEST], (" …", "$text-warning"))))
+        else:
+            kept.append(each)
+    return kept, left
+
+
+def _labelled(label: str, lines: Sequence[Content]) -> Iterator[Fact]:
+    for name, line in zip_longest([label][: len(lines)], lines, fillvalue=""):
+        assert isinstance(line, Content)
+        yield Fact(str(name), line)
+
+
+def _download(sentence: str, pinned: bool) -> Content:
+    return Content(sentence) if pinned else Content.styled(sentence, "$text-warning")
+
+
+def _values(preview: Preview, answer: ImportAnswer) -> Iterator[Content]:
+    width = min(30, max((len(each.name) for each in preview.values), default=0))
+    for each in preview.values:
+        yield Content.assemble(
+            (each.name.ljust(width), "$foreground-muted"), "  ", (_value(each, answer), _STYLES.get(each.source, ""))
+        )
+
+
+def _value(value: ShownValue, answer: ImportAnswer) -> str:
+    if value.source is not ValueOrigin.SECRET:
+        return value.text
+    goes = {
+        SecretPlace.KEYCHAIN: "goes into your keychain",
+        SecretPlace.ENVIRONMENT: "is left out: you set it as a variable",
+        SecretPlace.ENTRY: "is copied in plain text",
+    }
+    place = answer.secrets if isinstance(answer.secrets, SecretPlace) else SecretPlace.KEYCHAIN
+    return f"{value.text} → {goes[place]}"
+
+
+def _changes(candidate: ImportCandidate) -> Iterator[Content]:
+    for change in candidate.changes:
+        before, after = ("nothing" if each is None else shown(each) for each in (change.before, change.after))
+        yield Content.assemble((shown(change.key), "bold"), f": {before} ", ("→", "$text-warning"), f" {after}")
+    if not candidate.changes:
+        yield Content("the value of a secret")
+
+
+def _afterwards(candidate: ImportCandidate, planned: PlannedEntry) -> Iterator[Fact]:
+    if planned.in_arguments:
+        words = "an argument holds a secret: everybody on this machine can see it while the server runs"
+        yield fact("▲ visible", words, "$text-warning")
+    if candidate.found.disabled_there:
+        yield fact("afterwards", "it stays off, as it was there: space in the server list turns it on")
+    elif unset := unset_in(candidate, planned):
+        words = f"it cannot start yet: {'; '.join(unset)}"
+        yield fact("afterwards", words, "$text-warning")
+    else:
+        yield fact("afterwards", "it starts at once, and whenever mcphost starts")
+
+
+def unset_in(candidate: ImportCandidate, planned: PlannedEntry) -> tuple[str, ...]:
+    """Return the values without which the server cannot start: ``variable TOKEN, not set``."""
+    entry = replace(candidate.found, table=planned.table, inputs=())
+    return tuple(value.text for value in preview_of(entry, os.environ).unset)

@@ -1,16 +1,21 @@
-"""Takes in servers that other programs have configured, or that the user names: each after a look at it."""
+"""Adds servers that other programs have configured, or that the user names, after asking about each."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from textual.app import App, SystemCommand
 from textual.worker import Worker
 
+from mcphost.config import home_folder, working_folder
 from mcphost.errors import ConfigError, McphostError
 from mcphost.host.host import Host
 from mcphost.protocol.display import show
@@ -20,14 +25,17 @@ from mcphost.tui.textual_private.corrections import KeyOrder
 if TYPE_CHECKING:
     from mcphost.imports.importer import ImportAnswer, ImportCandidate, Importer
     from mcphost.imports.sources import ResolvedAdd
+    from mcphost.tui.imports.added import AddedServer
     from mcphost.tui.imports.consent import AdditionDecision
-    from mcphost.tui.imports.facts import AddedServer
+
+NAMED: Final = 3
+"""Programs that are named; the servers of all others are counted together."""
 
 OpenImporter = Callable[[], "Importer"]
-"""Reads the user's configuration, for what is taken in. Blocks on the disk; raises McphostError."""
+"""Reads the user's configuration, to which servers are added. Blocks on the disk; raises McphostError."""
 
-TakeOver = Callable[[Collection[str]], Awaitable[None]]
-"""Goes over to the configuration with the servers of these names. Raises McphostError."""
+StartAdded = Callable[[Collection[str]], Awaitable[None]]
+"""Applies the configuration with the servers of these names. Raises McphostError."""
 
 
 class ImportsController:
@@ -40,35 +48,37 @@ class ImportsController:
         host: Host,
         configuration: ConfigurationController,
         state: Path,
-        take_over: TakeOver,
+        start_added: StartAdded,
         open_importer: OpenImporter | None = None,
     ) -> None:
         self._host, self.configuration, self._state = host, configuration, state
-        self.app, self._keys, self.take_over, self._open_importer = app, keys, take_over, open_importer
+        self.app, self._keys, self.start_added, self._open_importer = app, keys, start_added, open_importer
 
     def commands(self) -> Iterator[SystemCommand]:
-        yield SystemCommand("Import servers", "Those that other programs here have configured", self.look)
+        yield SystemCommand(
+            "Import servers", "Servers that other programs on this machine have configured", self.open_found_servers
+        )
         yield SystemCommand("Add a server", "From a command line, an address, a link or a file", self.add)
 
-    def look(self) -> None:
+    def open_found_servers(self) -> None:
         """List the servers of other programs."""
-        self.run(self._look)
+        self.run(self._open_found_servers)
 
     def add(self) -> None:
         """Ask for a command line, an address, a link or a file."""
         self.run(self._ask_for_server)
 
     async def count_elsewhere(self) -> str:
-        """Which other programs have servers: ``Claude Code has 4 servers, VS Code 2``."""
-        return await asyncio.to_thread(_elsewhere)
+        """Say which other programs have servers: ``Claude Code has 4 servers, VS Code 2``."""
+        return count_sentence(await asyncio.to_thread(_servers_elsewhere))
 
     def run(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Do this, and hold back keys until it is done: they are meant for what it opens."""
+        """Do this, and hold back keys until it is done: they are meant for the screen that it opens."""
         opening: Worker[None] = self.app.run_worker(work(), group="imports", exclusive=True)
         self._keys.wait_for(opening)
 
     async def _importer(self) -> Importer | None:
-        """The importer; None, and a word about it, where nothing can be added."""
+        """Return the importer; None, with a notification, if no server can be added."""
         if self._open_importer is None:
             self.app.notify("Servers cannot be added to this run: it has no configuration of yours.")
             return None
@@ -79,7 +89,7 @@ class ImportsController:
             self.app.notify(show(str(error), limit=600), severity="warning", timeout=15, markup=False)
             return None
 
-    async def _look(self) -> None:
+    async def _open_found_servers(self) -> None:
         importer = await self._importer()
         if importer is None:
             return
@@ -123,18 +133,38 @@ class ImportsController:
 
 
 def _opened(open_importer: OpenImporter) -> Importer:
-    """Open it, and load the modules of the screens that follow."""
+    """Open it, and load the modules of the screens that follow: few runs add a server."""
+    import mcphost.imports.server_line
+    import mcphost.tui.imports.candidates
+    import mcphost.tui.imports.consent  # noqa: F401
+
     return open_importer()
 
 
-def _elsewhere() -> str:
-    from mcphost.tui.imports.counts import counts_here, sentence  # late: only a start without servers needs it
+def _servers_elsewhere() -> list[tuple[str, int]]:
+    """Return the programs on this machine that have servers, and how many, most first. Blocks on the disk."""
+    from mcphost.imports.survey import survey  # late: only a start without servers needs it
 
-    return sentence(counts_here())
+    counts = Counter[str]()
+    for file in survey(os.environ, home_folder(), sys.platform, working_folder()):
+        counts[file.host.label] += file.servers
+    return [(label, count) for label, count in counts.most_common() if count]
+
+
+def count_sentence(counts: Sequence[tuple[str, int]]) -> str:
+    """``Claude Code has 4 servers, VS Code 2``; empty without any."""
+    if not counts:
+        return ""
+    (label, count), *others = counts
+    named = [f"{label} has {count} server{'s' if count != 1 else ''}"]
+    named += [f"{other} {number}" for other, number in islice(others, NAMED - 1)]
+    if rest := others[NAMED - 1 :]:
+        named.append(f"{len(rest)} other{'s' if len(rest) > 1 else ''} {sum(number for _, number in rest)}")
+    return ", ".join(named)
 
 
 class Additions:
-    """Servers that are looked at one after the other, and added where the user agrees."""
+    """Shows servers one after the other, and adds those that the user agrees to."""
 
     def __init__(
         self,
@@ -144,7 +174,7 @@ class Additions:
         remarks: Sequence[str] = (),
         unpacked: Sequence[Path] = (),
     ) -> None:
-        """``remarks`` are shown with each; ``unpacked`` are bundles, of which the unwanted are removed again."""
+        """``remarks`` are shown with each server; ``unpacked`` are folders of bundles: those not added are removed."""
         self._remarks, self._unpacked = tuple(remarks), tuple(unpacked)
         self._controller, self._importer, self._candidates = controller, importer, list(candidates)
         self._number = 0
@@ -152,12 +182,12 @@ class Additions:
         self._added: list[AddedServer] = []
 
     def start(self) -> None:
-        """Show the first one. What is written meanwhile is not told as a change of the configuration."""
+        """Show the first server. Until the last, changes of the configuration file are not reported."""
         self._controller.configuration.hold(True)
         self._run(self._begin)
 
     def _run(self, step: Callable[[], Coroutine[Any, Any, bool]]) -> None:
-        """Do a step; it returns whether it was the last one."""
+        """Do a step, which returns True if it was the last one."""
 
         async def done() -> None:
             ended = True
@@ -175,7 +205,7 @@ class Additions:
         return await self._ask()
 
     async def _ask(self) -> bool:
-        """Show the next server, else what became of those before."""
+        """Show the next server; after the last, report on those that were added."""
         from mcphost.imports.importer import ImportAnswer, SecretPlace
 
         if self._number < len(self._candidates):
@@ -186,19 +216,12 @@ class Additions:
         return True
 
     async def _show(self, candidate: ImportCandidate, answer: ImportAnswer, problem: str = "") -> None:
-        from mcphost.tui.imports.consent import AddServerScreen, seen
+        from mcphost.tui.imports.consent import AdditionNotes, AddServerScreen, seen
 
         preview = await asyncio.to_thread(seen, candidate)
-        screen = AddServerScreen(
-            candidate,
-            answer,
-            self._importer.plan,
-            preview,
-            place=(self._number + 1, len(self._candidates)),
-            keychain_problem=self._keychain_problem,
-            problem=problem,
-            remarks=self._remarks,
-        )
+        place = (self._number + 1, len(self._candidates))
+        notes = AdditionNotes(self._keychain_problem, problem, self._remarks)
+        screen = AddServerScreen(candidate, answer, self._importer.plan, preview, place=place, notes=notes)
         await self._controller.app.push_screen(screen, self._decided)
 
     def _decided(self, decision: AdditionDecision | None) -> None:
@@ -206,12 +229,12 @@ class Additions:
             self._run(partial(self._go_on, decision))
 
     async def _go_on(self, decision: AdditionDecision) -> bool:
-        from mcphost.tui.imports.consent import Verdict
+        from mcphost.tui.imports.consent import Addition
 
-        if decision.verdict is Verdict.STOP:
+        if decision.addition is Addition.STOP:
             await self._finish()
             return True
-        if decision.verdict is Verdict.ADD:
+        if decision.addition is Addition.ADD:
             try:
                 await self._add(decision)
             except ConfigError as error:
@@ -222,17 +245,17 @@ class Additions:
 
     async def _add(self, decision: AdditionDecision) -> None:
         """Raises ConfigError."""
+        from mcphost.tui.imports.added import AddedServer
         from mcphost.tui.imports.candidates import lines_with_secrets
-        from mcphost.tui.imports.facts import AddedServer
 
         planned = await self._importer.store(decision.candidate, decision.answer)
         lines = await asyncio.to_thread(lines_with_secrets, decision.candidate)
         self._added.append(AddedServer(decision.candidate, planned, lines))
 
     async def _finish(self) -> None:
-        """Start what was added, and say so."""
+        """Start the servers that were added, and report on them."""
+        from mcphost.tui.imports.added import AddedScreen
         from mcphost.tui.imports.candidates import discard_unused
-        from mcphost.tui.imports.report import AddedScreen
 
         if self._unpacked:
             await asyncio.to_thread(discard_unused, self._unpacked, self._importer)
@@ -241,7 +264,7 @@ class Additions:
             return
         problem = ""
         try:
-            await self._controller.take_over([each.planned.name for each in self._added])
+            await self._controller.start_added([each.planned.name for each in self._added])
         except McphostError as error:
             problem = str(error)
         await self._controller.app.push_screen(AddedScreen(self._added, str(self._importer.path), problem))

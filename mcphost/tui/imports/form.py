@@ -27,7 +27,7 @@ LONGEST: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """What the user wrote into the form of a server."""
+    """The values that the user wrote into the form of a server."""
 
     name: str
     inputs: Mapping[str, str] = field(repr=False)
@@ -59,7 +59,7 @@ class EditServerScreen(FramedScreen[Edits | None]):
         self._inputs: dict[str, str] = {}
         """The id of the input behind each of these fields."""
         self._places: dict[str, KeyPath] = {}
-        """Where the text behind each of these fields stands."""
+        """The path in the entry of each field's text."""
         self._schema = self._made_schema()
 
     def compose(self) -> ComposeResult:

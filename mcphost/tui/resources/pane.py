@@ -8,23 +8,23 @@ from datetime import UTC, datetime
 from enum import Enum
 from functools import partial
 from math import inf, isnan
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from mcphost.errors import Declined, McphostError
 from mcphost.host.catalog import CatalogResource, CatalogTemplate
-from mcphost.host.connections.subscriptions import Subscription
+from mcphost.host.connections.subscriptions import Subscription, SubscriptionState
 from mcphost.host.host import Host
 from mcphost.protocol.display import show, show_line, size_text, unindented
 from mcphost.protocol.models.prompts import CompletionRef, TemplateRef
 from mcphost.protocol.models.resources import ReadResourceResult, Resource, ResourceTemplate
 from mcphost.tui.catalog.list import CatalogList
 from mcphost.tui.catalog.pane import CatalogPane
+from mcphost.tui.kit.clock import clock_text
 from mcphost.tui.kit.ranking import SearchText
 from mcphost.tui.kit.rows import Cell, columns
-from mcphost.tui.resources.subscriptions import LEGEND, WATCH_MARKS, Watched, WatchMarks
 from mcphost.tui.results.reading_pane import PaneReading, ReadingView, kept_words
 
 Described = Resource | ResourceTemplate
@@ -45,13 +45,13 @@ class ResourceOrder(Enum):
 
 
 def audience(described: Described) -> str:
-    """The only audience that the server names."""
+    """The audience, if the server names a single one."""
     named = set((described.annotations and described.annotations.audience) or ())
     return "for you" if named == {"user"} else "for models" if named == {"assistant"} else ""
 
 
 def rank(described: Described, order: ResourceOrder) -> float:
-    """The higher, the further up; what the server says nothing of is last."""
+    """The sort key, highest first; resources without a value come last."""
     hints = described.annotations
     if hints is None:
         return -inf
@@ -72,6 +72,59 @@ def ranked_by(described: Described, order: ResourceOrder) -> str:
     if order is ResourceOrder.NEWEST:
         return f"{hints.modified:%Y-%m-%d}" if hints.modified else ""
     return "" if hints.priority is None else f"{hints.priority:.2g}"
+
+
+Key = tuple[str, str]
+"""A server and a URI."""
+
+Watched = Mapping[Key, Subscription]
+
+WATCH_MARKS: Final = {SubscriptionState.WATCHING: "◉", SubscriptionState.WAITING: "◎", SubscriptionState.REFUSED: "✖"}
+CHANGED: Final = "✱"
+LEGEND: Final = "◉ watched, ✱ changed since you last saw it, ◎ waiting for the server, ✖ refused"
+
+
+class WatchMarks:
+    """Computes the marks, and remembers what was seen between updates."""
+
+    def __init__(self) -> None:
+        self.watched: Watched = {}
+        self._seen_updates: dict[Key, int] = {}
+        self._shown: dict[Key, tuple[ReadResourceResult | None, float | None]] = {}
+
+    def show(self, watched: Watched, visible: Key | None) -> None:
+        """Update the watched resources; ``visible`` is on screen."""
+        counts = {key: watch.updates for key, watch in watched.items()}
+        self._seen_updates = {
+            key: count if key == visible else self._seen_updates.get(key, 0) for key, count in counts.items()
+        }
+        self.watched = watched
+        for key in self._shown.keys() - watched.keys():
+            del self._shown[key]
+
+    def changed(self, key: Key) -> bool:
+        """True if the resource has changed since it was last on screen."""
+        return key in self.watched and self.watched[key].updates > self._seen_updates[key]
+
+    def mark(self, key: Key) -> str:
+        """One character; empty for a resource that is not watched."""
+        if key not in self.watched:
+            return ""
+        return CHANGED if self.changed(key) else WATCH_MARKS[self.watched[key].state]
+
+    def unshown_result(self, key: Key) -> ReadResourceResult | None:
+        """Return the content that the subscription read last, if it is not shown yet."""
+        watch = self.watched.get(key)
+        return None if watch is None or watch.result is self._shown.get(key, (None,))[0] else watch.result
+
+    def mark_shown(self, key: Key, at: float | None = None) -> None:
+        """Record that this content is shown since ``at``; None if what is shown is at least as new."""
+        if key in self.watched:
+            self._shown[key] = self.watched[key].result, at
+
+    def updated(self, key: Key) -> float | None:
+        """Return the time since which the content of the subscription is shown."""
+        return self._shown.get(key, (None, None))[1]
 
 
 AnyResource = CatalogResource | CatalogTemplate
@@ -229,7 +282,7 @@ class ResourcesPane(CatalogPane[AnyResource]):
         return Content.assemble(("reads  ", "$foreground-muted"), show_line(_expanded(entry, values), 2_000))
 
     def notes(self) -> tuple[str, ...]:
-        """Does it come from the cache? Is it watched, and when did it change?"""
+        """Say if the content is cached, if it is watched, and when it changed."""
         watch, reading = self._watch, self.view.reading
         kept = reading.kept if reading is not None else None
         cached = kept_words(kept, time.monotonic(), datetime.now()) if kept is not None else ""
@@ -237,7 +290,7 @@ class ResourcesPane(CatalogPane[AnyResource]):
             return (cached,) if cached else ()
         state = f"{WATCH_MARKS[watch.state]} {watch.state.value}"
         at = None if cached else self.resources.marks.updated(reading.key)
-        updated = f"updated {at:%H:%M:%S}" if at else ""
+        updated = f"updated {clock_text(at)}" if at else ""
         problem = f"✖ {show_line(str(watch.error), 120)}" if watch.error else ""
         return tuple(note for note in (state, cached, updated, problem) if note)
 
@@ -332,7 +385,7 @@ class ResourcesPane(CatalogPane[AnyResource]):
         reading, marks = self.view.reading, self.resources.marks
         result = marks.unshown_result(reading.key) if reading is not None else None
         if reading is not None and result is not None:
-            marks.mark_shown(reading.key, datetime.now())
+            marks.mark_shown(reading.key, time.time())
             self.show_with_notes(reading.with_resource(result, reading.seconds))
         else:
             self.view.show_notes(*self.notes())

@@ -1,1 +1,1 @@
-"""What a call or a reading returned, block by block."""
+"""Results of calls and contents of resources, block by block."""

@@ -22,7 +22,7 @@ from mcphost.tui.kit.markdown import AT_ONCE, MarkdownView, render_markdown
 from mcphost.tui.kit.messages import OpenRequested
 from mcphost.tui.kit.text_view import TextView
 from mcphost.tui.results.content import Block, BlockPresentation, Shown, best_presentation, cut, pretty
-from mcphost.tui.results.links import links_in
+from mcphost.tui.results.links import LinksScreen, links_in
 from mcphost.tui.results.picture_view import PictureView, unavailable_reason
 from mcphost.tui.results.pictures import NO_PICTURES
 from mcphost.tui.textual_private.corrections import ScrolledColumn
@@ -177,7 +177,7 @@ class BlockView(Vertical):
 
 
 class BlockList(ScrolledColumn):
-    """Blocks below each other, with notices of ours between them. The arrows scroll, and go on to the next block."""
+    """Blocks below each other, with notices of mcphost between them. The arrows scroll, and go on to the next block."""
 
     DEFAULT_CSS = """
     BlockList { height: 1fr; scrollbar-size-vertical: 1; }
@@ -271,8 +271,6 @@ class BlockList(ScrolledColumn):
             self.post_message(self.LinkFollowed(self.current.block.link, self.current.block.link_size))
 
     def action_links(self) -> None:
-        from mcphost.tui.results.links import LinksScreen
-
         if self.current is not None:
             block = self.current.block
             self.app.push_screen(LinksScreen(links_in(block.text or "", block.uri)), self._follow)

@@ -50,8 +50,6 @@ BLOCKS: Final = 50
 
 
 class BlockPresentation(Enum):
-    """How a block is shown."""
-
     PLAIN = "source"
     JSON = "JSON"
     MARKDOWN = "Markdown"
@@ -79,13 +77,13 @@ class Block:
     uri: str = ""
     """The URI of the content, as it came."""
     found: Probe | None = None
-    """What the first bytes of ``data`` say it is, if they are known."""
+    """The format that the first bytes of ``data`` show, if it is known."""
     link_size: int | None = None
     """The size in bytes of the linked resource, as its server says."""
 
     @property
     def mismatch(self) -> str:
-        """What the bytes are, if not what the server says."""
+        """Say which format the bytes have, if it is not the declared one; else empty."""
         declared = self.mime_type.partition(";")[0].strip().lower()
         known = self.found.type if self.found else declared
         return "" if _ALIASES.get(declared, declared) in (known, _BYTES) else f"its first bytes are those of {known}"
@@ -104,13 +102,13 @@ class Block:
 
     @property
     def copied(self) -> str:
-        """What is copied: the text, the URI, or the description."""
+        """The text, the URI or the description, for the clipboard."""
         if self.text is not None:
             return self.text
         return self.link or "\n".join(f"{name}: {value}" for name, value in self.facts) or self.title
 
     def content(self) -> tuple[bytes, str]:
-        """What is saved, and its MIME type."""
+        """Return the bytes to save, and their MIME type."""
         if self.data is not None:
             try:
                 return base64.b64decode(self.data, validate=True), self.mime_type
@@ -238,7 +236,7 @@ def _why_only_named(declared: str, found: Probe | None) -> tuple[tuple[str, str]
 
 
 def _probe_parts(found: Probe | None) -> tuple[str, ...]:
-    """What the first bytes of an image or audio say."""
+    """Describe an image or audio by its first bytes: type, pixels, duration."""
     if found is None:
         return ()
     pixels = f"{found.pixels[0]}×{found.pixels[1]}" if found.pixels else ""

@@ -28,7 +28,7 @@ KINDS: Final = frozenset(
 """Types that are opened if the first bytes confirm them; plain text besides."""
 
 _SAID: Final = ("image/", "audio/", "application/pdf", "application/octet-stream")
-"""How the type that a server declares must start."""
+"""Starts of the types that a server may declare."""
 
 _PAGE: Final = re.compile(
     r"<(?:!doctype|\?xml|html|head|title|meta|body|script|style|svg|iframe|h1|a\s)", re.IGNORECASE
@@ -58,7 +58,7 @@ def opener(
     platform: str = sys.platform,
     which: Callable[[str], str | None] = shutil.which,
 ) -> str:
-    """The desktop's command that opens files. Raises NotDone if there is none, or no display."""
+    """The desktop's command that opens files. Raises NotDone without such a command, or without a display."""
     try:
         return find_opener(environment, platform, which)
     except NotDone as problem:

@@ -46,7 +46,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """``level`` is ``error``, ``warning`` or ``calm``; everything but the quotes is ours."""
+    """``level`` is ``error``, ``warning`` or ``calm``; all texts but the quotes are mcphost's own."""
 
     mark: str
     headline: str
@@ -56,7 +56,7 @@ class Failure:
 
 
 def failure_of(call: ToolCall) -> Failure | None:
-    """What went wrong with a call; None while it runs and if it succeeded."""
+    """Describe the failure of a call; None while it runs and if it succeeded."""
     if call.state is CallState.FAILED:
         return _reported(call)
     if call.state is CallState.CANCELLED:

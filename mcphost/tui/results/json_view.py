@@ -68,7 +68,7 @@ NAMES: Final = 5
 
 
 def _inside(value: Any) -> str:
-    """What a folded container holds: the first names of an object, the number of a list's items."""
+    """Summarize a folded container: the first names of an object, the number of a list's items."""
     if not isinstance(value, dict):
         return f"{len(value):,} item{'' if len(value) == 1 else 's'}"
     names = [show_line(str(name), 20) for name in islice(value, NAMES)]

@@ -18,7 +18,7 @@ _JPEG_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What the first bytes say: a MIME type, pixels, seconds."""
+    """The MIME type, pixels and seconds that the first bytes show."""
 
     type: str
     pixels: tuple[int, int] | None = None

@@ -131,7 +131,7 @@ class PictureScreen(Modal[None]):
             yield PictureView(self._block.data, self._block.pixels, large=True, sharp=self._sharp)
 
     async def on_picture_view_ended(self, event: PictureView.Ended) -> None:
-        """Place the sharp image, or say why there is none."""
+        """Place the sharp image, or say why it is missing."""
         if event.drawing is None:
             await self.query(PictureView).remove()
             await self.query_one(Container).mount(Static(f"Not drawn: {event.problem}.", markup=False))

@@ -52,7 +52,7 @@ _ONE = ThreadPoolExecutor(1, "mcphost-picture")
 
 
 class Undrawable(Exception):
-    """Why an image is not drawn, as words of ours that follow "not drawn:"."""
+    """An image cannot be drawn; the message follows "not drawn:" and is safe to show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +61,13 @@ class Drawing:
 
     strips: tuple[Strip, ...]
     moves: bool
-    """Are there more frames? Only the first is drawn."""
+    """True if there are more frames. Only the first is drawn."""
     sharp: bytes = b""
     """The same as a PNG, for terminals that show images; empty unless requested."""
 
 
 def is_drawn(found: Probe | None) -> bool:
-    """Is this a format that we decode?"""
+    """True for the formats that mcphost decodes."""
     return found is not None and found.type in FORMATS
 
 
@@ -217,7 +217,7 @@ REMOVE: Final = f"\x1b_Ga=d,d=I,i={NUMBER},q=2\x1b\\"
 
 
 def shows_pictures(environment: Mapping[str, str]) -> bool:
-    """Do these variables name a terminal with graphics? Not within tmux or screen."""
+    """True if these variables name a terminal with graphics, outside of tmux and screen."""
     if environment.get("TMUX") or environment.get("STY"):
         return False
     return environment.get("TERM") in _TERMS or environment.get("TERM_PROGRAM") in _PROGRAMS

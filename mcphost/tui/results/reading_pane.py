@@ -1,4 +1,4 @@
-"""Shows what was read: a resource's contents or a prompt's messages, or why there are none."""
+"""The contents of a resource or the messages of a prompt, or the failure to read them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class PaneReading:
     unread: str = ""
     """Why nothing is shown although the answer holds something."""
     kept: Freshness | None = None
-    """How fresh a resource is that came from the cache; None if it came from the server."""
+    """The freshness of a resource from the cache; None if it came from the server."""
 
     @property
     def key(self) -> tuple[str, str]:

@@ -121,7 +121,7 @@ class TableView(DataTable[Text], ScrollbarsOnLayout):
     """Text as text, numbers aligned to the right. Columns are cut if that brings all of them into view."""
 
     is_cut: reactive[bool] = reactive(False)
-    """Is a column narrower than its heading or its texts, or out of view at the side?"""
+    """True if a column is narrower than its heading or its texts, or out of view at the side."""
 
     DEFAULT_CSS = """
     TableView {

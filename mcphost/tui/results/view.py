@@ -1,4 +1,4 @@
-"""Shows a tool call: its progress, its result, or why there is none."""
+"""Shows a tool call: its progress, its result, or its failure."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _extra(tab: Tab, call: ToolCall | None) -> str:
 
 
 class Notice(Static):
-    """Text of ours about a call: what happened and what to do next."""
+    """A message of mcphost about a call: what happened and what to do next."""
 
     DEFAULT_CSS = """
     BlockList > Notice, Notice {
@@ -140,7 +140,7 @@ class Notice(Static):
 
     @classmethod
     def of_validation(cls, validation: ValidationResult) -> Notice:
-        """How the structured content matches the output schema."""
+        """Report if the structured content matches the output schema."""
         if validation.valid:
             return cls("✔", "The structured content matches the output schema", "", "good")
         if validation.note is not None:
@@ -288,7 +288,7 @@ class StructuredView(Vertical):
 
 
 def call_blocks(call: ToolCall) -> Iterator[Block]:
-    """What was asked for, and what was sent."""
+    """The facts of a call, and its arguments as requested and as sent."""
     yield Block("facts", "call", None, tuple(_call_facts(call)))
     title = "arguments sent" if call.sent_at is not None else "arguments (not sent)"
     yield _arguments(f"{title}{' · edited by you' if call.edited else ''}", call.arguments)
@@ -325,11 +325,11 @@ _EMPTY: Final = (
     "Results appear here: text, tables, JSON and pictures.\n\nChoose a tool, fill in its form and run it with ctrl+r."
 )
 _NAME_CELLS: Final = 16
-"""Cells that a name has at least in the title; where there are fewer, a shorter title stands instead."""
+"""Cells that a name has at least in the title; with less room, the title is shorter."""
 
 
 class ResultView(Vertical):
-    """A call and its result, or a hint while there is none."""
+    """A call and its result; before the first call, a hint."""
 
     DEFAULT_CSS = """
     ResultView {
@@ -474,7 +474,7 @@ class ResultView(Vertical):
         """Fit the title: it may have changed while there was no room to fit it into."""
         self._update_title()
 
-    # What is shown.
+    # Tabs and their bodies.
 
     def _rebuild(self) -> None:
         focused = self.has_focus_within or self._focus_due
@@ -505,7 +505,7 @@ class ResultView(Vertical):
         self._update_progress()
         if focused:
             self._focus_due = True
-            self._bodies[tab].call_after_refresh(self._focus_again)  # not ours: a new widget has no children yet
+            self._bodies[tab].call_after_refresh(self._focus_again)  # a new body has no children yet
         self.refresh_bindings()
 
     def _focus_again(self) -> None:
@@ -535,7 +535,7 @@ class ResultView(Vertical):
         return self.call is not None and self.call.outcome is not None
 
     def _picked(self) -> Block | None:
-        """What is copied and saved."""
+        """Return the block that keys copy and save."""
         body = self._bodies.get(self.tab)
         if isinstance(body, BlockList):
             return None if body.current is None else body.current.block
@@ -575,7 +575,7 @@ class _ResultArea(SearchArea):
 
 
 def _is_table(call: ToolCall) -> bool:
-    """Is the structured content a table, and the content nothing but the same as text?"""
+    """True if the structured content is a table, and the content only repeats it as text."""
     outcome = call.outcome
     if call.state is not CallState.DONE or outcome is None or as_table(outcome.structured) is None:
         return False
@@ -629,7 +629,7 @@ def _after(call: ToolCall) -> Iterator[Widget]:
 def _title(call: ToolCall, width: int, size: int) -> str:
     """State, duration and size, and before them as much of the names as ``width`` cells hold.
 
-    The duration of a call that runs stands below, beside its progress.
+    The duration of a running call is below, beside its progress.
     """
     word = "not sent" if isinstance(call.error, InvalidArguments) else call.shown_state.value
     state = [f"{CALL_MARKS[call.shown_state][0]} {word}"]

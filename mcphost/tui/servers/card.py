@@ -48,7 +48,7 @@ class ProgramUsage:
 
 
 def usage_facts(program: ProgramUsage | None) -> Iterator[Fact]:
-    """Memory, processes and processor; nothing for a server without a program of ours."""
+    """Memory, processes and processor; nothing for a server that mcphost did not start."""
     if program is None:
         return
     if program.reading is None:
@@ -78,7 +78,7 @@ class ServerQuestions:
     folders: tuple[OfferedRoot, ...] = ()
     sent_roots: SentRoots | None = None
     rule: SamplingPolicy | None = None
-    """The policy for its sampling requests; None if it was not told that it may ask."""
+    """The policy for its sampling requests; None if the capability is not declared to it."""
     sampling_usage: SamplingUsage | None = None
 
 
@@ -102,7 +102,7 @@ def questions_of(host: Host, server: str) -> ServerQuestions:
 
 
 def consent_facts(server: str, questions: ServerQuestions, now: float) -> Iterator[Fact]:
-    """Its pending requests and its roots."""
+    """The pending requests and the roots of a server."""
     if questions.muted:
         yield fact("requests", "muted: all are declined until mcphost exits. M unmutes", "bold $text-warning")
     elif questions.waiting:
@@ -119,7 +119,7 @@ def consent_facts(server: str, questions: ServerQuestions, now: float) -> Iterat
 
 
 def model_facts(questions: ServerQuestions) -> Iterator[Fact]:
-    """What its sampling requests may do, and what they used."""
+    """The rule for sampling requests of a server, and their usage."""
     if questions.rule is None or questions.sampling_usage is None:
         yield fact("sampling", "off: capabilities.sampling in its entry")
         return
@@ -138,7 +138,7 @@ _POLICY_WORDS: Final[Mapping[tuple[PolicyDecision, bool], str]] = {
     (PolicyDecision.DENY, True): "all requests are declined",
     (PolicyDecision.DENY, False): "all requests are declined",
 }
-"""What happens to sampling requests."""
+"""The handling of sampling requests."""
 
 
 EMPTY = "Choose a server (s) and press enter: its state, process, capabilities and errors appear here."
@@ -449,7 +449,7 @@ def _session(connection: Connection) -> Iterator[Fact]:
 
 
 def opening_words(connection: Connection) -> str:
-    """How it was found out which revision the server speaks; empty where nobody asked it."""
+    """Say how the revision of the server was found; empty if it was configured."""
     session, remembered = connection.session, connection.remembered_era
     if session is None:
         return ""
@@ -489,7 +489,7 @@ def capability_words(capabilities: Mapping[str, Any]) -> str:
 
 
 def _details(value: object, before: str = "") -> Iterator[str]:
-    """What a capability is made of; nested objects become paths such as tools/call."""
+    """List the parts of a capability; nested objects become paths such as tools/call."""
     if not isinstance(value, dict) or before.count("/") > 2:
         return
     for name, part in list(value.items())[:_CAPABILITIES]:

@@ -21,26 +21,26 @@ from mcphost.tui.start_info import ReloadedConfig, StartInfo
 from mcphost.tui.textual_private.corrections import remove_notification
 
 NOTE_SECONDS: Final = 20.0
-"""How long a note is shown, unless the user looks at the change before."""
+"""Seconds for which a note is shown, unless the user opens the change before."""
 
 NAMED: Final = 6
 """Changes that the note names; the dialog shows all of them."""
 
 
 class ConfigurationController:
-    """Watches the files of ``start``; ``read`` None: this run has no configuration that could change."""
+    """Watches the files of ``start``; ``read`` is None for a run without a configuration file."""
 
     def __init__(self, app: App[None], host: Host, main: MainScreen, read: Read | None, start: StartInfo) -> None:
         self._app, self._host, self._main, self._read = app, host, main, read
         self._watch = FileWatch(start.watched, self._changed, since=start.read_at)
         self._due = self._held = False
-        self._told: tuple[Changes, tuple[str, ...]] | None = None
-        self._told_at_start = start.problems
+        self._reported: tuple[Changes, tuple[str, ...]] | None = None
+        self._reported_at_start = start.problems
         self._notes: list[Notification] = []
-        """Those that may still be shown."""
+        """Notes that may still be on screen."""
 
     def watch(self) -> None:
-        """Begin to watch the files, where the system can tell of changes."""
+        """Begin to watch the files, where the system reports changes."""
         if self._read is not None:
             self._watch.start()
 
@@ -48,54 +48,54 @@ class ConfigurationController:
         self._watch.close()
 
     def in_front(self) -> None:
-        """The main screen is in front: what changed meanwhile is told now."""
+        """Report a change that came while another screen covered the main one."""
         if self._due and not self._held and self._app.screen is self._main:
             self._due = False
-            _: Worker[None] = self._app.run_worker(self._look(), group="configuration", exclusive=True)
+            _: Worker[None] = self._app.run_worker(self._compare(), group="configuration", exclusive=True)
 
     def hold(self, held: bool) -> None:
-        """Tell of no change while the user adds servers: those are changes, and are taken over at the end."""
+        """Report no change while the user adds servers: those changes are applied at the end."""
         self._held = held
         self._app.call_after_refresh(self.in_front)
 
     def withdraw_notes(self) -> None:
-        """Remove what was said of a change: the user looks at it, or it is another one now."""
+        """Remove the notes on a change that the user has opened, or that has changed again."""
         for note in self._notes:
             remove_notification(self._app, note)
         self._notes.clear()
 
     def applied(self) -> None:
-        """Another configuration is in use: does it differ from the disk still?"""
+        """Check again, since another configuration is in use."""
         self.withdraw_notes()
-        self._due = self._told is not None
+        self._due = self._reported is not None
         self._app.call_after_refresh(self.in_front)
 
     def _changed(self) -> None:
         self._due = True
         self.in_front()
 
-    async def _look(self) -> None:
-        """Read the files, and say what differs from the configuration in use."""
+    async def _compare(self) -> None:
+        """Read the files, and report how they differ from the configuration in use."""
         assert self._read is not None
         try:
             fresh = await asyncio.to_thread(self._read)
         except McphostError as error:
-            self._told = None
+            self._reported = None
             words = f"{show(str(error))}\nmcphost goes on with what it read before."
             self.withdraw_notes()
             self._note(words, "Configuration", "warning")
             return
         changes = compare(self._host.config, fresh.config)
         self._main.top_line.show_configuration_changed(bool(changes))
-        self._tell(changes, fresh)
+        self._report(changes, fresh)
 
-    def _tell(self, changes: Changes, fresh: ReloadedConfig) -> None:
-        """Say it once: a file that is saved again without a change is nothing new."""
-        before, self._told = self._told, (changes, tuple(fresh.problems))
-        if before == self._told:
+    def _report(self, changes: Changes, fresh: ReloadedConfig) -> None:
+        """Report a change once: a file may be saved again without a change."""
+        before, self._reported = self._reported, (changes, tuple(fresh.problems))
+        if before == self._reported:
             return
         self.withdraw_notes()
-        known = self._told_at_start if before is None else before[1]
+        known = self._reported_at_start if before is None else before[1]
         for problem in (problem for problem in fresh.problems if problem not in known):
             self._note(show(problem), "Configuration", "warning")
         if changes:
@@ -109,7 +109,7 @@ class ConfigurationController:
 
 
 def in_words(changes: Changes) -> str:
-    """What changed, in a line: ``+ github · ~ git (args) · - old · [policy]``. Safe to show."""
+    """Name the changes in a line: ``+ github · ~ git (args) · - old · [policy]``. Safe to show."""
     words = list(_words(changes))
     more = f" · and {len(words) - NAMED} more" if len(words) > NAMED else ""
     return " · ".join(show_line(each, 80) for each in words[:NAMED]) + more

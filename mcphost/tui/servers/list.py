@@ -227,5 +227,5 @@ def _remark(row: ServerRow) -> str:
 
 
 def has_countdown(servers: Sequence[Connection]) -> bool:
-    """Is a countdown shown?"""
+    """True if a countdown to a retry is shown."""
     return any(server.retry_at is not None for server in servers)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar, Protocol
 
 from textual import on
 from textual.app import ComposeResult
@@ -15,15 +16,13 @@ from textual.worker import Worker
 
 from mcphost.host.tool_calls.tasks import KeptTask
 from mcphost.protocol.display import age_text, duration_text, show, show_line
+from mcphost.tui.kit.clock import clock_text
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.framed import FramedScreen
 from mcphost.tui.kit.marks import TASK_MARKS
 from mcphost.tui.kit.modal_screen import HELP_BINDING
 from mcphost.tui.kit.rows import Cell, RowList, columns
 from mcphost.tui.textual_private.corrections import ScrolledColumn
-
-if TYPE_CHECKING:
-    from mcphost.tui.tasks.controller import TasksController
 
 
 def task_row(kept: KeptTask, width: int, now: datetime, *, mixed: bool) -> Content:
@@ -91,20 +90,24 @@ LONG_AGO = datetime(1, 1, 1, tzinfo=UTC)
 LABELS = 16
 """Cells of a fact's label."""
 
-LEAST_ROWS = 3
-"""Rows of the list."""
-
-EMPTY_ROWS = 7
-"""Rows of a list that says why it is empty."""
-
-MEASURED = 100
-"""Tasks for whose facts there is room at once."""
-
 ASKING = "◐ loading …"
 EMPTY = (
     "No tasks.\nA server can run a call as a task and answer it later. Tasks are listed here while their server "
     "keeps them.\nRun such a tool, then press r to refresh."
 )
+
+
+class TaskActions(Protocol):
+    """Acts on the servers' tasks for the screen."""
+
+    async def fetch(self, server: str | None) -> tuple[list[KeptTask], list[str]]:
+        """Return the tasks of this server (None: of all), and why there may be more."""
+
+    async def cancel(self, kept: KeptTask) -> None:
+        """Cancel a task, or report why not."""
+
+    async def show_result(self, kept: KeptTask) -> None:
+        """Show the call of this task."""
 
 
 class TasksScreen(FramedScreen[None]):
@@ -125,20 +128,19 @@ class TasksScreen(FramedScreen[None]):
 
     DEFAULT_CSS = """
     TasksScreen {
-        & > .frame { width: 94%; max-width: 160; max-height: 88%; }
+        & > .frame { width: 94%; max-width: 160; height: 88%; max-height: 32; }
         #remarks { height: auto; max-height: 4; padding: 0 2; color: $text-warning; }
         RowList { height: 1fr; min-height: 3; }
         VerticalScroll {
-            height: auto; max-height: 48vh; padding: 0 2; border-top: solid $border-blurred;
+            height: 10; max-height: 48vh; padding: 0 2; border-top: solid $border-blurred;
             &:focus { border-top: solid $border; }
         }
     }
     """
 
-    def __init__(self, controller: TasksController, server: str | None) -> None:
+    def __init__(self, actions: TaskActions, server: str | None) -> None:
         super().__init__()
-        self._controller, self.server = controller, server
-        """None: all servers."""
+        self._actions, self.server = actions, server
         self.rows = RowList[KeptTask](self._row, empty=ASKING)
         self._column = ScrolledColumn()
         self._facts, self._remarks = FactsTable(labels=LABELS), Static("", id="remarks", markup=False)
@@ -155,7 +157,6 @@ class TasksScreen(FramedScreen[None]):
     def on_mount(self) -> None:
         self._update_title("")
         self._remarks.display = False
-        self.fit_height(1)
         self._update_facts()
         self.rows.focus()
         self.action_refresh()
@@ -168,24 +169,8 @@ class TasksScreen(FramedScreen[None]):
         self.rows.set_items(newest_first, keep=lambda each: each.key)
         self._remarks.update(Content("\n".join(show(each, limit=400) for each in remarks)))
         self._remarks.display = bool(remarks)
-        self._update_title(f" · {len(kept)} · at {datetime.now():%H:%M:%S}")
+        self._update_title(f" · {len(kept)} · at {clock_text(time.time())}")
         self._update_facts()
-        self.call_after_refresh(self._fit)
-
-    def on_resize(self) -> None:
-        self.call_after_refresh(self._fit)
-
-    def _fit(self) -> None:
-        """Have room for the facts of each task, so that nothing moves as the cursor does."""
-        tasks, view = self.rows.items, self._column
-        needed = max((self._rows_of(each) for each in tasks[:MEASURED]), default=0)
-        view.styles.height = needed + 1 if needed else None
-        listed = max(len(tasks) + 1, LEAST_ROWS) if tasks else EMPTY_ROWS
-        self.fit_height(listed + (needed + 1 if needed else 0) + self._remarks.outer_size.height)
-
-    def _rows_of(self, kept: KeptTask) -> int:
-        facts, width = FactsTable(task_facts(kept, self._now), labels=LABELS), self._facts.size.width
-        return facts.get_content_height(self.size, self.size, width or self.rows.size.width - 4)
 
     @on(RowList.Highlighted)
     def _highlighted(self, event: RowList.Highlighted[KeptTask]) -> None:
@@ -196,7 +181,7 @@ class TasksScreen(FramedScreen[None]):
     async def _selected(self, event: RowList.Selected[KeptTask]) -> None:
         event.stop()
         self.dismiss()
-        self.app.call_later(self._controller.show_result, event.item)
+        self.app.call_later(self._actions.show_result, event.item)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         item = self.rows.item
@@ -219,10 +204,10 @@ class TasksScreen(FramedScreen[None]):
             self.app.copy_to_clipboard(self.rows.item.task.task_id)
 
     async def _list(self) -> None:
-        self.show_tasks(*await self._controller.fetch(self.server))
+        self.show_tasks(*await self._actions.fetch(self.server))
 
     async def _cancel(self, kept: KeptTask) -> None:
-        await self._controller.cancel(kept)
+        await self._actions.cancel(kept)
         if self.is_attached:
             self.action_refresh()
 

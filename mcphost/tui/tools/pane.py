@@ -63,8 +63,8 @@ def _claim(entry: CatalogTool) -> tuple[str, str]:
 NO_SERVERS: Final = "No servers are configured."
 
 PREVIEW: Final = 0.15
-"""Seconds that the cursor rests on a tool before it is described; longer than between two keys of somebody who goes
-down the list, since a key waits for the frame of a description."""
+"""Seconds that the cursor rests on a tool before it is described: longer than the time between two keys of a user who
+goes down the list, since a key waits for the frame of a description."""
 
 Step = Literal["list", "form", "result"]
 
@@ -117,7 +117,7 @@ class ToolsPane(Container):
         self._how_to_add: Content | None = None
         self._server: str | None = None
         self._called = False
-        """Was the result of a call shown?"""
+        """True once the result of a call was shown."""
 
     def compose(self) -> ComposeResult:
         yield self.list
@@ -161,7 +161,7 @@ class ToolsPane(Container):
         self._arrange()
 
     def show_no_servers(self, how_to_add: Content | None) -> None:
-        """Say that there is no server, and how to add one; None: there is one."""
+        """Say that there is no server, and how to add one; None if there is one."""
         if how_to_add == self._how_to_add:
             return
         self._how_to_add = how_to_add
@@ -185,7 +185,7 @@ class ToolsPane(Container):
         self._arrange()
 
     def _arrange(self) -> None:
-        """Is the form above a result? Then it is as tall as its fields."""
+        """Make a form above a result as tall as its fields."""
         beside = self.has_class("-single") or self.has_class("-wide")
         self.set_class(self._called and not beside, "-above")
 

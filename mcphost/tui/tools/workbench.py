@@ -55,11 +55,11 @@ class ToolForm(FormFrame):
         self._show("Tool", NO_TOOL, form=False)
 
     def show_how_to_add(self, words: Content) -> None:
-        """Say how to add a server: there is none."""
+        """Say how to add a server, if none is configured."""
         self._show("Add a server", words, form=False)
 
     def preview(self, entry: CatalogTool) -> None:
-        """What the server says, and the names of the arguments."""
+        """Show the server's description and the names of the arguments."""
         self._show(_title(entry), Content("\n\n").join([_about(entry), _arguments(entry)]), form=False)
 
     def show_about(self, entry: CatalogTool) -> None:
@@ -94,7 +94,7 @@ class Workbench(Vertical):
 
     @property
     def composed(self) -> bool:
-        """Did the user write what the form holds?"""
+        """True if the user wrote the values in the form."""
         return self.entry is not None and self.entry.key not in self._filled
 
     async def load(self, entry: CatalogTool, arguments: Mapping[str, Any] | None = None) -> None:
@@ -128,7 +128,7 @@ def _title(entry: CatalogTool) -> Content:
 
 
 def _arguments(entry: CatalogTool) -> Content:
-    """What can be filled in, required arguments first, and what enter does."""
+    """List the arguments, the required ones first, and the keys that go on."""
     schema = entry.tool.input_schema
     properties, needed = as_dict(schema.get("properties")), set(texts_in(schema.get("required")))
     names = list(properties)[:MOST_ARGUMENTS]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mcphost.host.chat.turns import TurnState
-from mcphost.tui.chat.preview import PreviewScreen
+from mcphost.tui.chat.dialogs import PreviewScreen
 from tests.host.chat.scripted_model import text, use, uses
 from tests.tui.chat.chats import chatting
 

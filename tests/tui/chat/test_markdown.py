@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcphost.tui.chat.layout import WrappedLines
+from mcphost.tui.chat.items import WrappedLines
 from mcphost.tui.chat.markdown import MOST_LINES, GrowingMarkdown
 from mcphost.tui.kit.markdown import Line
 

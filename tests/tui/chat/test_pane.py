@@ -17,8 +17,7 @@ from mcphost.errors import ModelUnreachable
 from mcphost.host.chat.turns import ModelRound, Turn, TurnState, UserMessage
 from mcphost.host.tool_calls.call import CallState
 from mcphost.providers.base import RetryScheduled, TextDelta, ThoughtDelta, ToolUseReady
-from mcphost.tui.chat.choose import ChatsScreen, CodeScreen
-from mcphost.tui.chat.preview import PreviewScreen
+from mcphost.tui.chat.dialogs import ChatsScreen, CodeScreen, PreviewScreen
 from mcphost.tui.chat.tools import ChatToolsScreen
 from mcphost.tui.chat.transcript import Transcript
 from mcphost.tui.consent.result_review import EditResultScreen, ResultScreen

@@ -1,4 +1,4 @@
-"""What is said of a conversation beside it, or in one line."""
+"""Facts of a conversation beside it, or in one line."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ from mcphost.imports.importer import Importer
 from mcphost.imports.remembered import ImportRecords
 from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
+from mcphost.tui.imports.added import AddedScreen
 from mcphost.tui.imports.candidate_list import FoundServersScreen
 from mcphost.tui.imports.consent import AddServerScreen
-from mcphost.tui.imports.report import AddedScreen
 from mcphost.tui.start_info import ReloadedConfig, StartInfo
 from tests.tui.stage import Stage, server
 

@@ -1,4 +1,4 @@
-"""What is shown instead of a result: our words, and quotes of others."""
+"""Failures in place of a result: words of mcphost, and quotes of others."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ async def test_the_note_goes_when_the_change_is_dismissed_or_taken_back(files: F
 async def test_a_file_that_is_saved_again_as_it_was_says_nothing(files: Files) -> None:
     async with running(files, echo("a")) as stage:
         files.own.write_text(echo("a") + "# a comment\n")
-        await stage.until(lambda app: app.configuration._told is not None)
+        await stage.until(lambda app: app.configuration._reported is not None)
         assert "configuration changed" not in stage.text.lower()
 
 

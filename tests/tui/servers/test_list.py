@@ -82,7 +82,7 @@ async def test_shift_l_lists_again_what_a_server_offers_though_it_is_fresh(opene
 
 
 def pages_listed(stage: Stage) -> int:
-    """How many pages of tools were requested."""
+    """Count the requests for pages of tools."""
     messages = stage.host.traffic.since(0)
     return sum((each.sent, each.kind, each.method) == (True, MessageKind.REQUEST, "tools/list") for each in messages)
 
