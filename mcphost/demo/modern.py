@@ -1,7 +1,7 @@
 """Revision 2026-07-28: no handshake, inputs that a call needs in place of requests, one stream for announcements.
 
-A tool that asks for something waits in its thread. What it asks goes out as the answer to its call; the next attempt
-brings what it waits for.
+A tool that asks for something waits in its thread. Its question is sent as the answer to its call; the next attempt
+brings the answer that it waits for.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ CAPABILITIES: Json = {
     "prompts": {},
     "completions": {},
 }
-LOOK_SECONDS = 0.1
-"""How often a waiting call looks whether somebody cancelled it."""
+CHECK_SECONDS = 0.1
+"""Seconds between two checks of whether a waiting call was cancelled."""
 
 PATIENCE_SECONDS = 600.0
-"""How long a call waits for an attempt that may never come."""
+"""Seconds that a call waits for its next attempt, which may never come."""
 
 FRESH_MILLISECONDS = {"server/discover": 3_600_000, "resources/templates/list": 600_000, "prompts/list": 600_000}
-"""How long an answer stays true, of those that do; lists that change are fresh for a minute."""
+"""Milliseconds for which results that do not change are fresh; lists that change are so for a minute."""
 
 CHANGING = ("lighthouse://logbook", "lighthouse://instruments")
-"""Resources that change with each call, or all the time: what was read of them is never fresh."""
+"""Resources that change with each call, or all the time: their contents are never fresh."""
 
 CACHED = (
     "server/discover",
@@ -49,7 +49,7 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 
 
 def is_modern(params: Any) -> bool:
-    """Does this request carry the metadata of a revision without a handshake?"""
+    """True if this request carries the metadata of a revision without a handshake."""
     return isinstance(params, dict) and f"{PREFIX}protocolVersion" in _meta(params)
 
 
@@ -82,12 +82,12 @@ class Announcements:
         self._open: dict[str | int, Json] = {}
 
     def listen(self, request_id: str | int, params: Json) -> None:
-        """Announce from now on what the client wants of what changes here. The request stays without an answer."""
+        """Announce from now on the changes that the client wants. The request stays without an answer."""
         wanted = params.get("notifications")
         wanted = wanted if isinstance(wanted, dict) else {}
         honoured = {key: wanted[key] for key in ("toolsListChanged", "resourceSubscriptions") if key in wanted}
         self._open[request_id] = honoured
-        self._tell(request_id, "notifications/subscriptions/acknowledged", {"notifications": honoured})
+        self._announce(request_id, "notifications/subscriptions/acknowledged", {"notifications": honoured})
 
     def end(self, request_id: Any) -> None:
         """The client wants no more announcements of this request."""
@@ -96,19 +96,19 @@ class Announcements:
     def tools_changed(self) -> None:
         for request_id, wanted in list(self._open.items()):
             if wanted.get("toolsListChanged"):
-                self._tell(request_id, "notifications/tools/list_changed", {})
+                self._announce(request_id, "notifications/tools/list_changed", {})
 
     def resource_changed(self, uri: str) -> None:
         for request_id, wanted in list(self._open.items()):
             if uri in wanted.get("resourceSubscriptions", ()):
-                self._tell(request_id, "notifications/resources/updated", {"uri": uri})
+                self._announce(request_id, "notifications/resources/updated", {"uri": uri})
 
-    def _tell(self, request_id: str | int, method: str, params: Json) -> None:
+    def _announce(self, request_id: str | int, method: str, params: Json) -> None:
         self._notify(method, params | {"_meta": {f"{PREFIX}subscriptionId": request_id}})
 
 
 class CallOutbox:
-    """Where one call's questions, log messages and announcements go (`mcphost.demo.tool.Outbox`)."""
+    """Sends one call's questions, log messages and announcements (`mcphost.demo.tool.Outbox`)."""
 
     def __init__(self, params: Json, notify: Callable[..., None], announcements: Announcements) -> None:
         meta = _meta(params)
@@ -117,7 +117,7 @@ class CallOutbox:
         self._level = LEVELS.index(level) if level in LEVELS else len(LEVELS)
         self._notify, self._announcements = notify, announcements
         self.outcomes: Queue[Json | None] = Queue()
-        """What the call brought: what it needs next, or its answer (None: it was cancelled)."""
+        """Outcomes of the call: the input that it needs next, or its answer (None: it was cancelled)."""
         self._given: Queue[Json] = Queue()
 
     def notify(self, method: str, params: Json | None = None) -> None:
@@ -135,24 +135,24 @@ class CallOutbox:
         self._announcements.resource_changed(uri)
 
     def offered(self, capability: str) -> Json | None:
-        """What this request declared of the capability; None where it did not."""
+        """The declaration of the capability in the request; None without one."""
         declared = self._declared.get(capability)
         return declared if isinstance(declared, dict) else None
 
     def ask(self, method: str, params: Json, cancelled: threading.Event) -> Json | None:
-        """What the next attempt brings; None when the call was cancelled, or nobody came."""
+        """The answer in the next attempt; None if the call was cancelled, or no attempt came in time."""
         asked = {key: value for key, value in params.items() if key != "elicitationId"}
         self.outcomes.put({"method": method, "params": asked})
         waited = 0.0
         while not cancelled.is_set() and waited < PATIENCE_SECONDS:
             try:
-                return self._given.get(timeout=LOOK_SECONDS)
+                return self._given.get(timeout=CHECK_SECONDS)
             except Empty:
-                waited += LOOK_SECONDS
+                waited += CHECK_SECONDS
         return None
 
     def give(self, answer: Json) -> None:
-        """The next attempt brought this."""
+        """Pass on the answer in the next attempt."""
         self._given.put(answer)
 
 
@@ -163,7 +163,7 @@ class WaitingCalls:
         self._waiting: dict[str, CallOutbox] = {}
 
     def resume(self, params: Json) -> CallOutbox | None:
-        """The call that this attempt goes on with, given what it brought; None for a first attempt."""
+        """The call that this attempt continues, given its answer; None for a first attempt."""
         state = params.get("requestState")
         if state is None:
             return None

@@ -68,7 +68,7 @@ LEGS = (
     },
     hints=HARMLESS,
     slow=True,
-    errand=True,
+    as_task=True,
 )
 def send_for_supplies(call: DemoCall) -> Json:
     """Sends the boat to the mainland. Runs as a task: it can be listed, stopped and asked for its result later."""

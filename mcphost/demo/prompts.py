@@ -1,4 +1,4 @@
-"""The demo server's prompts, with suggestions for their arguments."""
+"""Prompts, and completion of their arguments and of the variables of resource templates."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 from mcphost.demo import resources
 from mcphost.demo.lighthouse import SHIPS, Lighthouse
+from mcphost.demo.revisions import trimmed
 from mcphost.demo.state_changes import LOGBOOK_URI
 from mcphost.demo.tool import InvalidParamsError, Json
+
+MOST_VALUES = 100
 
 WATCHES = ("first", "middle", "morning")
 TONES = ("dry", "grave", "homesick", "proud", "seasick", "sleepless", "smug", "sunny")
@@ -18,7 +21,7 @@ Given = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """What a prompt wants to be told; ``choices`` are suggested, in the light of the other arguments."""
+    """An argument of a prompt; ``choices`` returns suggestions, given the other arguments."""
 
     name: str
     title: str
@@ -27,7 +30,7 @@ class Argument:
     required: bool = False
 
     def definition(self) -> Json:
-        """As prompts/list shows it."""
+        """The argument in prompts/list."""
         return {"name": self.name, "title": self.title, "description": self.about, "required": self.required}
 
 
@@ -42,25 +45,25 @@ class DemoPrompt:
     write: Callable[[Given, Lighthouse], list[Json]]
 
     def definition(self) -> Json:
-        """As prompts/list shows it, in the newest revision's shape."""
+        """The item of prompts/list, in the newest revision's shape."""
         asked = [each.definition() for each in self.arguments]
         return {"name": self.name, "title": self.title, "description": self.about, "arguments": asked}
 
-    def messages(self, given: Given, station: Lighthouse) -> list[Json]:
-        """What it becomes. Raises InvalidParamsError where something required is missing."""
+    def messages(self, given: Given, state: Lighthouse) -> list[Json]:
+        """The messages. Raises InvalidParamsError if a required argument is missing."""
         missing = [each.name for each in self.arguments if each.required and not given.get(each.name)]
         if missing:
             raise InvalidParamsError(f"The letter {self.name} needs: {', '.join(missing)}.")
-        return self.write(given, station)
+        return self.write(given, state)
 
 
 def _say(role: str, words: str) -> Json:
     return {"role": role, "content": {"type": "text", "text": words}}
 
 
-def _report(given: Given, station: Lighthouse) -> list[Json]:
+def _report(given: Given, state: Lighthouse) -> list[Json]:
     tone = given.get("tone") or TONES[0]
-    logbook = {"type": "resource", "resource": resources.read(LOGBOOK_URI, station)}
+    logbook = {"type": "resource", "resource": resources.read(LOGBOOK_URI, state)}
     return [
         _say("user", f"Write the report of the **{given['watch']} watch** in a {tone} tone. The logbook is below."),
         {"role": "user", "content": logbook},
@@ -68,7 +71,7 @@ def _report(given: Given, station: Lighthouse) -> list[Json]:
     ]
 
 
-def _hail(given: Given, station: Lighthouse) -> list[Json]:
+def _hail(given: Given, state: Lighthouse) -> list[Json]:
     ship = next((each for each in SHIPS if each.name == given["ship"]), None)
     if ship is None:
         raise InvalidParamsError(f"No ship called {given['ship']} is in sight.")
@@ -105,6 +108,49 @@ def find_prompt(name: object) -> DemoPrompt:
 
 
 def suggestions(prompt: object, argument: str, known: Json) -> Sequence[str]:
-    """What may stand for an argument. Raises InvalidParamsError where there is no such prompt."""
+    """Suggestions for an argument. Raises InvalidParamsError if the prompt does not exist."""
     asked = next((each for each in find_prompt(prompt).arguments if each.name == argument), None)
     return asked.choices(known) if asked else ()
+
+
+class PromptMethods:
+    """The methods for prompts and completion. ``revision`` returns the one that was negotiated."""
+
+    def __init__(self, state: Lighthouse, revision: Callable[[], str]) -> None:
+        self._state, self._revision = state, revision
+        self.methods: dict[str, Callable[[Json], Json]] = {
+            "prompts/list": lambda params: {"prompts": [self._listed(each) for each in PROMPTS]},
+            "prompts/get": self._get,
+            "completion/complete": self._complete,
+        }
+
+    def _listed(self, prompt: DemoPrompt) -> Json:
+        revision = self._revision()
+        found = trimmed("prompt", prompt.definition(), revision)
+        return found | {"arguments": [trimmed("prompt", each, revision) for each in found["arguments"]]}
+
+    def _get(self, params: Json) -> Json:
+        prompt, given = find_prompt(params.get("name")), _object(params, "arguments")
+        if not all(isinstance(each, str) for each in given.values()):
+            raise InvalidParamsError("The arguments of a letter are strings.")
+        return {"description": prompt.about, "messages": prompt.messages(given, self._state)}
+
+    def _complete(self, params: Json) -> Json:
+        ref, argument = _object(params, "ref"), _object(params, "argument")
+        name, typed = str(argument.get("name")), str(argument.get("value", "")).lower()
+        known = _object(_object(params, "context"), "arguments")
+        if ref.get("type") == "ref/prompt":
+            choices = suggestions(ref.get("name"), name, known)
+        elif (ref.get("type"), ref.get("uri")) == ("ref/resource", resources.SHIP_TEMPLATE):
+            choices = resources.suggestions(name, known)
+        else:
+            raise InvalidParamsError("That ref is none of ours.")
+        found = [each for each in choices if each.lower().startswith(typed)]
+        return {"completion": {"values": found[:MOST_VALUES], "total": len(found), "hasMore": False}}
+
+
+def _object(params: Json, name: str) -> Json:
+    found = params.get(name) or {}
+    if not isinstance(found, dict):
+        raise InvalidParamsError(f"{name} is an object.")
+    return found

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
-from mcphost.demo.images import view
 from mcphost.demo.lighthouse import SHIPS, Lighthouse, Ship
+from mcphost.demo.media import view
 from mcphost.demo.results import CHART, CHART_URI, HANDBOOK, readings
+from mcphost.demo.revisions import trimmed
 from mcphost.demo.state_changes import LOGBOOK_URI, pages
 from mcphost.demo.tool import Json
 
@@ -41,7 +42,7 @@ class DemoResource:
     priority: float = 0.5
 
     def definition(self) -> Json:
-        """As resources/list shows it, in the newest revision's shape."""
+        """The item of resources/list, in the newest revision's shape."""
         return {
             "uri": self.uri,
             "name": self.name,
@@ -51,9 +52,9 @@ class DemoResource:
             "annotations": {"audience": ["user", "assistant"], "priority": self.priority},
         }
 
-    def contents(self, station: Lighthouse) -> Json:
-        """As resources/read gives it."""
-        found = self.read(station)
+    def contents(self, state: Lighthouse) -> Json:
+        """The contents for resources/read."""
+        found = self.read(state)
         held = {"text": found} if isinstance(found, str) else {"blob": base64.b64encode(found).decode()}
         return {"uri": self.uri, "mimeType": self.mime_type, **held}
 
@@ -70,7 +71,7 @@ RESOURCES = (
     ),
     DemoResource(
         "lighthouse://instruments", "instruments", "Instruments", "application/json", "What they read now.",
-        lambda station: json.dumps(readings(station)),
+        lambda state: json.dumps(readings(state)),
     ),
     DemoResource(
         "lighthouse://lamp.py", "lamp.py", "How the lamp turns", "text/x-python", "Code.", lambda _: LAMP, 0.2
@@ -96,11 +97,11 @@ TEMPLATES: Sequence[Json] = (
 )
 
 
-def read(uri: object, station: Lighthouse) -> Json | None:
-    """The contents of a resource, listed or made of the template; None where there is none of this URI."""
-    book = next((each for each in RESOURCES if each.uri == uri), None)
-    if book is not None:
-        return book.contents(station)
+def read(uri: object, state: Lighthouse) -> Json | None:
+    """The contents of a resource, listed or made of the template; None if this URI does not exist."""
+    resource = next((each for each in RESOURCES if each.uri == uri), None)
+    if resource is not None:
+        return resource.contents(state)
     ship = _ship(uri) if isinstance(uri, str) else None
     if ship is None:
         return None
@@ -108,7 +109,7 @@ def read(uri: object, station: Lighthouse) -> Json | None:
 
 
 def suggestions(argument: str, known: Json) -> list[str]:
-    """What may stand for a variable of the template, in the light of the others."""
+    """Suggestions for a variable of the template, given the others."""
     kind = known.get("kind")
     if argument == "kind":
         return sorted({ship.kind for ship in SHIPS})
@@ -119,3 +120,42 @@ def _ship(uri: str) -> Ship | None:
     kind, _, name = uri.removeprefix(SHIPS_URI).partition("/")
     found = (ship for ship in SHIPS if (quote(ship.kind), ship.name) == (kind, unquote(name)))
     return next(found, None) if uri.startswith(SHIPS_URI) else None
+
+
+class NotFoundError(Exception):
+    """The resource does not exist: JSON-RPC code -32002."""
+
+
+class ResourceMethods:
+    """The methods for resources and subscriptions. ``revision`` returns the one that was negotiated."""
+
+    def __init__(self, state: Lighthouse, revision: Callable[[], str]) -> None:
+        self._state, self._revision = state, revision
+        self._subscribed: set[str] = set()
+        self.methods: dict[str, Callable[[Json], Json]] = {
+            "resources/list": lambda params: {"resources": self._listed(each.definition() for each in RESOURCES)},
+            "resources/templates/list": lambda params: {"resourceTemplates": self._listed(TEMPLATES)},
+            "resources/read": self._read,
+            "resources/subscribe": self._subscribe,
+            "resources/unsubscribe": self._unsubscribe,
+        }
+
+    def is_subscribed(self, uri: str) -> bool:
+        return uri in self._subscribed
+
+    def _listed(self, definitions: Iterable[Json]) -> list[Json]:
+        return [trimmed("resource", each, self._revision()) for each in definitions]
+
+    def _read(self, params: Json) -> Json:
+        contents = read(params.get("uri"), self._state)
+        if contents is None:
+            raise NotFoundError(f"There is nothing called {params.get('uri')} on the shelf.")
+        return {"contents": [contents]}
+
+    def _subscribe(self, params: Json) -> Json:
+        self._subscribed.add(self._read(params)["contents"][0]["uri"])
+        return {}
+
+    def _unsubscribe(self, params: Json) -> Json:
+        self._subscribed.discard(str(params.get("uri")))
+        return {}

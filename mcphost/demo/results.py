@@ -5,9 +5,8 @@ from __future__ import annotations
 import base64
 import json
 
-from mcphost.demo.images import view
 from mcphost.demo.lighthouse import SHIPS, Lighthouse
-from mcphost.demo.sounds import foghorn
+from mcphost.demo.media import foghorn, view
 from mcphost.demo.tool import DemoCall, Json, text, tool
 
 READS = {"readOnlyHint": True, "openWorldHint": False}
@@ -52,17 +51,17 @@ def ships_in_sight(call: DemoCall) -> Json:
 @tool("Read the instruments", hints=READS | {"idempotentHint": True})
 def read_instruments(call: DemoCall) -> Json:
     """Reads barometer, thermometer and wind vane. The answer is JSON inside plain text."""
-    return text(json.dumps(readings(call.station), indent=2))
+    return text(json.dumps(readings(call.state), indent=2))
 
 
-def readings(station: Lighthouse) -> Json:
-    """What the instruments say."""
+def readings(state: Lighthouse) -> Json:
+    """The present readings of the instruments."""
     return {
         "pressure_hpa": 1008.4,
         "trend": "falling slowly",
         "temperature_c": 9.5,
         "wind": {"from": "WSW", "force": 5, "gusts": [6, 7, 6]},
-        "lamp": {"lens": station.lens, "lit": True},
+        "lamp": {"lens": state.lens, "lit": True},
         "kettle": "on",
     }
 

@@ -1,15 +1,15 @@
-"""What each revision can carry, so that an old client is never sent a newer shape, nor a new one an older."""
+"""The methods and members of each revision, so that a client gets the shapes of its own."""
 
 from __future__ import annotations
 
 from mcphost.demo.tool import Json
 
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-"""Those with the initialize handshake."""
+"""Revisions with the initialize handshake."""
 
 NEWEST = REVISIONS[-1]
 MODERN = "2026-07-28"
-"""The one without."""
+"""The revision without it."""
 
 BATCHES = "2025-03-26"
 """The one revision in which a line may hold an array of messages."""
@@ -24,7 +24,7 @@ REMOVED = {
         "tasks/list", "tasks/cancel", "tasks/result",
     ),
 }  # fmt: skip
-"""What the revision without a handshake no longer has."""
+"""Removed in the revision without a handshake."""
 
 SINCE: dict[str, dict[str, str]] = {
     "tool": {"annotations": "2025-03-26", "title": "2025-06-18", "outputSchema": "2025-06-18", "execution": TASKS},
@@ -48,7 +48,7 @@ def agreed(asked: object) -> str:
 
 
 def has(what: str, name: str, revision: str) -> bool:
-    """Does the revision know this method, or member of something?"""
+    """True if the revision has this method, or this member of ``what``."""
     if revision == MODERN and name in REMOVED.get(what, ()):
         return False
     return SINCE.get(what, {}).get(name, "") <= revision

@@ -8,10 +8,10 @@ import threading
 from collections.abc import Callable
 from typing import IO, Any, NoReturn, TypeVar
 
-from mcphost.demo import elicitation, lighthouse, progress, results, state_changes
-from mcphost.demo import sampling as demo_sampling
-from mcphost.demo.catalog import DemoCatalog, NotFoundError
+from mcphost.demo import lighthouse, progress, results, server_requests, state_changes
 from mcphost.demo.modern import Announcements, CallOutbox, WaitingCalls, discovery, finished, is_modern
+from mcphost.demo.prompts import PromptMethods
+from mcphost.demo.resources import NotFoundError, ResourceMethods
 from mcphost.demo.revisions import BATCHES, MODERN, NEWEST, agreed, has, trimmed, trimmed_result
 from mcphost.demo.server_requests import RefusedError, ServerRequests
 from mcphost.demo.tasks import DemoTask, DemoTasks
@@ -23,7 +23,7 @@ from mcphost.demo.tool import (
     Json,
     ToolFailedError,
     complaints,
-    on_duty,
+    listed_tools,
     text,
     with_defaults,
 )
@@ -38,9 +38,7 @@ CAPABILITIES: Json = {
     "tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}},
 }
 PAGE_TOOLS = 15  # so that the demo's list has two pages
-TOOLS = (*results.TOOLS, *progress.TOOLS, *elicitation.TOOLS, *demo_sampling.TOOLS, *state_changes.TOOLS)
-
-
+TOOLS = (*results.TOOLS, *progress.TOOLS, *server_requests.TOOLS, *state_changes.TOOLS)
 Read = TypeVar("Read")
 
 
@@ -54,7 +52,7 @@ class Server:
     def __init__(self, source: IO[bytes], sink: IO[bytes]) -> None:
         self._source, self._sink = source, sink
         self._writing = threading.Lock()
-        self._station = lighthouse.Lighthouse()
+        self._state = lighthouse.Lighthouse()
         self._revision = ""
         self._level = LEVELS.index("info")
         self._running: dict[str | int, DemoCall] = {}
@@ -67,15 +65,16 @@ class Server:
             "tools/call": self._call_tool,
             "logging/setLevel": self._set_level,
         }
-        self._room = DemoCatalog(self._station, lambda: self._revision)
-        self._errands = DemoTasks(self.notify)
-        self._methods["tasks/result"] = self._errand_result
+        self._resources = ResourceMethods(self._state, lambda: self._revision)
+        prompts = PromptMethods(self._state, lambda: self._revision)
+        self._tasks = DemoTasks(self.notify)
+        self._methods["tasks/result"] = self._task_result
         self._announcements = Announcements(self.notify)
         self._waiting = WaitingCalls()
         self._methods["server/discover"] = lambda params, request_id: discovery()
         self._methods["subscriptions/listen"] = self._listen
-        told = self._room.methods | self._errands.methods
-        self._methods |= {name: _explained(read) for name, read in told.items()}
+        more = self._resources.methods | prompts.methods | self._tasks.methods
+        self._methods |= {name: _explained(method) for name, method in more.items()}
 
     def serve(self) -> None:
         """Answer until the input ends."""
@@ -96,11 +95,11 @@ class Server:
 
     def resource_changed(self, uri: str) -> None:
         """Send a notification if the client subscribed to that resource."""
-        if self._room.is_watched(uri):
+        if self._resources.is_subscribed(uri):
             self.notify("notifications/resources/updated", {"uri": uri})
 
     def offered(self, capability: str) -> Json | None:
-        """What the client declared of this; None where it did not."""
+        """The client's declaration of this capability; None without one."""
         declared = self._client.get(capability)
         return declared if isinstance(declared, dict) else None
 
@@ -203,7 +202,7 @@ class Server:
         return {}
 
     def _list_tools(self, params: Json, request_id: str | int) -> Json:
-        tools = [trimmed("tool", each.definition(), self._revision) for each in on_duty(TOOLS, self._station)]
+        tools = [trimmed("tool", each.definition(), self._revision) for each in listed_tools(TOOLS, self._state)]
         starts = {f"page-{start // PAGE_TOOLS + 1}": start for start in range(0, len(tools), PAGE_TOOLS)}
         cursor = params.get("cursor", "page-1")
         if not isinstance(cursor, str) or cursor not in starts:
@@ -213,7 +212,7 @@ class Server:
         return page | ({"nextCursor": f"page-{end // PAGE_TOOLS + 1}"} if end < len(tools) else {})
 
     def _call_tool(self, params: Json, request_id: str | int) -> Json | None:
-        tool = next((each for each in on_duty(TOOLS, self._station) if each.name == params.get("name")), None)
+        tool = next((each for each in listed_tools(TOOLS, self._state) if each.name == params.get("name")), None)
         if tool is None:
             raise RpcError(-32602, f"There is no tool {params.get('name')} on this rock.")
         given = params.get("arguments") or {}
@@ -223,9 +222,9 @@ class Server:
             return text("The keeper cannot read this: " + "; ".join(wrong), isError=True)
         if self._revision == MODERN:
             return self._call_in_rounds(tool, with_defaults(tool.inputs, given), params, request_id)
-        call = DemoCall(with_defaults(tool.inputs, given), self._station, self, _token(params))
-        if has("tool", "execution", self._revision) and ("task" in params or tool.errand):
-            return self._send_on_errand(tool, call, params)
+        call = DemoCall(with_defaults(tool.inputs, given), self._state, self, _token(params))
+        if has("tool", "execution", self._revision) and ("task" in params or tool.as_task):
+            return self._start_task(tool, call, params)
         if not tool.slow:
             return self._run(tool, call)
         self._running[request_id] = call
@@ -237,7 +236,7 @@ class Server:
         outbox = _explained_once(lambda: self._waiting.resume(params))
         if outbox is None:
             outbox = CallOutbox(params, self.notify, self._announcements)
-            call = DemoCall(given, self._station, outbox, _token(params))
+            call = DemoCall(given, self._state, outbox, _token(params))
             if not tool.slow:
                 return self._run(tool, call)
             self._running[request_id] = call
@@ -262,33 +261,33 @@ class Server:
             result = finished("tools/call", outcome.get("result", outcome))
             self._send({"jsonrpc": "2.0", "id": request_id, "result": result})
 
-    def _send_on_errand(self, tool: DemoTool, call: DemoCall, params: Json) -> Json:
-        if not tool.errand or "task" not in params:
-            raise RpcError(-32601, f"{tool.name} {'only' if tool.errand else 'never'} runs as a task.")
-        errand = self._errands.begin(call, params["task"])
-        begun = errand.told()
+    def _start_task(self, tool: DemoTool, call: DemoCall, params: Json) -> Json:
+        if not tool.as_task or "task" not in params:
+            raise RpcError(-32601, f"{tool.name} {'only' if tool.as_task else 'never'} runs as a task.")
+        task = self._tasks.begin(call, params["task"])
+        begun = task.as_object()
 
         def run() -> None:
-            self._errands.finish(errand, self._answer("", lambda: self._run(tool, call)))
+            self._tasks.finish(task, self._answer("", lambda: self._run(tool, call)))
 
         threading.Thread(target=run, daemon=True).start()
         return {"task": begun}
 
-    def _errand_result(self, params: Json, request_id: str | int) -> Json | None:
+    def _task_result(self, params: Json, request_id: str | int) -> Json | None:
         """Answer with a task's result, now or as soon as it ends."""
-        errand = _explained_once(lambda: self._errands.find(params))
+        task = _explained_once(lambda: self._tasks.find(params))
 
         def answer() -> Json | None:
-            errand.over.wait()
-            return self._answer(request_id, lambda: _brought(errand))
+            task.over.wait()
+            return self._answer(request_id, lambda: _task_outcome(task))
 
-        if errand.over.is_set():
-            return _brought(errand)
+        if task.over.is_set():
+            return _task_outcome(task)
         threading.Thread(target=lambda: self._send(answer()), daemon=True).start()
         return None
 
     def _run(self, tool: DemoTool, call: DemoCall) -> Json | None:
-        """The tool's result, or None when nobody wants it any more."""
+        """The tool's result; None if the call was cancelled."""
         try:
             return trimmed_result(tool.run(call), self._revision)
         except ToolFailedError as failure:
@@ -320,12 +319,12 @@ def _explained_once(read: Callable[[], Read]) -> Read:
         raise RpcError(-32602, str(error)) from None
 
 
-def _brought(errand: DemoTask) -> Json:
-    if errand.error is not None:
-        raise RpcError(*errand.error)
-    if errand.result is None:
+def _task_outcome(task: DemoTask) -> Json:
+    if task.error is not None:
+        raise RpcError(*task.error)
+    if task.result is None:
         raise RpcError(-32602, "That errand was called off: it brought nothing.")
-    return errand.result
+    return task.result
 
 
 def _refuse_constant(name: str) -> NoReturn:

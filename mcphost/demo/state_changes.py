@@ -85,9 +85,9 @@ ENTRY: Json = {
 @tool("Write in the logbook", ENTRY, required=("keeper", "entry"), hints=WRITES)
 def keep_logbook(call: DemoCall) -> Json:
     """Writes an entry into the logbook. Its form has a field of every kind."""
-    with call.station.lock:
-        call.station.logbook.append(call.arguments)
-        number = len(call.station.logbook)
+    with call.state.lock:
+        call.state.logbook.append(call.arguments)
+        number = len(call.state.logbook)
     call.resource_changed(LOGBOOK_URI)
     call.log("info", f"entry {number} by {call.arguments['keeper']}", "logbook")
     return text(f"Entry {number} is written. The ink dries slowly out here.")
@@ -96,12 +96,12 @@ def keep_logbook(call: DemoCall) -> Json:
 @tool("Read the logbook", hints={"readOnlyHint": True})
 def read_logbook(call: DemoCall) -> Json:
     """Reads back what was written since this server started, as Markdown."""
-    return text(pages(call.station))
+    return text(pages(call.state))
 
 
-def pages(station: Lighthouse) -> str:
+def pages(state: Lighthouse) -> str:
     """The logbook as Markdown."""
-    entries = list(enumerate(station.logbook, start=1))
+    entries = list(enumerate(state.logbook, start=1))
     if not entries:
         return "The pages are empty. *Somebody* should write something."
     return "# Logbook\n\n" + "\n".join(_paragraph(number, entry) for number, entry in entries)
@@ -115,7 +115,7 @@ def _paragraph(number: int, entry: Json) -> str:
 
 
 def _relieved(entry: Json) -> str:
-    """Who came after this watch, if the entry says so."""
+    """A clause on the relief of the watch; empty if the entry does not mention it."""
     match entry.get("relief"):
         case {"keeper": keeper, **more}:
             late = more.get("minutes_late", 0)
@@ -128,9 +128,9 @@ def _relieved(entry: Json) -> str:
 @tool("Tear out the pages", hints=DESTROYS | {"idempotentHint": True})
 def tear_out_pages(call: DemoCall) -> Json:
     """Tears every page out of the logbook. They cannot be put back."""
-    with call.station.lock:
-        torn = len(call.station.logbook)
-        call.station.logbook.clear()
+    with call.state.lock:
+        torn = len(call.state.logbook)
+        call.state.logbook.clear()
     call.resource_changed(LOGBOOK_URI)
     return text(f"{torn} entries went to the wind.")
 
@@ -138,17 +138,17 @@ def tear_out_pages(call: DemoCall) -> Json:
 @tool("Feed the gulls", {"fish": {"type": "integer", "default": 3}})
 def feed_gulls(call: DemoCall) -> Json:
     """Throws fish to the gulls. Makes no claims about itself at all."""
-    with call.station.lock:
-        call.station.gulls += call.arguments["fish"]
-        gulls = call.station.gulls
+    with call.state.lock:
+        call.state.gulls += call.arguments["fish"]
+        gulls = call.state.gulls
     return text(f"There are {gulls} gulls now. They remember you.")
 
 
-def _flashes_of_this_lens(station: Lighthouse, flash: DemoTool) -> DemoTool:
+def _flashes_of_this_lens(state: Lighthouse, flash: DemoTool) -> DemoTool:
     """`flash_lamp` as it is with the lens now fitted: another description, and another limit."""
-    times = {"type": "integer", "minimum": 1, "maximum": LENSES[station.lens], "default": 1}
+    times = {"type": "integer", "minimum": 1, "maximum": LENSES[state.lens], "default": 1}
     inputs = flash.inputs | {"properties": flash.inputs["properties"] | {"times": times}}
-    return replace(flash, description=f"{flash.description} The {station.lens} lens is in.", inputs=inputs)
+    return replace(flash, description=f"{flash.description} The {state.lens} lens is in.", inputs=inputs)
 
 
 @tool(
@@ -161,7 +161,7 @@ def flash_lamp(call: DemoCall) -> Json:
     """Flashes a message to all ships. Its definition changes with the lens, so it must be approved again."""
     times = call.arguments["times"]
     often = "once" if times == 1 else f"{times} times"
-    return text(f"“{call.arguments['message']}”, {often}, through the {call.station.lens} lens.")
+    return text(f"“{call.arguments['message']}”, {often}, through the {call.state.lens} lens.")
 
 
 @tool(
@@ -171,17 +171,17 @@ def flash_lamp(call: DemoCall) -> Json:
 )
 def fit_lens(call: DemoCall) -> Json:
     """Fits another lens. That changes the definition of flash_lamp, and says so."""
-    before, call.station.lens = call.station.lens, call.arguments["lens"]
-    if before != call.station.lens:
+    before, call.state.lens = call.state.lens, call.arguments["lens"]
+    if before != call.state.lens:
         call.tools_changed()
-    return text(f"The {call.station.lens} lens is in; before, it was {before}.")
+    return text(f"The {call.state.lens} lens is in; before, it was {before}.")
 
 
 @tool("Open or shut the boathouse", hints=WRITES)
 def open_boathouse(call: DemoCall) -> Json:
     """Opens the boathouse, which brings one more tool, row_boat; or shuts it, which takes that away."""
-    with call.station.lock:
-        call.station.boathouse_open = is_open = not call.station.boathouse_open
+    with call.state.lock:
+        call.state.boathouse_open = is_open = not call.state.boathouse_open
     call.tools_changed()
     return text("The boathouse is open: you can row_boat now." if is_open else "The boathouse is shut.")
 
@@ -211,7 +211,7 @@ def put_out_light(call: DemoCall) -> NoReturn:
     os._exit(CRASH_EXIT_CODE)
 
 
-@tool("Row the boat", shown=lambda station: station.boathouse_open)
+@tool("Row the boat", shown=lambda state: state.boathouse_open)
 def row_boat(call: DemoCall) -> Json:
     """Rows once around the rock. Only there while the boathouse is open."""
     return text("Once around. A seal followed you, out of concern.")

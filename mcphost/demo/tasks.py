@@ -14,8 +14,8 @@ from mcphost.demo.tool import DemoCall, InvalidParamsError, Json
 POLL_MILLISECONDS = 1000
 LONGEST_MILLISECONDS = 3_600_000
 USUAL_MILLISECONDS = 600_000
-PAGE_ERRANDS = 5
-MOST_ERRANDS = 50
+PAGE_TASKS = 5
+MOST_TASKS = 50
 
 NotifyStatus = Callable[[str, Json], None]
 
@@ -35,7 +35,7 @@ class DemoTask:
 
     @property
     def forgotten(self) -> bool:
-        """Has its time to live passed?"""
+        """True once its time to live has passed."""
         return self.over.is_set() and time.time() > self.created + self.milliseconds / 1000
 
     def end(self, status: str) -> None:
@@ -43,7 +43,7 @@ class DemoTask:
         self.status, self.changed = status, time.time()
         self.over.set()
 
-    def told(self) -> Json:
+    def as_object(self) -> Json:
         """The task as the protocol shows it."""
         task: Json = {
             "taskId": self.name,
@@ -53,7 +53,7 @@ class DemoTask:
             "ttl": self.milliseconds,
             "pollInterval": POLL_MILLISECONDS,
         }
-        return task | ({"statusMessage": self.call.said} if self.call.said else {})
+        return task | ({"statusMessage": self.call.last_message} if self.call.last_message else {})
 
 
 class DemoTasks:
@@ -64,72 +64,72 @@ class DemoTasks:
         self._all: dict[str, DemoTask] = {}
         self._changing = threading.Lock()
         self.methods: dict[str, Callable[[Json], Json]] = {
-            "tasks/get": lambda params: self.find(params).told(),
+            "tasks/get": lambda params: self.find(params).as_object(),
             "tasks/list": self._page,
             "tasks/cancel": self._cancel,
         }
 
-    def begin(self, call: DemoCall, wish: Any) -> DemoTask:
-        """Begin a task; ``wish`` is the client's ``task`` parameter."""
-        wanted = wish.get("ttl") if isinstance(wish, dict) else None
+    def begin(self, call: DemoCall, requested: Any) -> DemoTask:
+        """Begin a task; ``requested`` is the client's ``task`` parameter."""
+        wanted = requested.get("ttl") if isinstance(requested, dict) else None
         if not isinstance(wanted, int | float) or not wanted > 0:
             wanted = USUAL_MILLISECONDS
-        errand = DemoTask(call, min(wanted, LONGEST_MILLISECONDS))
+        task = DemoTask(call, min(wanted, LONGEST_MILLISECONDS))
         with self._changing:
             self._tidy()
-            self._all[errand.name] = errand
-        return errand
+            self._all[task.name] = task
+        return task
 
     def find(self, params: Json) -> DemoTask:
         """The task named in ``params``. Raises InvalidParamsError."""
         with self._changing:
             self._tidy()
-            errand = self._all.get(str(params.get("taskId")))
-        if errand is None:
+            task = self._all.get(str(params.get("taskId")))
+        if task is None:
             raise InvalidParamsError("Nobody here was sent on that errand, or it is forgotten by now.")
-        return errand
+        return task
 
-    def finish(self, errand: DemoTask, answer: Json | None) -> None:
+    def finish(self, task: DemoTask, answer: Json | None) -> None:
         """End a task with the answer to its call; None: it was cancelled."""
         if answer is None:
             status = "cancelled"
         elif "error" in answer:
-            status, errand.error = "failed", (answer["error"]["code"], answer["error"]["message"])
+            status, task.error = "failed", (answer["error"]["code"], answer["error"]["message"])
         else:
             result: Json = answer["result"]
-            related = {"io.modelcontextprotocol/related-task": {"taskId": errand.name}}
-            errand.result = result | {"_meta": related}
+            related = {"io.modelcontextprotocol/related-task": {"taskId": task.name}}
+            task.result = result | {"_meta": related}
             status = "failed" if result.get("isError") else "completed"
         with self._changing:
-            if errand.over.is_set():
+            if task.over.is_set():
                 return
-            errand.end(status)
-        self._notify("notifications/tasks/status", errand.told())
+            task.end(status)
+        self._notify("notifications/tasks/status", task.as_object())
 
     def _cancel(self, params: Json) -> Json:
-        errand = self.find(params)
+        task = self.find(params)
         with self._changing:
-            if errand.over.is_set():
+            if task.over.is_set():
                 raise InvalidParamsError("That errand is over.")
-            errand.end("cancelled")
-        errand.call.cancel()
-        return errand.told()
+            task.end("cancelled")
+        task.call.cancel()
+        return task.as_object()
 
     def _page(self, params: Json) -> Json:
         with self._changing:
             self._tidy()
-            errands = list(self._all.values())
-        starts = {f"errands-from-{start}": start for start in range(0, max(1, len(errands)), PAGE_ERRANDS)}
+            tasks = list(self._all.values())
+        starts = {f"errands-from-{start}": start for start in range(0, max(1, len(tasks)), PAGE_TASKS)}
         cursor = params.get("cursor", "errands-from-0")
         if not isinstance(cursor, str) or cursor not in starts:
             raise InvalidParamsError("That cursor is none of ours.")
-        end = starts[cursor] + PAGE_ERRANDS
-        page: Json = {"tasks": [errand.told() for errand in errands[starts[cursor] : end]]}
-        return page | ({"nextCursor": f"errands-from-{end}"} if end < len(errands) else {})
+        end = starts[cursor] + PAGE_TASKS
+        page: Json = {"tasks": [task.as_object() for task in tasks[starts[cursor] : end]]}
+        return page | ({"nextCursor": f"errands-from-{end}"} if end < len(tasks) else {})
 
     def _tidy(self) -> None:
-        over = [name for name, errand in self._all.items() if errand.over.is_set()]
-        oldest = over[: max(0, len(self._all) - MOST_ERRANDS)]
+        over = [name for name, task in self._all.items() if task.over.is_set()]
+        oldest = over[: max(0, len(self._all) - MOST_TASKS)]
         for name in {*oldest, *(name for name in over if self._all[name].forgotten)}:
             del self._all[name]
 

@@ -25,7 +25,7 @@ class CallCancelledError(Exception):
 
 
 class Outbox(Protocol):
-    """Where notifications go."""
+    """Sends what a call has to say besides its result."""
 
     def notify(self, method: str, params: Json | None = None) -> None:
         """Send a notification."""
@@ -37,7 +37,7 @@ class Outbox(Protocol):
         """Send a notification if the client subscribed to that resource."""
 
     def offered(self, capability: str) -> Json | None:
-        """What the client declared of this capability; None where it did not."""
+        """The client's declaration of this capability; None without one."""
 
     def ask(self, method: str, params: Json, cancelled: threading.Event) -> Json | None:
         """The client's answer; None when the call was cancelled. Raises ToolFailedError."""
@@ -46,12 +46,12 @@ class Outbox(Protocol):
 class DemoCall:
     """A running call: its arguments, the lighthouse it acts on, and what it can send."""
 
-    def __init__(self, arguments: Json, station: Lighthouse, outbox: Outbox, token: str | int | None = None) -> None:
+    def __init__(self, arguments: Json, state: Lighthouse, outbox: Outbox, token: str | int | None = None) -> None:
         self.arguments = arguments
-        self.station = station
+        self.state = state
         self._outbox = outbox
         self._token = token
-        self.said = ""
+        self.last_message = ""
         """The last message of its progress."""
         self._cancelled = threading.Event()
 
@@ -61,7 +61,7 @@ class DemoCall:
 
     @property
     def cancelled(self) -> bool:
-        """Did the client cancel the call?"""
+        """True once the client has cancelled the call."""
         return self._cancelled.is_set()
 
     def wait(self, seconds: float) -> None:
@@ -71,7 +71,7 @@ class DemoCall:
 
     def progress(self, done: float, total: float | None = None, message: str = "") -> None:
         """Report progress, if the client gave a token for it."""
-        self.said = message or self.said
+        self.last_message = message or self.last_message
         if self._token is None:
             return
         report: Json = {"progressToken": self._token, "progress": done}
@@ -86,7 +86,7 @@ class DemoCall:
         self._outbox.log(level, data, logger)
 
     def offers(self, capability: str, part: str) -> bool:
-        """Did the client declare this part of a capability?"""
+        """True if the client declared this part of a capability."""
         return part in (self._outbox.offered(capability) or {})
 
     def ask(self, capability: str, method: str, **params: Any) -> Json:
@@ -102,11 +102,11 @@ class DemoCall:
         self._outbox.notify(method, params)
 
     def resource_changed(self, uri: str) -> None:
-        """Tell a subscribed client that the resource changed."""
+        """Notify a subscribed client of the changed resource."""
         self._outbox.resource_changed(uri)
 
     def tools_changed(self) -> None:
-        """Tell the client that the list of tools changed."""
+        """Notify the client of the changed list of tools."""
         self._outbox.notify("notifications/tools/list_changed")
 
 
@@ -125,13 +125,13 @@ class DemoTool:
     output: Json | None = None
     hints: Json | None = None
     slow: bool = False
-    errand: bool = False
-    """Does it run as a task, where the revision has tasks?"""
-    shown: Callable[[Lighthouse], bool] = lambda station: True
-    fit: Callable[[Lighthouse, DemoTool], DemoTool] = lambda station, tool: tool
+    as_task: bool = False
+    """True if it runs as a task in the revision that has tasks."""
+    shown: Callable[[Lighthouse], bool] = lambda state: True
+    fit: Callable[[Lighthouse, DemoTool], DemoTool] = lambda state, tool: tool
 
     def definition(self) -> Json:
-        """The tool as tools/list shows it, in the newest revision's shape."""
+        """The item of tools/list, in the newest revision's shape."""
         members: Json = {
             "name": self.name,
             "title": self.title,
@@ -139,7 +139,7 @@ class DemoTool:
             "inputSchema": self.inputs,
             "outputSchema": self.output,
             "annotations": self.hints,
-            "execution": {"taskSupport": "required"} if self.errand else None,
+            "execution": {"taskSupport": "required"} if self.as_task else None,
         }
         return {name: value for name, value in members.items() if value is not None}
 
@@ -162,9 +162,9 @@ def tool(
     return made
 
 
-def on_duty(tools: Iterable[DemoTool], station: Lighthouse) -> list[DemoTool]:
+def listed_tools(tools: Iterable[DemoTool], state: Lighthouse) -> list[DemoTool]:
     """The tools that are listed now, with their present definitions."""
-    return [each.fit(station, each) for each in tools if each.shown(station)]
+    return [each.fit(state, each) for each in tools if each.shown(state)]
 
 
 def text(words: str, **more: Any) -> Json:
@@ -208,7 +208,7 @@ def complaints(schema: Json, value: Any, where: str = "") -> Iterator[str]:
 
 
 def _is(kind: str, value: Any) -> bool:
-    """Is the value of that JSON type? In JSON, unlike Python, true is no number."""
+    """True if the value is of that JSON type. In JSON, unlike Python, true is not a number."""
     return isinstance(value, TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
 
 

@@ -1,4 +1,4 @@
-"""The demo server as a newcomer's host would speak to it: a real process and plain JSON lines, no client of ours."""
+"""The demo server as another host would use it: a real process and plain JSON lines, without our client."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Keeper:
 
 @pytest.fixture
 def newcomer() -> Iterator[Keeper]:
-    """A server nobody has greeted yet."""
+    """A server before initialization."""
     keeper = Keeper()
     yield keeper
     keeper.process.kill()
@@ -95,6 +95,6 @@ def newcomer() -> Iterator[Keeper]:
 
 @pytest.fixture
 def keeper(newcomer: Keeper) -> Keeper:
-    """A server that was greeted."""
+    """A server after initialization."""
     newcomer.greet()
     return newcomer

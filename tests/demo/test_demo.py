@@ -1,4 +1,4 @@
-"""The demo server, spoken to as a newcomer's host would: a real process and plain JSON lines, no client of ours."""
+"""The demo server as another host would use it: a real process and plain JSON lines, without our client."""
 
 from __future__ import annotations
 
@@ -51,9 +51,7 @@ def test_the_revision_asked_for_is_spoken_if_known(newcomer: Keeper, asked: str,
         (b'{"jsonrpc":"2.0","id":9,"method":"ping","params":[1]}', -32602),
     ],
 )  # fmt: skip
-def test_a_line_that_is_no_proper_request_gets_its_error_and_the_next_one_its_answer(
-    newcomer: Keeper, line: bytes, code: int
-) -> None:
+def test_an_invalid_line_is_refused_and_the_next_answered(newcomer: Keeper, line: bytes, code: int) -> None:
     newcomer.write(line)
     newcomer.ask("ping")
     assert newcomer.answer()["result"] == {}
@@ -75,7 +73,7 @@ def test_invalid_params_are_a_protocol_error(keeper: Keeper, method: str, params
     assert keeper.answer()["error"]["code"] == -32602
 
 
-def test_a_batch_is_answered_in_one_where_the_revision_has_batches(newcomer: Keeper) -> None:
+def test_a_batch_is_answered_in_one_line(newcomer: Keeper) -> None:
     newcomer.greet("2025-03-26")
     newcomer.write(
         b'[{"jsonrpc":"2.0","id":8,"method":"ping"},{"jsonrpc":"2.0","method":"x"},{"jsonrpc":"2.0","id":9,"method":"ping"}]'
@@ -84,7 +82,7 @@ def test_a_batch_is_answered_in_one_where_the_revision_has_batches(newcomer: Kee
     assert [answer["id"] for answer in newcomer.hear()] == [8, 9]
 
 
-def test_the_tools_come_in_two_pages_with_every_kind_of_field_and_claim(keeper: Keeper) -> None:
+def test_two_pages_of_tools_show_every_field_and_annotation(keeper: Keeper) -> None:
     tools = keeper.tools()
     assert len(keeper.heard) - 1 - len(keeper.notices("message")) == 2
     fields = tools["keep_logbook"]["inputSchema"]["properties"]
@@ -101,7 +99,7 @@ def test_the_tools_come_in_two_pages_with_every_kind_of_field_and_claim(keeper: 
     assert claims["fit_lens"]["idempotentHint"] is True
 
 
-def test_the_logbook_keeps_what_was_written_until_the_pages_are_torn_out(keeper: Keeper) -> None:
+def test_the_logbook_keeps_entries_until_they_are_torn_out(keeper: Keeper) -> None:
     keeper.call("keep_logbook", keeper="Ana", entry="Fog.\nThen none.", tide={"state": "low"}, seen=[])
     page = keeper.call("read_logbook")["content"][0]["text"]
     assert "## 1. Ana, first watch\n\n> Fog.\n> Then none.\n\nsky clear, wind 4, seen: nothing" in page

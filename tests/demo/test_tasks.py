@@ -24,21 +24,21 @@ def asked(keeper: Keeper, method: str, name: str | None = None) -> Json:
     return keeper.answer()
 
 
-def test_an_errand_ends_with_what_it_brought_which_is_kept(keeper: Keeper) -> None:
+def test_a_finished_task_keeps_its_result(keeper: Keeper) -> None:
     name = send(keeper, 0.1, ttl=5000)
     result = asked(keeper, "result", name)["result"]  # waits
     assert result["content"][0]["text"].startswith("Here is jam")
     assert result["_meta"] == {"io.modelcontextprotocol/related-task": {"taskId": name}}
     keeper.ask("ping")
     keeper.answer()
-    (told,) = keeper.notices("tasks/status")
-    assert told == asked(keeper, "get", name)["result"]
-    assert (told["status"], told["ttl"], told["statusMessage"]) == ("completed", 5000, "home, and dry")
+    (status,) = keeper.notices("tasks/status")
+    assert status == asked(keeper, "get", name)["result"]
+    assert (status["status"], status["ttl"], status["statusMessage"]) == ("completed", 5000, "home, and dry")
     assert asked(keeper, "result", name)["result"] == result
     assert [report["progress"] for report in keeper.notices("progress")] == [0, 1, 2, 3, 4, 5]
 
 
-def test_an_errand_is_called_off_once(keeper: Keeper) -> None:
+def test_a_task_is_cancelled_once(keeper: Keeper) -> None:
     name = send(keeper, 600)
     waiting = keeper.ask("tasks/result", {"taskId": name})
     assert asked(keeper, "cancel", name)["result"]["status"] == "cancelled"
@@ -50,7 +50,7 @@ def test_an_errand_is_called_off_once(keeper: Keeper) -> None:
     assert asked(keeper, "get", name)["result"]["status"] == "cancelled"
 
 
-def test_errands_are_listed_in_pages(keeper: Keeper) -> None:
+def test_tasks_are_listed_in_pages(keeper: Keeper) -> None:
     names = [send(keeper, 600) for _ in range(6)]
     first = asked(keeper, "list")["result"]
     keeper.ask("tasks/list", {"cursor": first["nextCursor"]})
@@ -59,7 +59,7 @@ def test_errands_are_listed_in_pages(keeper: Keeper) -> None:
     assert "nextCursor" not in second
 
 
-def test_an_errand_is_forgotten_when_its_time_is_over(keeper: Keeper) -> None:
+def test_a_task_is_forgotten_after_its_time_to_live(keeper: Keeper) -> None:
     name = send(keeper, 0, ttl=1)
     for _ in range(200):
         if "error" in asked(keeper, "get", name):
@@ -76,7 +76,7 @@ def test_an_errand_is_forgotten_when_its_time_is_over(keeper: Keeper) -> None:
         ("2025-06-18", "feed_gulls", {"task": {}}, "gulls now"),
     ],
 )
-def test_what_runs_as_a_task_does_so_in_the_revision_that_has_them_and_nothing_else(
+def test_tasks_run_only_in_the_revision_that_has_them(
     newcomer: Keeper, revision: str, name: str, task: Json, answer: str
 ) -> None:
     newcomer.greet(revision)

@@ -1,10 +1,12 @@
-"""Draws the view from the sea, and writes it as a PNG, with zlib and nothing else.
+"""The pictures and sounds of results and resources, made with the standard library alone.
 
-PNG: https://www.w3.org/TR/png-3/ (signature, IHDR, IDAT, IEND; 8 bits a channel, RGB, no filter, no interlace).
+Pictures are PNG (https://www.w3.org/TR/png-3/: signature, IHDR, IDAT, IEND; 8 bits a channel, RGB, no filter, no
+interlace), sounds WAV: 16-bit mono PCM behind a 44-byte RIFF header.
 """
 
 from __future__ import annotations
 
+import math
 import struct
 import zlib
 
@@ -23,7 +25,7 @@ WHITE, RED, ROCK, GLASS = (244, 240, 230), (196, 52, 48), (62, 58, 66), (255, 22
 
 
 def time_of_day(hour: int) -> str:
-    """What light there is at that hour, 0 to 23."""
+    """The light at that hour, 0 to 23."""
     if 6 <= hour < 9:
         return DAWN
     if 9 <= hour < 18:
@@ -134,3 +136,36 @@ def _beam(canvas: Canvas, strength: float) -> None:
             share = strength * (1 - away / 165) * (1 - abs(offset) / (spread + 1))
             canvas.lighten(158 - away, 32 + offset + away // 14, share)
             canvas.lighten(158 + away, 32 + offset - away // 14, share)
+
+
+RATE = 8000
+"""Samples a second: a foghorn needs no more."""
+BLAST_SECONDS, REST_SECONDS = 0.9, 0.3
+LOUDEST = 32_767
+FADE_SECONDS = 0.08
+
+
+def foghorn(blasts: int, pitch: float) -> bytes:
+    """That many blasts of two tones a fifth apart, ``pitch`` in hertz being the lower one, as a WAV file."""
+    rest = b"\0\0" * int(RATE * REST_SECONDS)
+    return wav((_blast(pitch) + rest) * blasts)
+
+
+def _blast(pitch: float) -> bytes:
+    count = int(RATE * BLAST_SECONDS)
+    return struct.pack(f"<{count}h", *(_sample(n / RATE, pitch) for n in range(count)))
+
+
+def _sample(time: float, pitch: float) -> int:
+    """The sound at that many seconds into a blast: soft at both ends, a little rough in between."""
+    swell = min(1.0, time / FADE_SECONDS, (BLAST_SECONDS - time) / FADE_SECONDS)
+    turn = 2 * math.pi * pitch * time
+    tone = 0.55 * math.sin(turn) + 0.3 * math.sin(1.5 * turn) + 0.1 * math.sin(3 * turn)
+    return int(LOUDEST * swell * tone)
+
+
+def wav(samples: bytes) -> bytes:
+    """Samples behind the header that describes them."""
+    form = struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, 1, RATE, RATE * 2, 2, 16)
+    data = struct.pack("<4sI", b"data", len(samples)) + samples
+    return struct.pack("<4sI4s", b"RIFF", 4 + len(form) + len(data), b"WAVE") + form + data

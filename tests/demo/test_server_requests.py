@@ -1,4 +1,4 @@
-"""What the demo server asks of its host."""
+"""The demo server's requests to its host: elicitation, roots, sampling."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BOTH: Json = {"elicitation": {"form": {}, "url": {}}, "roots": {"listChanged": T
 
 
 def asked(keeper: Keeper) -> Json:
-    """The next request of the server's."""
+    """The next request of the server."""
     while True:
         message: Json = keeper.hear()
         keeper.heard.append(message)
@@ -23,7 +23,7 @@ def asked(keeper: Keeper) -> Json:
 
 
 def reply(keeper: Keeper, request: Json, **answer: Any) -> str:
-    """Answer it; what the tool says then."""
+    """Answer it, and return the text of the tool's result."""
     keeper.write(json.dumps({"jsonrpc": "2.0", "id": request["id"], **answer}).encode())
     words: str = keeper.answer()["result"]["content"][0]["text"]
     return words
@@ -38,7 +38,7 @@ def reply(keeper: Keeper, request: Json, **answer: Any) -> str:
         ({"error": {"code": -32602, "message": "no"}}, "Your host refused: no (-32602)"),
     ],
 )
-def test_the_guest_book_asks_with_a_form(newcomer: Keeper, revision: str, answer: Json, words: str) -> None:
+def test_a_form_has_the_fields_of_the_revision(newcomer: Keeper, revision: str, answer: Json, words: str) -> None:
     newcomer.greet(revision, **(BOTH if revision == "2025-11-25" else {"elicitation": {}}))
     newcomer.start("sign_guest_book")
     request = asked(newcomer)
@@ -47,7 +47,7 @@ def test_the_guest_book_asks_with_a_form(newcomer: Keeper, revision: str, answer
     assert reply(newcomer, request, **answer) == words
 
 
-def test_a_ticket_is_stamped_once_somebody_was_at_the_office(newcomer: Keeper) -> None:
+def test_a_url_elicitation_completes_with_a_visit(newcomer: Keeper) -> None:
     newcomer.greet(**BOTH)
     newcomer.start("stamp_ticket")
     request = asked(newcomer)
@@ -59,18 +59,18 @@ def test_a_ticket_is_stamped_once_somebody_was_at_the_office(newcomer: Keeper) -
     assert "the answer was cancel" in reply(newcomer, asked(newcomer), result={"action": "cancel"})
 
 
-def test_charts_are_folders_and_a_host_without_them_is_told(newcomer: Keeper) -> None:
+def test_roots_are_listed_and_missing_capabilities_reported(newcomer: Keeper) -> None:
     newcomer.greet(roots={})
     roots = [{"uri": "file:///a%20b", "name": "mine"}, {"uri": "file:///c"}]
-    for told, words in ((roots, "On the table:\nmine: /a b\nunnamed: /c"), ([], "You brought no charts")):
+    for given, words in ((roots, "On the table:\nmine: /a b\nunnamed: /c"), ([], "You brought no charts")):
         newcomer.start("look_at_charts")
-        assert reply(newcomer, asked(newcomer), result={"roots": told}).startswith(words)
+        assert reply(newcomer, asked(newcomer), result={"roots": given}).startswith(words)
     for name in ("sign_guest_book", "stamp_ticket"):
         result = newcomer.call(name)
         assert (result["isError"], "Your host" in result["content"][0]["text"]) == (True, True)
 
 
-def test_a_cancelled_call_takes_its_question_back(newcomer: Keeper) -> None:
+def test_a_cancelled_call_cancels_its_request(newcomer: Keeper) -> None:
     newcomer.greet(**BOTH)
     call = newcomer.start("look_at_charts")
     request = asked(newcomer)
@@ -78,3 +78,40 @@ def test_a_cancelled_call_takes_its_question_back(newcomer: Keeper) -> None:
     while not newcomer.notices("cancelled"):
         newcomer.heard.append(newcomer.hear())
     assert newcomer.notices("cancelled")[0]["requestId"] == request["id"]
+
+
+VERSE: Json = {"role": "assistant", "content": {"type": "text", "text": "Fog."}, "model": "m", "stopReason": "endTurn"}
+LOOKS: Json = {
+    "role": "assistant",
+    "content": [{"type": "tool_use", "id": "u1", "name": "look_out", "input": {}}],
+    "model": "m",
+    "stopReason": "toolUse",
+}
+
+
+@pytest.mark.parametrize("tools", [False, True])
+def test_sampling_returns_the_words_of_the_model(newcomer: Keeper, tools: bool) -> None:
+    newcomer.greet(sampling={"tools": {}} if tools else {})
+    newcomer.start("write_verse", about="gulls")
+    request = asked(newcomer)["params"]
+    assert request["messages"][0]["content"]["text"] == "Write a verse of four lines about gulls."
+    assert ("tools" in request) is tools
+    assert reply(newcomer, newcomer.heard[-1], result=VERSE) == "Fog.\n\n(by m; it stopped: endTurn)"
+
+
+def test_sampling_offers_a_tool_for_three_rounds(newcomer: Keeper) -> None:
+    newcomer.greet(sampling={"tools": {}})
+    newcomer.start("write_verse")
+    for looks in range(3):
+        request = asked(newcomer)
+        assert (len(request["params"]["messages"]), request["params"]["toolChoice"]["mode"]) == (1 + 2 * looks, "auto")
+        newcomer.write(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": LOOKS}).encode())
+    last = asked(newcomer)
+    assert last["params"]["toolChoice"] == {"mode": "none"}
+    assert last["params"]["messages"][-1]["content"][0]["toolUseId"] == "u1"
+    assert reply(newcomer, last, result=LOOKS).startswith("Not a word came.")
+
+
+def test_sampling_fails_without_the_capability(newcomer: Keeper) -> None:
+    newcomer.greet()
+    assert "declares no sampling" in newcomer.call("write_verse")["content"][0]["text"]

@@ -1,4 +1,4 @@
-"""What the demo server offers to read, over plain JSON lines: resources, a template, prompts, and their suggestions."""
+"""The demo server's resources, template, prompts and completions, over plain JSON lines."""
 
 from __future__ import annotations
 
@@ -60,9 +60,7 @@ def test_a_ship_is_read_by_the_template(keeper: Keeper) -> None:
         ("completion/complete", {"ref": 1, "argument": {}}, -32602),
     ],
 )
-def test_what_is_not_there_or_not_asked_properly_is_an_error(
-    keeper: Keeper, method: str, params: Json, code: int
-) -> None:
+def test_missing_names_and_invalid_params_are_errors(keeper: Keeper, method: str, params: Json, code: int) -> None:
     assert ask(keeper, method, **params) == code
 
 
@@ -77,7 +75,7 @@ def test_what_is_not_there_or_not_asked_properly_is_an_error(
         ({"type": "ref/resource", "uri": SHIP}, "name", "", {"kind": "tall ship"}, ["Great Auk", "Marie Celestial"]),
     ],
 )
-def test_suggestions_begin_as_typed_and_heed_the_other_arguments(
+def test_suggestions_match_the_text_and_the_other_arguments(
     keeper: Keeper, ref: Json, argument: str, typed: str, known: Json, values: list[str]
 ) -> None:
     said = ask(
@@ -90,7 +88,7 @@ def test_suggestions_begin_as_typed_and_heed_the_other_arguments(
     assert said["completion"] == {"values": values, "total": len(values), "hasMore": False}
 
 
-def test_a_report_encloses_the_logbook_as_it_is(keeper: Keeper) -> None:
+def test_a_prompt_embeds_the_logbook(keeper: Keeper) -> None:
     keeper.call("keep_logbook", keeper="Ana", entry="Fog.")
     messages = ask(keeper, "prompts/get", name="watch_report", arguments={"watch": "first"})["messages"]
     assert [each["role"] for each in messages] == ["user", "user", "assistant"]
@@ -98,7 +96,7 @@ def test_a_report_encloses_the_logbook_as_it_is(keeper: Keeper) -> None:
     assert "Limpet" in str(ask(keeper, "prompts/get", name="hail_ship", arguments={"ship": "Limpet"}))
 
 
-def test_who_watches_the_logbook_hears_of_every_change_and_nobody_else(keeper: Keeper) -> None:
+def test_only_subscribers_are_notified_of_changes(keeper: Keeper) -> None:
     changes = [("resources/subscribe", 1), ("resources/unsubscribe", 0)]
     keeper.call("keep_logbook", keeper="Ana", entry="Fog.")
     assert keeper.notices("resources/updated") == []
