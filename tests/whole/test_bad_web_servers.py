@@ -223,18 +223,21 @@ async def test_a_bad_certificate_is_explained_and_not_retried(
 
 
 @pytest.mark.hostile("C10")
-async def test_a_server_without_tls_is_not_retried_and_its_query_is_hidden() -> None:
+@pytest.mark.parametrize(
+    ("serve", "scheme", "says"),
+    [(Echo(), "https", "no TLS with 127.0.0.1"), (at_first("no-http"), "http", "did not answer in HTTP")],
+    ids=["plain", "odd"],
+)
+async def test_a_server_without_tls_is_not_retried_and_its_query_is_hidden(
+    serve: Serve, scheme: str, says: str
+) -> None:
     """The URL contains a token that is not declared as one."""
-    with Web(Echo()) as plain, Web(at_first("no-http")) as odd:
-        for web, url, says in (
-            (plain, plain.url.replace("http", "https"), "no TLS with 127.0.0.1"),
-            (odd, odd.url, "did not answer in HTTP"),
-        ):
-            async with hosted(f"{url}?k=s3cret", protocol="legacy") as host:
-                assert (host.servers["a"].state, host.servers["a"].restarts) == (FAILED, 1)
-                assert says in host.servers["a"].reason
-                assert "s3cret" not in host.servers["a"].reason
-            assert len(web.visits) <= 1
+    with Web(serve) as web:
+        async with hosted(f"{web.url.replace('http', scheme)}?k=s3cret", protocol="legacy") as host:
+            assert (host.servers["a"].state, host.servers["a"].restarts) == (FAILED, 1)
+            assert says in host.servers["a"].reason
+            assert "s3cret" not in host.servers["a"].reason
+        assert len(web.visits) <= 1
 
 
 # Servers that come back, and servers that forget
