@@ -53,9 +53,9 @@ def test_the_last_event_needs_no_blank_line_if_it_is_whole(last: bytes, end: byt
     assert framed(events, b"data: 1\n\n" + last + end) == ["1", *documents]
 
 
-def test_runs_of_blank_lines_end_an_event_once() -> None:
-    for blank in (b"\n\n\n\n\n", b"\r\n\r\n\r\n", b"\r\r\r\r\r", b"\n\r\n\r"):
-        assert framed(events, b"id: 1\ndata: a" + blank + b"data: b\ndata: c\n\n") == ["a", "b\nc"]
+@pytest.mark.parametrize("blank", [b"\n\n\n\n\n", b"\r\n\r\n\r\n", b"\r\r\r\r\r", b"\n\r\n\r"])
+def test_runs_of_blank_lines_end_an_event_once(blank: bytes) -> None:
+    assert framed(events, b"id: 1\ndata: a" + blank + b"data: b\ndata: c\n\n") == ["a", "b\nc"]
 
 
 def test_invalid_utf_8_is_replaced() -> None:

@@ -116,13 +116,18 @@ def test_any_other_answer_to_the_probe_leads_to_the_handshake(outcome: Outcome) 
     assert agreed.proven
 
 
+MODERN_ONLY: list[tuple[Era, Revision]] = [("modern", V2024_11_05), ("auto", V2026_07_28)]
+
+
 @pytest.mark.requirement("MOD-32")
+@pytest.mark.parametrize(("era", "minimum"), MODERN_ONLY)
 @pytest.mark.parametrize("outcome", LEGACY, ids=str)
-def test_where_only_the_modern_era_is_wanted_no_handshake_follows(outcome: Outcome) -> None:
-    for era, minimum in (("modern", V2024_11_05), ("auto", V2026_07_28)):
-        made, end = steps([outcome], era, minimum)  # type: ignore[arg-type]
-        assert made == [DISCOVER]
-        assert isinstance(end, NoSharedRevision)
+def test_where_only_the_modern_era_is_wanted_no_handshake_follows(
+    outcome: Outcome, era: Era, minimum: Revision
+) -> None:
+    made, end = steps([outcome], era, minimum)
+    assert made == [DISCOVER]
+    assert isinstance(end, NoSharedRevision)
 
 
 @pytest.mark.parametrize("data", [None, {}, "2025-11-25", {"supported": 5}, {"supported": [5]}])
@@ -154,8 +159,13 @@ def test_an_unanswered_probe_leads_to_the_handshake_unproven(outcome: McphostErr
     assert made == [DISCOVER, INITIALIZE]
     assert isinstance(agreed, Agreed)
     assert (agreed.revision, agreed.proven) == (V2025_11_25, False)
-    for era, minimum in (("modern", V2024_11_05), ("auto", V2026_07_28)):
-        assert steps([outcome], era, minimum) == ([DISCOVER], outcome)  # type: ignore[arg-type]
+
+
+@pytest.mark.requirement("MOD-09")
+@pytest.mark.parametrize(("era", "minimum"), MODERN_ONLY)
+@pytest.mark.parametrize("outcome", UNPROVEN, ids=str)
+def test_an_unanswered_probe_ends_a_modern_opening(outcome: McphostError, era: Era, minimum: Revision) -> None:
+    assert steps([outcome], era, minimum) == ([DISCOVER], outcome)
 
 
 def test_a_failed_handshake_names_another_failure_of_the_probe() -> None:
@@ -240,23 +250,30 @@ def test_the_newest_listed_older_version_opens_the_handshake() -> None:
     assert agreed.revision is V2025_06_18
 
 
+NAMES_MODERN: list[Outcome] = [unsupported("2026-07-28"), {"protocolVersion": "2026-07-28"}]
+
+
 @pytest.mark.requirement("MOD-27")
-def test_a_handshake_that_names_a_modern_revision_is_probed_again() -> None:
-    for answer in (unsupported("2026-07-28"), {"protocolVersion": "2026-07-28"}):
-        made, agreed = steps([SILENCE, answer, MODERN])
-        assert made == [DISCOVER, INITIALIZE, DISCOVER]
-        assert isinstance(agreed, Agreed)
-        assert agreed.revision is V2026_07_28
-        made, end = steps([SILENCE, answer, refused(-32601)])
-        assert made == [DISCOVER, INITIALIZE, DISCOVER]
-        assert isinstance(end, ServerError | VersionRefused)
+@pytest.mark.parametrize("answer", NAMES_MODERN, ids=str)
+def test_a_handshake_that_names_a_modern_revision_is_probed_again(answer: Outcome) -> None:
+    made, agreed = steps([SILENCE, answer, MODERN])
+    assert made == [DISCOVER, INITIALIZE, DISCOVER]
+    assert isinstance(agreed, Agreed)
+    assert agreed.revision is V2026_07_28
 
 
-def test_in_the_legacy_era_nothing_modern_is_agreed_on() -> None:
-    for answer in (unsupported("2026-07-28"), {"protocolVersion": "2026-07-28"}):
-        made, end = steps([answer], "legacy")
-        assert made == [INITIALIZE]
-        assert isinstance(end, ServerError | VersionRefused)
+@pytest.mark.parametrize("answer", NAMES_MODERN, ids=str)
+def test_a_second_probe_that_fails_ends_the_opening(answer: Outcome) -> None:
+    made, end = steps([SILENCE, answer, refused(-32601)])
+    assert made == [DISCOVER, INITIALIZE, DISCOVER]
+    assert isinstance(end, ServerError | VersionRefused)
+
+
+@pytest.mark.parametrize("answer", NAMES_MODERN, ids=str)
+def test_in_the_legacy_era_nothing_modern_is_agreed_on(answer: Outcome) -> None:
+    made, end = steps([answer], "legacy")
+    assert made == [INITIALIZE]
+    assert isinstance(end, ServerError | VersionRefused)
 
 
 EVERYTHING: list[Outcome] = [

@@ -509,10 +509,10 @@ def test_the_params_of_a_needed_input_may_be_null(params: Json) -> None:
     assert (read.inputs["a"].method, read.inputs["a"].params) == ("roots/list", {})
 
 
-def test_a_lifetime_of_null_is_valid() -> None:
-    for read, member in ((Task.read, "ttl"), (ExtensionTask.read, "ttlMs")):
-        task = read({"taskId": "1", "status": "working", member: None})
-        assert (task.ttl, task.remarks) == (None, ())
+@pytest.mark.parametrize(("kind", "member"), [(Task, "ttl"), (ExtensionTask, "ttlMs")])
+def test_a_lifetime_of_null_is_valid(kind: type[Task], member: str) -> None:
+    task = kind.read({"taskId": "1", "status": "working", member: None})
+    assert (task.ttl, task.remarks) == (None, ())
 
 
 @pytest.mark.parametrize(

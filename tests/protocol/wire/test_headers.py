@@ -111,10 +111,16 @@ def test_annotations_that_break_the_rules_are_refused(wrong: Any) -> None:
         read_annotations(wrong)
 
 
-def test_data_in_a_schema_holds_no_annotation() -> None:
-    for keyword in ("default", "const"):
-        assert read_annotations(schema(a={"type": "object", keyword: annotated()})) == ()
-    assert read_annotations(schema(a={"type": "object", "examples": [annotated()], "enum": [annotated()]})) == ()
+@pytest.mark.parametrize(
+    "data",
+    [{"default": annotated()}, {"const": annotated()}, {"examples": [annotated()]}, {"enum": [annotated()]}],
+    ids=lambda data: next(iter(data)),
+)
+def test_data_in_a_schema_holds_no_annotation(data: dict[str, Any]) -> None:
+    assert read_annotations(schema(a={"type": "object", **data})) == ()
+
+
+def test_an_argument_called_like_a_keyword_may_have_an_annotation() -> None:
     assert [header.name for header in read_annotations(schema(default=annotated()))] == ["Mcp-Param-Where"]
 
 
