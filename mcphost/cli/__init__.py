@@ -23,7 +23,7 @@ from mcphost.cli.stderr_format import stderr_format_of
 from mcphost.errors import McphostError
 
 BROKEN_PIPE: Final = 141
-"""Exit code when nobody reads the answer, as a shell reports SIGPIPE."""
+"""Exit code if the reader of stdout is gone, as a shell reports SIGPIPE."""
 
 INTERRUPTED: Final = 130
 
@@ -79,7 +79,7 @@ def _end(code: int) -> None:
     Returns where a standard stream cannot be written any more, which the interpreter reports in its own way.
     """
     with suppress(KeyboardInterrupt):
-        threading._shutdown()  # type: ignore[attr-defined]  # waits for the threads that are no daemons
+        threading._shutdown()  # type: ignore[attr-defined]  # waits for threads that are not daemons
     atexit._run_exitfuncs()
     try:
         for stream in filter(None, (sys.stdout, sys.stderr)):

@@ -1,6 +1,6 @@
 """The command line's way of adding found servers: shows each in full, asks, and stores it.
 
-Nothing runs here. What is added without a look starts only when it is told to.
+Nothing runs here. A server that is added unseen starts only on request.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MARKS: Final = {ImportStatus.NEW: "+", ImportStatus.CHANGED: "~", ImportStatus.S
 NOBODY: Final = "there is no terminal to ask on; look at what it runs, then add --yes"
 
 TRIES: Final = 3
-"""How often a value is asked for that is missing or not among the choices; then the server is not added."""
+"""Questions for a value that is missing or not among the choices, before the server is left out."""
 
 EXACT: Final = ("would run", "address", "in", "given", "setting", "changed")
 """Facts in which every blank counts; others are broken between words."""
@@ -105,7 +105,7 @@ class _Adding:
         self._importer, self._options = importer, options
         self._interactive = has_terminal() and not options.yes
         self._number = self._declined = 0
-        """How many were added, and how many were not wanted."""
+        """Numbers of servers that were added, and that the user declined."""
         self._failed = False
         self._without_keychain: str | None = None
         self._looked_for_keychain = False
@@ -153,7 +153,7 @@ class _Adding:
         return Exit.USAGE if self._failed else Exit.DECLINED if self._declined and not self._number else Exit.DONE
 
     def _was_named(self, server: FoundServer) -> bool:
-        """Did the command line ask for this server by its name?"""
+        """True if the command line names this server."""
         return bool({server.name, server.origin.name} & set(getattr(self._options, "names", None) or ()))
 
     def _print(self, result: Mapping[str, Any], words: str = "") -> None:
@@ -178,7 +178,7 @@ class _Adding:
         self._result(candidate, added=False, entry=planned.table)
 
     async def _answer(self, candidate: ImportCandidate) -> ImportAnswer | None:
-        """What the user decides; None: not to add it. Raises ConfigError."""
+        """Ask the user for an answer; None if the server is not to be added. Raises ConfigError."""
         if not self._interactive and not self._options.yes:
             remark(f"{candidate.name}: {NOBODY}")
             return None
@@ -270,7 +270,7 @@ class _Adding:
 
 
 def _where_they_stand(candidate: ImportCandidate, planned: PlannedEntry) -> Iterator[str]:
-    """The lines of the files from which the secrets came, where they stand as before."""
+    """Yield a remark for each file that still holds one of the secrets."""
     kept = [secret for secret in candidate.secrets if secret.key in planned.secret_keys]
     for origin in (candidate.found.origin, *candidate.others):
         path = Path(origin.place)
@@ -279,7 +279,7 @@ def _where_they_stand(candidate: ImportCandidate, planned: PlannedEntry) -> Iter
         for secret in kept:
             for line in lines_of(path, secret.value)[:3]:
                 where = f"{shown(origin.place)}, line {line}"
-                yield f"{shown(secret.key)} still stands in {where}; mcphost changes nothing there"
+                yield f"{shown(secret.key)} is still in {where}; mcphost changes nothing there"
 
 
 async def _asked(wanted: Input) -> str:

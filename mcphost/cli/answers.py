@@ -62,7 +62,7 @@ _KEYS: Final = _TEXTS | {"content", "paths", "remember"}
 
 @dataclass(frozen=True, slots=True)
 class AnswerRule:
-    """How matching questions are answered. ``server`` and ``tool`` are patterns; ``where`` names the rule to people."""
+    """An answer to matching questions. ``server`` and ``tool`` are patterns; ``where`` names the rule to people."""
 
     where: str
     action: str
@@ -81,7 +81,7 @@ class AnswerRule:
     """The entry of ``[models]`` to ask; None: the one that fits the server's preferences."""
 
     def fits(self, kind: str, server: str, tool: str) -> bool:
-        """Does the rule match a question?"""
+        """True if the rule matches a question."""
         pairs = ((self.kind, kind), (self.server, server), (self.tool, tool))
         return all(fnmatchcase(value, pattern) for pattern, value in pairs)
 

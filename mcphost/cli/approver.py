@@ -28,7 +28,7 @@ from mcphost.host.consent.questions import Answer, Approver, DeclineAll, Questio
 from mcphost.protocol.display import show_line, show_name, size_text
 
 NO_CUT: Final = 1 << 30
-"""Characters of an argument that are shown: all, since nobody can allow what they do not see."""
+"""Characters of an argument that are shown: all, since users can only allow what they see."""
 
 
 class YesApprover:
@@ -39,9 +39,9 @@ class YesApprover:
 
 
 class TerminalApprover:
-    """Asks at the terminal for a whole line, so that a stray key is no answer.
+    """Asks at the terminal for a whole line, so that a stray key does not answer.
 
-    ``times``: the run makes the same call so often, which is asked about once for each server.
+    ``times`` is how often the run makes the same call, which needs one approval for each server.
     """
 
     def __init__(self, times: int = 1) -> None:

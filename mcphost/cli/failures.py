@@ -81,7 +81,7 @@ def reason_of(host: Host, connection: Connection) -> str:
     if odd.stray and not connection.ready:
         wrote = "it sent" if connection.config.url else "on stdout it wrote"
         first = f", first: {odd.first_stray[:QUOTED]}" if odd.first_stray else ""
-        reason += f"; {wrote} what is no message ({odd.stray} times){first}"
+        reason += f"; {wrote} something that is not a message ({odd.stray} times){first}"
     words = with_stderr(host, connection.name, reason)
     return f"{words}. {connection.advice}" if connection.advice else words
 

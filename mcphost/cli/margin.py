@@ -17,7 +17,7 @@ from typing import IO, Final
 from mcphost.protocol.display import TAB
 
 MARK: Final = "│ "
-"""Stands before each line of untrusted text."""
+"""The mark before each line of untrusted text."""
 
 LABEL: Final = 12
 """Columns of the labels before mcphost's own facts."""
@@ -42,7 +42,7 @@ def cell(character: str) -> int:
 
 
 def size(stream: IO[str] | None) -> tuple[int, int]:
-    """Columns and rows of the stream's terminal, or those of the environment where it is no terminal."""
+    """Columns and rows of the stream's terminal, or those of the environment if it is not a terminal."""
     found = shutil.get_terminal_size()
     with suppress(OSError, ValueError):
         found = found if stream is None else os.get_terminal_size(stream.fileno())
@@ -142,7 +142,7 @@ class Margin:
         return begun + character
 
     def _room(self, wide: int) -> str:
-        """What begins a new line, where the current one has no room for ``wide`` columns."""
+        """Return what begins a new line if the current one has no room for ``wide`` columns."""
         begun = ""
         if self._column and self._column + wide > self._width:
             begun, self._column = "\n", 0

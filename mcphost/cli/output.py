@@ -64,11 +64,11 @@ MESSAGE_CHARACTERS: Final = 2000
 
 
 class Exit(IntEnum):
-    """How a command ended, for scripts."""
+    """Exit codes of commands."""
 
     DONE = 0
     NEGATIVE = 1
-    """It ran, and the result is negative: a tool's failure, a server's error, sides that differ, an era not spoken."""
+    """The result is negative: a tool's failure, a server's error, sides that differ, an era not spoken."""
     USAGE = 2
     """The command line, its arguments or the configuration."""
     NOT_CONNECTED = 3
@@ -133,7 +133,7 @@ class ErrorReport:
     message: str
     exit_code: int
     advice: str = ""
-    """What to do about it, in a sentence; may be empty."""
+    """A sentence that says what to do; may be empty."""
     details: Mapping[str, Any] = field(default_factory=dict)
     """More members of the object."""
 
@@ -167,7 +167,7 @@ def _details(error: McphostError) -> Iterator[tuple[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a command prints: ``text`` on stdout, ``remarks`` and ``errors`` on stderr."""
+    """The output of a command: ``text`` on stdout, ``remarks`` and ``errors`` on stderr."""
 
     text: str = ""
     code: int = Exit.DONE
@@ -176,7 +176,6 @@ class Outcome:
 
 
 def is_terminal(stream: IO[str] | None) -> bool:
-    """Is this stream a terminal?"""
     with suppress(ValueError):  # a closed one
         return stream is not None and stream.isatty()
     return False
@@ -333,7 +332,7 @@ def _narrowed(widths: list[int], room: int) -> list[int]:
 
 
 class StatusLine:
-    """A line on stderr that is overwritten; absent where stderr is no terminal, and while a question is open.
+    """A line on stderr that is overwritten; absent if stderr is not a terminal, and while a question is open.
 
     Other output calls `take_away` first.
     """

@@ -158,7 +158,7 @@ _SERVERS: Final = (
 _REGISTRY: Final = _repeated("--registry", "URL", "ask this registry; default: those of [registry] urls")
 ADDING: Final = (
     _argument("--as", "NAME", "the name of the entry, for one server", dest="name"),
-    _flag("--yes", "add without a question; what was not looked at starts only when told to"),
+    _flag("--yes", "add without a question; what you have not seen starts only on request"),
     _flag("--dry-run", "show what would be added, and change nothing"),
     _flag("--print", "print the entries as TOML instead of adding them"),
     _argument(
@@ -786,7 +786,7 @@ def did_you_mean(word: str, known: Iterable[str], meant: Mapping[str, str] | Non
 
 
 def _without_program(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
-    """Split ``add NAME -- COMMAND`` at its ``--``: the words of a server's command are none of ours."""
+    """Split ``add NAME -- COMMAND`` at its ``--``: mcphost reads no word of a server's command."""
     if "--" not in argv or "add" not in argv[: argv.index("--")]:
         return argv, None
     own = argv[: argv.index("--")]

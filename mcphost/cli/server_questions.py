@@ -99,7 +99,7 @@ def _block(block: Block) -> str:
 
 
 def _text(text: str) -> str:
-    """The whole text, since nobody can allow what they do not see."""
+    """Return the whole text, since users can only allow what they see."""
     return show(text, limit=NO_CUT)
 
 
@@ -148,7 +148,7 @@ async def _form(question: FormQuestion) -> Answer:
         say("  Its message seems to ask for a secret. No server may ask for one in a form.")
     if question.problem:
         say(*_indented(f"Your answer was not sent because it is invalid: {show_line(question.problem, 1000)}"))
-    say(f"  Enter takes what stands in brackets; {DECLINE} declines, {CANCEL} leaves it unanswered.")
+    say(f"  Enter takes the value in brackets; {DECLINE} declines, {CANCEL} leaves it unanswered.")
     entries = fill(form)
     try:
         for field in form.leaves():

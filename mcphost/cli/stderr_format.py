@@ -1,4 +1,4 @@
-"""Whether errors and remarks go to stderr as JSON, which ``--json`` demands before a command is even parsed."""
+"""Chooses between text and JSON on stderr. ``--json`` decides before a command is even parsed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ _AS_JSON: Final[ContextVar[bool]] = ContextVar("stderr as JSON", default=False)
 
 
 def stderr_is_json() -> bool:
-    """Was ``--json`` given?"""
     return _AS_JSON.get()
 
 

@@ -68,7 +68,7 @@ async def hidden_line(descriptor: int, *, filled: bool = False) -> bytes:
 
 
 class _HiddenLine:
-    """A line that nobody sees: arrow keys and the marks of a paste must leave nothing in it."""
+    """A line that is not echoed: arrow keys and the marks of a paste must leave nothing in it."""
 
     def __init__(self) -> None:
         self.typed = bytearray()
@@ -146,14 +146,14 @@ class Terminal:
 
 
 def has_terminal() -> bool:
-    """Is there a terminal to show a question on and to read the answer from?"""
+    """True if there is a terminal to show a question on and to read the answer from."""
     with open_terminal() as found:
         return found is not None
 
 
 @contextmanager
 def open_terminal() -> Iterator[Terminal | None]:
-    """The terminal to ask at, open until the end of the block; None where there is none."""
+    """Open the terminal to ask at, until the end of the block; None if there is no terminal."""
     if is_terminal(sys.stdin) and is_terminal(sys.stderr):
         yield Terminal(sys.stdin.fileno(), sys.stderr)
         return
@@ -172,7 +172,7 @@ def terminal_size() -> tuple[int, int]:
 
 
 def say(*lines: str) -> None:
-    """Write lines to the terminal, or to stderr where there is none."""
+    """Write lines to the terminal, or to stderr without one."""
     StatusLine.take_away()
     with open_terminal() as found:
         print(*lines, sep="\n", file=sys.stderr if found is None else found.shown, flush=True)

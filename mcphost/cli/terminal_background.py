@@ -1,4 +1,4 @@
-"""Whether the terminal's background is light: its answer to OSC 11, or what COLORFGBG says."""
+"""Finds out whether the terminal's background is light, by its answer to OSC 11, or by COLORFGBG."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Final
 from mcphost.cli.terminal_modes import answering
 
 QUERY: Final = b"\x1b]11;?\x1b\\\x1b[c"
-"""What is the background colour, and what are you? Every terminal answers the second question, in order."""
+"""Asks for the background colour, and then for the terminal's name, which every terminal answers, in order."""
 
 LOCAL_SECONDS: Final = 0.3
 REMOTE_SECONDS: Final = 1.0
-"""How long after the query an answer may come, which from a local terminal takes a few milliseconds."""
+"""Seconds to wait for an answer, which from a local terminal takes a few milliseconds."""
 
 REST_SECONDS: Final = 2.0
-"""How long an answer that has begun may pause. The screen drops answers, but not the last half of one."""
+"""Seconds that an answer may pause once it has begun. The screen drops answers, but not the last half of one."""
 
 _COLOR: Final = re.compile(rb"\x1b\]11;rgba?:([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})/([0-9a-fA-F]{1,4})")
 _ATTRIBUTES: Final = re.compile(rb"\x1b\[\?[\d;]*c")
@@ -46,7 +46,7 @@ def background_query(keyboard: int, screen: int, environ: Mapping[str, str]) -> 
 
 
 def is_light(answer: bytes) -> bool:
-    """Whether an answer to the query names a background that is closer to white than to black."""
+    """True if an answer to the query names a background that is closer to white than to black."""
     if not (found := _COLOR.search(answer)):
         return False
     red, green, blue = (int(part, 16) / float(16 ** len(part) - 1) for part in found.groups())

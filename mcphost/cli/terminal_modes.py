@@ -1,6 +1,6 @@
 """The modes of a terminal: who may read from it, and whether it shows and gathers what is typed.
 
-Windows has none of this. What stands in its place lets the types be checked there; mcphost does not run there yet.
+Windows has none of this. The replacements let the types be checked there; mcphost does not run there yet.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ else:
             termios.tcflush(descriptor, termios.TCIFLUSH)
 
     def is_in_foreground(descriptor: int) -> bool:
-        """May this process read from the terminal? A background job that tries is stopped."""
+        """True if this process may read from the terminal. A background job that tries is stopped."""
         try:
             return os.tcgetpgrp(descriptor) == os.getpgrp()
         except OSError:
@@ -100,7 +100,7 @@ else:
             yield True
         finally:
             with suppress(termios.error):
-                termios.tcsetattr(descriptor, termios.TCSAFLUSH, before)  # the rest of an answer is no typing
+                termios.tcsetattr(descriptor, termios.TCSAFLUSH, before)  # the rest of an answer was not typed
 
     def open_terminal_file(path: str) -> int:
         """Open a terminal by its path, without making it the controlling one. Raises OSError."""

@@ -1,6 +1,6 @@
 """Reads bundles (``.mcpb``, formerly ``.dxt``): a server as a ZIP archive with a manifest.
 
-A bundle is unpacked into a folder whose name holds its SHA-256: the folder stands in the server's command line, so
+A bundle is unpacked into a folder whose name holds its SHA-256: the folder is in the server's command line, so
 approvals hold for exactly these bytes. Everything here blocks on the disk: call it in a thread.
 """
 
@@ -40,7 +40,7 @@ MOST_UNPACKED: Final = 1_500_000_000
 """Bytes of all its files; the largest real bundles, with a browser in them, have about a third of that."""
 
 MOST_RATIO: Final = 100
-"""How many times larger the files may be than the bundle, above `FREE_RATIO`; text shrinks to a tenth at best."""
+"""Ratio of the size of the files to that of the bundle, above `FREE_RATIO`; text shrinks to a tenth at best."""
 
 FREE_RATIO: Final = 50_000_000
 
@@ -74,7 +74,7 @@ _FOLDERS: Final = {"DESKTOP": "Desktop", "DOCUMENTS": "Documents", "DOWNLOADS": 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What a bundle's configuration depends on."""
+    """The machine on which a bundle is configured."""
 
     home: Path
     platform: str = sys.platform
@@ -88,7 +88,7 @@ class Bundle:
     archive: IO[bytes] = field(repr=False)
     sha256: str
     signed: bool
-    """It holds a signature; whose it is was not verified."""
+    """True if the bundle has a signature, which is not verified."""
     manifest: Mapping[str, Any]
     entries: tuple[zipfile.ZipInfo, ...] = field(repr=False)
 
@@ -120,7 +120,7 @@ def private_file(bundles: Path) -> IO[bytes]:
 
 
 def copy_bundle(path: Path, bundles: Path) -> IO[bytes]:
-    """Copy the file at ``path``, so that nobody changes it while it is read. Raises ConfigError."""
+    """Copy the file at ``path``, so that it cannot change while it is read. Raises ConfigError."""
     copy = private_file(bundles)
     try:
         with open(os.open(path, os.O_RDONLY | NO_WAIT), "rb") as file:
@@ -157,7 +157,7 @@ def open_bundle(archive: IO[bytes], sha256: str = "") -> Bundle:
             _check_size(entries, archive)
             manifest = _manifest(opened, entries)
     except (zipfile.BadZipFile, NotImplementedError, EOFError, ValueError, OSError, struct.error) as error:
-        raise ConfigError(f"is no readable bundle ({_words(error)})") from None
+        raise ConfigError(f"is not a readable bundle ({_words(error)})") from None
     return Bundle(archive, digest, signed, manifest, entries)
 
 
@@ -238,13 +238,13 @@ def _check_directory(archive: IO[bytes]) -> None:
     """Look at the record at the end before `zipfile` reads the directory, as large as it claims to be, into memory."""
     archive.seek(0)
     if archive.read(4) != _FILE_MAGIC:
-        raise ConfigError("is no bundle: it is not a ZIP archive, or something stands before it")
+        raise ConfigError("is not a bundle: it is not a ZIP archive, or something precedes it")
     size = archive.seek(0, os.SEEK_END)
     archive.seek(max(0, size - (1 << 16) - _END_RECORD.size))
     tail = archive.read()
     at = tail.rfind(_END_MAGIC)
     if at < 0 or len(tail) - at < _END_RECORD.size:
-        raise ConfigError("is no readable bundle: its end is missing")
+        raise ConfigError("is not a readable bundle: its end is missing")
     _, _, _, _, entries, directory, _, _ = _END_RECORD.unpack_from(tail, at)
     # A record for larger archives would stand before this one, and say something else.
     if entries > MOST_ENTRIES or directory > MOST_DIRECTORY or _LARGE_MAGIC in tail[max(0, at - 20) : at]:
@@ -294,7 +294,7 @@ def _check_size(entries: Sequence[zipfile.ZipInfo], archive: IO[bytes]) -> None:
 def _manifest(opened: zipfile.ZipFile, entries: Sequence[zipfile.ZipInfo]) -> Mapping[str, Any]:
     found = next((entry for entry in entries if entry.filename == "manifest.json"), None)
     if found is None:
-        raise ConfigError("is no bundle: it holds no manifest.json")
+        raise ConfigError("is not a bundle: it holds no manifest.json")
     if found.file_size > MOST_MANIFEST:
         raise ConfigError(f"has a manifest.json larger than {size_text(MOST_MANIFEST)}")
     try:
@@ -305,7 +305,7 @@ def _manifest(opened: zipfile.ZipFile, entries: Sequence[zipfile.ZipInfo]) -> Ma
     except Exception as error:  # zlib.error, and whatever else a damaged stream raises
         raise ConfigError(f"has a manifest.json that cannot be read ({_words(error)})") from None
     if not isinstance(manifest, dict):
-        raise ConfigError("has a manifest.json that is no object")
+        raise ConfigError("has a manifest.json that is not an object")
     for key in ("name", "version"):
         if not _text(manifest, key):
             raise ConfigError(f"has a manifest.json without {key}")
@@ -497,14 +497,14 @@ def _text(table: Mapping[str, Any], key: str) -> str:
 def _texts(table: Mapping[str, Any], key: str) -> list[str]:
     values = table.get(key, [])
     if not isinstance(values, list) or len(values) > 1000 or not all(isinstance(each, str) for each in values):
-        raise ConfigError(f"{key} in its manifest is no list of texts")
+        raise ConfigError(f"{key} in its manifest is not a list of texts")
     return values
 
 
 def _text_table(table: Mapping[str, Any], key: str) -> dict[str, str]:
     values = table.get(key, {})
     if not isinstance(values, dict) or len(values) > 1000 or not all(isinstance(each, str) for each in values.values()):
-        raise ConfigError(f"{key} in its manifest is no table of texts")
+        raise ConfigError(f"{key} in its manifest is not a table of texts")
     return values
 
 

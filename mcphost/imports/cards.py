@@ -47,7 +47,7 @@ def without_secrets(url: str) -> str:
 
 
 def looks_like_card(document: object) -> bool:
-    """Is this a server card, and no ``server.json`` with packages?"""
+    """True if this is a server card, and not a ``server.json`` with packages."""
     if not isinstance(document, Mapping):
         return False
     schema = document.get("$schema")
@@ -65,7 +65,7 @@ def read_card(document: object, place: str) -> tuple[ServerOffer, ...]:
 
 
 async def card_at(url: str, resolve: ResolveHost = resolve) -> tuple[ServerOffer, ...]:
-    """What the card of the server at ``url`` says about that very address; empty where there is none. Never raises.
+    """Return what the card of the server at ``url`` says about that address; empty without a card. Never raises.
 
     A card that names another origin says nothing about this one.
     """
@@ -106,7 +106,7 @@ class CatalogReader:
         self._left = MOST_SERVERS
 
     async def read(self, document: object) -> tuple[FoundServer, ...]:
-        """Return the servers; one that cannot be read has a refusal. Raises ConfigError if it is no catalog."""
+        """Return the servers; one that cannot be read has a refusal. Raises ConfigError if it is not a catalog."""
         return tuple(await self._servers(document, self._place, nested=False))
 
     async def _servers(self, document: object, base: str, *, nested: bool) -> list[FoundServer]:
@@ -157,7 +157,7 @@ class CatalogReader:
 
 def _entries(document: object) -> list[_Entry]:
     if not looks_like_catalog(document):
-        raise ConfigError("is no AI catalog")
+        raise ConfigError("is not an AI catalog")
     assert isinstance(document, Mapping)
     tables = [each for each in document["entries"][: 10 * MOST_SERVERS] if isinstance(each, Mapping)]
     return [

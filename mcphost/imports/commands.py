@@ -44,7 +44,7 @@ LONGEST_SUBSTITUTION: Final = 400
 
 
 class ScriptSyntax(Enum):
-    """How a script is written."""
+    """The syntax of a script."""
 
     SHELL = "sh"
     CMD = "cmd"

@@ -59,7 +59,7 @@ MAX_ADDRESSES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class DangerSign:
-    """What is dangerous, and the words of the entry that show it. Both are safe to show."""
+    """A danger, and the words of the entry that show it. Both are safe to show."""
 
     sentence: str
     """Without a full stop, such as ``It runs as administrator``."""
@@ -234,20 +234,20 @@ def name_signs(name: str) -> tuple[DangerSign, ...]:
 
 
 def _is_said(sign: DangerSign, signs: Sequence[DangerSign]) -> bool:
-    """Does a worse sign say the same?"""
+    """True if a worse sign says the same."""
     worse = {_USES: _RUNS_FROM, _LOADS: _RUNS_LOADED}.get(sign.sentence)
     same = (other for other in signs if other.sentence == worse)
     return any(sign.sentence == _LOADS or other.words == sign.words for other in same)
 
 
 def command_words(table: Mapping[str, Any]) -> tuple[str, ...]:
-    """The program and its arguments; what is no text there is left to the configuration's own check."""
+    """Return the program and its arguments, as far as they are texts; the configuration's own check finds the rest."""
     args = table.get("args")
     return tuple(texts_in([table.get("command"), *(args if isinstance(args, list | tuple) else ())]))
 
 
 def texts_by_name(table: Mapping[str, Any], key: str) -> dict[str, str]:
-    """A table of texts inside ``table``; what is no text there is left out."""
+    """Return a table inside ``table``, without values that are not texts."""
     inner = table.get(key)
     pairs = inner.items() if isinstance(inner, Mapping) else ()
     return {name: value for name, value in pairs if isinstance(name, str) and isinstance(value, str)}
@@ -468,7 +468,7 @@ def _in_text(text: str) -> Iterator[DangerSign]:
 
 
 def _whole_word(text: str, match: re.Match[str]) -> str:
-    """What matched, with the rest of the word or path that it is in."""
+    """Return the match with the rest of its word or path."""
     before = re.split(r"[\s'\"=:;|&<>(`]", text[max(0, match.start() - LONGEST) : match.start()])[-1]
     after = re.split(r"[\s'\";|&<>)`]", text[match.end() : match.end() + LONGEST], maxsplit=1)[0]
     return f"{before}{match[0]}{after}".strip()
@@ -498,7 +498,7 @@ def _in_words(words: Sequence[str]) -> Iterator[DangerSign]:
 
 
 def _hides_text(encoded: str) -> bool:
-    """Does it decode to text? A key decodes to bytes of all kinds."""
+    """True if it decodes to text. A key decodes to bytes of all kinds."""
     try:
         plain = base64.b64decode(encoded, validate=True).replace(b"\0", b"")
     except (binascii.Error, ValueError):
@@ -519,7 +519,7 @@ def _of_variables(env: Mapping[str, str]) -> Iterator[DangerSign]:
 
 
 def _of_references(table: Mapping[str, Any]) -> Iterator[DangerSign]:
-    """What of the user's own it would be given: an item of the keychain, or what a file holds."""
+    """Find what it would get of the user's own: items of the keychain, and contents of files."""
     for _, reference in references_within(table):
         if reference.kind == "keyring":
             yield _sign("It is given a secret that is in your keychain already", reference.name)

@@ -1,7 +1,7 @@
 """Parses and writes the formats of configuration files: JSON with comments, TOML and YAML.
 
 The files are other programs' and may be hostile: size, depth and expansion are bounded, and YAML's tags are refused.
-Where a key stands twice, the last one counts, as in the programs that the files are made for.
+If a key occurs twice, the last one counts, as in the programs that the files are made for.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ class _YamlDocument:
         items, mapping = self._items(yaml.MappingEndEvent, depth), dict[str, object]()
         for key in items:
             if isinstance(key, dict | list):
-                raise ConfigError("has a key that is no text")
+                raise ConfigError("has a key that is not a text")
             mapping[key if isinstance(key, str) else json.dumps(key)] = next(items)
         return mapping
 

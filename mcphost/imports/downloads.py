@@ -36,7 +36,7 @@ class Download:
     version: str
     """As written: a version, a range, a tag, a digest; empty: none."""
     pinned: bool
-    """Is it the same code at each start, as far as the registry keeps its word?"""
+    """True if each start runs the same code, as far as the registry keeps its word."""
 
     @property
     def sentence(self) -> str:
@@ -61,7 +61,7 @@ _DENO_VALUES: Final = frozenset({"--config", "-c", "--import-map", "--lock", "--
 
 
 def downloads_of(words: Sequence[str], env: Mapping[str, str]) -> tuple[Download, ...]:
-    """What the command downloads and runs; ``env`` are the entry's own variables, which may name other registries."""
+    """Return what the command downloads and runs; the entry's variables ``env`` may name other registries."""
     found = dict.fromkeys(each for program in programs_in(words) for each in _of_program(program, env))
     return tuple(found)
 

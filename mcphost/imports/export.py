@@ -32,12 +32,12 @@ _NO_VARIABLES: Final = "left out: {} has no variables; set it there, or use --in
 _UNESCAPED: Final = re.compile(r"\[([*?\[])\]")
 
 Resolve = Callable[[Reference, str], str]
-"""Returns the value of a reference, which stands in the field of this dotted key. Raises ConfigError."""
+"""Returns the value of a reference in the field of this dotted key. Raises ConfigError."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportNote:
-    """What could not be written as it is. ``reason`` is a clause; ``key`` is empty where it is about the server."""
+    """A value that could not be written unchanged. ``reason`` is a clause; ``key`` is empty for the whole server."""
 
     server: str
     key: str
@@ -56,7 +56,7 @@ class ExportedDocument:
 
 
 class _ServerLeftOut(Exception):
-    """The host cannot be told of the server at all; ``str()`` says why."""
+    """The server cannot be written for this host; ``str()`` says why."""
 
 
 def export_servers(
@@ -394,7 +394,7 @@ class _EntryWriter:
         if self._shape.enabled:
             self._set(self._shape.enabled, self._shape.enabled == "disabled")
         else:
-            raise _ServerLeftOut(f"it is disabled here, and {self._label} cannot be told so")
+            raise _ServerLeftOut(f"it is disabled here, and {self._label} has no such setting")
 
     def _put(self, ours: str, value: object) -> None:
         self._set(self._keys[ours], value)

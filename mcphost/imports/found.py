@@ -22,7 +22,7 @@ class Origin:
     place: str
     """The path of the file, or the address. It may hold anything: show it safely, and never a link's payload."""
     name: str
-    """What the server is called there."""
+    """The name of the server there."""
     digest: str
     """The SHA-256 (hex) of its entry there; see `digest_of`. For a bundle, that of its bytes."""
     scope: str = ""
@@ -31,7 +31,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A value that only the user can give. It stands in `FoundServer.table` as ``${input:ID}``."""
+    """A value that only the user can give. `FoundServer.table` has it as ``${input:ID}``."""
 
     id: str
     description: str = ""
@@ -40,7 +40,7 @@ class Input:
     default: str | None = None
     choices: tuple[str, ...] = ()
     several: bool = False
-    """Whether it takes several values, one a line; its word in ``args`` is then repeated for each."""
+    """True if it takes several values, one a line; its word in ``args`` is then repeated for each."""
     flag: str = ""
     """The word of ``args`` right before its own, such as ``--port``: left out and repeated together with it."""
 
@@ -70,7 +70,7 @@ class FoundServer:
     notes: tuple[ImportNote, ...] = ()
     refusal: str = ""
     description: str = ""
-    """What it says about itself, if it does."""
+    """Its description of itself; may be empty."""
     disabled_there: bool = False
 
 

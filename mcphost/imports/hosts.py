@@ -22,7 +22,7 @@ class FilePlace:
 
     path: str
     scope: str = ""
-    """What sets the file apart from the others of its host; ``*`` is replaced by the name that the path's ``*`` met."""
+    """Sets the file apart from the others of its host; ``*`` is replaced by the name that the path's ``*`` matched."""
     platform: str = ""
     """The only platform that has it, as in `sys.platform`; empty: all."""
     limit: int = MAX_BYTES

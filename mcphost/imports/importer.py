@@ -69,11 +69,11 @@ class SecretPlace(Enum):
     ENVIRONMENT = "env"
     """Nowhere: the entry refers to a variable that the user sets before mcphost starts."""
     ENTRY = "entry"
-    """It stays in the entry, because the user says that it is none."""
+    """The value stays in the entry, because the user says that it is not a secret."""
 
 
 class ImportStatus(Enum):
-    """How a found server stands to what mcphost has."""
+    """The state of a found server compared with what mcphost has."""
 
     NEW = "new"
     CHANGED = "changed"
@@ -98,7 +98,7 @@ class ImportCandidate:
     """The name of its entry: free, or that of the entry it was taken into before."""
     status: ImportStatus
     changes: tuple[FieldChange, ...] = ()
-    """What differs where it is `ImportStatus.CHANGED`; empty where only the value of a secret does."""
+    """The differences if it is `ImportStatus.CHANGED`; empty if only the value of a secret differs."""
     others: tuple[Origin, ...] = ()
     """Where else the same server was found."""
     like: str = ""
@@ -149,29 +149,29 @@ class ImportCandidate:
 
 @dataclass(frozen=True, slots=True)
 class ImportAnswer:
-    """What the user decided about a candidate."""
+    """The user's decision about a candidate."""
 
     inputs: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The values of its inputs by `Input.id`; optional ones may be absent."""
     secrets: SecretPlace | Mapping[str, SecretPlace] = SecretPlace.KEYCHAIN
     """Where its secrets go: all of them, or each by `FoundSecret.key` or ``input:ID``, and else to the keychain."""
     looked_at: bool = True
-    """Did a person see what it runs? Otherwise it does not start by itself."""
+    """True if the user saw what it runs; otherwise it does not start by itself."""
     open_inputs: bool = False
-    """Does an input without a value become a reference, for the user to give it one? For an entry to be printed."""
+    """True if an input without a value becomes a reference, for an entry that is printed."""
 
     def place_of(self, key: str) -> SecretPlace:
         """Where the secret of this key goes."""
         return self.secrets if isinstance(self.secrets, SecretPlace) else self.secrets.get(key, SecretPlace.KEYCHAIN)
 
     def takes(self, wanted: Input) -> bool:
-        """Is the value of this input kept? Not that of a secret for which the user sets a variable."""
+        """True if the value of this input is kept. That of a secret for which the user sets a variable is not."""
         return not (wanted.secret and self.place_of(f"input:{wanted.id}") is SecretPlace.ENVIRONMENT)
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedEntry:
-    """What would be written for a candidate and an answer."""
+    """The changes that `Importer.store` makes for a candidate and an answer."""
 
     name: str
     table: Mapping[str, Any]
@@ -187,7 +187,7 @@ class PlannedEntry:
 
 @dataclass(frozen=True, slots=True)
 class ImportComparison:
-    """What was found, and what was imported before and is there no more."""
+    """The found servers, and those that were imported before and do not exist there any more."""
 
     candidates: tuple[ImportCandidate, ...] = ()
     refused: tuple[FoundServer, ...] = ()
@@ -231,7 +231,7 @@ class Importer:
         return ImportComparison(tuple(candidates), refused, tuple(_gone(known, servers, set(places))))
 
     def plan(self, candidate: ImportCandidate, answer: ImportAnswer) -> PlannedEntry:
-        """What `store` would write. Raises ConfigError where the entry is invalid, or an input has no value."""
+        """Return what `store` would write. Raises ConfigError if the entry is invalid, or an input has no value."""
         return _Plan(candidate, answer).made()
 
     async def keychain_problem(self) -> str | None:
@@ -378,7 +378,7 @@ class Importer:
 
 
 def _own_keys(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What the user wrote into an entry that is replaced; whether it starts by itself is decided anew."""
+    """Return what the user wrote into an entry that is replaced, except whether it starts by itself."""
     return {key: value for key, value in entry.items() if key not in IMPORTED_KEYS and value != "manual"}
 
 
@@ -451,7 +451,7 @@ class _Plan:
             raise ConfigError(f"servers.{self._candidate.name}: {error.message}") from None
 
     def _answer_to(self, wanted: Input) -> str | None:
-        """What takes the place of an input; None for nothing. Raises ConfigError."""
+        """Return what replaces an input; None for nothing. Raises ConfigError."""
         item, variable = _UNFIT.sub("_", wanted.id), f"{self._candidate.name}_{wanted.id}".upper()
         if not self._answer.takes(wanted):
             return self._variable(variable)
@@ -521,7 +521,7 @@ def _gone(
 
 
 def _changes(before: ImportedServer, table: Mapping[str, Any]) -> Iterator[FieldChange]:
-    """What differs between what was written and what is found, where a secret is equal to its reference."""
+    """Compare what was written with what is found; a secret is equal to its reference."""
     shown = masked(table)
     old, new = dict(_flat(before.table)), dict(_flat(shown))
     for key in dict.fromkeys([*old, *new]):

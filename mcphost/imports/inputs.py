@@ -22,7 +22,7 @@ _ILLEGAL: Final = re.compile(r"[^\w.-]+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """A reference, or an ``${input:ID}``, as it stands in a table."""
+    """A reference or an ``${input:ID}`` as written in a table."""
 
     text: str
 
@@ -57,7 +57,7 @@ def split(text: str) -> Iterator[str | Placeholder]:
 def join(pieces: Iterable[str | Placeholder]) -> str:
     """Write pieces as a table's text; the reverse of `split`.
 
-    Raises ConfigError where a ``$`` stands right before a placeholder, which no text of a table can express.
+    Raises ConfigError if a ``$`` is right before a placeholder, which no text of a table can express.
     """
     whole, plain = "", ""
     for piece in pieces:
@@ -65,7 +65,7 @@ def join(pieces: Iterable[str | Placeholder]) -> str:
             plain += piece
             continue
         if plain.endswith("$"):
-            raise ConfigError("a $ stands right before a value to fill in, which cannot be written")
+            raise ConfigError("a $ is right before a value to fill in, which cannot be written")
         whole, plain = whole + literal(plain) + piece.text, ""
     return whole + literal(plain)
 

@@ -32,7 +32,7 @@ _CURSOR_PATH: Final = re.compile(r"(?:/[a-z]{2}(?:-[a-z]+)?)?/install-mcp/?", re
 
 
 def is_link(text: str) -> bool:
-    """Is this a link that one of the known hosts would take?"""
+    """True if this is a link that VS Code or Cursor would take."""
     return _kind_of(_split(text)) is not None
 
 

@@ -40,7 +40,7 @@ class ValueOrigin(Enum):
     """Where a value comes from when the server starts."""
 
     LITERAL = "literal"
-    """Written in the entry, and not secret as far as can be told."""
+    """Written in the entry, and probably not secret."""
     SECRET = "secret"
     """Written in the entry, and probably a secret."""
     SET = "set"
@@ -62,7 +62,7 @@ class ShownValue:
     key: str
     """Its dotted key in the table: ``env.TOKEN``, ``args[2]``."""
     name: str
-    """What people call it: ``TOKEN``, ``Authorization``, ``argument 3``."""
+    """Its name for people: ``TOKEN``, ``Authorization``, ``argument 3``."""
     source: ValueOrigin
     text: str
     """The value, or where it comes from: ``stdio``, ``a secret, written in the entry``, ``variable TOKEN, not set``."""
@@ -70,12 +70,12 @@ class ShownValue:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What one consent screen says of one found server. All texts are safe to show."""
+    """The content of a consent screen about a found server. All texts are safe to show."""
 
     name: str
-    """What it will be called."""
+    """The name of its entry."""
     name_there: str
-    """What it is called where it was found."""
+    """Its name where it was found."""
     found_in: str
     """The program, file and part of it: ``Claude Code · ~/.claude.json · project /home/ada/app``."""
     description: str
@@ -90,7 +90,7 @@ class Preview:
     settings: tuple[tuple[str, str], ...]
     """Other keys that come in, with their values as TOML would write them."""
     notes: tuple[tuple[str, str], ...]
-    """What was left out or translated there, and why."""
+    """The keys that were left out or translated, and why."""
     asked: tuple[tuple[str, str], ...]
     """The inputs, each with its description."""
     refusal: str
@@ -103,7 +103,7 @@ class Preview:
 
     @property
     def has_secrets(self) -> bool:
-        """Is there a secret among the values that are written in the entry?"""
+        """True if a value that is written in the entry is a secret."""
         return any(value.source is ValueOrigin.SECRET for value in self.values)
 
     @property
@@ -116,7 +116,7 @@ _PLAIN_WORD: Final = re.compile(r"[\w@%+=:,./\-•]+")
 
 
 def preview_of(found: FoundServer, env: Mapping[str, str]) -> Preview:
-    """What the user is to see of ``found``; ``env`` is mcphost's own environment, in which references are looked up."""
+    """Return what the user is to see of ``found``. References are looked up in ``env``, mcphost's own environment."""
     table, safe = found.table, masked(found.table)
     words = command_words(table)
     url, cwd = safe.get("url"), safe.get("cwd")
@@ -261,7 +261,7 @@ class _ValueReader:
 
 
 _CREDENTIALS: Final = frozenset({"client_id", "client_secret", "private_key"})
-"""What of ``oauth`` is listed among the values."""
+"""Yield the keys of ``oauth`` that are listed among the values."""
 
 _ORDER: Final = (
     ValueOrigin.LITERAL, ValueOrigin.SET, ValueOrigin.FILE, ValueOrigin.KEYCHAIN, ValueOrigin.DEFAULT,

@@ -52,18 +52,18 @@ class RegistryServer:
     document: Mapping[str, Any]
 
     def age(self, now: datetime) -> str:
-        """How long ago this version was published, in words; empty if that is not known."""
+        """The age of this version in words; empty if it is not known."""
         return "" if self.published is None else age_text((now - self.published).total_seconds())
 
     @property
     def proof(self) -> str:
-        """Who is behind the name: what an honest registry checks before it lets somebody publish under a name."""
+        """The owner of the name, which an honest registry checks before it allows a publication under it."""
         return namespace_proof(self.name, self.registry)
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What a registry found. ``more``: there is more than was read; ``unusable``: entries that are no servers."""
+    """Results of a search. ``more`` is True if not all were read; ``unusable`` counts entries that are not servers."""
 
     servers: tuple[RegistryServer, ...]
     more: bool = False
@@ -71,7 +71,7 @@ class SearchResult:
 
 
 def is_server_name(text: str) -> bool:
-    """Does this look like the name of a server in a registry, such as ``io.github.ada/weather``?"""
+    """True if this looks like the name of a server in a registry, such as ``io.github.ada/weather``."""
     return len(text) <= 200 and _NAME.fullmatch(text) is not None and "." in text.partition("/")[0]
 
 
@@ -123,7 +123,7 @@ class Registry:
         Raises UnknownName, ConnectionLost, HttpStatusError, and InvalidResult where the answer is about another one.
         """
         if version and not _VERSION.fullmatch(version):
-            raise UnknownName(f"{show_line(version, 80)} is no version")
+            raise UnknownName(f"{show_line(version, 80)} is not a version")
         url = f"{self._servers}/{quote(name, safe='')}/versions/{quote(version or 'latest', safe='')}"
         try:
             answer, _ = await self._web.document(url)
@@ -134,7 +134,7 @@ class Registry:
             raise UnknownName(f"{self._host} knows no {show_line(which, 300)}") from None
         server = self._read(answer)
         if server is None:
-            raise InvalidResult(f"{self._host} answered with what is no server")
+            raise InvalidResult(f"{self._host} answered with something that is not a server")
         if server.name != name or (version not in ("", "latest") and server.version != version):
             other = show_line(f"{server.name}@{server.version}", 300)
             raise InvalidResult(f"{self._host} was asked for {name}@{version or 'latest'}, and answered with {other}")
@@ -149,13 +149,13 @@ class Registry:
         url = f"{self._servers}?{urlencode({key: value for key, value in query.items() if value})}"
         answer, _ = await self._web.document(url)
         if not isinstance(answer, dict) or not isinstance(answer.get("servers"), list):
-            raise InvalidResult(f"{self._host} answered with what is no list of servers")
+            raise InvalidResult(f"{self._host} answered with something that is not a list of servers")
         entries = answer["servers"][: 2 * PAGE_ITEMS]
         servers = [server for entry in entries if (server := self._read(entry)) is not None]
         return _Page(tuple(servers), len(entries) - len(servers), _next_cursor(answer.get("metadata")))
 
     def _read(self, entry: object) -> RegistryServer | None:
-        """Read an entry; None if it is no server."""
+        """Read an entry; None if it is not a server."""
         if not isinstance(entry, dict):
             return None
         document = entry.get("server", entry)  # in the oldest API the server itself is the entry

@@ -1,4 +1,4 @@
-"""What mcphost remembers of the servers it took in: from where, as what, and which keychain items they have.
+"""Remembers the imported servers: their origins, names and keychain items.
 
 It holds no secret. Everything here blocks on the disk: call it in a thread.
 """

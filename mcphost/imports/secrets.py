@@ -24,7 +24,7 @@ MAX_SOURCE_BYTES: Final = 64 * 1024 * 1024
 """Bytes of a file in which the line of a secret is looked for; some programs keep their whole history in theirs."""
 
 MOST_IN_TEXT: Final = 20
-"""Secrets that are told apart in one text; a text with more is one as a whole."""
+"""Secrets that are found in one text; a text with more counts as one secret."""
 
 MOST_LINES: Final = 20
 """Places of a secret in a file that are looked for."""
@@ -49,7 +49,7 @@ _MODES: Final = frozenset({
     "", "true", "false", "yes", "no", "on", "off", "none", "null", "auto", "default", "basic", "bearer", "oauth",
     "oauth2", "token", "env", "keyring", "keychain", "prompt", "disabled", "enabled", "required", "optional",
 })  # fmt: skip
-"""What stands under a secret's name and says only how it is used."""
+"""Values under a secret's name that only say how it is used."""
 _PLACEHOLDER: Final = re.compile(
     r"<[^<>]*>|\[[^\[\]]*\]|x{3,}|\*+|\.{3,}|…|(?:your|insert|replace)[-_ ].*|change[-_ ]?me", re.IGNORECASE
 )
@@ -72,24 +72,24 @@ class FoundSecret:
     item: str
     """The second half of the name of its keychain item, ``SERVER.ITEM``; unique in the entry."""
     reason: str
-    """How it was recognized: a clause such as ``the name GITHUB_TOKEN``."""
+    """The sign by which it was recognized: a clause such as ``the name GITHUB_TOKEN``."""
     value: str = field(repr=False)
-    """What a program is to get, without escapes of the configuration."""
+    """The value for the program, without escapes of the configuration."""
 
     @property
     def key(self) -> str:
-        """Where it stands, as a dotted key: ``env.TOKEN``, ``args[2]``. Unsafe to show: a name may hold anything."""
+        """Its place as a dotted key: ``env.TOKEN``, ``args[2]``. Unsafe to show: a name may hold anything."""
         first, *others = self.place
         return str(first) + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in others)
 
     @property
     def in_arguments(self) -> bool:
-        """Will everybody on this machine see it in the list of processes, wherever it is kept?"""
+        """True if every user of this machine sees it in the list of processes, wherever it is kept."""
         return self.place[0] == "args"
 
     @property
     def variable(self) -> str | None:
-        """The environment variable that the server gets it in; None where it is no variable's whole value."""
+        """The environment variable whose whole value it is; None if there is no such variable."""
         return str(self.place[1]) if self.place[0] == "env" else None
 
 
@@ -99,7 +99,7 @@ class _Span:
     end: int
     reason: str
     name: str = ""
-    """What it is called there, if it has a name."""
+    """Its name there, if it has one."""
 
 
 def find_secrets(table: Mapping[str, Any]) -> tuple[FoundSecret, ...]:
@@ -160,9 +160,9 @@ def masked(table: Mapping[str, Any], secrets: Iterable[FoundSecret] | None = Non
 
 
 def lines_of(path: Path, value: str) -> tuple[int, ...]:
-    """The lines (from 1) of a file in which a secret stands; none where the file cannot be read.
+    """Return the lines (from 1) of a file that hold a secret; none if the file cannot be read.
 
-    A shorter secret than `MIN_SECRET` may stand anywhere by chance, and is not looked for. Blocks on the disk.
+    A secret shorter than `MIN_SECRET` may be anywhere by chance, and is not searched for. Blocks on the disk.
     """
     try:
         text = read_regular(path, MAX_SOURCE_BYTES).decode("utf-8", "replace")
@@ -176,7 +176,7 @@ def lines_of(path: Path, value: str) -> tuple[int, ...]:
 
 
 def _passwords(value: str) -> Iterator[str]:
-    """The password of a Basic authorization, as it stands in an address."""
+    """Return the password of a Basic authorization, as addresses have it."""
     with suppress(ValueError):
         _, colon, password = base64.b64decode(value, validate=True).decode().partition(":")
         if colon:
@@ -255,7 +255,7 @@ def _spans(text: str, name: str) -> list[_Span]:
 
 
 def _shapes(text: str) -> Iterator[_Span]:
-    """Parts that are secrets by what stands around them or by their shape; they may overlap, and the first counts."""
+    """Yield parts that are secrets by their context or their shape; they may overlap, and the first counts."""
     for match in _PASSWORD.finditer(text):
         yield _Span(*match.span(1), "a password in an address", "password")
     for pattern in _NAMED:
@@ -276,7 +276,7 @@ def _random(text: str) -> Iterator[tuple[int, int]]:
     if not _ADDRESS.match(text):
         yield from random_spans(text)
         return
-    # The parts of an address stand alone; a slash in them is no part of a word.
+    # Each part of an address is a text of its own; a slash in it ends a word.
     position = 0
     for part in re.split(r"([/?#&=@:])", text):
         for start, end in random_spans(part):
@@ -294,7 +294,7 @@ def _named(match: re.Match[str]) -> Iterator[_Span]:
 
 
 def _is_plausible(name: str, value: str) -> bool:
-    """May this be the secret of that name, and not a mode, a number, a path or a placeholder?"""
+    """True if this may be the secret of that name, and not a mode, a number, a path or a placeholder."""
     word = value.strip()
     if word.lower() in _MODES or _PLACEHOLDER.fullmatch(word) or "\0" in word:
         return False

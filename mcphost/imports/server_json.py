@@ -43,7 +43,7 @@ _SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "transportType": ("type", "transport_type"),
     "valueHint": ("value_hint",),
 }
-"""How older schemas write a key."""
+"""The spelling of a key in older schemas."""
 
 _VARIABLE: Final = re.compile(r"\{([^{}]{1,64})\}")
 _EXACT: Final = re.compile(r"v?[0-9A-Za-z][0-9A-Za-z.+!_-]{0,127}", re.ASCII)
@@ -62,7 +62,7 @@ _PYPI_HOST: Final = re.compile(r"pypi\.org")
 _NUGET_BASE: Final = "https://api.nuget.org"
 
 HasProgram = Callable[[str], object]
-"""Is there a program of this name?"""
+"""True if a program of this name exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def read_server_json(
     table = _Members(document, "the document")
     name = table.text("name")
     if not name or not (table.has("packages") or table.has("remotes") or table.text("description")):
-        raise ConfigError("is no server.json: it has no name, or neither a description nor packages nor remotes")
+        raise ConfigError("is not a server.json: it has no name, or neither a description nor packages nor remotes")
     reader = _Reader(table, replace(origin, name=name), has_program)
     return tuple(sorted(reader.offers(), key=lambda offer: _rank(offer, has_program)))
 
@@ -113,7 +113,7 @@ def short_name(name: str) -> str:
 
 
 def is_plain_https(url: str) -> bool:
-    """Is this an https URL without references, user name and fragment?"""
+    """True if this is an https URL without references, user name and fragment."""
     return url.startswith("https://") and "${" not in url and reason_against_url(url) is None
 
 
@@ -131,23 +131,23 @@ class _Members:
 
     def __init__(self, value: object, what: str) -> None:
         if not isinstance(value, Mapping):
-            raise ConfigError(f"{what} is no object")
+            raise ConfigError(f"{what} is not an object")
         self.value, self._what = value, what
 
     def has(self, key: str) -> bool:
         return self._get(key) is not None
 
     def text(self, key: str) -> str:
-        """The text of a member; empty if there is none."""
+        """Return the text of a member; empty if it is missing."""
         value = self._get(key)
         if value is None:
             return ""
         if not isinstance(value, str) or len(value) > MOST_TEXT or "\0" in value:
-            raise ConfigError(f"{key} of {self._what} is no text, or too long a one")
+            raise ConfigError(f"{key} of {self._what} is not a text, or too long")
         return value
 
     def scalar(self, key: str) -> str | None:
-        """A text, or a number or boolean as the text that the schema wants for it; None if there is none."""
+        """A text, or a number or boolean as the text that the schema wants for it; None if it is missing."""
         value = self._get(key)
         if isinstance(value, bool):
             return "true" if value else "false"
@@ -159,7 +159,7 @@ class _Members:
     def texts(self, key: str) -> tuple[str, ...]:
         values = self._list(key)
         if not all(isinstance(value, str) and len(value) <= MOST_TEXT for value in values):
-            raise ConfigError(f"{key} of {self._what} is no list of texts")
+            raise ConfigError(f"{key} of {self._what} is not a list of texts")
         return tuple(values)
 
     def tables(self, key: str) -> tuple[_Members, ...]:
@@ -171,7 +171,7 @@ class _Members:
         if value is None:
             return {}
         if not isinstance(value, Mapping) or len(value) > MOST_ITEMS:
-            raise ConfigError(f"{key} of {self._what} is no object, or too large a one")
+            raise ConfigError(f"{key} of {self._what} is not an object, or too large")
         return {str(name): _Members(each, f"{key}.{show_line(str(name), 40)}") for name, each in value.items()}
 
     def _list(self, key: str) -> list[Any]:
@@ -179,7 +179,7 @@ class _Members:
         if value is None:
             return []
         if not isinstance(value, list) or len(value) > MOST_ITEMS:
-            raise ConfigError(f"{key} of {self._what} is no list, or too long a one")
+            raise ConfigError(f"{key} of {self._what} is not a list, or too long")
         return value
 
     def _get(self, key: str) -> object:

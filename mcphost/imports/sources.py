@@ -55,7 +55,7 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 class AddKind(Enum):
-    """What a word names."""
+    """Kinds of things that `mcphost add` takes; the values are their names for people."""
 
     PROGRAM = "a command"
     LINK = "a link"
@@ -69,7 +69,7 @@ class AddKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AddRequest:
-    """What is to be added: a word, or a name and a program, and what else the user said about it."""
+    """The user's words: one that names a server, or a name and a program, and options."""
 
     word: str
     program: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ class AddRequest:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedAdd:
-    """What was found. ``remarks`` are sentences for the user, safe to show.
+    """The servers that a request names. ``remarks`` are sentences for the user, safe to show.
 
     ``unpacked`` are the folders of bundles that were unpacked for it; `mcphost.imports.bundles.discard` those that are
     not wanted.
@@ -95,7 +95,7 @@ class ResolvedAdd:
 
 
 def kind_of_add(request: AddRequest) -> AddKind:
-    """Say what the word names. Raises UsageError where that cannot be told."""
+    """Return the kind of thing that the word names. Raises UsageError if that is not clear."""
     word = request.word
     if request.program:
         return AddKind.PROGRAM
@@ -111,7 +111,7 @@ def kind_of_add(request: AddRequest) -> AddKind:
         raise UsageError("mcphost knows no such link; it takes those of VS Code and Cursor")
     what = show_line(word, 100)
     raise UsageError(
-        f"{what} is no URL, file, link or name in a registry (such as io.github.ada/weather); "
+        f"{what} is not a URL, a file, a link or a name in a registry (such as io.github.ada/weather); "
         f"for a program: mcphost add NAME -- COMMAND; to look for a server: mcphost search {what}"
     )
 
@@ -143,7 +143,7 @@ def _is_path(word: str) -> bool:
 
 
 class ServerSources:
-    """Finds servers for `AddRequest`. Unpacks bundles into ``bundles``, unless told not to."""
+    """Finds servers for `AddRequest`. Unpacks bundles into ``bundles`` if it ``unpacks``."""
 
     def __init__(
         self, machine: Machine, bundles: Path, resolve: ResolveHost = resolve, *, unpacks: bool = True
@@ -253,7 +253,7 @@ class ServerSources:
             raise
         found = await self._bundle(archive, without_secrets(url), link.sha256 if link else "")
         told = f"downloaded from {show_line(without_secrets(came_from), 300)}"
-        checked = "; its SHA-256 is the announced one" if link else "; nobody announced its SHA-256"
+        checked = "; its SHA-256 is the announced one" if link else "; no SHA-256 was announced for it"
         return replace(found, remarks=(*found.remarks, told + checked))
 
     async def _bundle(self, archive: IO[bytes], place: str, sha256: str = "") -> ResolvedAdd:
@@ -329,7 +329,10 @@ def _name_of(url: str) -> str:
 
 
 def _chosen(offers: Sequence[ServerOffer], wanted: str) -> ResolvedAdd:
-    """The best offer, or the best of the wanted kind; what else there is, is told. Raises ConfigError, UsageError."""
+    """Return the best offer, or the best of the wanted kind, and remarks about the others.
+
+    Raises ConfigError, UsageError.
+    """
     if not offers:
         raise ConfigError("it offers no package and no address")
     fitting = [offer for offer in offers if wanted in ("", offer.kind)]
@@ -377,7 +380,7 @@ def _read_json(path: Path) -> object:
     except ConfigError as error:
         raise ConfigError(error.message, path=path) from None
     if isinstance(document, Mapping) and not {"name", "server", "entries"} & document.keys():
-        raise ConfigError("is no server.json; for another host's configuration: mcphost import FILE", path=path)
+        raise ConfigError("is not a server.json; for another host's configuration: mcphost import FILE", path=path)
     return document
 
 

@@ -44,7 +44,7 @@ class HostFile:
     host: KnownHost
     path: Path
     scope: str
-    """What sets it apart from the host's other files, such as ``project``; empty: the user's main file."""
+    """A label that sets it apart from the host's other files, such as ``project``; empty for the user's main file."""
     servers: int
     problem: str = ""
 
@@ -69,7 +69,7 @@ def read_host(
     where no file can be read.
     """
     if host not in BY_ID:
-        raise UnknownName(f"{host[:64]!a} is no known host; known are {', '.join(BY_ID)}")
+        raise UnknownName(f"{host[:64]!a} is not a known host; known are {', '.join(BY_ID)}")
     found: list[FoundServer] = []
     failures: list[ConfigError] = []
     for place, path, scope in _files(BY_ID[host], env, home, platform, project):
@@ -104,7 +104,7 @@ def read_file(path: Path, platform: str = sys.platform) -> list[FoundServer]:
     except FileNotFoundError:
         raise ConfigError("there is no such file", path=path) from None
     except ValueError:
-        raise ConfigError("is no path") from None
+        raise ConfigError("is not a path") from None
     try:
         return read_any(content, str(path.absolute()), platform)
     except ConfigError as error:
@@ -114,7 +114,7 @@ def read_file(path: Path, platform: str = sys.platform) -> list[FoundServer]:
 def read_any(content: bytes, place: str = "stdin", platform: str = sys.platform) -> list[FoundServer]:
     """Read the servers of a document of any known shape. ``place`` is the path of its file, or what stands for it.
 
-    Raises ConfigError where it is no document, or holds no servers.
+    Raises ConfigError if it is not a document, or holds no servers.
     """
     path = Path(place) if os.path.isabs(place) else None
     if path is None and content.lstrip().startswith(b'"'):  # members without the braces around them
@@ -223,7 +223,7 @@ def _document(host: KnownHost, place: FilePlace, path: Path) -> Mapping[str, obj
     if document is None:  # an empty YAML file
         return {}
     if not isinstance(document, Mapping):
-        raise ConfigError(f"is no file of {host.label}")
+        raise ConfigError(f"is not a file of {host.label}")
     return document
 
 

@@ -42,7 +42,7 @@ EDITOR: Final = (
 OPAQUE: Final = (
     r"\$\{(?P<opaque>(?:command|config|file\w*|relativeFile\w*|selectedText|lineNumber|execPath)(?::[^}$]*)?)\}"
 )
-"""What only the editor knows"""
+"""Values that only the editor knows."""
 CLAUDE: Final = r"\$\{(?P<claude>CLAUDE_PLUGIN_ROOT|CLAUDE_PROJECT_DIR)\}"
 """Folders that Claude Code knows"""
 
@@ -53,9 +53,9 @@ class UntranslatableError(ValueError):
 
 @dataclass(frozen=True)
 class Syntax:
-    """The forms of variables that a host understands, as patterns, and how it is told of an environment variable.
+    """The forms of variables that a host reads, as patterns, and the form in which one is written.
 
-    ``write`` gets a name and a default (None: there is none) and returns the host's form, or None where it has
+    ``write`` gets a name and a default (None without one) and returns the host's form, or None where it has
     none for that.
     """
 
@@ -69,7 +69,7 @@ class Syntax:
 
 @dataclass(frozen=True, slots=True)
 class VariableContext:
-    """What the variables of a file stand for. ``workspace``, the project's folder, is None where the file has none."""
+    """The values of a file's variables. ``workspace``, the project's folder, is None if the file has none."""
 
     workspace: PurePath | None = None
     folder: PurePath | None = None
@@ -123,7 +123,7 @@ def _translated(match: re.Match[str], context: VariableContext) -> str:
     if body in context.own and kind == "shell":
         return literal(match[0])
     if not _VARIABLE.fullmatch(body):
-        raise UntranslatableError(f"uses {match[0][:64]}, which is no name of a variable")
+        raise UntranslatableError(f"uses {match[0][:64]}, which is not the name of a variable")
     default = found.get(f"{kind}_default", "")
     return _reference(f"{body}:-{default.lstrip(':').removeprefix('-')}" if default else body, match[0])
 
@@ -149,7 +149,7 @@ def _folder(name: str, written: str, context: VariableContext) -> str:
 
 
 def pieces_of(text: str) -> tuple[str | Reference, ...]:
-    """Split a text of the configuration; one that is no valid text counts as a literal."""
+    """Split a text of the configuration; one that is not valid counts as a literal."""
     try:
         return parse(text)
     except MalformedReferenceError:
@@ -157,7 +157,7 @@ def pieces_of(text: str) -> tuple[str | Reference, ...]:
 
 
 def taken_for_variables(text: str, syntax: Syntax) -> bool:
-    """Would the host take part of this literal text for a variable?"""
+    """True if the host would take part of this literal text for a variable."""
     return syntax.pattern.search(text) is not None
 
 

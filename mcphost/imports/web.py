@@ -56,7 +56,7 @@ class WebLocation:
         """Return a JSON document, parsed and as it came.
 
         Redirects are followed within the origin. Raises ConnectionLost, HttpStatusError for a status other than 200,
-        and InvalidResult for what is no JSON.
+        and InvalidResult for content that is not JSON.
         """
         response = await self._get(GuardedRequest(url, seconds, most_bytes, {"Accept": accept}))
         if sum(map(response.content.count, (b"{", b"["))) > DOCUMENT_ITEMS:
@@ -95,7 +95,7 @@ def _kind(headers: Mapping[str, str]) -> str:
 
 
 def _said(response: GuardedResponse) -> str:
-    """What an error's JSON says, in the member that registries use for it."""
+    """Return the message of an error's JSON, in the member that registries use for it."""
     if len(response.content) > MOST_SAID:
         return ""
     try:

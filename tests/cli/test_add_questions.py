@@ -37,7 +37,7 @@ def test_the_line_where_a_secret_still_stands_is_named(add: Add, shelf: Shelf, t
     done = add({"github": GITHUB}, "--yes")
     lines = (tmp_path / "there.json").read_text().splitlines()
     number = next(number for number, line in enumerate(lines, 1) if "s3cret-env" in line)
-    assert f"env.TOKEN still stands in {tmp_path / 'there.json'}, line {number}" in done.err.replace("\n", " ")
+    assert f"env.TOKEN is still in {tmp_path / 'there.json'}, line {number}" in done.err.replace("\n", " ")
 
 
 @pytest.mark.requirement("SEC-12")

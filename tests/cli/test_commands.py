@@ -112,7 +112,7 @@ def test_fifty_megabytes_are_no_result(mcphost: Mcphost) -> None:
         (
             "stdio:sh -c 'echo usage: me; exit 0'",
             3,
-            "on stdout it wrote what is no message (1 times), first: usage: me",
+            "on stdout it wrote something that is not a message (1 times), first: usage: me",
         ),
         ("stdio:", 2, "stdio: needs a command line"),
         ("stdio:'", 2, "cannot be split: No closing quotation"),

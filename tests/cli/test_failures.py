@@ -57,7 +57,7 @@ def test_bytes_that_are_no_text_are_not_quoted_and_a_server_on_the_web_has_no_st
     with Web(Compressed()) as web:
         said = mcphost("call", web.url, "echo", "text=x", "--yes")
     assert said.code == 3
-    assert re.search(r"; it sent what is no message \(1 times\), first: \d+ bytes that are not text", said.err)
+    assert re.search(r"; it sent something that is not a message \(1 times\), first: \d+ bytes that are not text", said.err)
     assert "stdout" not in said.err
 
 

@@ -183,11 +183,11 @@ def test_a_program_of_the_bundle_comes_before_one_on_the_path() -> None:
         (manifest({"mcp_config": None}), "names no command"),
         (manifest({"mcp_config": {"command": "../../bin/sh"}}), "leads out of the bundle"),
         (manifest({"mcp_config": {"command": "${__dirname}/../../x"}}), "leads out of the bundle"),
-        (manifest(configured(args="x")), "args in its manifest is no list of texts"),
-        (manifest(configured(args=[1])), "args in its manifest is no list of texts"),
-        (manifest(configured(env=["x"])), "env in its manifest is no table of texts"),
+        (manifest(configured(args="x")), "args in its manifest is not a list of texts"),
+        (manifest(configured(args=[1])), "args in its manifest is not a list of texts"),
+        (manifest(configured(env=["x"])), "env in its manifest is not a table of texts"),
         (manifest(configured(args=["${user_config.x}"])), "uses user_config.x, and does not describe it"),
-        (manifest(configured(args=["$${user_config.x}"]), user_config={"x": {}}), "a $ stands right before"),
+        (manifest(configured(args=["$${user_config.x}"]), user_config={"x": {}}), "a $ is right before"),
     ],
 )
 def test_a_manifest_that_cannot_be_followed_is_refused_in_words(about: Any, words: str) -> None:
@@ -270,7 +270,7 @@ GOOD = archive(("a", b"some words"))
     [
         (b"", "not a ZIP"),
         (b"hello", "not a ZIP"),
-        (b"#!/bin/sh\n" + GOOD, "something stands before it"),
+        (b"#!/bin/sh\n" + GOOD, "something precedes it"),
         (GOOD[:-30], "its end is missing"),
         (GOOD[: len(GOOD) // 2], "its end is missing"),
         (patched(GOOD, CENTRAL, 8, b"\x01\x00"), "is encrypted: a"),
@@ -280,7 +280,7 @@ GOOD = archive(("a", b"some words"))
         (patched(GOOD, END, 16, b"\xff\xff\x00\x00"), "no readable bundle|manifest"),
         (patched(GOOD, CENTRAL, 42, b"\x05\x00\x00\x00"), "no readable bundle|cannot be unpacked|cannot be read"),
         (archive(("a", b"x"), about=None), "holds no manifest.json"),
-        (archive(about=b"[]"), "no object"),
+        (archive(about=b"[]"), "is not an object"),
         (archive(about=b"{"), "not valid JSON"),
         (archive(about=b"\xff"), "not UTF-8"),
         (archive(about=b"[" * 100_000), "manifest.json that"),

@@ -174,8 +174,8 @@ Lie = Callable[[Talk], Any]
 @pytest.mark.parametrize(
     ("lie", "kind", "words"),
     [
-        (lambda talk: talk.json([]), InvalidResult, "no list of servers"),
-        (lambda talk: talk.json({"servers": "x"}), InvalidResult, "no list of servers"),
+        (lambda talk: talk.json([]), InvalidResult, "not a list of servers"),
+        (lambda talk: talk.json({"servers": "x"}), InvalidResult, "not a list of servers"),
         (lambda talk: talk.whole(200, b"<html>"), InvalidResult, "is not valid JSON"),
         (lambda talk: talk.whole(200, b"\xff\xfe"), InvalidResult, "is not UTF-8"),
         (lambda talk: talk.whole(200, b"[" * 10_000), InvalidResult, "nested|valid JSON"),
@@ -188,7 +188,7 @@ Lie = Callable[[Talk], Any]
         (lambda talk: talk.whole(302, location="http://10.0.0.1/"), ConnectionLost, "http://10.0.0.1, which is"),
         (lambda talk: talk.whole(302, location="http://[::1]:1/x"), ConnectionLost, "which is another origin"),
         (lambda talk: talk.whole(302, location="/again"), ConnectionLost, "more than 5 times"),
-        (lambda talk: talk.whole(302, location="file:///etc/passwd"), ConnectionLost, "no plain web address"),
+        (lambda talk: talk.whole(302, location="file:///etc/passwd"), ConnectionLost, "other than a plain web address"),
         (lambda talk: talk.raw(b"garbage\r\n\r\n"), ConnectionLost, "127.0.0.1"),
     ],
 )  # fmt: skip

@@ -69,7 +69,7 @@ def test_a_word_says_what_it_names(word: str, kind: AddKind, tmp_path: Path) -> 
     [
         ("weather", "mcphost search weather"),
         ("two words", "mcphost add NAME -- COMMAND"),
-        ("\x1b[2J", "␛[2J is no URL"),
+        ("\x1b[2J", "␛[2J is not a URL"),
         ("vscode:extension/x", "no such link"),
         ("javascript:alert(1)", "no such link"),
         ("https://", "name a host"),
@@ -297,7 +297,7 @@ async def test_variables_given_by_hand_replace_those_that_are_asked_for(sources:
     ("content", "words"),
     [
         (b'{"mcpServers": {}}', "mcphost import FILE"),
-        (b"[]", "no object"),
+        (b"[]", "is not an object"),
         (b"{", "not valid JSON"),
         (b"x" * 2_000_000, "larger than"),
         (b'{"name": "a.b/c", "packages": []}', "offers no package and no address"),
@@ -327,7 +327,7 @@ async def test_a_bundle_is_unpacked_and_named_where_it_may_be_removed_again(
     assert (await looking.find(AddRequest("tides.mcpb"))).unpacked == ()
     assert list((tmp_path / "other").iterdir()) == []
     (tmp_path / "broken.mcpb").write_bytes(b"PK")
-    with pytest.raises(ConfigError, match=r"broken\.mcpb: is no bundle"):
+    with pytest.raises(ConfigError, match=r"broken\.mcpb: is not a bundle"):
         await sources.find(AddRequest("broken.mcpb"))
 
 
@@ -342,10 +342,10 @@ async def test_a_bundle_on_the_web_is_downloaded_from_where_its_address_leads(so
             found = await sources.find(AddRequest(f"{base(web)}/tides.mcpb?token=1"))
     server = only(found)
     assert server.origin.place == f"{base(web)}/tides.mcpb"
-    assert found.remarks == (f"downloaded from {base(store)}/stored; nobody announced its SHA-256",)
+    assert found.remarks == (f"downloaded from {base(store)}/stored; no SHA-256 was announced for it",)
     with Web(lambda talk: talk.whole(404)) as web, pytest.raises(HttpStatusError):
         await sources.find(AddRequest(f"{base(web)}/tides.mcpb"))
-    with Web(lambda talk: talk.whole(200, b"<html>")) as web, pytest.raises(ConfigError, match="is no bundle"):
+    with Web(lambda talk: talk.whole(200, b"<html>")) as web, pytest.raises(ConfigError, match="is not a bundle"):
         await sources.find(AddRequest(f"{base(web)}/tides.mcpb"))
 
 
@@ -436,7 +436,7 @@ def _offers(document: dict[str, Any]) -> Any:
 async def test_a_document_that_is_none_is_an_error(sources: ServerSources) -> None:
     with Web(lambda talk: talk.whole(200, b"<html>")) as web, pytest.raises(InvalidResult, match="not valid JSON"):
         await sources.find(AddRequest(f"{base(web)}/server.json"))
-    with Web(lambda talk: talk.json([1])) as web, pytest.raises(ConfigError, match="no object"):
+    with Web(lambda talk: talk.json([1])) as web, pytest.raises(ConfigError, match="is not an object"):
         await sources.find(AddRequest(f"{base(web)}/server.json"))
 
 

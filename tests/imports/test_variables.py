@@ -44,8 +44,8 @@ def test_a_hosts_variables_become_references(syntax: Syntax, text: str, expected
     [
         (variables.VARIABLES_OF_VSCODE, "${command:x.y}", "only the editor knows"),
         (variables.VARIABLES_OF_VSCODE, "${config:a}", "only the editor knows"),
-        (variables.VARIABLES_OF_CURSOR, "${env:A-B}", "no name of a variable"),
-        (variables.VARIABLES_OF_OPENCODE, "{env:}", "no name of a variable"),
+        (variables.VARIABLES_OF_CURSOR, "${env:A-B}", "not the name of a variable"),
+        (variables.VARIABLES_OF_OPENCODE, "{env:}", "not the name of a variable"),
         (variables.VARIABLES_OF_CURSOR, "$${env:A}", "right before a variable"),
         (variables.VARIABLES_OF_OPENCODE, "{file:}", "cannot express"),
     ],

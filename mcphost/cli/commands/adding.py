@@ -25,7 +25,7 @@ HEADING: Final = ("NAME", "VERSION", "PUBLISHED", "STATUS", "ABOUT")
 
 
 def run_add(options: Namespace) -> int:
-    """Find a server, show it and add it after a yes."""
+    """Find a server, show it, and add it if the user agrees."""
     _refuse_traffic(options)
     return run(add(options, os.environ))
 
@@ -51,7 +51,7 @@ async def add(options: Namespace, env: Mapping[str, str]) -> int:
         registries=registries(options, env),
     )
     if options.program is not None and not options.program:
-        raise UsageError("after -- stands the command of the server")
+        raise UsageError("after -- comes the command of the server")
     before = await asyncio.to_thread(used_bundles, env)
     found = await ServerSources(this_machine(), bundles_folder(env), unpacks=not options.dry_run).find(request)
     try:
@@ -80,7 +80,7 @@ async def search(words: str, urls: Sequence[str], *, as_json: bool) -> Outcome:
         for server in result.servers:
             found.setdefault(server.name, server)
         if result.unusable:
-            remarks.append(f"{show_line(url, 200)}: {result.unusable} entries are no servers, and were left out")
+            remarks.append(f"{show_line(url, 200)}: {result.unusable} entries are not servers, and were left out")
         if result.more:
             remarks.append(f"{show_line(url, 200)} has more; add a word")
     if len(failures) == len(urls):
@@ -91,7 +91,7 @@ async def search(words: str, urls: Sequence[str], *, as_json: bool) -> Outcome:
     if not found:
         return Outcome(remarks=(*remarks, f"no server's name holds {show_line(words, 100)}; names alone are searched"))
     now = datetime.now(UTC)
-    hint = "to look at one, and add it after a yes: mcphost add NAME"
+    hint = "to see one, and add it if you agree: mcphost add NAME"
     return Outcome(table([HEADING, *(_row(server, now) for server in found.values())]), remarks=(*remarks, hint))
 
 

@@ -216,7 +216,7 @@ async def call(host: Host, request: CallRequested, broken: BrokenServers) -> Out
     running = host.tool_calls.call(request.server, tool.name, arguments, timeout=request.timeout)
     try:
         return await outcome_of(host, running, broken, as_json=request.as_json, output=request.output)
-    except asyncio.CancelledError:  # by a signal: nobody waits for this call, or its task, any more
+    except asyncio.CancelledError:  # by a signal: the result of this call, or of its task, is not wanted any more
         running.cancel()
         raise
     except InvalidArguments as error:

@@ -69,7 +69,7 @@ def run_complete(options: Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ListedKind:
-    """How one kind is listed. ``member``: the name of the list in the protocol."""
+    """A kind of list. ``member`` is its name in the protocol."""
 
     kind: CatalogKind
     member: str

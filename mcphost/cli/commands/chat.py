@@ -158,8 +158,8 @@ class ChatApprover:
     async def ask(self, question: Question) -> Answer:
         present = has_terminal()
         if isinstance(question, ResultQuestion):
-            nobody = Answer(False, by="policy", reason="nobody could look at it")
-            return await _ask_about_result(question) if present else nobody
+            unseen = Answer(False, by="policy", reason="it could not be shown to the user")
+            return await _ask_about_result(question) if present else unseen
         if not isinstance(question, ToolCallQuestion):
             return Answer(allow=False, reason="this cannot be asked on a terminal", by="policy")
         name = f"{question.server}:{question.tool.name}"
@@ -285,7 +285,9 @@ def _unresolved_mentions(text: str, servers: Sequence[str]) -> list[str]:
     """Sentences about mentions that attach nothing, mostly mistyped names."""
     names = [mention.name for mention in parse(text, servers).mentions if not mention.server]
     left = [
-        f"@{name} is no file and no resource of a server; it is sent as text" for name in names if not is_file(name)
+        f"@{name} is neither a file nor a resource of a server; it is sent as text"
+        for name in names
+        if not is_file(name)
     ]
     if named := re.match(r"/([^\s:/]+):\S", text):
         left.append(f"no server is called {named[1]!r}; what begins with /{named[1]}: is sent as text")

@@ -99,7 +99,7 @@ class _Words(TurnPrinter):
         self._margin = Margin(size(sys.stdout)[0], at_spaces=True)
         self._status = StatusLine()
         self._open = False
-        """Is the last line of output unfinished?"""
+        """True if the last line of output is unfinished."""
 
     def text(self, new: str) -> None:
         self._status.clear()
@@ -171,7 +171,7 @@ class StreamText:
         """The part of the line that was returned."""
 
     def feed(self, text: str) -> str:
-        """What may be written now."""
+        """Return the text that may be written now."""
         return "".join(self._lines(text))
 
     def _lines(self, text: str) -> Iterator[str]:

@@ -47,7 +47,7 @@ def run_compare(options: Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonWords:
-    """What the words of the command line name."""
+    """The sides and the call that the command line names."""
 
     servers: tuple[str, ...]
     tool: str | None

@@ -18,7 +18,7 @@ _mcphost() {
     [[ $line == *[[:space:]] ]] && words+=("")
     word=${words[${#words[@]} - 1]}
     cut=""
-    case $word in  # bash takes what stands after these for a word of its own
+    case $word in  # bash takes what follows these for a word of its own
         *[:=]*) cut=${word%"${word##*[:=]}"} ;;
     esac
     COMPREPLY=()

@@ -100,7 +100,7 @@ def client_metadata(url: str | None, port: int, document: Callable[[str, str], M
 
 
 def trust(found: ConfigLocation, env: Mapping[str, str], *, yes: bool) -> Outcome:
-    """``config trust``: shows what a project's file would run, and trusts its present content after a yes."""
+    """``config trust``: shows what a project's file would run, and trusts its present content if the user agrees."""
     if found.path is None or not found.needs_trust:
         raise ConfigError("there is no mcphost.toml in this folder to trust")
     project = load(found.path, project=True)

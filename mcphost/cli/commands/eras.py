@@ -36,7 +36,7 @@ FORBIDS = '; protocol = "modern" forbids'
 
 @dataclass(frozen=True, slots=True)
 class EraCheck:
-    """How a server was opened in one era: ``answer`` says what it answered, ``failure`` is None where that is yes."""
+    """The attempt to open a server in one era. ``answer`` is what it answered, ``failure`` is None if it was opened."""
 
     revision: str
     answer: str
@@ -88,7 +88,7 @@ class ServerEras:
 def run_check_eras(options: Namespace) -> int:
     """Open each server in both eras, and report which it speaks."""
     wanted = options.era
-    if wanted not in (*ERA_CHOICES, "any"):  # ``check --era SERVER``: the word is no era
+    if wanted not in (*ERA_CHOICES, "any"):  # ``check --era SERVER``: the word is not an era
         options.servers, wanted = [wanted, *options.servers], "any"
     chosen = select_servers(options)
     copied, names, impossible = _copies(chosen)

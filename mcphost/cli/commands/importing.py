@@ -40,7 +40,7 @@ _HERE: Final[Mapping[ImportStatus | None, str]] = {
     ImportStatus.SAME: "added",
     None: "-",
 }
-"""How the list says whether mcphost has a server; a dash stands for what cannot be added or compared."""
+"""The word in the list for each state; a dash for what cannot be added or compared."""
 
 
 def run_import(options: Namespace) -> int:
@@ -60,7 +60,7 @@ def run_export(options: Namespace) -> int:
     _refuse_traffic(options)
     host = NO_HOST if options.host == STDIN else BY_ID.get(options.host)
     if host is None:
-        raise UnknownName(f"{show_line(options.host)!a} is no known host; hosts are {', '.join(BY_ID)}")
+        raise UnknownName(f"{show_line(options.host)!a} is not a known host; hosts are {', '.join(BY_ID)}")
     config = load_config(options, ()).config
     folder = working_folder() if config.path is None else config.path.absolute().parent
     resolve = _resolver(config) if options.inline_secrets else None
@@ -70,7 +70,7 @@ def run_export(options: Namespace) -> int:
 
 
 def list_found(options: Namespace, env: Mapping[str, str], home: Path | None) -> Outcome:
-    """What there is to import, file by file; with ``home`` None only what this folder has. Changes nothing."""
+    """List the servers to import, file by file; with ``home`` None only those of this folder. Changes nothing."""
     here = env, home, sys.platform, working_folder()
     files = survey(*here)
     remarks = [_problem(each) for each in files if each.problem]
@@ -120,7 +120,7 @@ def read_source(source: str, env: Mapping[str, str], home: Path | None) -> tuple
     if "://" in source and not os.path.lexists(path):
         raise UsageError("import reads a host's files, or FILE; an address or a link is for mcphost add")
     if not os.path.lexists(path) and not {"/", os.sep, "."} & set(source):
-        raise UnknownName(f"{show_line(source)!a} is no known host and no file; hosts are {', '.join(BY_ID)}")
+        raise UnknownName(f"{show_line(source)!a} is neither a known host nor a file; hosts are {', '.join(BY_ID)}")
     return read_file(path), [str(path.absolute())]
 
 
@@ -155,7 +155,7 @@ def _refuse_traffic(options: Namespace) -> None:
 
 
 def _statuses(comparison: ImportComparison) -> dict[Origin, ImportStatus]:
-    """How each server stands to what mcphost has, by where it was found."""
+    """Compare each server with what mcphost has; the result is keyed by where the server was found."""
     return {
         origin: candidate.status
         for candidate in comparison.candidates
@@ -172,7 +172,7 @@ def _is_of(server: FoundServer, file: HostFile) -> bool:
 
 
 def _runs(server: FoundServer) -> str:
-    """What it runs, without secrets."""
+    """Return what the server runs, without secrets."""
     if server.refusal:
         return f"cannot be imported: {server.refusal}"
     preview = preview_of(server, {})

@@ -55,7 +55,7 @@ def run_logout(options: Namespace) -> int:
 
 def sign_out(options: Namespace, chosen: Selection, name: str) -> int:
     """Revoke and delete the tokens of a server, print what happened, and return the exit code. Raises SignInFailed."""
-    entry = chosen.config.servers[name].model_copy(update={"start": "manual"})  # nobody needs to be connected for this
+    entry = chosen.config.servers[name].model_copy(update={"start": "manual"})  # a sign-in needs no connection
     config = chosen.config.model_copy(update={"servers": {name: entry}})
     return run_audited(options, replace(chosen, config=config), None, lambda host: logout(host, name))
 
@@ -64,7 +64,7 @@ def status_text(standing: SignInStatus, said: str = "") -> str:
     """The sign-in status in one line, without a problem that was ``said`` already."""
     if not standing.signed_in:
         why = f": {standing.problem}" if standing.problem else ""
-        return show_line(f"nobody is signed in{why}", 1000)
+        return show_line(f"not signed in{why}", 1000)
     until = "" if standing.expires_at is None else f" until {datetime.fromtimestamp(standing.expires_at):%d %b %H:%M}"
     renewed = ", renewed by itself" if standing.renewable and not standing.problem else ""
     failed = f"; it could not be renewed: {standing.problem}" if standing.problem not in said else ""
@@ -94,7 +94,7 @@ def status_object(standing: SignInStatus) -> dict[str, Any]:
 NOBODY = (
     "there is no terminal to ask on; add --yes once you know where it leads (mcphost check says which server it is)"
 )
-NO_CLIENT = "it takes no client that nobody registered; register mcphost there and set oauth.client_id for this server"
+NO_CLIENT = "it takes only registered clients; register mcphost there and set oauth.client_id for this server"
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ def run_remove(options: Namespace) -> int:
 
 
 async def _is_signed_in(importer: Importer, name: str) -> bool:
-    """Is there a sign-in that no entry is left for once this one is removed? Raises ConfigError."""
+    """True if no entry will use this one's sign-in after it is removed. Raises ConfigError."""
     found = find(None, os.environ)
     server = users_settings(found).loaded.config.servers.get(name)
     if server is None or not server.signs_in or name not in read_servers(importer.path) or _is_own(name):
@@ -50,7 +50,7 @@ async def _is_signed_in(importer: Importer, name: str) -> bool:
 
 
 def _is_own(name: str) -> bool:
-    """Does the user's own configuration have a server of this name, without ``servers.toml``?"""
+    """True if the user's own configuration has a server of this name, ``servers.toml`` aside."""
     own = replace(find(None, os.environ), added=None)
     return name in users_settings(own).loaded.config.servers
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 FRAMES: Final = "120"
 """Frames a second at most. Textual skips one after each that took long: at its 60, what a key shows waits up to 33 ms
-after the frame before it. What servers cause is drawn 30 times a second at most, whatever stands here."""
+after the frame before it. What servers cause is drawn 30 times a second at most, whatever is set here."""
 
 COLLECTED_AFTER: Final = (5_000, 4, 20)
 """Thresholds of Python's garbage collector. To look through all objects stops the screen for 50 ms where a server has

@@ -25,11 +25,11 @@ class _Line:
 
     parser: Parser
     words: list[str] = field(default_factory=list)
-    """The arguments of the command that are no options."""
+    """The arguments of the command, without options."""
     pending: argparse.Action | None = None
     """The option whose value comes next."""
     options: bool = True
-    """May options still come?"""
+    """False after ``--``."""
     given: dict[str, str] = field(default_factory=dict)
     """The last value of each option that has one."""
 
@@ -76,7 +76,7 @@ def answer_shell(words: Sequence[str]) -> int:
 
 
 def candidates(words: Sequence[str], names: KnownNames) -> list[Candidate]:
-    """What may stand in place of the last of ``words``, which begin after the program's name.
+    """Return what may replace the last of ``words``, which begin after the program's name.
 
     Empty where a shell should complete names of files.
     """
@@ -175,4 +175,4 @@ _FIND: Final[Mapping[tuple[str, str], Callable[[KnownNames, Any], Iterator[Candi
     ("export", "names"): _servers,
     ("remove", "server"): _servers,
 }
-"""Who knows the values of an argument: by command and name, or by how it is called everywhere."""
+"""Finders of the values of an argument, by command and name, or by its metavar in all commands."""

@@ -37,7 +37,7 @@ Offered = dict[str, dict[str, list[str]]]
 
 
 def is_harmless(name: str) -> bool:
-    """May this name be put into a command line as it is?"""
+    """True if this name may be put into a command line as it is."""
     if _HARMLESS.fullmatch(name) is None:
         return False
     # Letters that are written from right to left would turn the rest of the line around.
@@ -59,7 +59,7 @@ class KnownNames:
         return self._entries(config, ("models",))
 
     def items(self, server: str, kind: str) -> list[str]:
-        """What a server offered of a kind: tools, prompts, resources or templates."""
+        """Return the names that a server offered of a kind: tools, prompts, resources or templates."""
         return list(filter(is_harmless, self._offered(server).get(kind, {})))
 
     def arguments(self, server: str, kind: str, item: str) -> list[str]:
@@ -98,7 +98,7 @@ class KnownNames:
 
 
 def read_offered(state: Path) -> dict[str, Offered]:
-    """What is remembered, by server; empty where it cannot be read."""
+    """Return what is remembered, by server; empty if it cannot be read."""
     with suppress(OSError, ValueError, RecursionError):
         data = json.loads(_start_of(state / REMEMBERED))
         return {server: _checked(offered) for server, offered in data.items()} if isinstance(data, dict) else {}

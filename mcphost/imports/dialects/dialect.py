@@ -1,4 +1,4 @@
-"""What a dialect is, as data: where servers stand in a document, and how their entries are spelled."""
+"""A dialect as data: the place of servers in a document, and the spelling of their entries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECONDS: Final = 1.0
 COMMON_KEYS: Final[Mapping[str, str]] = {
     "command": "command", "args": "args", "env": "env", "cwd": "cwd", "url": "url", "http_headers": "headers",
 }  # fmt: skip
-"""Keys of ours with those that most hosts use."""
+"""The keys that most hosts use, by mcphost's own keys."""
 
 PROGRAM_KEYS: Final = frozenset({"command", "args", "env", "cwd"})
 
@@ -47,7 +47,7 @@ class HostDocument:
 
 @dataclass(frozen=True, slots=True)
 class EntryGroup:
-    """Servers that stand together in a document: a mapping by name, or a list of entries that hold their names."""
+    """A group of servers in a document: a mapping by name, or a list of entries that hold their names."""
 
     entries: object
     scope: str = ""
@@ -59,15 +59,15 @@ class EntryGroup:
 
 @dataclass(frozen=True, slots=True)
 class EntryShape:
-    """How an entry is written. Reading does not need it: it understands the keys of all hosts."""
+    """The spelling of an entry that is written. Entries are read without it, by the keys of all hosts."""
 
     keys: Mapping[str, str] = field(default_factory=lambda: COMMON_KEYS)
-    """Keys of ours with the host's, as dotted paths; what is not here the host cannot be told."""
+    """The host's keys as dotted paths, by mcphost's own keys; a key that is missing here cannot be written."""
     types: Mapping[Wire, str] = field(default_factory=dict)
     """The value of ``type`` for each wire; none is written for a wire that is not here."""
     type_key: str = "type"
     lacks: tuple[Wire, ...] = ()
-    """What the host does not speak."""
+    """Transports that the host does not speak."""
     fixed: Mapping[str, object] = field(default_factory=dict)
     """Members of every entry."""
     defaults: Mapping[str, object] = field(default_factory=dict)
@@ -83,14 +83,14 @@ class EntryShape:
     scopes_as_text: bool = False
     """Scopes are written as one text, with spaces between."""
     oauth: Mapping[str, str] = field(default_factory=dict)
-    """Keys of ``oauth`` with the host's, as dotted paths; empty: the host has none."""
+    """The host's keys as dotted paths, by mcphost's keys of ``oauth``; empty if the host has none."""
     enabled: Literal["", "enabled", "disabled"] = ""
     """The key that switches an entry off."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostDialect:
-    """How a family of hosts writes servers."""
+    """The format in which a family of hosts writes servers."""
 
     id: str
     groups: Callable[[Mapping[str, Any]], Iterator[EntryGroup]]
@@ -98,7 +98,7 @@ class HostDialect:
     path: tuple[str, ...]
     """The keys under which the servers are written."""
     syntax: Syntax
-    """How variables are spelled."""
+    """The spelling of variables."""
     timeouts: Timeouts = field(default_factory=dict)
     """Keys of timeouts, each with ours and its unit in seconds; None: unknown, taken for milliseconds from 1000 on."""
     shape: EntryShape = EntryShape()
@@ -108,8 +108,8 @@ class HostDialect:
     inputs: bool = False
     """Secrets are written as ``inputs`` that the host asks for."""
     program_syntax: Syntax | None = None
-    """How variables are spelled in command, arguments and environment, where that differs."""
+    """The spelling of variables in command, arguments and environment, if it differs."""
 
     def syntax_of(self, key: str) -> Syntax:
-        """The syntax of variables in the value of a key of ours."""
+        """Return the syntax of variables in the value of one of mcphost's keys."""
         return self.program_syntax if self.program_syntax is not None and key in PROGRAM_KEYS else self.syntax

@@ -105,7 +105,7 @@ def named_entries(entries: object) -> Iterator[tuple[str, object]]:
 
 
 def _is_command_line(command: str) -> bool:
-    """Does a text with blanks hold arguments, too? A path may have blanks: then the file itself decides."""
+    """True if a text with blanks holds arguments, too. A path may have blanks: then the file itself decides."""
     try:
         first = (shlex.split(command) or [""])[0]
     except ValueError:
@@ -118,7 +118,7 @@ def _read(
 ) -> FoundServer:
     origin = Origin(source.host, source.place, name, digest_of(raw), source.scope)
     if not isinstance(raw, Mapping):
-        return FoundServer(legal_name(name), origin, {}, refusal="its entry is no table")
+        return FoundServer(legal_name(name), origin, {}, refusal="its entry is not a table")
     reader = _EntryReader(raw, dialect, source)
     try:
         table = reader.read()
@@ -178,7 +178,7 @@ class _EntryReader:
         self.notes.append(ImportNote(key, reason))
 
     def _translate(self, text: str, key: str, *, own: frozenset[str] = frozenset()) -> str:
-        """Translate the value of a key of ours, dotted. Raises UntranslatableError."""
+        """Translate the value of one of mcphost's keys, dotted. Raises UntranslatableError."""
         syntax = self._dialect.syntax_of(key.partition(".")[0])
         translated = translate(text, syntax, replace(self._context, own=own))
         if "$${" in translated and not own:
@@ -187,7 +187,7 @@ class _EntryReader:
 
     def _text(self, value: object, key: str) -> str:
         if not isinstance(value, str):
-            raise RefusedEntryError(f"{key} is no text")
+            raise RefusedEntryError(f"{key} is not a text")
         return value
 
     def _word(self, value: object, key: str) -> str:
@@ -241,7 +241,7 @@ class _EntryReader:
             rest = self._left.get("args")
             self._left[key], self._left["args"] = value[0], [*value[1:], *as_list(rest)]
         if not isinstance(self._left[key], str):
-            raise RefusedEntryError("command is no text")
+            raise RefusedEntryError("command is not a text")
 
     def _program(self) -> None:
         command, args = self._command_line()
@@ -298,7 +298,7 @@ class _EntryReader:
         if value is None:
             return []
         if not isinstance(value, list):
-            raise RefusedEntryError(f"{key} is no list")
+            raise RefusedEntryError(f"{key} is not a list")
         if len(value) > MAX_WORDS:
             raise RefusedEntryError(f"{key} has more than {MAX_WORDS} elements")
         return [self._word(each, key) for each in value]
@@ -308,7 +308,7 @@ class _EntryReader:
         if value is None:
             return {}
         if not isinstance(value, Mapping):
-            raise RefusedEntryError(f"{key} is no table")
+            raise RefusedEntryError(f"{key} is not a table")
         if len(value) > MAX_WORDS:
             raise RefusedEntryError(f"{key} has more than {MAX_WORDS} members")
         return {str(name): self._word(each, f"{key}.{name}") for name, each in value.items() if each is not None}
@@ -481,7 +481,7 @@ class _EntryReader:
             if value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-                self._note(key, "it is no number of seconds or milliseconds")
+                self._note(key, "it is not a number of seconds or milliseconds")
                 continue
             factor = unit if unit is not None else 0.001 if value >= 1000 else 1.0
             seconds = round(min(value, 1e12) * factor, 3)
@@ -513,7 +513,7 @@ class _EntryReader:
 
 
 def _pattern(tool: str) -> str:
-    """The name of a tool as a pattern of ours; a lone ``*`` means all everywhere."""
+    """Return the name of a tool as a pattern of mcphost; a lone ``*`` means all everywhere."""
     return tool if tool == "*" else glob.escape(tool)
 
 
@@ -543,7 +543,7 @@ def _is_relative(command: str) -> bool:
 
 
 def _is_file_there(argument: str) -> bool:
-    """Does it name a file or folder where the program starts, as ``.``, ``./data`` and ``server.js`` do?"""
+    """True if it names a file or folder where the program starts, as ``.``, ``./data`` and ``server.js`` do."""
     return argument in (".", "..") or argument.startswith(_FROM_HERE) or _SCRIPT.fullmatch(argument) is not None
 
 

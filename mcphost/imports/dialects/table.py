@@ -37,18 +37,18 @@ from mcphost.imports.variables import (
 Groups = Callable[[Mapping[str, Any]], Iterator[EntryGroup]]
 
 MAX_ENTRIES: Final = 500
-"""Servers that stand together; more than anybody configures."""
+"""Servers in a group; more than anyone configures."""
 
 
 def group_at(document: Mapping[str, Any], *path: str, **more: Any) -> Iterator[EntryGroup]:
-    """The servers at a place of the document, if it is there. Raises ConfigError where they are no table or list."""
+    """Yield the servers at a place of the document, if any. Raises ConfigError if they are not a table or a list."""
     value: object = document
     for key in path:
         if not isinstance(value, Mapping) or value.get(key) is None:
             return
         value = value[key]
     if not isinstance(value, Mapping | list):
-        raise ConfigError(f"{'.'.join(path)} is no table")
+        raise ConfigError(f"{'.'.join(path)} is not a table")
     if len(value) > MAX_ENTRIES:
         raise ConfigError(f"{'.'.join(path)} has more than {MAX_ENTRIES} servers")
     if value:
@@ -56,7 +56,7 @@ def group_at(document: Mapping[str, Any], *path: str, **more: Any) -> Iterator[E
 
 
 def looks_like_entry(value: object) -> bool:
-    """Can this be a server?"""
+    """True if this can be the entry of a server."""
     return isinstance(value, Mapping) and any(key in value for key in ("command", "cmd", "url", "serverUrl", "httpUrl"))
 
 

@@ -196,13 +196,13 @@ def test_a_bundle_stays_unpacked_while_a_server_uses_it(mcphost: Mcphost, config
     ("words", "says"),
     [
         (["add"], "the following arguments are required: WHAT"),
-        (["add", "x", "--"], "after -- stands the command"),
+        (["add", "x", "--"], "after -- comes the command"),
         (["add", "x", "y"], "unrecognized: y"),
         (["add", "https://x.example/mcp", "--env", "A"], "--env A: write NAME=VALUE"),
         (["add", "a.b/c", "--registry", "ftp://x"], "--registry ftp://x: must start with https"),
         (["--traffic", "x", "add", "a", "--", "b"], "connects to no server"),
         (["search"], "needs a word"),
-        (["add", "nothing-known"], "is no URL, file, link or name"),
+        (["add", "nothing-known"], "is not a URL, a file, a link or a name"),
     ],
 )
 def test_mistakes_are_named(words: list[str], says: str, mcphost: Mcphost, configured: Path) -> None:

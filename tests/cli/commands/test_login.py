@@ -436,7 +436,7 @@ def test_a_status_says_that_a_renewal_failed_and_not_that_it_is_renewed() -> Non
     failed = replace(status, problem="quota used up")
     assert status_text(failed) == "signed in at as.example for a; it could not be renewed: quota used up"
     assert status_text(failed, "no: quota used up") == "signed in at as.example for a"
-    assert status_text(SignInStatus(False, problem="quota used up")) == "nobody is signed in: quota used up"
+    assert status_text(SignInStatus(False, problem="quota used up")) == "not signed in: quota used up"
 
 
 def test_the_document_to_publish_names_its_own_address(mcphost: Mcphost) -> None:
