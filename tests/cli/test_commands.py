@@ -479,7 +479,7 @@ def test_config_check_prints_each_problem_with_its_line(
             "the folder /no/such/folder does not exist; create it",
         ),
         (["read", "a", "b:c", "--output", "/"], "it is a folder; name a file in it"),
-        (["call", "a", "b", "--timeout", "soon"], "is no number of seconds"),
+        (["call", "a", "b", "--timeout", "soon"], "is not a number of seconds"),
         (["list", "tools", "--config", "/no/such/file"], "there is no such file"),
         (["check"], "no server is configured"),
         (["tasks", "demo", "--output", "file"], "--output goes with --result"),

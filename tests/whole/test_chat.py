@@ -178,7 +178,7 @@ def test_the_command_streams_the_answer_and_reports_calls(
         (["say it", "--deny", "every:*", "--allow", "*:*"], {}, 4, "every:echo declined"),
         (["look around"], {"base_url": "http://127.0.0.1:9/v1"}, 3, "is it running, and is base_url right?"),
         (["look around", "--model", "small"], {}, 2, "no entry of [models]"),
-        (["look around", "--max-rounds", "0"], {}, 2, "is no number from 1 to 1000"),
+        (["look around", "--max-rounds", "0"], {}, 2, "is not a number from 1 to 1000"),
         (["look around", "--allow", "echo"], {}, 2, "write server:tool"),
         (["look around", "--resume", "2000"], {}, 2, "no conversation begins with '2000'"),
         ([], {}, 2, "there is nothing to say"),
