@@ -49,7 +49,7 @@ MAY_IMPORT: dict[str, list[str]] = {
     "config": ["mcphost.errors", "mcphost.posix", "mcphost.places", "mcphost.redaction", "mcphost.protocol.limits"],
     "protocol": ["mcphost.errors"],
     # protocol.urls: which hosts are loopback. protocol.display: why nothing came is shown.
-    "net": ["mcphost.errors", "mcphost.protocol.urls", "mcphost.protocol.display"],
+    "net": ["mcphost.protocol.urls", "mcphost.protocol.display"],
     "transports": ["mcphost.errors", "mcphost.posix", "mcphost.redaction", "mcphost.time_slices", "mcphost.net",
                    "mcphost.protocol"],
     # protocol.display: what an authorization server says is shown, in errors and in the plan a person agrees to.
@@ -71,7 +71,7 @@ MAY_IMPORT: dict[str, list[str]] = {
             "mcphost.imports", "mcphost.manual", *SEEN],
     "demo": [],
     "composition": ["mcphost.errors", "mcphost.config", "mcphost.protocol", "mcphost.transports", "mcphost.auth",
-                    "mcphost.providers", "mcphost.client", "mcphost.host", "mcphost.demo"],
+                    "mcphost.providers", "mcphost.host"],
     # redaction: a report shows the names in a configuration, and no value.
     "cli": ["mcphost.errors", "mcphost.posix", "mcphost.places", "mcphost.redaction", "mcphost.config", "mcphost.host",
             "mcphost.auth.ports", "mcphost.composition", "mcphost.imports", "mcphost.manual", "mcphost.tui",
@@ -90,17 +90,17 @@ OWNERS: dict[str, set[str]] = {
     "httpx": {"net", "transports", "auth", "providers", "composition"},
     "httpx_sse": {"providers"},
     "jsonschema_rs": {"protocol", "host.tool_calls.validation_worker"},
-    "keyring": {"auth", "composition"},
+    "keyring": {"auth"},
     "markdown_it": {"tui"},
     "platformdirs": {"places"},
-    "pydantic": {"config", "protocol", "auth", "providers", "composition"},
+    "pydantic": {"config", "protocol", "auth", "composition"},
     "pydantic_core": {"config", "host", "protocol"},
     "pyjson5": {"imports"},
     "rich": {"tui", "cli"},
     "segno": {"tui"},
     "textual": {"tui"},
     "tomli_w": {"config", "imports"},
-    "uritemplate": {"protocol", "host"},
+    "uritemplate": {"protocol"},
     "yaml": {"imports"},
     "yarl": {"transports.http.engine"},
 }
@@ -216,6 +216,15 @@ def test_a_library_is_imported_by_its_owner_alone(row: str) -> None:
     assert wrong == []
 
 
+def test_no_permission_of_the_tables_is_unused() -> None:
+    used = {row: [each.module for module in modules_of(row) for each in imports(module)] for row in MAY_IMPORT}
+    rows = [(row, name) for row, names in MAY_IMPORT.items() for name in names]
+    assert [(row, name) for row, name in rows if not any(within(each, name) for each in used[row])] == []
+    owned = [(library, f"mcphost.{owner}") for library, owners in OWNERS.items() for owner in owners]
+    users = [(each.module.partition(".")[0], module) for module in MODULES for each in imports(module)]
+    assert [pair for pair in owned if not any(pair[0] == name and within(by, pair[1]) for name, by in users)] == []
+
+
 def test_what_waits_is_not_on_the_ground_floor() -> None:
     waiting = {"asyncio", "threading", "socket", "subprocess", "time", "select", "multiprocessing"}
     for module in MODULES:
@@ -258,9 +267,14 @@ def _raises_not_implemented(tree: ast.Module) -> bool:
     return any(each is not None and "NotImplementedError" in ast.unparse(each) for each in raised)
 
 
-def test_there_is_no_import_cycle() -> None:
+OPEN_CIRCLES = {("mcphost.tui.palette", "mcphost.tui.app")}
+"""Imports that close a circle and are still to be removed."""
+
+
+def test_there_is_no_import_circle() -> None:
+    # Imports for types and late ones count: a reader meets them like all others.
     graph = {
-        module: {each.module for each in imports(module) if each.module in sources() and not each.for_types}
+        module: {each.module for each in imports(module) if (module, each.module) not in OPEN_CIRCLES} & {*MODULES}
         for module in MODULES
     }
     try:
@@ -269,7 +283,7 @@ def test_there_is_no_import_cycle() -> None:
         pytest.fail(" -> ".join(reversed(error.args[1])))
 
 
-def test_no_public_class_name_stands_twice() -> None:
+def test_public_class_names_are_unique() -> None:
     homes: dict[str, list[str]] = {}
     for module in MODULES:
         for name in outline(module).public_classes:
@@ -277,7 +291,7 @@ def test_no_public_class_name_stands_twice() -> None:
     assert {name: modules for name, modules in homes.items() if len(modules) > 1} == {}
 
 
-def test_no_module_has_a_name_that_says_nothing() -> None:
+def test_no_module_has_an_empty_name() -> None:
     assert not [module for module in MODULES if FORBIDDEN_NAMES & set(module.split("."))]
 
 
@@ -417,7 +431,7 @@ SELDOM_ASKED = {
 CALLS_DO_WITHOUT = SCREEN | NETWORK | SELDOM_ASKED | {
     "mcphost.auth.ports", "mcphost.auth.authorizer", "mcphost.providers.base", "mcphost.host.chat.chat",
     "mcphost.protocol.models.prompts", "mcphost.protocol.models.resources", "uritemplate", "mcphost.cli.commands.login",
-    "mcphost.cli.server_questions", "mcphost.host.traffic.file", "mcphost.imports", "yaml", "pyjson5", "watchfiles",
+    "mcphost.cli.server_questions", "mcphost.host.traffic.file", "mcphost.imports", "yaml", "pyjson5",
 }  # fmt: skip
 """Modules that a tool call does not need."""
 NOT_YET_SEEN = {

@@ -360,7 +360,7 @@ class RowList(ScrollView, ScrollbarsOnLayout, Generic[Item], can_focus=True):
         length = len(self._items)
         scrolls = length > self.size.height
         if self.size and self.show_vertical_scrollbar is scrolls and not self.styles.is_auto_height:
-            # `set_reactive` skips the watchers, and with them a layout; so the scrollbar is updated here.
+            # ``set_reactive`` skips the watchers, and with them a layout; so the scrollbar is updated here.
             self.set_reactive(RowList.virtual_size, Size(0, length))
             if scrolls:
                 self.vertical_scrollbar.window_virtual_size = length
