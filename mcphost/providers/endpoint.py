@@ -54,24 +54,20 @@ class ModelEndpoint:
         return show_line(text.strip(), limit)
 
 
-def checked(endpoint: ModelEndpoint, *, key_needed: bool, plain: bool) -> ModelEndpoint:
-    """Return the endpoint if it may be used. ``plain``: the user accepts that a key travels unencrypted.
-
-    Raises ModelKeyRefused or ModelRefused.
-    """
+def check_endpoint(endpoint: ModelEndpoint, *, key_needed: bool) -> None:
+    """Raise ModelKeyRefused for a missing or damaged key, and ModelRefused if it would travel unencrypted."""
     if key_needed and not endpoint.key:
         raise ModelKeyRefused(
             endpoint.entry, f'{endpoint.origin} wants an API key; set api_key = "${{…}}" in [models.{endpoint.entry}]'
         )
     if not (endpoint.key.isascii() and endpoint.key.isprintable()):
         raise ModelKeyRefused(endpoint.entry, "its key has characters that no key has; look at api_key")
-    if endpoint.key and not plain and not endpoint.local and urlsplit(endpoint.url).scheme != "https":
+    if endpoint.key and not endpoint.local and urlsplit(endpoint.url).scheme != "https":
         raise ModelRefused(
             endpoint.entry,
             f"its key would travel to {endpoint.origin} where anybody on the way can read it; use https in base_url, "
             "or leave api_key out",
         )
-    return endpoint
 
 
 def joined(base: str, version: str, path: str) -> str:

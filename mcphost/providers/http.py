@@ -32,7 +32,7 @@ from mcphost.providers.base import (
     check,
 )
 from mcphost.providers.context_window import fitted
-from mcphost.providers.endpoint import ModelEndpoint, checked, joined
+from mcphost.providers.endpoint import ModelEndpoint, check_endpoint, joined
 from mcphost.providers.errors import Refusal, error_of
 from mcphost.providers.retry import RetryLimits, requested_wait
 from mcphost.providers.tool_names import NameMapping, tool_names
@@ -457,19 +457,15 @@ class HostedProvider(ABC, Generic[Dialect]):
         *,
         key: str = "",
         base_url: str | None = None,
-        plain_http: bool = False,
         limits: RetryLimits = RetryLimits(),  # noqa: B008 - a frozen value
         capabilities: ModelCapabilities | None = None,
         context_tokens: int | None = None,
     ) -> None:
-        """``plain_http``: the user accepts that the key travels unencrypted to another machine.
-
-        ``context_tokens``: the size of the context window; None: unknown.
-        """
+        """``context_tokens``: the size of the context window; None: unknown."""
         self.entry, self.capabilities = entry, capabilities or self.CAPABILITIES
         self.key_refused = False
         """True once the key was rejected; the stored key may have changed since."""
-        self._model, self._plain, self._context = model, plain_http, context_tokens
+        self._model, self._context = model, context_tokens
         self._key_needed = base_url is None and self.KEY_AT_HOME
         self._dialect = self._first_dialect(at_home=base_url is None)
         url = joined(base_url or self.HOME, self.VERSION, self.PATH)
@@ -477,7 +473,7 @@ class HostedProvider(ABC, Generic[Dialect]):
         self._exchanges = ModelConnections(self._endpoint, limits, self.FRAMING)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ProviderEvent, None]:
-        checked(self._endpoint, key_needed=self._key_needed, plain=self._plain)
+        check_endpoint(self._endpoint, key_needed=self._key_needed)
         check(self.entry, request, self.capabilities)
         limits, fitting = self._exchanges.limits, fitted(self.entry, request, self._context)
         async with aclosing(with_retries(self._endpoint, limits, lambda: self._attempt(fitting))) as events:
