@@ -200,8 +200,8 @@ class HttpStatusError(TransportError):
         self.status, self.content_type, self.start = status, content_type, start
         self.lasting = status not in PASSING
         kind = f" ({content_type})" if content_type else ""
-        told = "".join(f": {part}" for part in (reason, start) if part)
-        super().__init__(f"the server answered HTTP {status}{kind}{told}")
+        explained = "".join(f": {part}" for part in (reason, start) if part)
+        super().__init__(f"the server answered HTTP {status}{kind}{explained}")
 
 
 class SessionExpired(TransportError):

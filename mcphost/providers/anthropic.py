@@ -179,7 +179,7 @@ class AnthropicStream:
             case "message_stop":
                 self.ended = True
             case "error":
-                raise error_of(self._endpoint, Refusal.of(event))
+                raise error_of(self._endpoint, Refusal.from_document(event))
 
     def finish(self) -> Iterator[ProviderEvent]:
         if not self._stop and not self.ended:

@@ -52,7 +52,7 @@ class ModelRequest:
     """Metadata for the vendor; each provider uses what it knows."""
 
     @classmethod
-    def of(cls, request: CreateMessageRequest, *, most_tokens: int) -> Self:
+    def from_sampling(cls, request: CreateMessageRequest, *, most_tokens: int) -> Self:
         """The request of a server, with an answer of at most ``most_tokens`` tokens."""
         return cls(
             messages=request.messages,
@@ -324,7 +324,7 @@ class AnswerCollector:
 
 
 def _block(part: str | ToolUseReady) -> Block:
-    return text_block(part) if isinstance(part, str) else ToolUse.of(part.id, part.name, part.input)
+    return text_block(part) if isinstance(part, str) else ToolUse.create(part.id, part.name, part.input)
 
 
 MOST_TOKENS: Final = 10**9

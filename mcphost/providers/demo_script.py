@@ -57,7 +57,7 @@ class ScriptedTurn:
     """The names of the tools on offer, as their servers have them."""
 
     @classmethod
-    def of(cls, request: ModelRequest) -> ScriptedTurn:
+    def last_of(cls, request: ModelRequest) -> ScriptedTurn:
         """The last turn of a conversation."""
         results: list[ToolResult] = []
         texts: list[str] = [""]
@@ -229,7 +229,7 @@ class DemoScript:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ProviderEvent, None]:
         check(self.entry, request, self.capabilities)
-        answer = scripted_answer(ScriptedTurn.of(request))
+        answer = scripted_answer(ScriptedTurn.last_of(request))
         words, stop = _limited(answer.text, request)
         for word in words:
             yield TextDelta(word)

@@ -55,10 +55,10 @@ class Refusal:
             document = json.loads(body)
         except (ValueError, RecursionError):
             return cls(status, "" if body.lstrip().startswith(b"<") else body.decode("utf-8", "replace"))
-        return cls.of(document, status)
+        return cls.from_document(document, status)
 
     @classmethod
-    def of(cls, document: Any, status: int = 500) -> Refusal:
+    def from_document(cls, document: Any, status: int = 500) -> Refusal:
         """Parse ``{"error": …}`` in each of the shapes that occur; ``status`` applies if the error names none."""
         error = document.get("error", document) if isinstance(document, dict) else document
         if not isinstance(error, dict):

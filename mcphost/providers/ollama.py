@@ -155,7 +155,7 @@ class OllamaStream:
     def feed(self, document: Any) -> Iterator[ProviderEvent]:
         line = as_dict(document)
         if line.get("error"):
-            raise error_of(self._endpoint, Refusal.of(line))
+            raise error_of(self._endpoint, Refusal.from_document(line))
         self._model = as_text(line.get("model"))[:200] or self._model
         yield from self._message(as_dict(line.get("message")))
         if "prompt_eval_count" in line or "eval_count" in line:

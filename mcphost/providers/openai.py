@@ -207,7 +207,7 @@ class OpenAIStream:
             return
         chunk = as_dict(document)
         if chunk.get("error"):
-            raise error_of(self._endpoint, Refusal.of(chunk))
+            raise error_of(self._endpoint, Refusal.from_document(chunk))
         self._model = as_text(chunk.get("model"))[:200] or self._model
         usage = as_dict(chunk.get("usage"))
         if usage:

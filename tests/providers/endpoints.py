@@ -32,7 +32,7 @@ KEY = "sk-canary-0123456789"
 QUICK = RetryLimits(connect=2.0, first=2.0, idle=2.0, backoff=0.01)
 ADD = Tool.read({"name": "add", "description": "adds", "inputSchema": {"type": "object"}})
 DOTTED = Tool.read({"name": "files.read/all", "inputSchema": {"type": "object"}})
-ASKED = ModelRequest((SamplingMessage.of("user", text_block("hello")),), 100, tools=(ADD, DOTTED))
+ASKED = ModelRequest((SamplingMessage.create("user", text_block("hello")),), 100, tools=(ADD, DOTTED))
 FORBIDDEN = ModelRequest(ASKED.messages, 100, tools=(ADD,), tool_choice=ToolChoice("none"))
 
 Steps = Sequence[tuple[str, ...]]

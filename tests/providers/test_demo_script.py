@@ -27,7 +27,7 @@ WINDOW = Tool(name="look_out", input_schema={"type": "object"})
 
 
 def user(*blocks: Block | str) -> SamplingMessage:
-    return SamplingMessage.of("user", *(text_block(each) if isinstance(each, str) else each for each in blocks))
+    return SamplingMessage.create("user", *(text_block(each) if isinstance(each, str) else each for each in blocks))
 
 
 def request(*messages: SamplingMessage, tools: tuple[Tool, ...] = DEMO_TOOLS, **more: object) -> ModelRequest:
@@ -37,8 +37,8 @@ def request(*messages: SamplingMessage, tools: tuple[Tool, ...] = DEMO_TOOLS, **
 def used(name: str, *texts: str, is_error: bool = False) -> tuple[SamplingMessage, SamplingMessage]:
     """A tool use of the script, and its result."""
     content = [{"type": "text", "text": each} for each in texts]
-    use = ToolUse.of("demo-1", name, {})
-    return SamplingMessage.of("assistant", use), user(ToolResult.of("demo-1", content, is_error=is_error))
+    use = ToolUse.create("demo-1", name, {})
+    return SamplingMessage.create("assistant", use), user(ToolResult.create("demo-1", content, is_error=is_error))
 
 
 async def events(asked: ModelRequest) -> list[ProviderEvent]:

@@ -54,7 +54,7 @@ def llmock() -> Iterator[str]:
 
 
 def asking(text: str, **more: Any) -> ModelRequest:
-    return ModelRequest((SamplingMessage.of("user", text_block(text)),), 100, **more)
+    return ModelRequest((SamplingMessage.create("user", text_block(text)),), 100, **more)
 
 
 async def ask(vendor: str, url: str, *requests: ModelRequest) -> list[CollectedAnswer]:
@@ -79,7 +79,7 @@ async def test_a_tool_is_used_and_its_result_understood(vendor: str, aimock: str
     (first,) = await ask(vendor, aimock, request)
     (use,) = first.result.message.uses
     assert (use.name, use.input, first.result.stop_reason) == ("get-sum", {"a": 2, "b": 3}, "toolUse")
-    result = SamplingMessage.of("user", ToolResult.of(use.id, [{"type": "text", "text": "5"}]))
+    result = SamplingMessage.create("user", ToolResult.create(use.id, [{"type": "text", "text": "5"}]))
     (second,) = await ask(vendor, aimock, replace(request, messages=(*request.messages, first.result.message, result)))
     assert (second.result.message.text, second.result.stop_reason) == ("The sum is 5.", "endTurn")
 

@@ -116,7 +116,7 @@ def test_a_servers_wishes_reach_the_model_within_the_users_limit() -> None:
         "stopSequences": ["", "END", " ", "3", "4", "5"],
         "metadata": {"user_id": "u", "other": 1},
     }
-    request = ModelRequest.of(CreateMessageRequest.read(params), most_tokens=4096)
+    request = ModelRequest.from_sampling(CreateMessageRequest.read(params), most_tokens=4096)
     theirs, ours, local = to_anthropic(request), to_openai(request), to_ollama(request)
     assert (theirs["max_tokens"], ours["max_tokens"]) == (4096, 4096)
     assert (theirs["system"], ours["messages"][0]) == ("be brief", {"role": "system", "content": "be brief"})
@@ -125,7 +125,7 @@ def test_a_servers_wishes_reach_the_model_within_the_users_limit() -> None:
     assert (theirs["temperature"], ours["temperature"]) == (1.0, 1.5)
     assert (theirs["stop_sequences"], ours["stop"]) == (["END", "3", "4", "5"], ["END", " ", "3", "4"])
     assert theirs["metadata"] == {"user_id": "u"}
-    small = ModelRequest.of(CreateMessageRequest.read({**params, "maxTokens": 5}), most_tokens=4096)
+    small = ModelRequest.from_sampling(CreateMessageRequest.read({**params, "maxTokens": 5}), most_tokens=4096)
     assert (to_anthropic(small)["max_tokens"], to_openai(small)["max_tokens"]) == (5, 5)
 
 

@@ -225,7 +225,7 @@ def test_arguments_at_the_start_count_if_no_pieces_follow() -> None:
 
 
 def test_tool_uses_without_ids_get_unused_ones() -> None:
-    past = SamplingMessage.of("assistant", *(ToolUse.of(name, "add", {}) for name in ("call_2", "call_4")))
+    past = SamplingMessage.create("assistant", *(ToolUse.create(name, "add", {}) for name in ("call_2", "call_4")))
     request = replace(ASKED, messages=(*ASKED.messages, past))
     call = {"function": {"name": "add", "arguments": {"a": 1}}}
     told = [line({"message": {"tool_calls": [call, call]}}), line({"message": {"tool_calls": [call]}, "done": True})]
@@ -237,5 +237,5 @@ def test_tool_uses_without_ids_get_unused_ones() -> None:
 
 
 def test_a_use_without_problem_is_a_block_of_the_protocol() -> None:
-    block = ToolUse.of("u", "add", {"a": 1})
+    block = ToolUse.create("u", "add", {"a": 1})
     assert block.definition() == {"type": "tool_use", "id": "u", "name": "add", "input": {"a": 1}}

@@ -107,7 +107,7 @@ async def test_a_real_server_receives_edits_refusals_and_failures(
 ) -> None:
     async def edit(question: SamplingQuestion) -> Answer:
         request = host.sampling.all[question.sampling].request
-        messages = (SamplingMessage.of("user", text_block("say more")),)
+        messages = (SamplingMessage.create("user", text_block("say more")),)
         return Answer(True, content=SamplingEdit(replace(request, messages=messages)))
 
     steps: Sequence[Step] = [

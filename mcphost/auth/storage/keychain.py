@@ -172,7 +172,7 @@ def _usable_backends() -> Iterator[KeyringBackend]:
 
 
 def _run(work: Callable[[], _T], done: asyncio.Future[_T]) -> None:
-    def settle() -> None:
+    def set_outcome() -> None:
         if done.done():
             return  # the caller has given up
         if error is None:
@@ -186,7 +186,7 @@ def _run(work: Callable[[], _T], done: asyncio.Future[_T]) -> None:
     except Exception as raised:
         error = _unusable(raised)
     with suppress(RuntimeError):  # the loop has ended
-        done.get_loop().call_soon_threadsafe(settle)
+        done.get_loop().call_soon_threadsafe(set_outcome)
 
 
 def _unusable(error: Exception) -> KeychainUnusable:

@@ -53,7 +53,7 @@ class TokenStore:
         self._unsaved: set[str] = set()
         """Servers whose latest credentials are not in the keychain."""
         self._not_before = 0.0
-        self.problem = "" if keychain else "mcphost was told to use no keychain"
+        self.problem = "" if keychain else "mcphost is set to use no keychain"
         """Why the keychain was not used the last time; empty if it was."""
 
     def place(self, server: str) -> str:

@@ -107,7 +107,7 @@ def of_prompt(server: str, prompt: str, arguments: dict[str, str], result: GetPr
         elif isinstance(block, str):
             notes.append(block)
         else:
-            messages.append(SamplingMessage.of(message.role, block))
+            messages.append(SamplingMessage.create(message.role, block))
     if not messages:
         raise NotDone(f"the prompt {server}:{show_line(prompt, 80)} has nothing that a model can read")
     brings = any(isinstance(message.content, EmbeddedResource) for message in result.messages)

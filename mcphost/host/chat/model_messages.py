@@ -54,12 +54,12 @@ def _turn(turn: Turn, able: ModelCapabilities) -> Iterator[SamplingMessage]:
 def _message(message: UserMessage, able: ModelCapabilities) -> Iterator[SamplingMessage]:
     for prompt in message.prompts:
         for each in prompt.messages:
-            yield SamplingMessage.of(each.role, *(fitting(block, able) for block in each.blocks))
+            yield SamplingMessage.create(each.role, *(fitting(block, able) for block in each.blocks))
     blocks = [fitting(block, able) for attached in message.attachments for block in attached_blocks(attached)]
     if message.text.strip():
         blocks.append(text_block(message.text))
     if blocks:
-        yield SamplingMessage.of("user", *blocks)
+        yield SamplingMessage.create("user", *blocks)
 
 
 def attached_blocks(attached: Attachment) -> Iterator[Block]:
@@ -74,15 +74,15 @@ def _round(answer: ModelRound, able: ModelCapabilities) -> Iterator[SamplingMess
     settled = [use for use in answer.uses if use.result is not None]
     blocks: list[Block] = [text_block(answer.text)] if answer.text.strip() else []
     if able.tools:
-        blocks.extend(ToolUse.of(use.id, use.name, use.arguments) for use in settled)
+        blocks.extend(ToolUse.create(use.id, use.name, use.arguments) for use in settled)
     else:
         blocks.extend(text_block(f"(used {use.name} with {json.dumps(dict(use.arguments))})") for use in settled)
     if blocks:
-        yield SamplingMessage.of("assistant", *blocks)
+        yield SamplingMessage.create("assistant", *blocks)
     if settled:
         results = [use.result for use in settled if use.result is not None]
         told = [_fitting_result(each, able) if able.tools else text_block(said(each)) for each in results]
-        yield SamplingMessage.of("user", *told)
+        yield SamplingMessage.create("user", *told)
 
 
 def fitting(block: Block, able: ModelCapabilities) -> Block:
@@ -97,7 +97,7 @@ def _fitting_result(result: ToolResult, able: ModelCapabilities) -> ToolResult:
     given = [fitting(block, able) for block in blocks]
     if all(one is other for one, other in zip(blocks, given, strict=True)):
         return result
-    return ToolResult.of(result.tool_use_id, [block_object(each) for each in given], is_error=bool(result.is_error))
+    return ToolResult.create(result.tool_use_id, [block_object(each) for each in given], is_error=bool(result.is_error))
 
 
 @dataclass(frozen=True, slots=True)

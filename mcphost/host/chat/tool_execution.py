@@ -166,7 +166,7 @@ class ToolExecution:
             use.result = failure(use.id, f"What it answered was kept back by the user{why}.")
             use.notes = (*use.notes, "kept back by you")
         elif isinstance(reply.content, str):
-            use.result = ToolResult.of(use.id, [{"type": "text", "text": reply.content}])
+            use.result = ToolResult.create(use.id, [{"type": "text", "text": reply.content}])
             use.notes = (*use.notes, "in your words")
         else:
             use.result = result
@@ -205,7 +205,7 @@ def _search(chat: Chat, tools: ToolSelection, use: ModelToolUse) -> ToolResult:
     for entry in entries:
         chat.found[entry.name] = None
     lines = list(_lines(entries)) or ["Nothing fits; try other words."]
-    return ToolResult.of(use.id, [{"type": "text", "text": "\n".join(lines)}])
+    return ToolResult.create(use.id, [{"type": "text", "text": "\n".join(lines)}])
 
 
 def _lines(entries: list[SelectedTool]) -> Iterator[str]:

@@ -56,7 +56,7 @@ class ModelResult:
 
 def failure(use_id: str, text: str) -> ToolResult:
     """An error result with this text."""
-    return ToolResult.of(use_id, [_text(text)], is_error=True)
+    return ToolResult.create(use_id, [_text(text)], is_error=True)
 
 
 def told(use_id: str, call: ToolCall, able: ModelCapabilities, limit: int) -> ModelResult:
@@ -80,7 +80,7 @@ def told(use_id: str, call: ToolCall, able: ModelCapabilities, limit: int) -> Mo
     texts, left = _bounded([text for text in words if text] or ([] if pictures else [NOTHING]), limit)
     notes.extend(_notes(call.outcome, texts, left))
     content = [*map(_text, texts), *pictures]
-    return ModelResult(ToolResult.of(use_id, content, is_error=call.outcome.is_error), tuple(notes))
+    return ModelResult(ToolResult.create(use_id, content, is_error=call.outcome.is_error), tuple(notes))
 
 
 def said(result: ToolResult) -> str:

@@ -88,7 +88,7 @@ def draft(
     choose: Callable[[ModelRequest], tuple[AvailableModel, str]],
 ) -> SamplingDraft:
     """Draft the request; ``context`` holds earlier texts of the server. Raises ModelRefused if no model takes it."""
-    request = ModelRequest.of(asked, most_tokens=settings.max_tokens)
+    request = ModelRequest.from_sampling(asked, most_tokens=settings.max_tokens)
     wanted = asked.include_context != "none"
     added = wanted and settings.context == "this-server" and bool(context)
     if added:

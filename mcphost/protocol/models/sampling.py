@@ -43,7 +43,7 @@ class ToolUse(Wire):
     input: dict[str, Any]
 
     @classmethod
-    def of(cls, use_id: str, name: str, arguments: Mapping[str, Any]) -> ToolUse:
+    def create(cls, use_id: str, name: str, arguments: Mapping[str, Any]) -> ToolUse:
         """Create a tool use."""
         return cls(type="tool_use", id=use_id, name=name, input=dict(arguments))
 
@@ -59,7 +59,7 @@ class ToolResult(Wire):
     is_error: Hint[bool] = None
 
     @classmethod
-    def of(cls, use_id: str, content: list[dict[str, Any]], *, is_error: bool = False) -> ToolResult:
+    def create(cls, use_id: str, content: list[dict[str, Any]], *, is_error: bool = False) -> ToolResult:
         """Create a result; ``content`` are blocks as JSON objects."""
         failed: dict[str, Any] = {"is_error": True} if is_error else {}
         return cls(type="tool_result", tool_use_id=use_id, content=content, **failed)
@@ -112,7 +112,7 @@ class SamplingMessage:
     """Its other members, ``_meta`` among them."""
 
     @classmethod
-    def of(cls, role: str, *blocks: Block) -> SamplingMessage:
+    def create(cls, role: str, *blocks: Block) -> SamplingMessage:
         """Create a message."""
         return cls(role, blocks, several=len(blocks) != 1)
 
@@ -289,7 +289,7 @@ class CreateMessageResult:
     @property
     def message(self) -> SamplingMessage:
         """The answer as the next message of the conversation."""
-        return SamplingMessage.of(self.role, *self.blocks)
+        return SamplingMessage.create(self.role, *self.blocks)
 
     def as_object(self, version: str = TOOLS_SINCE) -> dict[str, Any]:
         """The result of revision ``version``: before 2025-11-25 it is one block, its texts joined."""

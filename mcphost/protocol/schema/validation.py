@@ -138,8 +138,8 @@ def _outside(schema: dict[str, Any], outside: Collection[str]) -> str:
             return f"external {keyword} {show_line(value, 80)!r}: mcphost never fetches schemas"
     dialect = schema.get("$schema", "")
     if isinstance(dialect, str) and dialect and _known(dialect) is None:
-        told = show_line(dialect, 80)
-        return f"external $schema {told!r}: an unknown schema dialect, and mcphost never fetches one; {_KNOWN}"
+        named = show_line(dialect, 80)
+        return f"external $schema {named!r}: an unknown schema dialect, and mcphost never fetches one; {_KNOWN}"
     return ""
 
 

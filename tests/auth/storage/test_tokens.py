@@ -178,7 +178,7 @@ async def test_without_a_keychain_tokens_stay_in_memory() -> None:
     assert asked == [1]
     told = TokenStore(None, lambda secret: None)
     await told.write("web", HELD)
-    assert "told to use no keychain" in told.place("web")
+    assert "set to use no keychain" in told.place("web")
 
 
 async def test_signing_out_says_where_the_keychain_did_not_forget() -> None:

@@ -111,7 +111,7 @@ async def test_the_server_gets_what_was_agreed_to(
 
 @pytest.mark.requirement("SAMP-02", "SAMP-07", "SAMP-08")
 async def test_what_the_model_gets_can_be_changed_before_it_is_asked() -> None:
-    messages = (SamplingMessage.of("user", text_block("Say something else entirely")),)
+    messages = (SamplingMessage.create("user", text_block("Say something else entirely")),)
 
     async def change(question: SamplingQuestion) -> Answer:
         sampling = host.sampling.all[question.sampling]

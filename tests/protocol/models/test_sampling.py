@@ -207,7 +207,7 @@ def test_any_value_is_read_or_refused(messages: list[Any], tools: Any, preferenc
     ("result", "version", "content"),
     [
         (CreateMessageResult((text_block("a"),), "m", "endTurn"), "2025-11-25", {"type": "text", "text": "a"}),
-        (CreateMessageResult((ToolUse.of("u", "add", {}),), "m", "toolUse"), "2025-11-25", None),
+        (CreateMessageResult((ToolUse.create("u", "add", {}),), "m", "toolUse"), "2025-11-25", None),
         (CreateMessageResult((text_block("a"), text_block("b")), "m"), "2025-11-25", None),
         (CreateMessageResult((text_block("a"), text_block("b")), "m"), "2025-06-18", {"type": "text", "text": "ab"}),
     ],
@@ -220,8 +220,8 @@ def test_an_answer_has_the_shape_of_its_revision(result: CreateMessageResult, ve
 
 
 def test_a_result_of_ours_reads_like_one_of_theirs() -> None:
-    ours = ToolResult.of("u1", [{"type": "text", "text": "2"}], is_error=True)
-    message = SamplingMessage.of("user", ours)
+    ours = ToolResult.create("u1", [{"type": "text", "text": "2"}], is_error=True)
+    message = SamplingMessage.create("user", ours)
     assert message.as_object()["content"] == {
         "type": "tool_result",
         "toolUseId": "u1",
