@@ -35,7 +35,7 @@ REFERENCES: Final = {
     "${file:PATH}": "the content of a file",
     "$${": "a literal ${",
 }
-"""What strings of the configuration may refer to."""
+"""References that strings of the configuration may hold."""
 
 _KINDS: Final = {
     "string": "string", "integer": "whole number", "number": "number", "array": "list", "object": "table",

@@ -29,7 +29,7 @@ ECHO = Path(__file__).parents[1] / "servers" / "echo.py"
 
 @dataclass(frozen=True)
 class Said:
-    """What a command said and how it ended."""
+    """The output of a command and its exit code."""
 
     code: int
     out: str
@@ -91,7 +91,7 @@ _started: list[subprocess.Popen[bytes]] = []
 
 @pytest.fixture(autouse=True)
 def no_program_left() -> Iterator[None]:
-    """What a failed test started is ended."""
+    """End programs that a failed test started."""
     yield
     while _started:
         with _started.pop() as process:

@@ -111,9 +111,7 @@ def test_a_dry_run_changes_nothing(add: Add, shelf: Shelf, isolated: Path) -> No
     assert shelf.items == {}
 
 
-def test_where_no_keychain_can_be_used_the_environment_is_and_that_is_said(
-    add: Add, shelf: Shelf, servers_toml: Path
-) -> None:
+def test_without_a_keychain_secrets_become_variables(add: Add, shelf: Shelf, servers_toml: Path) -> None:
     shelf.before = locked
     done = add({"github": {"command": "npx", "env": {"TOKEN": "s3cret-env"}}}, "--yes")
     assert done.code == 0
@@ -126,16 +124,14 @@ def test_where_no_keychain_can_be_used_the_environment_is_and_that_is_said(
     assert "its secrets were not stored" in refused.err
 
 
-def test_secrets_stay_out_of_the_keychain_where_the_environment_is_wanted(
-    add: Add, shelf: Shelf, servers_toml: Path
-) -> None:
+def test_secrets_stay_out_of_the_keychain_on_request(add: Add, shelf: Shelf, servers_toml: Path) -> None:
     assert add({"github": GITHUB}, "--yes", "--keep-secrets", "env").code == 0
     entry = tomllib.loads(servers_toml.read_text())["servers"]["github"]
     assert (entry["args"][3], entry["env"]) == ("${GITHUB_API_KEY}", {"TOKEN": "${TOKEN}"})
     assert shelf.items == {}
 
 
-def test_what_is_known_is_not_asked_about_again_and_what_changed_is_shown(add: Add, shelf: Shelf) -> None:
+def test_only_a_changed_server_is_asked_about_again(add: Add, shelf: Shelf) -> None:
     add({"github": GITHUB, "b": {"command": "b"}}, "--yes")
     assert add({"github": GITHUB, "b": {"command": "b"}}).out == "= github: unchanged\n= b: unchanged\n"
     done = add({"github": {**GITHUB, "command": "pnpx"}}, "--yes")
@@ -178,7 +174,7 @@ def at_a_terminal(folder: Path, servers: dict[str, Any], *words: str) -> Termina
 
 @pytest.mark.slow
 @pytest.mark.requirement("SEC-12")
-def test_a_dangerous_command_is_shown_in_full_and_flagged_and_no_is_no(tmp_path: Path, servers_toml: Path) -> None:
+def test_a_dangerous_command_is_shown_in_full_and_flagged(tmp_path: Path, servers_toml: Path) -> None:
     words = ["rm", "-rf", "/", *(f"--option-{number}=value" for number in range(30)), "end-of-the-command"]
     with at_a_terminal(tmp_path, {"bad": {"command": "sudo", "args": words}}) as terminal:
         screen = terminal.wait_for("Add bad? [y/N]", "It runs as administrator: sudo", "It deletes files: rm -rf")

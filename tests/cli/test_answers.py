@@ -1,4 +1,4 @@
-"""What servers ask, answered without a screen: by flags, by a file, by a person at a terminal, or by nobody."""
+"""Requests of servers, answered without a screen: by flags, by a file, by the user at a terminal, or not at all."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_what_a_file_says_is_sent_only_where_it_fits(mcphost: Mcphost, tmp_path:
 
 
 @pytest.mark.requirement("ELIC-24")
-def test_a_call_that_wants_a_page_visited_is_sent_again_though_nobody_says_that_it_was(mcphost: Mcphost) -> None:
+def test_a_call_with_a_url_elicitation_is_sent_again(mcphost: Mcphost) -> None:
     data = json.dumps({"elicitations": [PAGE["params"]]})
     wish = ["call", ASKS, "demand", "--yes", "--timeout", "0.3", f"data:={data}"]
     told = mcphost(*wish, "--accept", "url")
@@ -210,7 +210,7 @@ def test_a_person_at_a_terminal_is_asked(
     assert json.loads(text[begins:].strip()) == [{"result": result}]
 
 
-def test_nothing_that_a_server_says_in_a_form_stands_where_mcphosts_words_do() -> None:
+def test_text_of_a_form_stays_behind_the_margin() -> None:
     fake = "fake " * 40
     field = {"type": "string", "description": fake, "title": fake, "default": fake}
     choice = {"type": "string", "oneOf": [{"const": fake, "title": f"also {fake}"}], "title": "Choice"}
@@ -231,7 +231,7 @@ def test_nothing_that_a_server_says_in_a_form_stands_where_mcphosts_words_do() -
 
 
 @pytest.mark.requirement("ELIC-23", "ELIC-24")
-def test_a_call_that_wants_a_page_visited_goes_on_when_the_person_says_so() -> None:
+def test_a_call_goes_on_after_the_user_visited_the_page() -> None:
     data = {"elicitations": [PAGE["params"]]}
     command = [sys.executable, "-m", "mcphost", "call", ASKS, "demand", "--yes", f"data:={json.dumps(data)}"]
     with Terminal(command, columns=100, rows=40) as terminal:

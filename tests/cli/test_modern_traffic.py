@@ -17,7 +17,7 @@ ROUNDS = Path(__file__).parents[1] / "servers" / "sdk_modern.py"
 
 @pytest.mark.slow
 @pytest.mark.requirement("HDR-10", "MRTR-15")
-def test_headers_agree_with_the_body_in_each_round_and_no_state_is_written(mcphost: Mcphost, tmp_path: Path) -> None:
+def test_headers_agree_with_the_body_in_each_round(mcphost: Mcphost, tmp_path: Path) -> None:
     port, file = free_port(), tmp_path / "traffic.jsonl"
     answers = tmp_path / "answers.toml"
     answers.write_text('[[answer]]\nkind = "form"\ncontent = { city = "Rome" }\n[[answer]]\nkind = "roots"\n')
@@ -48,7 +48,7 @@ def test_headers_agree_with_the_body_in_each_round_and_no_state_is_written(mcpho
 
 @pytest.mark.requirement("MRTR-15")
 @pytest.mark.parametrize(("kind", "code"), [("complete", 0), ("refused", 1), ("exits", 3)])
-def test_a_state_is_in_no_output_or_file_whatever_a_server_does_with_it(
+def test_a_request_state_is_in_no_output_or_file(
     mcphost: Mcphost, isolated: Path, tmp_path: Path, kind: str, code: int
 ) -> None:
     file = tmp_path / "traffic.jsonl"

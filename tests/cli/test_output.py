@@ -103,7 +103,7 @@ def test_a_remark_is_one_safe_line(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_remark_that_wraps_on_a_terminal_keeps_its_margin(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What it quotes could else stand where mcphost's own words begin."""
+    """Quoted text never begins where mcphost's own words begin."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "30")
     remark("it said: " + "x" * 12 + " mcphost: all is well")
@@ -127,9 +127,7 @@ def test_a_status_line_leaves_room_for_what_else_is_written(
 
 
 @pytest.mark.parametrize("width", [80, 40, 20])
-def test_on_a_terminal_the_widest_columns_of_a_table_are_cut_and_no_line_wraps(
-    monkeypatch: pytest.MonkeyPatch, width: int
-) -> None:
+def test_wide_columns_are_cut_so_that_no_line_wraps(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setenv("NO_COLOR", "1")

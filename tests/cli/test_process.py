@@ -119,7 +119,7 @@ class Witness:
         os.close(self._reader)
 
     def _read(self) -> bytes:
-        """More bytes; none once nobody holds the pipe any more."""
+        """More bytes; none once every holder has closed the pipe."""
         assert select.select([self._reader], [], [], SECONDS)[0], "the server still runs, or never did"
         data = os.read(self._reader, 65536)
         self.seen += data
@@ -217,10 +217,10 @@ def test_kill_9_loses_no_record_of_a_call_that_was_sent(isolated: Path, tmp_path
         assert [record["arguments"] for record in records] == [{"text": str(n)} for n in range(1, sent + 1)]
 
 
-def test_a_second_signal_does_not_wait_for_a_server_that_will_not_leave(witness: Witness) -> None:
+def test_a_second_signal_does_not_wait_for_servers(witness: Witness) -> None:
     process = sleeping_call(witness, "--ignore-eof", "--ignore-sigterm", grace=30)
     process.send_signal(signal.SIGINT)
-    process.send_signal(signal.SIGHUP)  # at once: the same event told twice, not a person who will not wait
+    process.send_signal(signal.SIGHUP)  # at once: the same event reported twice, not an impatient user
     witness.wait_for(b"EOF")
     with process:
         for _ in range(20):
@@ -233,7 +233,7 @@ def test_a_second_signal_does_not_wait_for_a_server_that_will_not_leave(witness:
     witness.wait_for_death()
 
 
-def test_an_unexpected_exception_ends_the_server_and_shows_neither_traceback_nor_values(witness: Witness) -> None:
+def test_a_crash_ends_the_servers_and_shows_no_values(witness: Witness) -> None:
     program = (
         "import sys, mcphost.cli.commands.call as calling\n"
         "calling.result_text = lambda result: {}['hunter2']\n"
@@ -274,7 +274,7 @@ def test_a_reader_that_leaves_is_no_error(witness: Witness) -> None:
     witness.wait_for_death()
 
 
-def test_a_long_answer_is_written_whole_even_into_a_pipe_that_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_answer_goes_whole_into_a_nonblocking_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
     for unbuffered in ("1", ""):
         monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
         reader, writer = os.pipe()
@@ -327,7 +327,7 @@ class Terminal:
     ],
 )
 def test_on_a_terminal_a_call_is_asked_about_with_all_its_arguments(typed: str, code: int, out: str) -> None:
-    """What hides behind blanks or escapes is seen before the question."""
+    """Text behind blanks or escapes is seen before the question."""
     text = f"harmless{' ' * 5000}\x1b[8mrm -rf /\u202e"
     terminal = Terminal("call", echo(), "echo", f"text={text}")
     terminal.wait_for("[y/N] ")
@@ -344,7 +344,7 @@ def test_a_signal_while_asking_ends_it() -> None:
     assert terminal.end() == (130, "")
 
 
-def test_whoever_interrupts_a_call_on_a_terminal_is_told_that_it_may_have_worked(witness: Witness) -> None:
+def test_an_interrupted_call_may_have_worked(witness: Witness) -> None:
     terminal = Terminal("call", echo("--record", witness.path), "sleep", "seconds=60", "--yes")
     witness.wait_for(b"tools/call")
     terminal.process.send_signal(signal.SIGINT)
@@ -388,8 +388,8 @@ def test_progress_is_one_line_on_the_terminal_and_is_taken_away(tmp_path: Path) 
 
 
 @pytest.mark.hostile("P03")
-def test_an_answer_given_on_the_terminal_is_remembered_as_what_was_seen(tmp_path: Path, isolated: Path) -> None:
-    """The next change of the tool can be told from this."""
+def test_an_answer_at_the_terminal_is_remembered(tmp_path: Path, isolated: Path) -> None:
+    """The next change of the tool is compared with this."""
     config = tmp_path / "own.toml"
     config.write_text(entry("echo"))
     terminal = Terminal("--config", str(config), "call", "echo", "echo", "text=x")
@@ -404,7 +404,7 @@ def test_an_answer_given_on_the_terminal_is_remembered_as_what_was_seen(tmp_path
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("prefix", [(), IN_BACKGROUND], ids=["foreground", "background"])
-def test_a_signal_ends_the_screen_its_servers_and_leaves_the_terminal_as_it_was(
+def test_a_signal_restores_the_terminal(
     witness: Witness, tmp_path: Path, number: signal.Signals, prefix: Sequence[str]
 ) -> None:
     config = tmp_path / "own.toml"

@@ -61,7 +61,7 @@ def test_a_blocked_event_loop_does_not_hold_up_the_end(number: signal.Signals, s
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
-def test_a_signal_while_the_terminal_is_asked_for_its_background_leaves_it_as_it_was(number: signal.Signals) -> None:
+def test_a_signal_during_the_query_restores_the_terminal(number: signal.Signals) -> None:
     with mcphost("demo", env={"COLORFGBG": ""}) as terminal:
         terminal.wait_until(lambda _: b"\x1b]11;?" in terminal.raw, "the question")
         terminal.process.send_signal(number)
@@ -70,13 +70,13 @@ def test_a_signal_while_the_terminal_is_asked_for_its_background_leaves_it_as_it
 
 
 def state(process: int) -> str:
-    """What Linux calls its state; empty once it is gone."""
+    """Return the letter of its state in Linux; empty once it is gone."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     return ""
 
 
-def test_a_program_that_was_stopped_before_its_first_frame_ends_when_it_is_asked_to() -> None:
+def test_a_stopped_program_ends_on_request() -> None:
     with Terminal(["sh", "-i"], env={"PS1": "ready> ", "ENV": "", "COLORFGBG": ""}) as terminal:
         terminal.wait_for("ready>")
         terminal.press(f"{shlex.quote(sys.executable)} -m mcphost demo &\r")

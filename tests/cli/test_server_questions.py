@@ -53,7 +53,7 @@ def configured(folder: Path, era: str, *ask: dict[str, Any], more: tuple[str, ..
 
 
 def answers(text: str) -> Any:
-    """What the server got, in the order in which it asked."""
+    """Return the answers that the server got, in the order of its questions."""
     return json.loads(text[text.index("[{") :])
 
 
@@ -215,7 +215,7 @@ def test_a_flag_that_agrees_to_a_page_prints_its_warnings(
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door[0])
-def test_a_server_that_asks_again_after_an_automatic_no_ends_the_request(
+def test_asking_again_after_a_rule_declined_ends_the_request(
     mcphost: Mcphost, folder: Path, door: tuple[str, ...]
 ) -> None:
     command, *rest = door
@@ -264,7 +264,7 @@ def waits_for_visits(count: int, screen: str) -> bool:
 
 
 @pytest.mark.requirement("ELIC-23", "ELIC-24")
-def test_two_pages_of_one_call_are_visited_one_after_the_other_at_a_terminal(folder: Path) -> None:
+def test_two_pages_of_one_call_are_visited_in_turn(folder: Path) -> None:
     wanted = [page("handshake", f"https://example.com/{each}")["params"] | {"elicitationId": each} for each in "ab"]
     asks = f"stdio:{shlex.join([sys.executable, '-S', '-E', str(ECHO.with_name('asks.py'))])}"
     words = ["call", asks, "demand", "--yes", f"data:={json.dumps({'elicitations': wanted})}"]
@@ -280,9 +280,7 @@ def test_two_pages_of_one_call_are_visited_one_after_the_other_at_a_terminal(fol
 
 @pytest.mark.hostile("F05")
 @pytest.mark.parametrize("flags", [("--accept", "form"), ("--answers", "answers.json")])
-def test_no_answer_by_rule_goes_to_a_tool_that_changed_before_it_asked(
-    mcphost: Mcphost, folder: Path, flags: tuple[str, str]
-) -> None:
+def test_a_changed_tool_gets_no_answer_by_rule(mcphost: Mcphost, folder: Path, flags: tuple[str, str]) -> None:
     (folder / "answers.json").write_text('[{"kind": "form", "content": {"name": "Bob"}}]')
     record = folder / "record"
     more = ("--changes", "--record", str(record))

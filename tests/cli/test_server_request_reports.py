@@ -108,7 +108,7 @@ def test_a_model_answers_by_a_rule_and_else_a_no_says_which_it_takes(
         ("no model", "no model is called 'nobody'; there are: local"),
     ],
 )
-def test_why_a_model_gave_no_answer_is_told_and_the_server_learns_nothing_of_it(
+def test_a_models_failure_is_reported_but_not_to_the_server(
     mcphost: Mcphost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str, said: str
 ) -> None:
     if case != "no key":
@@ -136,7 +136,7 @@ def test_without_models_a_file_may_answer_and_nobody_else(mcphost: Mcphost, tmp_
 
 
 @pytest.mark.slow
-def test_at_a_terminal_the_request_and_the_answer_are_shown_and_asked_about(endpoint: Web, tmp_path: Path) -> None:
+def test_a_sampling_request_and_its_answer_need_approval(endpoint: Web, tmp_path: Path) -> None:
     path = config(tmp_path, endpoint)
     request = create("A\x1b[2Jquestion\nof two lines", systemPrompt="Be kind", includeContext="allServers")
     program = [sys.executable, "-m", "mcphost", "--config", path, *words(request)]
@@ -159,7 +159,7 @@ def test_at_a_terminal_the_request_and_the_answer_are_shown_and_asked_about(endp
         assert '"stopReason": "endTurn"' in terminal.text
 
 
-def test_nothing_that_a_server_or_a_model_says_stands_where_mcphosts_words_do(tmp_path: Path) -> None:
+def test_texts_of_a_sampling_request_stay_behind_the_margin(tmp_path: Path) -> None:
     fake = "fake " * 40
     with Web(streams(*VENDORS["openai"].stream((("text", fake), ("stop", "end"))))) as endpoint:
         path = config(tmp_path, endpoint)

@@ -1,4 +1,4 @@
-"""Tables fit the terminal, and a pipe gets all of them; what others wrote stands behind a margin."""
+"""Tables fit the terminal, and a pipe gets all of them; foreign text has a margin."""
 
 from __future__ import annotations
 
@@ -70,9 +70,7 @@ def test_a_reason_that_is_cut_follows_the_table_in_full(config: str, columns: in
         (["call", "echo", "echo", "text=hello", "--yes"], "│ hello"),
     ],
 )
-def test_what_a_server_wrote_stands_behind_a_margin_on_a_terminal_only(
-    config: str, words: list[str], margin: str
-) -> None:
+def test_a_servers_text_has_a_margin_on_a_terminal_only(config: str, words: list[str], margin: str) -> None:
     own = ("mcphost: ", "user:", "assistant:", "[")
     lines = [line for line in shown(config, 100, *words) if not line.startswith(own)]
     assert lines

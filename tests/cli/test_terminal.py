@@ -1,4 +1,4 @@
-"""Who types a command that gets its words through a pipe is still asked: at the terminal, if there is one."""
+"""A command with piped input still asks its user: at the terminal, if there is one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ HIDDEN: list[tuple[bytes, bytes]] = [
     (b"\x04", b""),
     (b"a\x04\r", b"a\x04"),
 ]
-"""What is typed, and the line that it is."""
+"""Typed keys, and the line that they make."""
 
 
 @pytest.mark.parametrize(("typed", "line"), HIDDEN)
@@ -86,7 +86,7 @@ def test_somebody_is_asked_though_the_words_come_through_a_pipe(
     assert sent in last["content"]
 
 
-def test_the_arguments_of_a_call_come_from_a_file_and_the_yes_from_the_terminal(tmp_path: Path) -> None:
+def test_arguments_from_a_pipe_leave_the_terminal_for_the_question(tmp_path: Path) -> None:
     (tmp_path / "args").write_text('{"text": "from a file"}')
     (tmp_path / "c.toml").write_text(entry("echo"))
     words = ["--config", "c.toml", "call", "echo", "echo", "--args", "-"]
@@ -112,7 +112,7 @@ def test_what_a_server_asks_is_asked_at_the_terminal_too(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("", "<args >out 2>log"),  # no stream is a terminal: nobody watches
+        ("", "<args >out 2>log"),  # no stream is a terminal
         ("setsid -w", "<args"),  # the terminal belongs to others
         ("set -m; exec 3<args;", "<&3 & wait $!"),  # in the background, where reading would stop it
     ],

@@ -98,9 +98,7 @@ def test_colorfgbg_answers_without_a_query(terminal: tuple[int, int], value: str
         os.read(terminal[0], 1)
 
 
-def test_an_answer_that_came_while_mcphost_was_busy_is_not_left_for_the_screen(
-    terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_late_answer_is_not_left_for_the_screen(terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     """The screen would take its question mark for a key, and open the help."""
     monkeypatch.setattr(terminal_background, "LOCAL_SECONDS", 0.0)
     master, slave = terminal

@@ -50,7 +50,7 @@ class HeldKeychain(MemoryKeychain):
     def __init__(self) -> None:
         super().__init__()
         self.calls: asyncio.Queue[asyncio.Event] = asyncio.Queue()
-        """What each call that has begun waits for."""
+        """The events that pending calls wait for."""
         self.held = True
         self._working: list[asyncio.Task[Any]] = []
 

@@ -36,7 +36,7 @@ PROGRAMS: Final = {
 }
 """The package of each command; apart from each other, since some are hundreds of megabytes large."""
 PROJECT: Final = "/home/ada/app"
-"""What stands in a fixture for the folder in which the program ran."""
+"""Replaces in a fixture the folder in which the program ran."""
 
 FILES: Final = ("npx", "-y", "@modelcontextprotocol/server-filesystem@2026.7.4", "/srv/files")
 DOCS: Final = "https://docs.example.com/mcp"
@@ -208,7 +208,7 @@ def read_case(case: str, project: Path | None = None) -> list[FoundServer]:
 
 
 def as_toml(found: list[FoundServer], case: str) -> str:
-    """What was found, as the text of ``expected.toml``."""
+    """Return the found servers as the text of ``expected.toml``."""
     servers = [
         {
             "name": server.name,

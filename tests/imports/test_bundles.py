@@ -73,7 +73,7 @@ def test_a_bundle_runs_from_a_folder_that_is_named_by_its_hash() -> None:
     assert validated_server("x", other.table).identity != validated_server("x", server.table).identity
 
 
-def test_unpacking_writes_private_files_and_makes_only_the_named_programs_executable(tmp_path: Path) -> None:
+def test_unpacked_files_are_private_and_few_are_executable(tmp_path: Path) -> None:
     about = manifest({"type": "binary", "entry_point": "bin/run", "mcp_config": {"command": "bin/run"}})
     content = archive(("bin/run", b"#!/bin/sh\n"), (entry("bin/other", 0o777), b"x"), ("empty/", b""), about=about)
     bundle = opened(content)
@@ -94,7 +94,7 @@ def test_unpacking_writes_private_files_and_makes_only_the_named_programs_execut
     assert server.table["command"] == f"{folder}/bin/run"
 
 
-def test_the_manifest_is_translated_with_the_overrides_of_this_platform() -> None:
+def test_the_overrides_of_this_platform_apply() -> None:
     config = {
         "command": "server/run",
         "args": ["--config", "server/config.json", "${HOME}${/}x", "${DOCUMENTS}", "$${literal} ${unknown}"],

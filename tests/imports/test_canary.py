@@ -75,7 +75,7 @@ def texts_in(value: object) -> Iterator[str]:
 
 @pytest.mark.hostile("C04")
 @pytest.mark.parametrize("case", CASES)
-async def test_every_secret_of_a_hosts_file_is_in_the_keychain_and_nowhere_else(
+async def test_secrets_of_a_hosts_file_are_in_the_keychain_only(
     case: str, tmp_path: Path, importer: OpenImporter, keychain: MemoryKeychain
 ) -> None:
     canaries, there = Canaries(), tmp_path / "there"

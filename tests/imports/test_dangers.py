@@ -274,7 +274,7 @@ def test_a_usual_launcher_with_options_has_no_sign_of_danger(line: str) -> None:
     assert not signs(*shlex.split(line))
 
 
-def test_a_folder_that_every_user_can_write_to_is_named_as_the_working_folder() -> None:
+def test_a_shared_working_folder_is_a_danger() -> None:
     assert "a folder that every user can write to: /tmp/x" in signs("./server", cwd="//tmp/x")
     assert not signs("./server", cwd="/home/ada/tmp/x")
 
@@ -324,7 +324,7 @@ def test_a_usual_command_has_no_sign_of_danger(words: tuple[str, ...]) -> None:
 
 
 @pytest.mark.requirement("SEC-12")
-def test_an_address_without_encryption_is_a_danger_unless_it_is_on_this_machine() -> None:
+def test_plain_http_to_another_machine_is_a_danger() -> None:
     assert "not encrypted" in signs(url="http://mcp.example/mcp")
     assert not signs(url="https://mcp.example/mcp")
     assert not signs(url="http://localhost:3000/mcp")
@@ -353,7 +353,7 @@ def test_an_entry_that_takes_files_or_secrets_of_the_user_is_named() -> None:
     assert "is given" not in signs("x", env={"HOME_PAGE": "${HOME}", "PLAIN": "$${file:x}"})
 
 
-def test_a_sign_never_holds_the_value_of_a_variable_or_what_follows_a_host() -> None:
+def test_a_sign_holds_no_value_of_a_variable() -> None:
     secret = "s3cr3tCanary9876"
     found = signs(
         "x",

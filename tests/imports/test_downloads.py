@@ -1,4 +1,4 @@
-"""What a command downloads and runs."""
+"""Downloads of a command."""
 
 from __future__ import annotations
 

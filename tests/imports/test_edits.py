@@ -1,4 +1,4 @@
-"""What the user wrote in place of a text that was found."""
+"""Edits of texts that were found."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mcphost.imports.importer import ImportAnswer, Importer, ImportStatus
 from mcphost.imports.remembered import ImportRecords
 
 
-async def test_an_edited_server_is_stored_as_edited_and_is_the_same_at_the_next_import(tmp_path: Path) -> None:
+async def test_an_edited_server_is_the_same_at_the_next_import(tmp_path: Path) -> None:
     table = {"command": "x", "args": ["--dir", "/Users/ada"], "env": {"MODE": "a"}}
     found = FoundServer("files", Origin("cursor", "/home/ada/.cursor/mcp.json", "files", digest_of(table)), table)
     path = tmp_path / "servers.toml"

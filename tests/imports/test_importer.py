@@ -1,4 +1,4 @@
-"""What becomes of found servers: compared with those of before, stored with their secrets apart, and removed."""
+"""Found servers on their way into the configuration: compared with those of before, stored with their secrets apart, and removed."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ async def test_what_nobody_looked_at_does_not_start_by_itself(importer: OpenImpo
     assert planned.table == {"command": "x", "enabled": False, "start": "manual"}
 
 
-async def test_the_same_server_again_is_the_same_and_a_changed_one_says_what_changed(importer: OpenImporter) -> None:
+async def test_a_changed_server_says_what_changed(importer: OpenImporter) -> None:
     await stored(importer(), found("github", GITHUB))
     assert only(importer(), found("github", GITHUB)).status is ImportStatus.SAME
     changed = {**GITHUB, "args": ["-y", "server@2"], "env": {"TOKEN": "s3cret-1", "REGION": "eu"}}
@@ -168,9 +168,7 @@ async def test_a_change_that_fails_leaves_the_secret_as_it_was(
 
 
 @pytest.mark.parametrize("call", range(4), ids=["its-name-is-looked-up", "looked-up", "written", "read-back"])
-async def test_whoever_is_cancelled_while_the_keychain_works_leaves_neither_entry_nor_secret(
-    tmp_path: Path, importer: OpenImporter, call: int
-) -> None:
+async def test_cancelling_during_the_keychain_leaves_nothing(tmp_path: Path, importer: OpenImporter, call: int) -> None:
     keychain = HeldKeychain()
     opened = importer(secrets=keychain)
     storing = asyncio.create_task(opened.store(only(opened, found("github", GITHUB)), ImportAnswer()))
@@ -187,9 +185,7 @@ async def test_whoever_is_cancelled_while_the_keychain_works_leaves_neither_entr
     assert (read_servers(tmp_path / "servers.toml"), keychain.items) == ({}, {})
 
 
-async def test_whoever_is_cancelled_while_the_entry_is_written_leaves_it_with_its_secrets(
-    tmp_path: Path, importer: OpenImporter
-) -> None:
+async def test_cancelling_during_the_write_leaves_a_whole_entry(tmp_path: Path, importer: OpenImporter) -> None:
     class CancellingKeychain(MemoryKeychain):
         async def read(self, name: str) -> str | None:
             if self.items:  # what was written is read back: the entry comes next, and then the cancel
@@ -225,7 +221,7 @@ async def test_a_file_that_several_programs_read_is_one_place(importer: OpenImpo
 
 
 @pytest.mark.parametrize("name", ["GitHub", "git-hub", "g1thub", "git_hub", "glthub"])
-def test_a_name_that_is_easily_taken_for_another_s_has_a_sign_of_danger(importer: OpenImporter, name: str) -> None:
+def test_a_confusable_name_has_a_sign_of_danger(importer: OpenImporter, name: str) -> None:
     own = '[servers.github]\ncommand = "x"\n'
     candidate = only(importer(own), found(name, {"command": "npx", "args": ["other"]}))
     assert "easily taken for that of another server: github" in candidate.preview({}).dangers[-1].text
@@ -271,7 +267,7 @@ async def test_a_name_that_is_taken_gets_a_suffix(importer: OpenImporter, own: s
         await importer(own).store(candidate.renamed("github"), ImportAnswer())
 
 
-async def test_a_name_that_was_taken_meanwhile_is_refused_and_the_keychain_as_before(
+async def test_a_name_taken_meanwhile_leaves_the_keychain_as_before(
     tmp_path: Path, importer: OpenImporter, keychain: MemoryKeychain
 ) -> None:
     first = importer()
@@ -333,7 +329,7 @@ async def test_what_only_the_user_may_grant_never_comes_in(
     assert not (tmp_path / "servers.toml").exists()
 
 
-async def test_an_entry_that_no_configuration_takes_is_refused_without_its_values(importer: OpenImporter) -> None:
+async def test_an_invalid_entry_is_refused_without_its_values(importer: OpenImporter) -> None:
     with pytest.raises(ConfigError, match=r"servers\.a\.env\.A: must be a string") as caught:
         await stored(importer(), found("a", {"command": "x", "env": {"A": ["s3cret-1"]}}))
     assert "s3cret-1" not in str(caught.value)

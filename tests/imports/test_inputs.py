@@ -90,7 +90,7 @@ def test_splitting_gives_back_what_was_joined(pieces: list[str | Placeholder]) -
 
 
 def merged(pieces: Iterable[str | Placeholder]) -> list[str | Placeholder]:
-    """Pieces with all plain text that stands together in one of them."""
+    """Pieces in which adjacent plain texts are joined."""
     whole: list[str | Placeholder] = []
     for piece in pieces:
         last = whole[-1] if whole else None

@@ -1,4 +1,4 @@
-"""What a consent screen says of a found server."""
+"""The facts of a consent screen about a found server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a host can be told of a server is the same after an export and an import; and nothing in its file does harm."""
+"""Settings that a host can hold are the same after an export and an import; and nothing in its file does harm."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def reference(syntax: Syntax, name: str, default: str | None) -> str:
 
 
 def can_spell(syntax: Syntax) -> bool:
-    """Does the host have environment variables? Continue has secrets instead, which become inputs."""
+    """True if the host has environment variables. Continue has secrets instead, which become inputs."""
     return (syntax.write("X", None) or "${{").startswith("${{") is False
 
 
@@ -114,7 +114,7 @@ def addresses(dialect: HostDialect) -> dict[str, st.SearchStrategy[Any]]:
 
 @cache
 def entries(dialect: str) -> st.SearchStrategy[dict[str, dict[str, Any]]]:
-    """A few servers of which the host can be told everything."""
+    """A few servers that the host can express completely."""
     told = WRITTEN[dialect].dialect
     keys = told.shape.keys
     kinds = [programs(told), addresses(told)] if "url" in keys else [programs(told)]
@@ -184,7 +184,7 @@ def test_headers_from_variables_become_those_that_codex_knows() -> None:
     ]
 
 
-def test_a_token_in_the_keychain_becomes_the_variable_of_codex_s_bearer() -> None:
+def test_a_keychain_token_becomes_the_bearer_variable_of_codex() -> None:
     table = {"url": "https://x.example", "http_headers": {"authorization": "bearer ${keyring:db.TOKEN}"}}
     servers = {"db": ServerConfig.model_validate(table)}
     entry = tomllib.loads(export_servers(WRITTEN["codex"], servers, HOME).text)["mcp_servers"]["db"]
@@ -204,7 +204,7 @@ def test_a_keychain_item_becomes_an_input_of_vs_code() -> None:
     assert "VS Code asks for the value of the keyring entry db.X-Key" in str(exported.notes[0])
 
 
-def test_of_a_secret_that_is_called_like_a_variable_the_user_is_told_one_thing_alone() -> None:
+def test_a_secret_named_like_a_variable_has_one_note() -> None:
     entry = ServerConfig.model_validate({"command": "db", "env": {"API_KEY": "${keyring:db.API_KEY}"}})
     told = {host: [str(note) for note in export_servers(WRITTEN[host], {"db": entry}, HOME).notes] for host in WRITTEN}
     assert [len(notes) for notes in told.values()] == [1] * len(WRITTEN)
@@ -287,7 +287,7 @@ def damaged(data: st.DataObject, value: Any) -> Any:
 
 
 def read_all(document: Any) -> list[FoundServer]:
-    """What each dialect makes of a document. Raises nothing but ConfigError."""
+    """The servers that each dialect finds in a document. Raises nothing but ConfigError."""
     found: list[FoundServer] = []
     for host in (*HOSTS, NO_HOST):
         source = HostDocument(host.id, "/srv/app/file", host.label, folder=HOME, workspace=HOME, platform="linux")

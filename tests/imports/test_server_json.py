@@ -291,7 +291,7 @@ def test_what_would_run_or_reach_something_else_is_refused_in_words(entry: Mappi
     assert offer.server.inputs == ()
 
 
-def test_two_values_of_one_name_are_asked_for_separately_unless_they_are_the_same() -> None:
+def test_two_values_of_one_name_are_asked_for_separately() -> None:
     entry = words(
         {"type": "named", "name": "-a", "value": "{x}", "variables": {"x": {"description": "one"}}},
         {"value": "{x}", "variables": {"x": {"description": "two"}}},

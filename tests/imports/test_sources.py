@@ -1,4 +1,4 @@
-"""What a word of `mcphost add` names, and the servers that are found for it; addresses are real, on the loopback."""
+"""The thing that a word of `mcphost add` names, and the servers that are found for it; addresses are real, on the loopback."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def card(address: str, **more: Any) -> dict[str, Any]:
     return {**CARD, "remotes": [remote], **more}
 
 
-async def test_an_address_is_taken_as_typed_with_the_headers_that_its_card_asks_for(sources: ServerSources) -> None:
+async def test_an_address_gets_the_headers_that_its_card_wants(sources: ServerSources) -> None:
     def answer(talk: Talk) -> None:
         talk.json(card(base(talk.web)))
 
@@ -148,7 +148,7 @@ async def test_an_address_without_a_card_needs_none(status: int, sources: Server
     assert server.table == {"url": "http://127.0.0.1:1/mcp"}
 
 
-async def test_a_password_in_an_address_is_not_sent_for_its_card_and_not_kept_as_its_origin(
+async def test_a_password_in_an_address_is_neither_sent_nor_kept(
     sources: ServerSources,
 ) -> None:
     with Web(lambda talk: talk.json({"server": SERVER_JSON})) as web:
@@ -331,7 +331,7 @@ async def test_a_bundle_is_unpacked_and_named_where_it_may_be_removed_again(
         await sources.find(AddRequest("broken.mcpb"))
 
 
-async def test_a_bundle_on_the_web_is_downloaded_from_where_its_address_leads(sources: ServerSources) -> None:
+async def test_a_bundle_is_downloaded_through_redirects(sources: ServerSources) -> None:
     content = archive(("server/index.js", b"x"))
     with Web(lambda talk: talk.whole(200, content)) as store:
 
@@ -403,9 +403,7 @@ async def test_the_bundle_of_a_registry_must_have_the_announced_hash(
 
 
 @pytest.mark.requirement("SEC-10")
-async def test_a_public_registry_cannot_have_something_fetched_from_this_machine(
-    tls: ssl.SSLContext, tmp_path: Path
-) -> None:
+async def test_a_public_registry_cannot_reach_this_machine(tls: ssl.SSLContext, tmp_path: Path) -> None:
     """The registry's own address is public by its name; a proxy of the test brings its answers."""
     with Web(lambda talk: talk.whole(200, archive()), tls) as inside:
         package = {

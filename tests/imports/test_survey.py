@@ -28,15 +28,13 @@ ELSEWHERE = (
 @pytest.mark.parametrize(
     ("argument", "starts_there"), [*((each, True) for each in RELATIVE), *((each, False) for each in ELSEWHERE)]
 )
-def test_a_project_server_whose_arguments_name_files_there_starts_there(
-    tmp_path: Path, argument: str, starts_there: bool
-) -> None:
+def test_a_project_server_that_names_its_files_starts_there(tmp_path: Path, argument: str, starts_there: bool) -> None:
     (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": {"a": {"command": "node", "args": [argument]}}}))
     (server,) = read_host("cursor", {}, None, "linux", tmp_path)
     assert server.table.get("cwd") == (str(tmp_path) if starts_there else None)
 
 
-def test_a_server_of_a_users_file_that_names_a_script_says_where_it_would_start(tmp_path: Path) -> None:
+def test_a_relative_script_of_a_users_file_has_a_note(tmp_path: Path) -> None:
     (tmp_path / ".cursor").mkdir()
     (tmp_path / ".cursor" / "mcp.json").write_text('{"mcpServers": {"a": {"command": "node", "args": ["server.js"]}}}')
     (server,) = read_host("cursor", {}, tmp_path, "linux", None)
@@ -108,7 +106,7 @@ def test_a_file_of_another_user_is_not_read(tmp_path: Path) -> None:
     assert "another user" in problems(tmp_path)["mcp.json"]
 
 
-def test_a_large_history_of_claude_code_is_read_and_nothing_else_of_it(tmp_path: Path) -> None:
+def test_a_large_history_of_claude_code_is_read(tmp_path: Path) -> None:
     history = [{"display": "x" * 1000}] * 2000
     place(
         tmp_path / ".claude.json",
@@ -165,7 +163,7 @@ def test_a_deep_tree_of_plugins_is_searched_within_limits(tmp_path: Path) -> Non
     assert [each.path for each in survey({}, tmp_path, "linux", None)] == [near]
 
 
-def test_a_file_is_read_in_the_dialect_of_the_host_whose_it_looks_like(tmp_path: Path) -> None:
+def test_a_files_path_tells_its_dialect(tmp_path: Path) -> None:
     entry = {"command": "./x", "timeout": 2000, "env": {"A": "$B"}}
     for name, timeout, variable in (
         (".gemini/settings.json", 2.0, "${B}"), ("roo/.roo/mcp.json", 600.0, "$B"), ("other.json", 2.0, "$B"),
@@ -218,7 +216,7 @@ def test_more_servers_than_anybody_has_are_refused() -> None:
         read_any(json.dumps(many).encode())
 
 
-def test_a_command_with_blanks_is_split_where_its_first_word_is_the_program(tmp_path: Path) -> None:
+def test_a_command_with_blanks_is_split_at_its_program(tmp_path: Path) -> None:
     (program := tmp_path / "serve").touch()
     (spaced := tmp_path / "my serve").touch()
     lines = {"line": f"{shlex.quote(str(program))} --port 1", "path": str(spaced), "missing": f"{tmp_path}/none at all"}

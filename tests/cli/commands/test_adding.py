@@ -70,7 +70,7 @@ def test_a_command_is_added(mcphost: Mcphost, configured: Path) -> None:
     }
 
 
-def test_another_name_for_what_is_there_is_refused_with_the_one_it_has(mcphost: Mcphost, configured: Path) -> None:
+def test_a_second_name_for_a_known_server_is_refused(mcphost: Mcphost, configured: Path) -> None:
     program = ("--", "uvx", "mcp-server-git")
     assert mcphost("add", "git", "--yes", *program).code == 0
     again = mcphost("add", "git", "--yes", *program)
@@ -84,9 +84,7 @@ def test_another_name_for_what_is_there_is_refused_with_the_one_it_has(mcphost: 
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "a b", "-a", "x" * 65])
-def test_a_name_that_no_server_may_have_is_refused_before_anything_is_shown(
-    mcphost: Mcphost, configured: Path, name: str
-) -> None:
+def test_an_illegal_name_is_refused_before_anything_is_shown(mcphost: Mcphost, configured: Path, name: str) -> None:
     said = mcphost("add", "git", "--yes", f"--as={name}", "--", "uvx", "mcp-server-git")
     assert (said.code, "a name has 1 to 64 letters" in said.err, "would run" in said.err) == (2, True, False)
     assert len(said.err.splitlines()) == 1
@@ -253,7 +251,7 @@ def test_with_no_registry_nobody_is_asked(mcphost: Mcphost, configured: Path) ->
 @pytest.mark.hostile("C06")
 @pytest.mark.parametrize("command", [("add", "x", "--yes", "--", "y"), ("remove", "x"), ("check",)])
 @pytest.mark.parametrize("target", ["pipe", "/dev/zero"])
-def test_what_is_in_place_of_the_file_of_servers_is_named_and_not_waited_for(
+def test_a_pipe_in_place_of_the_servers_file_is_named(
     mcphost: Mcphost, configured: Path, command: tuple[str, ...], target: str
 ) -> None:
     os.mkfifo(configured.with_name("pipe"))

@@ -1,4 +1,4 @@
-"""What servers offer besides tools, without a screen: what each command prints, and its exit code."""
+"""Offers of servers besides tools, without a screen: what each command prints, and its exit code."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_what_is_not_offered_or_not_there_is_a_sentence(
 @pytest.mark.parametrize(
     ("unknown", "code", "why"), [("silent", 5, "timed out after 0.5 s"), ("-32603", 3, "unknown method")]
 )
-def test_a_list_that_failed_is_told_apart_from_an_empty_one_and_hides_no_other(
+def test_a_failed_list_differs_from_an_empty_one(
     mcphost: Mcphost, tmp_path: Path, unknown: str, code: int, why: str
 ) -> None:
     failing = ["--without", "resources/list", "--unknown", unknown]
@@ -117,9 +117,7 @@ def test_output_goes_into_the_file_that_was_named_and_no_other(mcphost: Mcphost,
     assert mcphost("read", offers(), README, "--output", str(tmp_path / "no" / "folder")).code == 2
 
 
-def test_what_is_read_is_written_down_and_what_is_typed_while_completing_is_not(
-    mcphost: Mcphost, isolated: Path
-) -> None:
+def test_reads_are_audited_and_completions_are_not(mcphost: Mcphost, isolated: Path) -> None:
     mcphost("complete", offers(), "prompt:review", "language", "r")
     assert not list(isolated.rglob("audit.jsonl"))
     mcphost("read", offers(), README)

@@ -33,7 +33,7 @@ def test_one_server_is_compared_with_itself_in_both_eras(mcphost: Mcphost) -> No
 
 
 @pytest.mark.slow
-def test_the_comparison_as_json_has_both_sides_their_calls_and_questions(mcphost: Mcphost) -> None:
+def test_the_json_of_a_comparison_has_both_sides(mcphost: Mcphost) -> None:
     said = mcphost("compare", sdk(ROUNDS), "plan_trip", "days=1", "--yes", "--accept", "form", "--json")
     found = json.loads(said.out)
     legacy, modern = found["sides"]
@@ -118,7 +118,7 @@ def test_check_says_which_eras_a_server_speaks_and_ends_accordingly(
 
 @pytest.mark.slow
 @pytest.mark.requirement("MOD-31")
-def test_check_says_how_it_was_found_out_that_a_server_speaks_both_eras(mcphost: Mcphost) -> None:
+def test_check_says_how_both_eras_were_detected(mcphost: Mcphost) -> None:
     said = mcphost("check", "--era", "both", sdk())
     assert said.code == 0, said.err
     assert "legacy and modern" in said.out

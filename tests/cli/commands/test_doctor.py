@@ -33,9 +33,7 @@ def topics(out: str) -> dict[str, dict[str, str]]:
     return {each["topic"]: each for each in found}
 
 
-def test_without_any_problem_the_exit_code_is_0_and_each_line_says_so_in_a_word(
-    mcphost: Mcphost, tmp_path: Path
-) -> None:
+def test_without_a_problem_it_exits_with_0(mcphost: Mcphost, tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(entry("echo"))
     said = mcphost("doctor", "--config", "own.toml")
     assert (said.code, said.err) == (0, "")
@@ -45,7 +43,7 @@ def test_without_any_problem_the_exit_code_is_0_and_each_line_says_so_in_a_word(
     assert "tools" in said.out
 
 
-def test_each_mistake_of_the_configuration_is_a_problem_with_the_command_that_opens_its_line(
+def test_a_mistake_in_the_configuration_comes_with_an_edit_command(
     mcphost: Mcphost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EDITOR", "ed")
@@ -65,7 +63,7 @@ def test_each_mistake_of_the_configuration_is_a_problem_with_the_command_that_op
     [b"a = ", b"[polcy]\n", b"\xff\xfe", b"x = " + b"[" * 9000, None],
     ids=["toml", "key", "text", "deep", "none"],
 )
-def test_a_configuration_that_cannot_be_read_is_a_problem_and_everything_else_is_still_looked_at(
+def test_an_unreadable_configuration_does_not_stop_the_checks(
     mcphost: Mcphost, tmp_path: Path, content: bytes | None
 ) -> None:
     if content is not None:
@@ -78,9 +76,7 @@ def test_a_configuration_that_cannot_be_read_is_a_problem_and_everything_else_is
     assert "cannot be used" in found["servers"]["text"]
 
 
-def test_a_projects_file_that_is_not_trusted_runs_nothing_and_the_command_to_trust_it_is_named(
-    mcphost: Mcphost, tmp_path: Path
-) -> None:
+def test_an_untrusted_project_file_runs_nothing(mcphost: Mcphost, tmp_path: Path) -> None:
     (tmp_path / "mcphost.toml").write_text(f'[servers.evil]\ncommand = "touch"\nargs = ["{tmp_path}/ran"]\n')
     said = mcphost("doctor", "--json")
     found = topics(said.out)
@@ -90,7 +86,7 @@ def test_a_projects_file_that_is_not_trusted_runs_nothing_and_the_command_to_tru
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_program_that_is_not_there_is_named_with_the_server_that_needs_it(mcphost: Mcphost, tmp_path: Path) -> None:
+def test_a_missing_program_is_named_with_its_server(mcphost: Mcphost, tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text('[servers.gone]\ncommand = "no-such-program"\n')
     said = mcphost("doctor", "--config", "own.toml", "--json")
     found = topics(said.out)
@@ -137,7 +133,7 @@ def test_without_a_home_the_advice_leads_to_a_doctor_without_problems(
     assert mcphost("doctor", "--json").code == 0
 
 
-def test_the_advice_for_a_shared_state_folder_is_a_folder_that_can_be_used(
+def test_the_fix_for_a_shared_state_folder_works(
     mcphost: Mcphost, isolated: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shared = tmp_path / "shared"
@@ -150,7 +146,7 @@ def test_the_advice_for_a_shared_state_folder_is_a_folder_that_can_be_used(
     assert topics(mcphost("doctor", "--json").out)["state folder"]["status"] == "ok"
 
 
-def test_a_server_that_is_started_by_hand_only_is_tried_when_it_is_named(mcphost: Mcphost, tmp_path: Path) -> None:
+def test_a_manual_server_is_tried_only_by_name(mcphost: Mcphost, tmp_path: Path) -> None:
     (tmp_path / "own.toml").write_text(entry("shy", more='start = "manual"'))
     all_of_them = topics(mcphost("doctor", "--config", "own.toml", "--json").out)
     named = topics(mcphost("doctor", "shy", "--config", "own.toml", "--json").out)
@@ -159,9 +155,7 @@ def test_a_server_that_is_started_by_hand_only_is_tried_when_it_is_named(mcphost
 
 
 @pytest.mark.parametrize("words", [(), ("--no-start",)])
-def test_a_server_that_is_not_configured_is_a_mistake_of_the_command_line(
-    mcphost: Mcphost, words: tuple[str, ...]
-) -> None:
+def test_an_unknown_server_is_a_usage_error(mcphost: Mcphost, words: tuple[str, ...]) -> None:
     said = mcphost("doctor", "nobody", *words)
     assert (said.code, said.out) == (2, "")
     assert "no server is called 'nobody'" in said.err
@@ -294,7 +288,7 @@ def test_a_bundle_that_a_server_uses_is_no_leftover(
     assert "leftover" not in topics(mcphost("doctor", "--no-start", "--config", "own.toml", "--json").out)
 
 
-def test_without_a_usable_state_folder_no_server_starts_and_that_is_said(
+def test_without_a_state_folder_no_server_starts(
     mcphost: Mcphost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -332,7 +326,7 @@ def _fails() -> None:
         (_fails, 'env = { KEY = "${keyring:one}" }', "problem", "your configuration refers to it"),
     ],
 )
-def test_a_keychain_that_does_not_answer_matters_as_far_as_it_is_needed(
+def test_a_silent_keychain_is_a_problem_only_if_needed(
     mcphost: Mcphost,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -386,7 +380,7 @@ def _late(talk: Talk) -> None:
     Echo("sse", stateless=True, listens=False)(talk)
 
 
-def test_the_clock_is_compared_with_the_dates_of_answers_that_came_anyway(mcphost: Mcphost) -> None:
+def test_the_clock_is_compared_with_the_dates_of_answers(mcphost: Mcphost) -> None:
     with Web(_late) as web:
         late = topics(mcphost("doctor", web.url, "--json").out)["clock"]
     assert late["status"] == "warning"

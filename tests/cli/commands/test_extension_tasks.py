@@ -62,7 +62,7 @@ def test_a_task_outlives_the_process_that_began_it(
 
 
 @pytest.mark.requirement("XTASK-05")
-def test_whoever_interrupts_the_wait_for_a_task_of_their_own_cancels_it(
+def test_interrupting_the_wait_for_a_task_cancels_it(
     mcphost: Mcphost, server: str, began: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
     began.send_signal(signal.SIGINT)
@@ -100,7 +100,7 @@ def test_a_tool_for_an_apps_user_interface_is_listed_as_such(mcphost: Mcphost, s
         (("call", "errands", "survey", "--yes"), "no task, no survey (-32021)"),
     ],
 )
-def test_where_tasks_are_withheld_the_error_names_the_key_that_withholds_them(
+def test_the_error_names_the_key_that_withholds_tasks(
     mcphost: Mcphost, tmp_path: Path, words: tuple[str, ...], said_of_it: str
 ) -> None:
     script, config = ECHO.with_name("modern_errands.py"), tmp_path / "mcphost.toml"

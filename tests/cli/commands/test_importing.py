@@ -31,7 +31,7 @@ def configured(isolated: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_without_a_word_it_lists_what_other_hosts_have_and_shows_no_secret(mcphost: Mcphost, isolated: Path) -> None:
+def test_without_a_host_it_lists_servers_without_secrets(mcphost: Mcphost, isolated: Path) -> None:
     path = cursor(isolated, {"db": {"command": "uvx", "args": ["db", "--token", TOKEN]}, "odd": {}})
     before = path.read_bytes()
     said = mcphost("import")
@@ -84,7 +84,7 @@ def test_escape_sequences_in_a_file_do_not_reach_the_terminal(mcphost: Mcphost, 
         assert not {"\x1b", "\x07"} & set(said.out)
 
 
-def test_a_file_that_cannot_be_read_is_named_and_the_others_are_listed(mcphost: Mcphost, isolated: Path) -> None:
+def test_an_unreadable_file_is_named_beside_the_list(mcphost: Mcphost, isolated: Path) -> None:
     cursor(isolated, {"db": {"command": "uvx"}})
     (isolated / ".claude.json").write_text("{")
     said = mcphost("import")
@@ -103,9 +103,7 @@ def test_the_list_says_what_was_added_before_and_what_changed_since(mcphost: Mcp
     assert {each["server"]: each["status"] for each in objects}["other"] == "changed"
 
 
-def test_what_others_have_is_listed_beside_a_configuration_that_cannot_be_read(
-    mcphost: Mcphost, isolated: Path, configured: Path
-) -> None:
+def test_the_list_needs_no_readable_configuration(mcphost: Mcphost, isolated: Path, configured: Path) -> None:
     cursor(isolated, {"a": {"command": "a"}})
     configured.write_text("[[")
     listed = mcphost("import")
@@ -113,9 +111,7 @@ def test_what_others_have_is_listed_beside_a_configuration_that_cannot_be_read(
     assert "own.toml" in listed.err
 
 
-def test_a_file_of_the_host_that_cannot_be_read_is_named_beside_what_the_others_have(
-    mcphost: Mcphost, isolated: Path, tmp_path: Path
-) -> None:
+def test_an_unreadable_file_of_one_host_is_named(mcphost: Mcphost, isolated: Path, tmp_path: Path) -> None:
     cursor(isolated, {}).write_text("{")
     (tmp_path / ".mcp.json").write_text('{"mcpServers": {"ours": {"command": "ours"}}}')
     done = mcphost("import", "cursor", "--print")
@@ -194,7 +190,7 @@ def test_a_file_for_another_command_is_refused_with_that_command(mcphost: Mcphos
     assert (said.code, "mcphost add FILE" in said.err) == (2, True)
 
 
-def test_what_is_neither_host_nor_file_is_refused_with_the_hosts_there_are(mcphost: Mcphost) -> None:
+def test_an_unknown_host_is_answered_with_the_known_ones(mcphost: Mcphost) -> None:
     said = mcphost("import", "curser")
     assert said.code == 2
     assert "claude-code" in said.err

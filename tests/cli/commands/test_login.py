@@ -142,9 +142,7 @@ def test_a_server_that_the_users_own_file_has_as_well_stays_signed_in(
         assert list(ring.items) == [("mcphost-oauth", "web")]
 
 
-def test_a_server_that_only_the_command_line_names_has_its_tokens_under_its_address(
-    mcphost: Mcphost, ring: Ring, browser: Path
-) -> None:
+def test_tokens_of_a_url_are_kept_under_its_address(mcphost: Mcphost, ring: Ring, browser: Path) -> None:
     with guarded() as (_, web):
         assert f"Sign in with: mcphost login {web.url}" in mcphost("check", web.url).err + mcphost("check", web.url).out
         assert json.loads(mcphost("login", web.url, "--yes", "--json").out)["signedIn"] is True
@@ -245,7 +243,7 @@ def test_a_list_that_needs_another_sign_in_says_which(mcphost: Mcphost, ring: Ri
 
 
 def diagnosis(mcphost: Mcphost) -> dict[str, Any]:
-    """What doctor finds about the server."""
+    """Return doctor's finding about the server."""
     findings = map(json.loads, mcphost("doctor", "web", "--json").out.splitlines())
     (finding,) = [finding for finding in findings if finding["topic"] == "server web"]
     return dict(finding)
@@ -290,7 +288,7 @@ SPOILED = {
 
 
 def canaries(folder: Path, *said: str) -> list[str]:
-    """What was said and the files of mcphost in which a canary is."""
+    """Return the outputs and the files of mcphost that hold a canary."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     found = [str(path) for path in files if b"CANARY" in path.read_bytes()]
     return [*(text for text in said if "CANARY" in text), *found]
@@ -299,7 +297,7 @@ def canaries(folder: Path, *said: str) -> list[str]:
 @pytest.mark.hostile("C10")
 @pytest.mark.requirement("SEC-09")
 @pytest.mark.parametrize(("spoiled", "says"), SPOILED.items())
-def test_why_a_renewal_failed_is_said_by_each_command_and_holds_no_token(
+def test_the_reason_of_a_failed_renewal_holds_no_token(
     mcphost: Mcphost, ring: Ring, browser: Path, tmp_path: Path, isolated: Path, spoiled: str, says: str
 ) -> None:
     with guarded(lifetime=0) as (guard, _):
@@ -392,7 +390,7 @@ def test_at_a_terminal_the_plan_is_agreed_to_and_the_address_pasted() -> None:
         assert b"code=" not in tty.raw
 
 
-def test_a_browser_that_comes_back_with_another_state_or_none_is_told_at_once() -> None:
+def test_a_wrong_state_is_reported_to_the_browser_at_once() -> None:
     command = ("login", "web", "--yes", "--no-browser")
     with guarded() as (_, web), terminal(*command, columns=400, rows=60, env={"MCPHOST_KEYCHAIN": "off"}) as tty:
         text = tty.wait_for("It is waited for")
@@ -430,7 +428,7 @@ def test_a_plan_begins_each_address_with_the_host_that_is_looked_up() -> None:
     assert "signed in at xn--pple-43d.com (reads" in status_text(SignInStatus(True, fake))
 
 
-def test_a_status_says_that_a_renewal_failed_and_not_that_it_is_renewed() -> None:
+def test_a_status_says_that_a_renewal_failed() -> None:
     status = SignInStatus(True, "https://as.example", scopes=("a",), renewable=True)
     assert status_text(status) == "signed in at as.example for a, renewed by itself"
     failed = replace(status, problem="quota used up")
@@ -452,7 +450,7 @@ def test_the_document_to_publish_names_its_own_address(mcphost: Mcphost) -> None
 
 @pytest.mark.hostile("T01")
 def test_foreign_text_in_a_plan_and_a_link_is_made_safe() -> None:
-    """What an authorization server named reaches the terminal as marks."""
+    """Names from an authorization server reach the terminal as marks."""
     evil = "\x1b[2J\u202eevil"
     plan = SignInPlan(
         *("web", "https://h/mcp", evil, "https://as.example", evil, evil, evil),

@@ -1,4 +1,4 @@
-"""`mcphost report`: it is shown first, written after a yes, and works where nothing else does."""
+"""`mcphost report`: it is shown first, written once the user agrees, and works where nothing else does."""
 
 from __future__ import annotations
 
@@ -71,9 +71,7 @@ def test_what_a_server_wrote_reaches_a_report_as_harmless_text(mcphost: Mcphost,
     assert said.out.count("\n## Diagnosis") == 1
 
 
-def test_a_path_of_the_configuration_is_masked_as_a_whole_and_in_no_other_word(
-    mcphost: Mcphost, tmp_path: Path
-) -> None:
+def test_a_configured_path_is_masked_as_a_whole(mcphost: Mcphost, tmp_path: Path) -> None:
     folder = tmp_path / "first user" / "peer"
     folder.mkdir(parents=True)
     text = f'[servers.a]\ncommand = "no-such-program"\nargs = ["{folder}/", "--dir={tmp_path}"]\ncwd = "{folder}"\n'

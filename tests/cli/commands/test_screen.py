@@ -1,4 +1,4 @@
-"""What the command line does to the screen it opens."""
+"""The command line's part in the screen that it opens."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_mouse_is_left_to_the_terminal_where_the_user_says_so(tmp_path: Path
     assert (b"\x1b[?1000h" in terminal.raw) is mouse
 
 
-def test_the_demo_takes_the_look_of_the_screen_from_the_file_that_is_named(tmp_path: Path) -> None:
+def test_the_demo_takes_its_look_from_the_named_file(tmp_path: Path) -> None:
     config = tmp_path / "own.toml"
     config.write_text(f"{entry('echo')}[ui]\nmouse = false\n")
     with mcphost("--config", str(config), "demo") as terminal:
@@ -39,7 +39,7 @@ def test_the_demo_takes_the_look_of_the_screen_from_the_file_that_is_named(tmp_p
     assert b"\x1b[?1000h" not in terminal.raw
 
 
-def test_without_a_configuration_the_screen_says_so_and_where_servers_go() -> None:
+def test_without_a_configuration_the_screen_says_so() -> None:
     with mcphost() as terminal:
         terminal.wait_for("Demo: no configuration found at", "config.toml", "a adds a server", "i looks for those of")
         terminal.press("ctrl+q")
@@ -58,11 +58,11 @@ def test_a_configuration_without_servers_says_how_to_add_one() -> None:
         assert terminal.wait_exit() == 0
 
 
-def test_every_theme_that_the_configuration_takes_is_one_that_the_screen_has() -> None:
+def test_the_screen_has_every_configurable_theme() -> None:
     assert set(get_args(Theme)) == {"auto", *BUILTIN_THEMES, *(theme.name for theme in THEMES)}
 
 
-def test_a_terminal_that_cannot_show_the_screen_is_told_what_works_without_one() -> None:
+def test_a_dumb_terminal_is_answered_with_what_works_there() -> None:
     with mcphost("demo", env={"TERM": "dumb"}) as terminal:
         assert terminal.wait_exit() == 2
         assert "TERM=dumb cannot show the screen" in terminal.text
@@ -72,7 +72,7 @@ def test_a_terminal_that_cannot_show_the_screen_is_told_what_works_without_one()
 @pytest.mark.parametrize(
     ("redirection", "said"), [(">out", "and stdout is not one"), ("</dev/null", "and stdin is not one")]
 )
-def test_a_stream_that_the_screen_needs_and_that_is_no_terminal_is_named(redirection: str, said: str) -> None:
+def test_a_stream_that_is_not_a_terminal_is_named(redirection: str, said: str) -> None:
     with Terminal(["sh", "-c", f'"$@" {redirection}', "sh", sys.executable, "-m", "mcphost", "demo"]) as terminal:
         assert terminal.wait_exit() == 2
         assert f"the screen needs a terminal, {said}" in terminal.text

@@ -168,7 +168,7 @@ def test_a_hidden_secret_is_what_was_meant_or_refused(tmp_path: Path, typed: byt
 
 
 @pytest.mark.slow
-def test_a_hang_up_while_a_secret_is_asked_for_ends_the_command_as_one(tmp_path: Path) -> None:
+def test_a_hang_up_ends_the_question_for_a_secret(tmp_path: Path) -> None:
     shelf = KeychainFile(tmp_path / "items.shelf")
     program = shlex.join([sys.executable, "-m", KeychainFile.PROGRAM, "secret", "set", "a"])
     inner = shlex.quote(f"echo $$ >pid; exec {program}")
@@ -259,7 +259,7 @@ def test_a_server_of_the_users_own_file_is_not_removed(
 
 
 @pytest.mark.slow
-def test_an_imported_secret_reaches_its_server_from_a_real_keychain_and_no_file(tmp_path: Path) -> None:
+def test_an_imported_secret_reaches_its_server_from_the_keychain(tmp_path: Path) -> None:
     home, server = tmp_path / "home", [sys.executable, "-S", "-E", str(ECHO)]
     entry = {"command": server[0], "args": server[1:], "env": {"SHOWN": "1", "API_TOKEN": CANARY}}
 

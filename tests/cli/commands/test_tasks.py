@@ -108,7 +108,7 @@ def modern(tmp_path: Path, *options: str) -> str:
     return f"stdio:{shlex.join([sys.executable, '-S', '-E', script, '--keep', keep, *options])}"
 
 
-def test_a_call_says_that_it_waits_for_a_task_and_the_list_names_its_tool(mcphost: Mcphost, tmp_path: Path) -> None:
+def test_a_call_says_that_it_waits_for_a_task(mcphost: Mcphost, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('[{"kind": "form", "content": {"city": "Bergen"}}]')
     said = mcphost("call", modern(tmp_path), "travel", "--yes", "--answers", str(tmp_path / "a.json"))
     assert (said.code, said.out) == (0, "to Bergen\n")

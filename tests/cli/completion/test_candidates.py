@@ -100,7 +100,7 @@ def test_letters_of_other_scripts_are_offered(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*READ_BY_SHELLS, "$(x)", "`x`", "-x", "~x", "#a", "!x", "", "x" * 300])
-def test_a_name_that_a_shell_could_take_for_anything_else_is_never_offered(names: KnownNames, name: str) -> None:
+def test_a_name_that_a_shell_could_misread_is_not_offered(names: KnownNames, name: str) -> None:
     assert not is_harmless(name)
     assert harmless_items([(name, ()), ("fine", [name, "ok"])]) == {"fine": ["ok"]}
     state = Path(names._env["MCPHOST_STATE_DIR"])

@@ -27,7 +27,7 @@ SHELLS: Mapping[str, tuple[list[str], str]] = {
         "mcphost completion fish | source; function fish_prompt; echo 're''ady> '; end",
     ),
 }
-"""How a shell starts without anybody's settings, and what loads the script; what is typed is not yet the prompt."""
+"""Starts a shell without the user's settings, and loads the script; what is typed is not yet the prompt."""
 
 
 @pytest.fixture
