@@ -10,7 +10,8 @@ import math
 import os
 from collections.abc import Callable, Collection, Iterable
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, ClassVar, Final
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import on
 from textual.app import SystemCommand
@@ -18,6 +19,7 @@ from textual.binding import Binding, BindingType
 from textual.command import Provider
 from textual.events import AppBlur, AppFocus, Key, MouseDown, Paste
 from textual.events import Event as TextualEvent
+from textual.message import Message
 from textual.screen import Screen
 
 from mcphost.config import UI
@@ -35,31 +37,15 @@ from mcphost.tui.chat.controller import ChatController
 from mcphost.tui.comparison.controller import ComparisonController
 from mcphost.tui.elicitation.controller import ElicitationController
 from mcphost.tui.imports.controller import ImportsController, OpenImporter
-from mcphost.tui.inbox.queue import QuestionQueue, SamplingChosen, UrlElicitationChosen
+from mcphost.tui.inbox.queue import QuestionQueue
 from mcphost.tui.kit.clipboard import MOST_BYTES, NOT_PASSED_ON, load_into_tmux
-from mcphost.tui.kit.messages import (
-    BudgetRequested,
-    CallChosen,
-    CancelRequested,
-    LogLevelRequested,
-    MuteToggled,
-    OpenRequested,
-    QuestionsDeclined,
-    RelistRequested,
-    ResourceLinkFollowed,
-    RootsRequested,
-    RootsShared,
-    SignInRequested,
-    WithdrawnRemoved,
-)
-from mcphost.tui.kit.modal_screen import Dialog, QuestionDialog
+from mcphost.tui.kit.modal_screen import Dialog
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.main.updater import MainScreenUpdater
 from mcphost.tui.results.controller import ResultsController
 from mcphost.tui.roots.controller import RootsController
 from mcphost.tui.sampling.controller import SamplingController
 from mcphost.tui.servers import reload
-from mcphost.tui.servers.card import ServerCard
 from mcphost.tui.servers.configuration import ConfigurationController
 from mcphost.tui.servers.controller import ServersController
 from mcphost.tui.servers.list import ServersPane
@@ -70,14 +56,11 @@ from mcphost.tui.tasks.controller import TasksController
 from mcphost.tui.textual_private.corrections import KeyOrder, ResilientApp, parse_css_once
 from mcphost.tui.textual_private.driver import Driver
 from mcphost.tui.theme import THEMES, theme_for, with_contrast
-from mcphost.tui.tools.call_list import CallList
 from mcphost.tui.tools.controller import ToolsController
 from mcphost.tui.traffic.controller import TrafficController
 
 if TYPE_CHECKING:
-    from mcphost.tui.chat.pane import ChatPane
     from mcphost.tui.palette import Palette
-    from mcphost.tui.traffic.pane import TrafficPane
 
 GUARD: Final = 0.3
 """Seconds for which a new dialog ignores keys, and letters that follow each other without such a pause."""
@@ -201,6 +184,23 @@ class McphostApp(ResilientApp):
         self.traffic = TrafficController(self, host)
         self._layout = LayoutFile(StateStore(start.state_folder, host.bus.alarm), host.bus.alarm)
         self._gatherer: EventGatherer | None = None
+        self._handlers = handlers_of(
+            self.updater,
+            self.questions,
+            self.catalog,
+            self.chat,
+            self.comparison,
+            self.elicitation,
+            self.imports,
+            self.results,
+            self.roots,
+            self.sampling,
+            self.servers,
+            self.sign_in,
+            self.tasks,
+            self.tools,
+            self.traffic,
+        )
 
     def _choose_theme(self, name: str, *, light: bool) -> None:
         """Set the theme before the first frame, which a later change would draw twice."""
@@ -356,11 +356,15 @@ class McphostApp(ResilientApp):
         self.chat.changed(events)
         self.sampling.changed(events)
 
-    # Messages from panes and screens. Handlers of classes that are imported late are found by their names.
+    # Messages from panes and screens.
 
-    @on(SamplingChosen)
-    def _sampling_chosen(self, event: SamplingChosen) -> None:
-        self.sampling.show(event.number)
+    @on(Message)
+    async def _pass_to_controllers(self, message: Message) -> None:
+        """Call the handlers of the controllers, which are named as Textual names those of widgets."""
+        for handle in self._handlers.get(message.handler_name, ()):
+            result = handle(message)
+            if isawaitable(result):
+                await result
 
     @on(AppFocus)
     def _app_focused(self, event: AppFocus) -> None:
@@ -370,102 +374,6 @@ class McphostApp(ResilientApp):
     @on(AppBlur)
     def _app_blurred(self, event: AppBlur) -> None:
         event.prevent_default()
-
-    @on(BudgetRequested)
-    def _budget_requested(self, event: BudgetRequested) -> None:
-        self.sampling.raise_budget(event.server)
-
-    @on(CallChosen)
-    async def _call_chosen(self, event: CallChosen) -> None:
-        await self.tools.open_call(event.number)
-
-    def on_chat_pane_branch_requested(self, event: ChatPane.BranchRequested) -> None:
-        self.chat.branch(event.turn)
-
-    def on_chat_pane_chats_requested(self) -> None:
-        self.chat.list_chats()
-
-    def on_chat_pane_message_submitted(self, event: ChatPane.MessageSubmitted) -> None:
-        self.chat.send(event)
-
-    @on(Dialog.Placed)
-    def _dialog_placed(self, event: Dialog.Placed) -> None:
-        self.chat.cover(event.rows)
-
-    @on(MainScreen.ChatOpened)
-    def _chat_opened(self) -> None:
-        self.chat.opened()
-
-    @on(CallList.RepeatRequested)
-    async def _repeat_requested(self, event: CallList.RepeatRequested) -> None:
-        await self.tools.open_again(event.number)
-
-    @on(CancelRequested)
-    def _cancel_requested(self, event: CancelRequested) -> None:
-        self.tools.cancel(event.number)
-
-    @on(LogLevelRequested)
-    def _log_level_requested(self, event: LogLevelRequested) -> None:
-        self.servers.choose_level(event.server)
-
-    @on(RelistRequested)
-    def _relist_requested(self, event: RelistRequested) -> None:
-        self.servers.relist(event.server)
-
-    @on(MainScreen.TasksRequested)
-    def _tasks_requested(self, event: MainScreen.TasksRequested) -> None:
-        self.tasks.show(event.server)
-
-    @on(MainScreen.ImportRequested)
-    def _import_requested(self) -> None:
-        self.imports.open_found_servers()
-
-    @on(MainScreen.AdditionRequested)
-    def _addition_requested(self) -> None:
-        self.imports.add()
-
-    @on(MuteToggled)
-    def _mute_toggled(self, event: MuteToggled) -> None:
-        self.elicitation.mute(event.server, event.muted)
-
-    @on(OpenRequested)
-    def _open_requested(self, event: OpenRequested) -> None:
-        self.results.open(event.block)
-
-    @on(UrlElicitationChosen)
-    def _url_elicitation_chosen(self, event: UrlElicitationChosen) -> None:
-        self.elicitation.show_elicitation(event.number)
-
-    @on(ResourceLinkFollowed)
-    def _resource_link_followed(self, event: ResourceLinkFollowed) -> None:
-        self.catalog.open(event.server, event.uri, event.size)
-
-    @on(RootsRequested)
-    def _roots_requested(self, event: RootsRequested) -> None:
-        self.roots.show(event.server)
-
-    @on(ServerCard.ErasRequested)
-    def _eras_requested(self, event: ServerCard.ErasRequested) -> None:
-        self.comparison.compare_eras(event.server)
-
-    @on(ServerCard.ForgetRequested)
-    def _forget_requested(self, event: ServerCard.ForgetRequested) -> None:
-        self.sign_in.forget(event.server)
-
-    @on(ServerCard.SignOutRequested)
-    def _sign_out_requested(self, event: ServerCard.SignOutRequested) -> None:
-        self.sign_in.sign_out(event.server)
-
-    @on(SignInRequested)
-    def _sign_in_requested(self, event: SignInRequested) -> None:
-        self.sign_in.sign_in(event.server)
-
-    @on(ServerCard.UsageRead)
-    def _usage_read(self) -> None:
-        self.updater.card()
-
-    def on_traffic_pane_resend_requested(self, event: TrafficPane.ResendRequested) -> None:
-        self.traffic.resend(event.message)
 
     # Messages from the main screen.
 
@@ -496,25 +404,6 @@ class McphostApp(ResilientApp):
         self.questions.ask_next()
         self.configuration.in_front()
         self.updater.top_line()
-
-    def on_sampling_screen_resumed(self) -> None:
-        self.questions.ask_next()
-
-    @on(QuestionDialog.Answered)
-    def _answered(self, event: QuestionDialog.Answered) -> None:
-        self.questions.take(event.number, event.answer)
-
-    @on(QuestionsDeclined)
-    def _questions_declined(self, event: QuestionsDeclined) -> None:
-        self.questions.decline(event.numbers, cancelled=event.cancelled)
-
-    @on(RootsShared)
-    def _roots_shared(self, event: RootsShared) -> None:
-        self.questions.allow(event.numbers)
-
-    @on(WithdrawnRemoved)
-    def _withdrawn_removed(self, event: WithdrawnRemoved) -> None:
-        self.questions.forget_withdrawn(event.number)
 
     def action_inbox(self) -> None:
         self.questions.show_inbox()
@@ -614,3 +503,13 @@ def described(error: BaseException) -> str:
             place = f"mcphost{file.removeprefix(PACKAGE)}:{step.tb_lineno}"
         step = step.tb_next
     return f"{type(error).__name__} at {place}"
+
+
+def handlers_of(*controllers: object) -> dict[str, list[Callable[[Any], object]]]:
+    """The methods ``on_…`` of these controllers by the name of the message that they handle."""
+    found: dict[str, list[Callable[[Any], object]]] = {}
+    for controller in controllers:
+        for name in vars(type(controller)):
+            if name.startswith("on_"):
+                found.setdefault(name, []).append(getattr(controller, name))
+    return found

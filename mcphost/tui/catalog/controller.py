@@ -11,6 +11,7 @@ from textual.widgets import TabbedContent
 from textual.worker import Worker
 
 from mcphost.host.catalog import CatalogPrompt, CatalogTemplate
+from mcphost.tui.kit.messages import ResourceLinkFollowed
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.textual_private.corrections import KeyOrder
 
@@ -18,6 +19,9 @@ from mcphost.tui.textual_private.corrections import KeyOrder
 class CatalogController:
     def __init__(self, app: App[Any], keys: KeyOrder, main: MainScreen) -> None:
         self._app, self._keys, self._main = app, keys, main
+
+    def on_resource_link_followed(self, event: ResourceLinkFollowed) -> None:
+        self.open(event.server, event.uri, event.size)
 
     def open(self, server: str, uri: str, size: int | None = None) -> None:
         """Go to a resource that something linked to; ``size`` in bytes, if the link said so."""

@@ -14,6 +14,7 @@ from mcphost.host.events import Event, Logged, TrafficAdded
 from mcphost.host.host import Host
 from mcphost.protocol.display import show
 from mcphost.tui.inbox.queue import QuestionQueue
+from mcphost.tui.kit.modal_screen import Dialog
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.main.updater import MainScreenUpdater
 from mcphost.tui.textual_private.corrections import KeyOrder
@@ -63,7 +64,7 @@ class ChatController:
         if switched:
             self._updater.top_line()
 
-    def opened(self) -> None:
+    def on_main_screen_chat_opened(self, _: object) -> None:
         self.show()
         if self._main.chat is not None:
             self._main.chat.focus_input()
@@ -74,19 +75,25 @@ class ChatController:
         if pane is not None:
             pane.make_room(rows - (self._app.size.height - pane.region.bottom) if rows else 0)
 
-    def send(self, message: ChatPane.MessageSubmitted) -> None:
+    def on_dialog_placed(self, event: Dialog.Placed) -> None:
+        self.cover(event.rows)
+
+    def on_chat_pane_message_submitted(self, message: ChatPane.MessageSubmitted) -> None:
         """Resolve the message's prompts and attachments, and send it."""
         if self._shown is not None:
             self._work(partial(self._send, self._shown, message), "chat-send", exclusive=True)
 
-    def branch(self, turn: int) -> None:
+    def on_chat_pane_branch_requested(self, event: ChatPane.BranchRequested) -> None:
         """Start another conversation from this turn on, and show it."""
         if self._shown is None:
             return
         try:
-            self._turn_to(self._host.chats.branch(self._shown, turn))
+            self._turn_to(self._host.chats.branch(self._shown, event.turn))
         except McphostError as error:
             self._app.notify(show(str(error), limit=600), severity="warning", markup=False, timeout=10)
+
+    def on_chat_pane_chats_requested(self, _: object) -> None:
+        self.list_chats()
 
     def list_chats(self) -> None:
         """Let the user choose among the conversations of this run and saved ones."""

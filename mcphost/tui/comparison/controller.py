@@ -12,6 +12,7 @@ from mcphost.errors import McphostError
 from mcphost.host.comparison.sides import Sides, between, in_eras, without
 from mcphost.host.host import Host
 from mcphost.protocol.display import show, show_line
+from mcphost.tui.servers.card import ServerCard
 
 if TYPE_CHECKING:
     from mcphost.tui.comparison.screen import OpenComparison
@@ -33,6 +34,9 @@ class ComparisonController:
             if len(names) > 1:
                 about = "What both offer, answer, and how fast"
                 yield SystemCommand(f"Compare “{called}” with …", about, lambda name=name: self.choose_other(name))
+
+    def on_server_card_eras_requested(self, event: ServerCard.ErasRequested) -> None:
+        self.compare_eras(event.server)
 
     def compare_eras(self, server: str) -> None:
         """Compare this server with itself in the other era."""

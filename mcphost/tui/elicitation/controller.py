@@ -12,7 +12,8 @@ from mcphost.host.host import Host
 from mcphost.host.server_requests.url_elicitation import UrlElicitation, UrlElicitationState
 from mcphost.protocol.display import show_line
 from mcphost.tui.consent.origin import url_elicitation_origin
-from mcphost.tui.inbox.queue import QuestionQueue
+from mcphost.tui.inbox.queue import QuestionQueue, UrlElicitationChosen
+from mcphost.tui.kit.messages import MuteToggled
 
 
 class ElicitationController:
@@ -29,6 +30,9 @@ class ElicitationController:
             ):
                 self._elicitation_changed(elicitation)
 
+    def on_mute_toggled(self, event: MuteToggled) -> None:
+        self.mute(event.server, event.muted)
+
     def mute(self, server: str, muted: bool) -> None:
         """Decline everything that this server asks, or ask the user again."""
         called = f"“{show_line(server, 60)}”"
@@ -43,11 +47,11 @@ class ElicitationController:
         self._app.notify(words, markup=False)
         self._questions.changed()
 
-    def show_elicitation(self, number: int) -> None:
+    def on_url_elicitation_chosen(self, event: UrlElicitationChosen) -> None:
         """Show the state of a URL elicitation."""
         from mcphost.tui.elicitation.url import UrlElicitationScreen, question_of
 
-        elicitation = self._host.elicitation.all.get(number)
+        elicitation = self._host.elicitation.all.get(event.number)
         if elicitation is not None and len(self._app.screen_stack) == 1:
             origin = url_elicitation_origin(self._host, elicitation)
             self._app.push_screen(UrlElicitationScreen(None, question_of(elicitation), origin, elicitation))

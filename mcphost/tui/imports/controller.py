@@ -60,6 +60,12 @@ class ImportsController:
         )
         yield SystemCommand("Add a server", "From a command line, an address, a link or a file", self.add)
 
+    def on_main_screen_import_requested(self, _: object) -> None:
+        self.open_found_servers()
+
+    def on_main_screen_addition_requested(self, _: object) -> None:
+        self.add()
+
     def open_found_servers(self) -> None:
         """List the servers of other programs."""
         self.run(self._open_found_servers)

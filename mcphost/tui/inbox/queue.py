@@ -16,6 +16,7 @@ from mcphost.tui.bridge import OpenQuestion, QuestionsChanged, ScreenApprover
 from mcphost.tui.inbox.question_kinds import asks_words, kind_of
 from mcphost.tui.inbox.screen import InboxRow, InboxScreen, RowKind, rows_of
 from mcphost.tui.kit.framed import FramedScreen
+from mcphost.tui.kit.messages import QuestionsDeclined, RootsShared, WithdrawnRemoved
 from mcphost.tui.kit.modal_screen import QuestionDialog
 
 IDLE: Final = 1.0
@@ -109,21 +110,24 @@ class QuestionQueue:
         self._seen_withdrawn = max((each.number for each in withdrawn), default=self._seen_withdrawn)
         self._open(row)
 
-    def decline(self, numbers: tuple[int, ...], *, cancelled: bool = False) -> None:
-        """Decline or cancel these questions."""
-        for number in numbers:
-            self._approver.answer(number, Answer(allow=False, cancelled=cancelled))
+    def on_questions_declined(self, event: QuestionsDeclined) -> None:
+        for number in event.numbers:
+            self._approver.answer(number, Answer(allow=False, cancelled=event.cancelled))
 
-    def allow(self, numbers: tuple[int, ...]) -> None:
-        """Allow what these questions ask for; what they would choose is chosen already."""
-        for number in numbers:
-            self._approver.answer(number, Answer(allow=True, content=()))
+    def on_roots_shared(self, event: RootsShared) -> None:
+        for number in event.numbers:
+            self._approver.answer(number, Answer(allow=True, content=()))  # the folders are chosen already
 
-    def forget_withdrawn(self, number: int) -> None:
-        """List this withdrawn question no longer."""
-        self._host.pending_requests.forget_withdrawn(number)
+    def on_withdrawn_removed(self, event: WithdrawnRemoved) -> None:
+        self._host.pending_requests.forget_withdrawn(event.number)
         if isinstance(self._app.screen, InboxScreen):
             self._app.screen.refresh_rows()
+
+    def on_sampling_screen_resumed(self, _: object) -> None:
+        self.ask_next()
+
+    def on_question_dialog_answered(self, event: QuestionDialog.Answered) -> None:
+        self.take(event.number, event.answer)
 
     def take(self, number: int, answer: Answer | None) -> None:
         """Pass this answer on; with None the question is parked."""

@@ -147,6 +147,9 @@ class MainScreenUpdater:
     def _signing_in(self) -> list[str]:
         return [each.server for each in self._host.sign_ins.all.values() if not each.state.ended]
 
+    def on_server_card_usage_read(self, _: object) -> None:
+        self.card()
+
     def card(self) -> None:
         """Update the card of the selected server."""
         server = self._main.servers.described

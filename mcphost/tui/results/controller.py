@@ -9,6 +9,7 @@ from textual.app import App
 
 from mcphost.errors import NotDone
 from mcphost.protocol.display import show_line, size_text
+from mcphost.tui.kit.messages import OpenRequested
 from mcphost.tui.results.desktop_open import Desktop, opener
 from mcphost.tui.results.pictures import NO_PICTURES
 
@@ -26,7 +27,7 @@ class ResultsController:
         """Draw images, or only name them, until the user changes it."""
         self._app.set_class(not on, NO_PICTURES)
 
-    def open(self, block: Block) -> None:
+    def on_open_requested(self, event: OpenRequested) -> None:
         """Ask the user, then open a block."""
         from mcphost.tui.kit.modal_screen import AskScreen
 
@@ -38,9 +39,9 @@ class ResultsController:
 
         def answered(yes: bool | None) -> None:
             if yes:
-                self._app.run_worker(self._open(program, block), group="open-file")
+                self._app.run_worker(self._open(program, event.block), group="open-file")
 
-        self._app.push_screen(AskScreen("Open this with a program?", _facts(program, block), "open it"), answered)
+        self._app.push_screen(AskScreen("Open this with a program?", _facts(program, event.block), "open it"), answered)
 
     def close(self) -> None:
         """Remove the copies that were opened."""

@@ -16,6 +16,7 @@ from mcphost.host.host import Host
 from mcphost.host.server_requests.folders import suggestions
 from mcphost.protocol.display import show_line
 from mcphost.tui.consent.origin import QuestionOrigin
+from mcphost.tui.kit.messages import RootsRequested
 from mcphost.tui.textual_private.corrections import KeyOrder
 
 
@@ -25,6 +26,9 @@ class RootsController:
     def __init__(self, app: App[Any], keys: KeyOrder, host: Host) -> None:
         self._app, self._keys, self._host = app, keys, host
         self._checking: Worker[None] | None = None
+
+    def on_roots_requested(self, event: RootsRequested) -> None:
+        self.show(event.server)
 
     def show(self, server: str | None) -> None:
         """Let the user choose the roots of this server; None: of every server."""

@@ -12,7 +12,8 @@ from mcphost.host.events import Event, SamplingChanged
 from mcphost.host.host import Host
 from mcphost.protocol.display import show_line
 from mcphost.tui.bridge import ScreenApprover
-from mcphost.tui.inbox.queue import QuestionQueue
+from mcphost.tui.inbox.queue import QuestionQueue, SamplingChosen
+from mcphost.tui.kit.messages import BudgetRequested
 
 
 class SamplingController:
@@ -32,6 +33,9 @@ class SamplingController:
             if isinstance(screen, SamplingScreen) and screen.sampling.number in changed:
                 screen.call_later(screen.refresh_sampling)
 
+    def on_sampling_chosen(self, event: SamplingChosen) -> None:
+        self.show(event.number)
+
     def show(self, number: int) -> None:
         from mcphost.tui.sampling.screen import SamplingScreen
 
@@ -40,6 +44,9 @@ class SamplingController:
             return
         self._app.push_screen(SamplingScreen(self._host, sampling))
         self._questions.unpark(set(self._questions_of(number)))
+
+    def on_budget_requested(self, event: BudgetRequested) -> None:
+        self.raise_budget(event.server)
 
     def raise_budget(self, server: str) -> None:
         """Ask the user, then raise the sampling budget of this server."""

@@ -11,6 +11,7 @@ from mcphost.host.connections.connection import Connection
 from mcphost.host.host import Host
 from mcphost.protocol.display import show
 from mcphost.protocol.models.logging import LogLevel
+from mcphost.tui.kit.messages import LogLevelRequested, RelistRequested
 from mcphost.tui.main.screen import MainScreen
 
 
@@ -18,11 +19,11 @@ class ServersController:
     def __init__(self, app: App[Any], host: Host, main: MainScreen) -> None:
         self._app, self._host, self._main = app, host, main
 
-    def choose_level(self, name: str | None) -> None:
-        """Let the user choose the least log level that this server sends; None: the selected server."""
+    def on_log_level_requested(self, event: LogLevelRequested) -> None:
+        """Let the user choose the least log level that a server sends."""
         from mcphost.tui.logs.dialogs import LevelScreen
 
-        name = name or self._main.servers.chosen
+        name = event.server or self._main.servers.chosen
         if name is None:
             self._app.notify("Choose a server first (s): the log level is set per server.")
             return
@@ -33,6 +34,9 @@ class ServersController:
                 self._app.run_worker(self._set_level(server, level))
 
         self._app.push_screen(LevelScreen(server.name, server.level), chosen)
+
+    def on_relist_requested(self, event: RelistRequested) -> None:
+        self.relist(event.server)
 
     def relist(self, name: str) -> None:
         """List again what this server offers."""

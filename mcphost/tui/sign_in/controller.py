@@ -19,7 +19,9 @@ from mcphost.protocol.display import show, show_line
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.inbox.queue import QuestionQueue
 from mcphost.tui.kit.facts_table import Fact, fact
+from mcphost.tui.kit.messages import SignInRequested
 from mcphost.tui.main.updater import MainScreenUpdater
+from mcphost.tui.servers.card import ServerCard
 from mcphost.tui.sign_in.status import SignInStatusCache
 
 
@@ -58,6 +60,15 @@ class SignInController:
         connection = self._host.servers.get(chosen or "")
         if connection is not None and (self._ended(events) or self._fetched != (connection.name, connection.state)):
             self.fetch_status(chosen)
+
+    def on_sign_in_requested(self, event: SignInRequested) -> None:
+        self.sign_in(event.server)
+
+    def on_server_card_sign_out_requested(self, event: ServerCard.SignOutRequested) -> None:
+        self.sign_out(event.server)
+
+    def on_server_card_forget_requested(self, event: ServerCard.ForgetRequested) -> None:
+        self.forget(event.server)
 
     def sign_in(self, server: str) -> None:
         """Start a sign-in or join the one that runs, and show it."""

@@ -21,12 +21,12 @@ class TasksController:
     def __init__(self, app: App[Any], host: Host, main: MainScreen) -> None:
         self._app, self._host, self._main = app, host, main
 
-    def show(self, server: str | None = None) -> None:
-        """List the tasks of this server; None: of all servers."""
+    def on_main_screen_tasks_requested(self, event: MainScreen.TasksRequested) -> None:
+        """List the tasks of a server; None: of all servers."""
         from mcphost.tui.tasks.screen import TasksScreen
 
         if len(self._app.screen_stack) == 1:
-            self._app.push_screen(TasksScreen(self, server))
+            self._app.push_screen(TasksScreen(self, event.server))
 
     async def fetch(self, server: str | None) -> tuple[list[KeptTask], list[str]]:
         """Return the tasks of this server (None: of all), and why there may be more."""

@@ -9,8 +9,10 @@ from textual.app import App
 from mcphost.host.catalog import CatalogTool
 from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import ToolCall
+from mcphost.tui.kit.messages import CallChosen, CancelRequested
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.main.updater import MainScreenUpdater
+from mcphost.tui.tools.call_list import CallList
 
 
 class ToolsController:
@@ -24,6 +26,9 @@ class ToolsController:
         self._main.action_go("tools")
         await self._main.tools.open_tool(entry)
 
+    async def on_call_chosen(self, event: CallChosen) -> None:
+        await self.open_call(event.number)
+
     async def open_call(self, number: int) -> None:
         call = self._host.tool_calls.calls.get(number)
         if call is None:
@@ -32,9 +37,9 @@ class ToolsController:
         self._main.action_go("tools")
         await self._main.tools.show_call(call)
 
-    async def open_again(self, number: int) -> None:
+    async def on_call_list_repeat_requested(self, event: CallList.RepeatRequested) -> None:
         """Open the tool of a call with the same arguments."""
-        call = self._host.tool_calls.calls.get(number)
+        call = self._host.tool_calls.calls.get(event.number)
         entry = self._entry_of(call) if call is not None else None
         if call is None or entry is None:
             self._app.notify("No server offers this tool now.", severity="warning")
@@ -42,8 +47,8 @@ class ToolsController:
         self._main.action_go("tools")
         await self._main.tools.open_tool(entry, call.arguments)
 
-    def cancel(self, number: int) -> None:
-        call = self._host.tool_calls.calls.get(number)
+    def on_cancel_requested(self, event: CancelRequested) -> None:
+        call = self._host.tool_calls.calls.get(event.number)
         if call is not None:
             call.cancel()
             self._updater.top_line()

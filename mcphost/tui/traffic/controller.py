@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual.app import App
 
 from mcphost.errors import McphostError
 from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import ToolCall
-from mcphost.host.traffic.message import TrafficMessage
 from mcphost.host.traffic.resending import ResentRequest
 from mcphost.protocol.display import show, show_line
+
+if TYPE_CHECKING:  # late: the first frame does without traffic
+    from mcphost.tui.traffic.pane import TrafficPane
 
 
 class TrafficController:
@@ -20,17 +22,17 @@ class TrafficController:
     def __init__(self, app: App[Any], host: Host) -> None:
         self._app, self._host = app, host
 
-    def resend(self, message: TrafficMessage) -> None:
+    def on_traffic_pane_resend_requested(self, event: TrafficPane.ResendRequested) -> None:
         """Send a request again; the traffic shows the response. A tool call needs approval as usual."""
         try:
-            sent = self._host.resender.resend(message)
+            sent = self._host.resender.resend(event.message)
         except McphostError as error:
             self._app.notify(show(f"Not sent: {error}"), severity="warning", markup=False)
             return
         if isinstance(sent, ToolCall):
             self._app.notify(f"Sent again as call {sent.number}.")
         else:
-            self._app.run_worker(self._await_response(sent, message.method))
+            self._app.run_worker(self._await_response(sent, event.message.method))
 
     async def _await_response(self, sent: ResentRequest, method: str) -> None:
         try:

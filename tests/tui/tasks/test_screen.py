@@ -12,6 +12,7 @@ from mcphost.config import Config
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.host.tool_calls.tasks import KeptTask
 from mcphost.protocol.models.tasks import TASK_ID_LENGTH, Task
+from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.tasks.screen import TasksScreen, task_facts, task_row
 from tests.tui.stage import NARROW, WIDE, Stage, on_stage, server, servers
 
@@ -140,7 +141,7 @@ async def test_the_key_is_on_the_line_only_where_a_server_keeps_tasks() -> None:
         await stage.press("s", "T")
         assert len(stage.app.screen_stack) == 1
         assert "T tasks" not in stage.text
-        stage.app.tasks.show()  # the palette
+        stage.app.post_message(MainScreen.TasksRequested(None))
         await stage.at(TasksScreen)
         await stage.shows("No ready server keeps tasks")
         await stage.press("escape")
