@@ -16,7 +16,7 @@ OFFERED: dict[str, Any] = {"tools": {"listChanged": True}, "logging": {}}
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A client, the scripted server it speaks to, and what its listener heard."""
+    """A client, its scripted server, and the record of its observer."""
 
     client: Client
     server: ScriptedTransport

@@ -1,4 +1,4 @@
-"""A transport with a script and a record, and a listener that keeps what it is told: the client's whole world."""
+"""A transport with a script and a record, and an observer that records everything."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class ScriptedTransport:
         self.closed = 0
 
     def methods(self) -> list[str]:
-        """What was sent, by method; ``reply`` for a response."""
+        """Methods of the messages sent; ``reply`` for a response."""
         return ["reply" if isinstance(message, Response) else message.method for message in self.sent]
 
     def replies(self) -> list[dict[str, Any]]:
-        """The responses sent, as they stand on the wire."""
+        """The responses sent, as objects."""
         return [message.as_object() for message in self.sent if isinstance(message, Response)]
 
     def requests(self, method: str) -> list[Request]:
@@ -105,7 +105,7 @@ class ScriptedTransport:
 
 
 class Notes:
-    """A listener that keeps everything, in order, as (what, value)."""
+    """An observer that records everything, in order, as (what, value)."""
 
     def __init__(self) -> None:
         self.heard: list[tuple[str, Any]] = []

@@ -1,4 +1,4 @@
-"""What a modern server lets be kept: served while it is fresh, and never after it changed."""
+"""The cache of a modern server's results: used while they are fresh, and never after a change."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from mcphost.errors import AuthorizationRequired, ConnectionLost, McphostError, 
 from mcphost.protocol.limits import CACHE_SECONDS
 from mcphost.protocol.wire.jsonrpc import ErrorObject
 from tests.client.conftest import Draw, Line
+from tests.client.handlers import Answers, needs
 from tests.client.scripted import Answer
-from tests.client.test_rounds import Answers, needs
 from tests.conftest import Until
 
 DISCOVERED = {
@@ -192,7 +192,7 @@ def test_the_answer_to_a_retry_is_not_kept(member: str) -> None:
 
 
 @pytest.mark.requirement("CACHE-03", "MOD-33")
-async def test_everything_goes_when_who_asks_or_what_is_declared_changes(draw: Draw) -> None:
+async def test_other_credentials_or_capabilities_empty_the_cache(draw: Draw) -> None:
     declared: dict[str, Any] = {"roots": {}}
     script = {"tools/list": lambda _: page("t"), "resources/read": lambda _: contents()}
     line = await modern(draw, Clock(), script, capabilities=lambda _: dict(declared))
@@ -262,7 +262,7 @@ async def test_a_notification_makes_what_it_is_about_stale_at_once(draw: Draw, u
 
 
 @pytest.mark.requirement("CACHE-10")
-async def test_an_answer_that_was_asked_for_before_a_change_is_stale_on_arrival(draw: Draw, until: Until) -> None:
+async def test_a_result_requested_before_a_change_arrives_stale(draw: Draw, until: Until) -> None:
     answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     line = await modern(draw, Clock(), {"tools/list": [answer, page("new")]})
     listing = asyncio.create_task(names(line))
@@ -366,9 +366,7 @@ async def test_a_stale_resource_stands_in_while_the_server_fails(draw: Draw, fai
         (ErrorObject(-32603, "not found"), False),
     ],
 )
-async def test_a_modern_server_says_by_either_code_that_a_resource_is_missing(
-    draw: Draw, error: ErrorObject, missing: bool
-) -> None:
+async def test_either_error_code_reports_a_missing_resource(draw: Draw, error: ErrorObject, missing: bool) -> None:
     line = await modern(draw, Clock(), {"resources/read": error})
     with pytest.raises(ServerError) as caught:
         await line.client.resources.read("a:1")

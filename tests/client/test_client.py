@@ -53,7 +53,7 @@ async def test_deviations_are_remarked_on_once(connect: Connect) -> None:
     ]
 
 
-async def test_null_as_structured_content_is_a_value_in_the_revisions_that_allow_it(connect: Connect) -> None:
+async def test_null_structured_content_is_a_value_where_allowed(connect: Connect) -> None:
     line = await connect({"tools/call": {**CALLED, "structuredContent": None}})
     result = await line.client.call_tool("a")
     assert (result.has_structured, result.raw["structuredContent"]) == (False, None)
@@ -61,7 +61,7 @@ async def test_null_as_structured_content_is_a_value_in_the_revisions_that_allow
     assert CallToolResult.read(result.raw).has_structured
 
 
-async def test_a_server_that_deviates_in_ever_new_ways_does_not_fill_the_log(connect: Connect) -> None:
+async def test_endless_different_deviations_do_not_fill_the_log(connect: Connect) -> None:
     line = await connect()
     for number in range(1000):
         line.client.remark(f"{number} " + "x" * 1000)
@@ -81,7 +81,7 @@ async def test_an_answer_with_a_null_error_is_remarked_on(connect: Connect) -> N
 
 @pytest.mark.hostile("J08")
 @pytest.mark.requirement("MSG-15")
-async def test_the_ids_of_one_connection_tell_nothing_of_those_of_another(connect: Connect) -> None:
+async def test_ids_of_two_connections_are_unrelated(connect: Connect) -> None:
     """An answer that was written before its question must not find one."""
     lines = [await connect() for _ in range(4)]
     first = {line.server.requests("initialize")[0].id for line in lines}
@@ -245,7 +245,7 @@ async def test_progress_of_any_shape_reaches_the_one_call_it_is_for(connect: Con
 @pytest.mark.parametrize(
     ("message", "reason"), [(BY_USER, "cancelled by the user"), (None, "nobody waits for the answer")]
 )
-async def test_cancelling_tells_the_server_once_and_drops_the_late_answer(
+async def test_cancelling_notifies_once_and_drops_the_late_answer(
     connect: Connect, until: Until, message: str | None, reason: str
 ) -> None:
     line = await connect({"tools/call": [CALLED, NEVER]})
@@ -275,7 +275,7 @@ async def test_cancelling_tells_the_server_once_and_drops_the_late_answer(
         (Malformed("params is no object", b'{"method": "x", "params": 1}'), "a sign of progress$"),
     ],
 )
-async def test_a_request_that_times_out_names_the_answer_that_came_to_no_request(
+async def test_a_timeout_names_the_answer_that_matched_no_request(
     connect: Connect, came: Response | Malformed, says: str
 ) -> None:
     def answers(request: Request) -> Answer:
@@ -352,9 +352,7 @@ async def test_no_notification_is_answered_or_disturbs(connect: Connect, method:
 
 
 @pytest.mark.hostile("J13")
-async def test_a_changed_list_is_told_by_its_kind_where_the_server_has_such_a_list(
-    connect: Connect, revision: Revision
-) -> None:
+async def test_a_changed_list_is_reported_if_the_server_offers_it(connect: Connect, revision: Revision) -> None:
     offered = {"tools": {}, "prompts": {"listChanged": True}}
     line = await connect({"initialize": hello(revision, capabilities=offered)})
     for kind in ("tools", "prompts", "resources"):
@@ -437,7 +435,7 @@ async def test_a_session_in_which_neither_side_offers_anything_is_one(
 
 
 @pytest.mark.requirement("LIFE-27")
-async def test_a_lost_connection_is_told_once_and_a_cancel_to_nobody_is_no_error(connect: Connect) -> None:
+async def test_a_lost_connection_is_reported_once(connect: Connect) -> None:
     line = await connect({"tools/call": NEVER, "notifications/cancelled": ConnectionLost("gone")}, timeouts=BRIEF)
     with pytest.raises(RequestTimeout):
         await line.client.call_tool("t")
@@ -497,7 +495,7 @@ LISTENINGS = [
 
 
 @pytest.mark.parametrize(("streams", "ping", "lost", "pings"), LISTENINGS)
-async def test_where_the_stream_of_unasked_words_is_lost_a_ping_tells_whether_the_server_is(
+async def test_a_lost_listening_stream_is_followed_by_a_ping(
     connect: Connect, until: Until, streams: list[Any], ping: Any, lost: list[Any], pings: int
 ) -> None:
     line = await connect({"listen": list(streams), "ping": ping})

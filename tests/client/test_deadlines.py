@@ -32,7 +32,7 @@ async def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 async def wait(deadlines: Deadlines, idle: float, hard: float, answer: asyncio.Future[str] | None = None) -> str:
-    """What one request does; TimeoutError is told as `idle` or `hard`."""
+    """Run one request; returns `idle` or `hard` for a TimeoutError."""
     limit = Deadline(deadlines, idle, hard)
     try:
         with limit:
@@ -62,7 +62,7 @@ async def test_each_of_many_requests_has_its_own_limit_on_the_one_timer(clock: C
     assert seen == [0, 0, 1, 1, 1, 2, 2, 2, 3, 3]
 
 
-async def test_a_sign_of_life_moves_the_idle_limit_and_never_the_hard_one(clock: Clock) -> None:
+async def test_progress_moves_the_idle_limit_and_never_the_hard_one(clock: Clock) -> None:
     began = clock.now
 
     async def stay_alive() -> bool:

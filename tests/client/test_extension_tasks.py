@@ -25,8 +25,8 @@ from mcphost.protocol.models.tasks import ExtensionTask
 from mcphost.protocol.models.tools import Tool
 from mcphost.protocol.wire.jsonrpc import ErrorObject, Request
 from tests.client.conftest import Draw, Line
+from tests.client.handlers import DONE, Answers, needs
 from tests.client.scripted import NEVER, Answer
-from tests.client.test_rounds import DONE, Answers, needs
 from tests.conftest import Until
 
 EXTENSIONS: dict[str, Any] = {"extensions": {TASKS_EXTENSION: {}}}
@@ -67,7 +67,7 @@ COMPLETED = told("completed", result=DONE)
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is polled as fast as allowed is polled fast."""
+    """Poll without a noticeable pause."""
     monkeypatch.setattr(tasks, "LEAST_POLL_SECONDS", 0.01)
 
 
@@ -90,7 +90,7 @@ def updates(line: Line) -> list[dict[str, Any]]:
 
 
 def acknowledges(line: Line, **honoured: Any) -> Callable[[Request], object]:
-    """What a server does that honours this much of each subscription."""
+    """The behaviour of a server that honours this part of each subscription."""
 
     def answer(request: Request) -> object:
         line.server.says(
@@ -127,7 +127,7 @@ async def test_the_server_decides_whether_a_call_becomes_a_task(draw: Draw) -> N
 @pytest.mark.parametrize(
     ("offered", "declared"), [((), DECLARED), ((TASKS_EXTENSION,), {"roots": {}})], ids=["by the server", "by mcphost"]
 )
-async def test_calls_are_plain_where_one_side_does_not_declare_the_extension(
+async def test_calls_are_plain_unless_both_sides_declare_the_extension(
     draw: Draw, offered: tuple[str, ...], declared: dict[str, Any]
 ) -> None:
     script: dict[str, Answer] = {"server/discover": discovered(*offered), "tools/call": [DONE, BEGUN]}
@@ -214,7 +214,7 @@ QUOTA = "monthly quota used up"
         {"statusMessage": QUOTA},
     ],
 )
-async def test_a_task_that_failed_without_an_error_object_keeps_its_words(draw: Draw, status: dict[str, Any]) -> None:
+async def test_a_task_failed_without_an_error_object_keeps_its_message(draw: Draw, status: dict[str, Any]) -> None:
     line = await modern(draw, {"tasks/get": told("failed", **status)})
     with pytest.raises(InvalidResult, match=f"without an error: {QUOTA}"):
         await line.client.tasks.call_tool("t", timeouts=PATIENCE)
@@ -268,7 +268,7 @@ async def test_each_input_is_asked_for_once_and_sent_as_it_comes(draw: Draw, unt
 
 
 @pytest.mark.requirement("XTASK-07")
-async def test_what_was_answered_in_another_session_is_not_asked_for_again(draw: Draw) -> None:
+async def test_inputs_given_in_another_session_are_not_asked_again(draw: Draw) -> None:
     handler, given = Answers(), GivenInputs({"a"}, rounds=3)
     rounds = list[InputRound]()
     line = await modern(draw, {"tasks/get": [asks("a", "b"), asks("a", "b"), COMPLETED]}, handler=handler)
@@ -288,7 +288,7 @@ async def test_what_was_answered_in_another_session_is_not_asked_for_again(draw:
         (asks(*map(str, range(1000))), InvalidResult, "needs 1000 inputs at once"),
     ],
 )
-async def test_an_input_that_is_not_given_ends_the_call_and_nothing_is_sent(
+async def test_a_refused_input_ends_the_call_and_sends_nothing(
     draw: Draw, until: Until, status: dict[str, Any], error: type[Exception], words: str
 ) -> None:
     line = await modern(draw, {"tasks/get": status}, handler=Answers("sampling/createMessage"))
@@ -370,7 +370,7 @@ async def test_a_task_is_cancelled_by_its_id_and_never_by_its_request(draw: Draw
 
 @pytest.mark.requirement("XTASK-05", "XTASK-06")
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
-def test_each_request_about_a_task_names_it_in_a_header_and_declares_the_extension(method: str) -> None:
+def test_task_requests_carry_a_header_and_the_extension(method: str) -> None:
     rules = ModernRules(V2026_07_28, ClientMetadata({}, lambda: EXTENSIONS), own_stream=True, capabilities=EXTENSIONS)
     request = rules.request(1, method, {"taskId": "tâche"}, progress=False)
     assert rules.headers(request)["Mcp-Name"] == "=?base64?dMOiY2hl?="
@@ -422,7 +422,7 @@ async def test_a_task_is_given_up_when_its_server_keeps_it_no_longer(draw: Draw)
 
 @pytest.mark.requirement("XTASK-09")
 @pytest.mark.parametrize(("since", "created"), [(0.0, "now"), (None, "2020-01-01T00:00:00Z")])
-async def test_a_task_of_an_earlier_run_is_asked_for_once_even_after_its_time(
+async def test_a_task_of_an_earlier_run_is_polled_once_after_its_time(
     draw: Draw, since: float | None, created: str
 ) -> None:
     line = await modern(draw, {"tasks/get": told("working", ttlMs=60_000, createdAt=created)})
@@ -464,7 +464,7 @@ async def test_a_notification_changes_the_status_at_once(draw: Draw, until: Unti
 
 
 @pytest.mark.requirement("XTASK-10", "SUB-08")
-async def test_what_a_task_became_before_it_was_announced_is_found_at_once(draw: Draw, until: Until) -> None:
+async def test_a_change_before_the_announcement_is_found_at_once(draw: Draw, until: Until) -> None:
     slow = {**BEGUN, "pollIntervalMs": FOR_EVER}
     line = await modern(draw, {"tools/call": slow})
     line.server.script["subscriptions/listen"] = acknowledges(line, taskIds=["t1"])
@@ -477,7 +477,7 @@ async def test_what_a_task_became_before_it_was_announced_is_found_at_once(draw:
     await until(lambda: len(line.server.requests("tasks/get")) == 2)
     line.server.script["tasks/get"] = {**COMPLETED, "taskId": "t2"}
     line.server.says("notifications/cancelled", {"requestId": line.server.requests("subscriptions/listen")[-1].id})
-    assert (await call).raw == DONE  # though its end was announced to nobody
+    assert (await call).raw == DONE  # though its end was not announced
 
 
 @pytest.mark.requirement("XTASK-10")
@@ -492,7 +492,7 @@ async def test_polling_finds_what_is_not_announced(draw: Draw, listen: Any) -> N
 
 
 @pytest.mark.requirement("XTASK-10")
-async def test_a_server_that_refuses_to_announce_tasks_still_announces_the_rest(draw: Draw, until: Until) -> None:
+async def test_a_refusal_to_announce_tasks_keeps_other_announcements(draw: Draw, until: Until) -> None:
     offered = discovered(TASKS_EXTENSION)
     offered["capabilities"]["tools"] = {"listChanged": True}
     line = unconnected(draw, {"server/discover": offered, "tasks/get": told("working")})
@@ -550,7 +550,7 @@ async def test_a_call_and_its_task_share_one_limit(draw: Draw, rounds: int) -> N
         await line.client.tasks.call_tool(
             "t", timeouts=RequestTimeouts(idle=5, hard=2), on_task=lambda _: moved.append(clock())
         )
-    assert clock() - moved[0] < 2  # not anew from when it became a task
+    assert clock() - moved[0] < 2  # not counted again from when it became a task
 
 
 async def test_rounds_come_before_the_task_and_progress_with_them(draw: Draw) -> None:
@@ -568,7 +568,7 @@ async def test_rounds_come_before_the_task_and_progress_with_them(draw: Draw) ->
 
 
 @pytest.mark.requirement("EXT-01", "EXT-05")
-def test_extensions_are_declared_under_their_identifiers_in_modern_revisions_only() -> None:
+def test_extensions_are_declared_in_modern_revisions_only() -> None:
     declared = ClientCapabilities(extensions=frozenset({TASKS_EXTENSION}))
     for revision in REVISIONS:
         assert declared.under(revision) == ({"extensions": {TASKS_EXTENSION: {}}} if revision.modern else {})

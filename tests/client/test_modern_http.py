@@ -88,7 +88,7 @@ REFUSALS: list[Callable[[Talk], None]] = [
 @pytest.mark.requirement("MOD-09", "MOD-11", "MOD-12", "MOD-30", "HTTP-30")
 @pytest.mark.parametrize("refuse", REFUSALS)
 @pytest.mark.parametrize("old", [False, True])
-async def test_a_refused_probe_decides_neither_the_transport_nor_begins_a_session(refuse: Serve, old: bool) -> None:
+async def test_a_refused_probe_decides_no_transport_and_no_session(refuse: Serve, old: bool) -> None:
     echo = Echo(old=old)
 
     def serve(talk: Talk) -> None:
@@ -106,7 +106,7 @@ async def test_a_refused_probe_decides_neither_the_transport_nor_begins_a_sessio
 
 
 @pytest.mark.requirement("MOD-07", "MOD-17")
-async def test_a_stream_that_breaks_off_is_a_lost_request_and_nothing_is_sent_again() -> None:
+async def test_a_broken_stream_loses_its_request_and_repeats_nothing() -> None:
     def serve(talk: Talk) -> None:
         if talk.visit.message["method"] != "tools/call":
             modern(talk)
@@ -165,7 +165,7 @@ def empty_stream(talk: Talk) -> None:
     ],
     ids=["500", "501", "502", "empty result", "empty stream", "reset", "hang"],
 )
-async def test_a_server_that_breaks_at_the_probe_is_opened_with_the_handshake(answer: Serve) -> None:
+async def test_a_server_that_breaks_at_the_probe_gets_a_handshake(answer: Serve) -> None:
     echo = Echo()
 
     def serve(talk: Talk) -> None:
@@ -177,7 +177,7 @@ async def test_a_server_that_breaks_at_the_probe_is_opened_with_the_handshake(an
         assert (await client.list_tools()).items
 
 
-async def test_an_answer_to_the_probe_that_comes_while_initialize_waits_opens_a_modern_session() -> None:
+async def test_a_late_probe_answer_over_http_opens_a_modern_session() -> None:
     greeted = threading.Event()
 
     def serve(talk: Talk) -> None:

@@ -107,7 +107,7 @@ async def test_each_request_carries_its_metadata_and_is_one_of_its_revision(draw
         assert meta[f"{META}protocolVersion"] == "2026-07-28"
         assert meta[f"{META}clientInfo"] == {"name": "mcphost", "title": "mcphost", "version": "1.0"}
         assert meta[f"{META}clientCapabilities"] == declared
-        assert meta.keys() <= {"progressToken", *(META + key for key in KEYS)}  # no trace of ours
+        assert meta.keys() <= {"progressToken", *(META + key for key in KEYS)}  # and no other key
     levels = [request.params["_meta"].get(f"{META}logLevel") for request in requests if request.params]
     assert levels == [None, *["warning"] * 9]
 
@@ -155,7 +155,7 @@ async def test_nothing_but_requests_is_sent_whatever_the_server_sends(draw: Draw
 
 @pytest.mark.requirement("CANC-10", "CANC-11")
 @pytest.mark.parametrize("own_stream", [False, True])
-async def test_a_request_that_nobody_waits_for_is_cancelled_as_its_transport_has_it(
+async def test_an_abandoned_request_is_cancelled_as_its_transport_does(
     draw: Draw, until: Until, own_stream: bool
 ) -> None:
     line = draw({"server/discover": DISCOVERED, "tools/call": NEVER}, era="auto")
@@ -190,7 +190,7 @@ async def test_a_modern_server_cancels_no_call(draw: Draw) -> None:
 
 @pytest.mark.requirement("ERR-09", "MOD-19", "MOD-10")
 @pytest.mark.parametrize("code", [-32020, -32021])
-async def test_a_modern_error_at_the_opening_is_told_and_leads_to_no_handshake(draw: Draw, code: int) -> None:
+async def test_a_modern_error_at_the_opening_prevents_a_handshake(draw: Draw, code: int) -> None:
     data: dict[str, Any] = {"requiredCapabilities": {"sampling": {}}}
     line = draw({"server/discover": ErrorObject(code, "no", data)}, era="auto")
     with pytest.raises(ServerError) as raised:
@@ -200,7 +200,7 @@ async def test_a_modern_error_at_the_opening_is_told_and_leads_to_no_handshake(d
 
 
 @pytest.mark.requirement("MOD-28", "MOD-32")
-async def test_a_process_that_ends_at_the_probe_is_told_apart_and_a_lost_address_is_not(draw: Draw) -> None:
+async def test_a_process_that_ends_at_the_probe_is_recognized(draw: Draw) -> None:
     lost = ConnectionLost("exited", exit_code=3, stderr_tail=["bad method"])
     line = draw({"server/discover": lost}, era="auto")
     with pytest.raises(ProbeFailed) as raised:
@@ -214,7 +214,7 @@ async def test_a_process_that_ends_at_the_probe_is_told_apart_and_a_lost_address
 
 
 @pytest.mark.requirement("MOD-28")
-async def test_a_process_that_refuses_everything_after_the_probe_is_told_apart(draw: Draw) -> None:
+async def test_a_process_that_refuses_all_after_the_probe_is_recognized(draw: Draw) -> None:
     refused = {
         "server/discover": ErrorObject(-32002, "no"),
         "initialize": ErrorObject(-32002, "Server not initialized"),
@@ -233,7 +233,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("hasty")
 @pytest.mark.requirement("MOD-27", "MOD-29")
-async def test_an_answer_to_the_probe_that_comes_before_that_to_initialize_opens_a_modern_session(draw: Draw) -> None:
+async def test_a_late_probe_answer_opens_a_modern_session(draw: Draw) -> None:
     probe: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     def greeted(request: Any) -> Any:
@@ -249,7 +249,7 @@ async def test_an_answer_to_the_probe_that_comes_before_that_to_initialize_opens
 
 
 @pytest.mark.usefixtures("hasty")
-async def test_a_program_that_answers_both_probe_and_handshake_is_to_be_started_again(draw: Draw) -> None:
+async def test_answers_to_probe_and_handshake_demand_a_restart(draw: Draw) -> None:
     probe: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     greeting: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
@@ -265,7 +265,7 @@ async def test_a_program_that_answers_both_probe_and_handshake_is_to_be_started_
 
 @pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("late", [{}, {"supportedVersions": ["2025-11-25"]}, ErrorObject(-32601, "no")])
-async def test_a_late_answer_to_the_probe_of_no_modern_server_changes_nothing(draw: Draw, late: Any) -> None:
+async def test_a_late_probe_answer_of_an_old_server_changes_nothing(draw: Draw, late: Any) -> None:
     probe: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
     def greeted(request: Any) -> Any:
@@ -284,7 +284,7 @@ async def test_a_probe_that_no_handshake_may_follow_has_all_the_time(draw: Draw)
 
 
 @pytest.mark.requirement("HDR-06", "HDR-12", "HDR-14")
-async def test_over_http_a_tool_whose_annotations_break_the_rules_is_left_out_with_the_reason(draw: Draw) -> None:
+async def test_tools_with_invalid_header_annotations_are_left_out(draw: Draw) -> None:
     def tool(name: str, **annotated: Any) -> dict[str, Any]:
         return {"name": name, "inputSchema": {"type": "object", "properties": {"a": annotated}}}
 

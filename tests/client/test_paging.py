@@ -83,7 +83,7 @@ async def test_a_list_that_is_null_is_empty_with_a_remark() -> None:
         ([page("a", nextCursor="2"), page("b", nextCursor=""), page("a", nextCursor="2")], "ab"),
     ],
 )
-async def test_an_empty_cursor_that_leads_nowhere_ends_the_list_with_a_remark(pages: list[Page], names: str) -> None:
+async def test_an_empty_cursor_without_a_page_ends_the_list(pages: list[Page], names: str) -> None:
     listing, _ = await read(*pages)
     assert "".join(tool.name for tool in listing.items) == names
     assert (listing.notice, list(listing.remarks)) == (
@@ -121,7 +121,7 @@ async def test_items_that_break_the_specification_are_remarked_on_by_name() -> N
         ([page("a", nextCursor={})], {}, "a", "not a string"),
     ],
 )
-async def test_a_list_without_an_end_is_cut_off_and_what_was_read_is_kept(
+async def test_an_endless_list_is_cut_off_and_its_beginning_kept(
     pages: list[Page], limits: dict[str, Any], names: str, notice: str
 ) -> None:
     listing, _ = await read(*pages, **limits)

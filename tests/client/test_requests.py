@@ -26,7 +26,7 @@ def request(of: ModernRules) -> Request:
 
 
 @pytest.mark.requirement("MOD-35")
-def test_a_header_that_was_lost_on_the_way_is_reported_with_its_value_in_the_body() -> None:
+def test_a_lost_header_is_reported_with_its_value_in_the_body() -> None:
     http = rules(own_stream=True)
     error = with_what_was_sent(ServerError(-32020, "Mcp-Name is missing", {"header": "Mcp-Name"}), request(http), http)
     assert isinstance(error, RequestRefused)
@@ -39,7 +39,7 @@ def test_a_header_that_was_lost_on_the_way_is_reported_with_its_value_in_the_bod
 
 
 @pytest.mark.requirement("MOD-35")
-def test_a_missing_capability_is_reported_with_those_that_were_declared() -> None:
+def test_a_missing_capability_is_reported_with_the_declared_ones() -> None:
     stdio = rules()
     data: dict[str, Any] = {"requiredCapabilities": {"sampling": {}}}
     error = with_what_was_sent(ServerError(-32021, "no", data), request(stdio), stdio)

@@ -168,9 +168,7 @@ SUGGESTED = {"completion": {"values": ["python"], "total": 1, "hasMore": False}}
 
 
 @pytest.mark.requirement("COMP-01", "COMP-03", "PROMPT-09")
-async def test_a_completion_says_whose_argument_it_is_and_what_else_is_known(
-    open_line: Open, revision: Revision
-) -> None:
+async def test_a_completion_request_names_argument_and_context(open_line: Open, revision: Revision) -> None:
     line = await open_line({"completion/complete": SUGGESTED})
     known = {"language": "py", "framework": "fl"}
     found = await line.client.completions.complete(PromptRef("p"), "language", "py", known)
@@ -187,9 +185,7 @@ async def test_a_completion_says_whose_argument_it_is_and_what_else_is_known(
 
 
 @pytest.mark.requirement("COMP-02")
-async def test_completion_is_asked_for_where_it_is_offered_and_tried_once_where_that_could_not_be_said(
-    open_line: Open, revision: Revision
-) -> None:
+async def test_completion_is_requested_if_offered_or_tried_once(open_line: Open, revision: Revision) -> None:
     line = await open_line({"completion/complete": ErrorObject(-32601, "unknown method")}, {"prompts": {}})
     old = revision is V2024_11_05
     assert line.client.completions.offered is old

@@ -1,4 +1,4 @@
-"""What a modern server needs before it can answer: asked for, given, bounded, and never mixed up."""
+"""Rounds of input for a modern server: requested, given, bounded, and never mixed up."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import pytest
 from mcphost.client.client import RequestTimeouts
 from mcphost.client.requester import ClientLimits
 from mcphost.client.rounds import InputRound, RoundLimits
-from mcphost.client.server_requests import InputRefused, InputRequest
+from mcphost.client.server_requests import InputRequest
 from mcphost.errors import InputNotGiven, InvalidResult, McphostError, RequestTimeout
 from tests.client.conftest import Draw, Line
+from tests.client.handlers import DONE, Answers, needs
 from tests.conftest import Until
 
 DISCOVERED = {
@@ -21,38 +22,7 @@ DISCOVERED = {
     "supportedVersions": ["2026-07-28"],
     "capabilities": {"tools": {}, "prompts": {}, "resources": {}},
 }
-DONE = {"resultType": "complete", "content": []}
 EVERYTHING: dict[str, Any] = {"roots": {}, "sampling": {}, "elicitation": {}}
-
-
-def needs(state: str | None = None, **inputs: str) -> dict[str, Any]:
-    """A result that needs these inputs: a key each, and a method."""
-    requests = {key: {"method": method, "params": {"for": key}} for key, method in inputs.items()}
-    result: dict[str, Any] = {"resultType": "input_required"}
-    if requests:
-        result["inputRequests"] = requests
-    return result if state is None else {**result, "requestState": state}
-
-
-class Answers:
-    """Answers each input with its params, and keeps what it was asked."""
-
-    def __init__(self, refuses: str = "") -> None:
-        self.asked: list[InputRequest] = []
-        self._refuses = refuses
-
-    def check(self, request: InputRequest) -> None:
-        if request.params.get("for") == "unreadable":
-            raise InputRefused(-32602, "it cannot be read")
-
-    async def answer(self, request: InputRequest) -> Mapping[str, Any]:
-        self.asked.append(request)
-        if request.method == self._refuses:
-            raise InputRefused(-1, "the user declined")
-        return {"got": request.params["for"]}
-
-    def leave(self) -> None:
-        return
 
 
 async def modern(draw: Draw, *answers: Any, handler: Answers | None = None, **more: Any) -> Line:
@@ -115,7 +85,7 @@ async def test_the_handler_learns_what_needs_the_input(draw: Draw) -> None:
 
 @pytest.mark.requirement("SAMP-20", "ROOT-12")
 @pytest.mark.parametrize("method", ["sampling/createMessage", "roots/list"])
-async def test_an_input_that_is_refused_ends_the_call_and_nothing_more_is_sent(draw: Draw, method: str) -> None:
+async def test_a_refused_input_ends_the_call(draw: Draw, method: str) -> None:
     line = await modern(draw, needs("s", a=method, b="elicitation/create"), handler=Answers(method))
     with pytest.raises(InputNotGiven, match="the user declined"):
         await line.client.call_tool("t", {})
@@ -151,7 +121,7 @@ async def test_what_was_not_declared_is_not_answered(draw: Draw) -> None:
 
 
 @pytest.mark.requirement("MRTR-06", "MRTR-07")
-async def test_a_server_that_only_wants_another_attempt_gets_it_a_bounded_number_of_times(draw: Draw) -> None:
+async def test_attempts_without_inputs_are_bounded(draw: Draw) -> None:
     line = await modern(draw, needs("1"), needs(""), DONE)
     await line.client.call_tool("t", {})
     assert [params.get("requestState") for params in sent(line)] == [None, "1", ""]
@@ -204,7 +174,7 @@ async def test_a_result_of_no_known_shape_is_invalid(draw: Draw, answer: dict[st
 
 
 @pytest.mark.requirement("MRTR-08", "MOD-15", "MOD-16", "XTASK-02")
-async def test_a_list_is_neither_interrupted_by_inputs_nor_a_task_and_needs_no_type(draw: Draw) -> None:
+async def test_a_list_may_not_need_input_or_become_a_task(draw: Draw) -> None:
     line = await modern(draw)
     line.server.script["tools/list"] = [needs(form="elicitation/create"), {"resultType": "task"}, {"tools": []}]
     for _ in range(2):
@@ -247,7 +217,7 @@ async def test_rounds_of_calls_side_by_side_do_not_mix(draw: Draw) -> None:
 
 
 @pytest.mark.requirement("MRTR-13")
-async def test_time_that_a_person_takes_does_not_count_and_the_rounds_share_the_rest(draw: Draw, until: Until) -> None:
+async def test_rounds_share_the_time_that_no_person_takes(draw: Draw, until: Until) -> None:
     class Slow(Answers):
         async def answer(self, request: InputRequest) -> Mapping[str, Any]:
             await asyncio.sleep(2)  # longer than the request may take

@@ -1,9 +1,8 @@
-""""""
+"""The queue of a server's requests: answered, refused, cancelled, and bounded."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -23,39 +22,11 @@ from mcphost.protocol.lifecycle.capabilities import ClientCapabilities
 from mcphost.protocol.lifecycle.revisions import V2025_06_18, V2025_11_25
 from mcphost.protocol.wire.jsonrpc import ErrorCode, ErrorObject, Notification, Request, Response
 from tests.client.conftest import Connect, Draw, hello
+from tests.client.handlers import ScriptedHandler
 from tests.client.scripted import NEVER
 from tests.conftest import Until
 
 SECRET = "sk-planted-canary /home/me/.ssh/id_rsa"
-
-
-class ScriptedHandler:
-    """Answers each method as the script says, and keeps what was asked and what was taken back."""
-
-    def __init__(self, **script: Any) -> None:
-        self.script = script
-        self.asked: list[InputRequest] = []
-        self.cancelled: list[str] = []
-
-    def leave(self) -> None:
-        self.left = True
-
-    def check(self, request: InputRequest) -> None:
-        return
-
-    async def answer(self, request: InputRequest) -> Mapping[str, Any]:
-        self.asked.append(request)
-        answer = self.script[request.method.split("/")[0]]
-        try:
-            if isinstance(answer, BaseException):
-                raise answer
-            if answer is NEVER:
-                await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            self.cancelled.append(request.method)
-            raise
-        given: Mapping[str, Any] = answer
-        return given
 
 
 class Queue:
@@ -96,9 +67,7 @@ async def test_an_answer_repeats_the_id_with_its_type(connect: Connect, until: U
 
 
 @pytest.mark.requirement("PROG-07")
-async def test_an_answer_comes_without_progress_whatever_token_the_question_brought(
-    connect: Connect, until: Until
-) -> None:
+async def test_no_progress_is_sent_for_a_server_request(connect: Connect, until: Until) -> None:
     handler = ScriptedHandler(roots={"roots": []}, sampling={"role": "assistant"}, elicitation=InputRefused(-1, "no"))
     line = await connect(capabilities={"roots": {}, "sampling": {}, "elicitation": {}}, handler=handler)
     methods = ("roots/list", "sampling/createMessage", "elicitation/create", "ping", "zzz/x")
@@ -111,9 +80,7 @@ async def test_an_answer_comes_without_progress_whatever_token_the_question_brou
 @pytest.mark.hostile("J13")
 @pytest.mark.requirement("LIFE-25", "MSG-10", "CAP-01", "ERR-07")
 @pytest.mark.parametrize("method", ["sampling/createMessage", "elicitation/create", "foo/bar", "tools/list", "\x1b[2J"])
-async def test_what_was_not_declared_is_refused_and_no_handler_hears_of_it(
-    connect: Connect, until: Until, method: str
-) -> None:
+async def test_undeclared_requests_are_refused_before_the_handler(connect: Connect, until: Until, method: str) -> None:
     handler = ScriptedHandler()
     line = await connect(capabilities={"roots": {}}, handler=handler)
     line.server.asks(9, method, {})
@@ -164,7 +131,7 @@ async def test_a_question_taken_back_is_stopped_and_not_answered(connect: Connec
 
 @pytest.mark.hostile("F03", "F09")
 @pytest.mark.requirement("PING-01", "MSG-10")
-async def test_beyond_the_limit_requests_are_refused_and_pings_still_answered(until: Until) -> None:
+async def test_requests_over_the_limit_are_refused_and_pings_answered(until: Until) -> None:
     handler = ScriptedHandler(sampling=NEVER)
     line = Queue(handler, limit=2)
     for number in range(100):
@@ -270,9 +237,7 @@ async def test_a_change_of_the_roots_is_told_where_that_was_said(connect: Connec
 
 @pytest.mark.requirement("ROOT-04", "CAP-01")
 @pytest.mark.parametrize("roots", [{}, {"listChanged": False}, {"listChanged": None}])
-async def test_a_change_of_the_roots_is_not_told_where_only_the_roots_were_declared(
-    connect: Connect, roots: dict[str, Any]
-) -> None:
+async def test_changed_roots_are_notified_only_if_declared(connect: Connect, roots: dict[str, Any]) -> None:
     line = await connect(capabilities={"roots": roots})
     await line.client.notify_roots_changed()
     assert CHANGED not in line.server.sent
@@ -288,9 +253,7 @@ async def test_the_end_of_a_page_is_passed_on(connect: Connect) -> None:
 
 @pytest.mark.requirement("ELIC-09")
 @pytest.mark.parametrize("as_task", [False, True])
-async def test_a_call_does_not_run_out_of_time_while_its_server_waits_for_us(
-    draw: Draw, until: Until, as_task: bool
-) -> None:
+async def test_a_call_has_no_timeout_while_its_server_waits(draw: Draw, until: Until, as_task: bool) -> None:
     asked = ScriptedHandler(sampling=NEVER)
     greeting = hello(V2025_11_25, capabilities={"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}})
     script: dict[str, Any] = {"initialize": greeting, "tools/call": NEVER, "ping": NEVER}
@@ -300,7 +263,7 @@ async def test_a_call_does_not_run_out_of_time_while_its_server_waits_for_us(
     await until(lambda: asked.asked)
     verb = line.client.tasks.call_tool if as_task else line.client.call_tool
     call = asyncio.create_task(verb("x", timeouts=RequestTimeouts(0.05, 0.06)))
-    with pytest.raises(RequestTimeout):  # nobody has to be asked for a ping
+    with pytest.raises(RequestTimeout):  # a ping needs no answer of the user
         await line.client.ping(0.1)
     assert not call.done()
     line.server.says("notifications/cancelled", {"requestId": "q"})

@@ -79,7 +79,7 @@ def listening(draw: Draw, hasty: None) -> Listening:
 
 
 @pytest.mark.requirement("SUB-01", "SUB-10")
-async def test_what_the_server_announces_is_asked_for_and_watched_uris_are_added(listening: Listening) -> None:
+async def test_offered_changes_and_subscribed_uris_are_requested(listening: Listening) -> None:
     stream = Stream()
     line, listener = await listening(stream)
     assert listener.state is ListenState.LISTENING
@@ -114,7 +114,7 @@ async def test_a_server_that_lets_nothing_be_watched_is_not_asked(listening: Lis
 
 
 @pytest.mark.requirement("SUB-02")
-async def test_what_is_not_acknowledged_is_told_and_a_resource_without_is_refused(listening: Listening) -> None:
+async def test_unacknowledged_changes_are_reported_or_refused(listening: Listening) -> None:
     line, listener = await listening(Stream(lambda wanted: {"toolsListChanged": True}))
     assert str(listener.missing) == "the lists of prompts"
     assert line.notes.all("noted") == ["the server does not announce changes of the lists of prompts"]
@@ -140,9 +140,7 @@ async def test_announcements_count_only_with_the_id_of_an_open_subscription(list
 
 @pytest.mark.requirement("SUB-05", "SUB-06", "SUB-08")
 @pytest.mark.parametrize("end", ["result", "cancelled", "lost"])
-async def test_a_stream_that_ended_is_opened_again_and_everything_counts_as_changed(
-    listening: Listening, until: Until, end: str
-) -> None:
+async def test_after_a_reopened_stream_all_counts_as_changed(listening: Listening, until: Until, end: str) -> None:
     stream = Stream()
     line, listener = await listening(stream)
     await line.client.resources.subscribe("memo://a")
@@ -161,9 +159,7 @@ async def test_a_stream_that_ended_is_opened_again_and_everything_counts_as_chan
 
 
 @pytest.mark.requirement("SUB-09", "SUB-11")
-async def test_a_refusal_leaves_the_server_usable_and_is_not_repeated_for_ever(
-    listening: Listening, until: Until
-) -> None:
+async def test_refused_subscriptions_are_not_repeated_for_ever(listening: Listening, until: Until) -> None:
     line, listener = await listening(ErrorObject(-32601, "no such method"))
     await until(lambda: len(line.server.requests(LISTEN)) == subscriptions.MOST_REFUSALS)
     await until(lambda: line.notes.all("noted"))

@@ -17,8 +17,8 @@ from mcphost.protocol.models.tasks import RELATED_TASK, Task
 from mcphost.protocol.models.tools import Tool
 from mcphost.protocol.wire.jsonrpc import ErrorCode, ErrorObject, Notification, Request
 from tests.client.conftest import Connect, Line, hello
+from tests.client.handlers import ScriptedHandler
 from tests.client.scripted import NEVER, Answer
-from tests.client.test_server_requests import ScriptedHandler
 from tests.conftest import Until
 
 OFFERED: dict[str, Any] = {
@@ -76,7 +76,7 @@ def tool(support: str | None) -> Tool:
     ],
     indirect=["revision"],
 )
-async def test_a_tool_becomes_a_task_where_the_server_the_revision_and_the_tool_allow_it(
+async def test_a_tool_becomes_a_task_where_all_sides_allow_it(
     connect: Connect, revision: Revision, offered: dict[str, Any], suits: dict[str, tuple[bool, bool]]
 ) -> None:
     line = await connect({"initialize": hello(revision, capabilities=offered)})
@@ -100,7 +100,7 @@ async def test_a_task_is_begun_polled_and_collected(open_line: Open) -> None:
 
 
 @pytest.mark.requirement("TASK-03")
-async def test_a_task_is_not_looked_at_more_often_than_its_server_wants(open_line: Open) -> None:
+async def test_a_task_is_polled_at_the_pace_of_its_server(open_line: Open) -> None:
     times: list[float] = []
 
     def look(_: Request) -> dict[str, Any]:
@@ -169,7 +169,7 @@ async def test_a_task_that_wants_input_asks_on_the_stream_of_its_result(open_lin
 
 
 @pytest.mark.requirement("TASK-07")
-async def test_a_task_the_server_wants_of_us_is_answered_as_if_it_did_not(open_line: Open, until: Until) -> None:
+async def test_a_task_requested_by_the_server_is_ignored(open_line: Open, until: Until) -> None:
     handler = ScriptedHandler(sampling={"role": "assistant"})
     line = await open_line({}, capabilities={"sampling": {}}, handler=handler)
     line.server.asks(1, "sampling/createMessage", {"task": {"ttl": 1}})
@@ -179,9 +179,7 @@ async def test_a_task_the_server_wants_of_us_is_answered_as_if_it_did_not(open_l
 
 @pytest.mark.requirement("TASK-08")
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel", "tasks/list"])
-async def test_the_server_is_offered_no_tasks_of_ours_and_asks_for_none(
-    open_line: Open, until: Until, method: str
-) -> None:
+async def test_the_client_offers_no_tasks_of_its_own(open_line: Open, until: Until, method: str) -> None:
     """The duties of a receiver of tasks are not ours: we declare none, and every question about one is refused."""
     handler = ScriptedHandler()
     line = await open_line({}, capabilities={"sampling": {}, "elicitation": {}}, handler=handler)
@@ -196,9 +194,7 @@ async def test_the_server_is_offered_no_tasks_of_ours_and_asks_for_none(
 
 @pytest.mark.parametrize("moment", ["begun", "polled", "collected"])
 @pytest.mark.requirement("CANC-09")
-async def test_a_task_that_nobody_waits_for_any_more_is_cancelled_by_its_name(
-    open_line: Open, until: Until, moment: str
-) -> None:
+async def test_an_abandoned_task_is_cancelled_by_its_id(open_line: Open, until: Until, moment: str) -> None:
     begun: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     script = {
         "begun": {"tools/call": begun},

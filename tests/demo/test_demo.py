@@ -145,7 +145,7 @@ def test_ships_in_sight_is_a_table_that_fits_its_schema(keeper: Keeper) -> None:
     assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
 
 
-def test_results_come_as_json_markdown_picture_sound_and_resources(keeper: Keeper) -> None:
+def test_results_have_every_kind_of_content(keeper: Keeper) -> None:
     assert json.loads(keeper.call("read_instruments")["content"][0]["text"])["kettle"] == "on"
     assert keeper.call("read_handbook")["content"][0]["text"].startswith("# The keeper's handbook")
     assert [block["type"] for block in keeper.call("fetch_chart", how="both")["content"]] == [

@@ -4,8 +4,8 @@
 
 `ask` sends ``requests`` (method and params) and answers once each has its reply, `take_back` takes back what is open
 and then ends the calls that wait, `demand` refuses until its pages were visited, `complete` says that one is done, and
-`heard` tells what the client declared and noticed. Replies and notifications are added to FILE as they come, so that
-they can be read when the server is gone.
+`heard` reports the declarations and notifications of the client. Replies and notifications are added to FILE as they
+come, so that they can be read when the server is gone.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 # Django is installed beside the tests, not among them (tests/pypi.py), so its types are not known here.
 """A server on djangorestframework-mcp-server, which announces changes of its tasks: django_errands.py PORT.
 
-Its tasks are polled once an hour, so that a client which is not told of their end does not see it.
+Its tasks are polled once an hour, so that a client without a notification of their end does not see it.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ class Echo:
                 self.unknown(message)
 
     def envelope(self, request: Message) -> Message:
-        """What a result has besides its content in revision 2026-07-28; nothing in an older one."""
+        """Members of a result besides its content in revision 2026-07-28; empty in an older one."""
         if VERSION not in request.get("params", {}).get("_meta", {}):
             return {}
         kept = {"ttlMs": 0, "cacheScope": "private"} if request["method"] in CACHEABLE else {}
@@ -203,7 +203,7 @@ class Echo:
         return answer | ({"instructions": self.options.instructions} if self.options.instructions else {})
 
     def discover(self, request: Message) -> Message:
-        """The opening of revision 2026-07-28, which this server speaks where it is told to."""
+        """The opening of revision 2026-07-28, which this server speaks if its options say so."""
         meta = {"io.modelcontextprotocol/serverInfo": {"name": self.options.name, "version": "1.0"}}
         return {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "_meta": meta}
 

@@ -1,4 +1,4 @@
-"""A server of tasks that outlive its process, are listed or not, and have names that nobody should trust.
+"""A server of tasks that outlive its process, are listed or not, and have names that must not be trusted.
 
     python tests/servers/errands.py [the options of offers.py] [--keep FILE] [--declare WORDS] [--named ID]
 

@@ -123,7 +123,7 @@ def today() -> str:
 
 @mcp.resource("memo://seal", mime_type="image/png")
 def seal() -> bytes:
-    """Bytes that are no text."""
+    """Bytes that are not text."""
     return bytes(range(256))
 
 

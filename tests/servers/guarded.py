@@ -131,27 +131,27 @@ class Guarded:
     old: bool = False
     """Of 2025-03-26: without protected-resource metadata."""
     subject: str = ""
-    """Whose account it is, by an ``id_token`` in the answer; empty: it does not say."""
+    """The account, named by an ``id_token`` in the answer; empty: it is not named."""
     needs: str = ""
     """The scope that a tool call needs, or other methods of `closed`."""
     closed: tuple[str, ...] = ("tools/call",)
     refusal: int = 401
     """The status for a call without that scope."""
     lazy: bool = False
-    """Does it let in anybody until a tool is called?"""
+    """True if it asks for a sign-in only once a tool is called."""
     never: bool = False
-    """Is every call refused?"""
+    """True if every call is refused."""
     says: str = ""
     """More parameters of its challenges."""
     scopes: dict[str, str] = field(default_factory=dict)
-    """What each access token is for."""
+    """The scope of each access token."""
     lifetime: float = 3600
     refreshes: bool = True
     rotates: bool = True
     clients: dict[str, str] = field(default_factory=dict)
     """Secrets by client id; empty for a public one."""
     unknown_client: str = "invalid_client"
-    """What it says of a client that it does not know."""
+    """The error for an unknown client."""
     codes: dict[str, dict[str, str]] = field(default_factory=dict)
     valid: set[str] = field(default_factory=set)
     """Access tokens."""

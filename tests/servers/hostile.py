@@ -2,7 +2,7 @@
 
     python tests/servers/hostile.py MODE [--at METHOD] [--count N] [--bytes N] [--kind K] [--interval S] …
 
-It offers two tools: `act`, which most modes spoil, and `report`, which tells what the client did. Where a bad
+It offers two tools: `act`, which most modes spoil, and `report`, which reports the messages of the client. Where a bad
 message would leave the client waiting, the right answer (text "right") follows it; text "wrong" must never
 be believed. The modes, and the options each of them reads:
 

@@ -19,7 +19,7 @@ VERSIONS: dict[str, Any] = {
 
 @mode
 def version_unknown(peer: Peer) -> None:
-    """Agrees on a version nobody knows (--kind future|old|number|null|empty|list). J12"""
+    """Agrees on an unknown version (--kind future|old|number|null|empty|list). J12"""
     version = VERSIONS[peer.kind("future")]
     peer.results["initialize"] = lambda request: peer.hello(request) | {"protocolVersion": version}
 
@@ -158,7 +158,7 @@ def open_descriptors() -> list[int]:
 
 
 def terminal() -> str:
-    """What came of writing to the controlling terminal."""
+    """The outcome of writing to the controlling terminal."""
     try:
         with open("/dev/tty", "wb", buffering=0) as tty:
             tty.write(b"\x1b]0;hostile was here\x07Password: ")

@@ -1,4 +1,4 @@
-"""Hostile modes: bytes that are no message, messages that are no answer, answers that are not ours."""
+"""Hostile modes: bytes that are not messages, messages that are not answers, answers to other requests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GARBAGE = (
 
 @mode
 def garbage_first(peer: Peer) -> None:
-    """Eleven lines that are no message, then the answer to initialize (--at). J03"""
+    """Eleven lines that are not messages, then the answer to initialize (--at). J03"""
     peer.before(lambda request: peer.wire.raw(b"".join(GARBAGE)), "initialize")
 
 

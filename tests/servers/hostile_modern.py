@@ -188,7 +188,7 @@ def modern_state(peer: Peer) -> None:
 
 @mode
 def modern_strays(peer: Peer) -> None:
-    """Announces changes for subscriptions that nobody has, before it answers act."""
+    """Announces changes for unknown subscriptions, before it answers act."""
     modern(peer)
     heard: list[Any] = []
 

@@ -182,5 +182,5 @@ def meta_everywhere(peer: Peer) -> None:
 
 @mode
 def extra_members(peer: Peer) -> None:
-    """Members nobody defined, in every object it sends and beside `result`."""
+    """Undefined members, in every object it sends and beside `result`."""
     spread(peer, EXTRA)

@@ -120,7 +120,7 @@ def list_changed_flood(peer: Peer) -> None:
 
 
 def token_of(request: Message) -> Any:
-    """The call's progress token, or one nobody gave."""
+    """The call's progress token, or an invented one."""
     return (request["params"].get("_meta") or {}).get("progressToken", "nobody's")
 
 
@@ -149,7 +149,7 @@ ODD_PROGRESS: list[Message] = [
 
 @mode
 def progress_odd(peer: Peer) -> None:
-    """On a call, progress that falls, passes its total, is no number, or has another token; also after the
+    """On a call, progress that falls, passes its total, is not a number, or has another token; also after the
     answer. F02"""
 
     def call(request: Message) -> None:
@@ -237,7 +237,7 @@ ODD_NOTIFICATIONS: tuple[tuple[str, Any], ...] = (
 
 @mode
 def unknown_notification(peer: Peer) -> None:
-    """On a call (--at), notifications nobody knows, or without the params they need."""
+    """On a call (--at), unknown notifications, or some without the params they need."""
 
     def call(request: Message) -> None:
         for method, params in ODD_NOTIFICATIONS:

@@ -35,7 +35,7 @@ def answer(request_id: Any, words: str) -> Message:
 
 @dataclass
 class Echo:
-    """What the server keeps: sessions, replies it waits for, streams that were broken off, and those it may speak on.
+    """State of the server: sessions, replies it waits for, streams that were broken off, and those it may speak on.
 
     ``protocol`` is agreed on whatever was asked.
     """
@@ -88,7 +88,7 @@ class Echo:
             self.say(talk, self.plain(message))
 
     def plain(self, request: Message) -> Message:
-        """The answer to what is no tool call."""
+        """The answer to a request other than a tool call."""
         result: Message = {"tools": self.tools} if request["method"] == "tools/list" else {}
         if request["method"] == "initialize":
             version = self.protocol or request["params"]["protocolVersion"]

@@ -2,7 +2,7 @@
 
 python tests/servers/notes.py PORT ISSUER
 
-Reading takes the scope mcp:read; writing takes mcp:write, and who lacks it is told so with a 403.
+Reading takes the scope mcp:read; writing takes mcp:write, and a token without it is refused with a 403.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _writes(body: bytes) -> bool:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """What gives ``body`` first, and then what else comes."""
+    """Return ``body`` first, and then what else arrives."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def next_message() -> Message:

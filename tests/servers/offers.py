@@ -2,12 +2,12 @@
 
     python tests/servers/offers.py [the options of echo.py] [--no-subscribe] [--no-completions] [--no-tasks] …
 
-Besides those of echo.py it has the tools `change` (a resource gets another text, and who subscribed to it or to
-something above it is told, `times` times), `announce` (one more resource and prompt, and both lists are said
+Besides those of echo.py it has the tools `change` (a resource gets another text, and subscribers of it or of
+something above it are notified, `times` times), `announce` (one more resource and prompt, and both lists are said
 to have changed, `times` times), `link` (answers with a link to a resource that is not listed), `research` (must run
 as a task), `maybe` (may).
 Lists come in pages of `--page M`. With `--outside URL` one more resource has that URI, and everything that can have
-icons has some there and at addresses that nobody should open.
+icons has some there and at addresses that must not be opened.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class Questions:
         self.description = "Asks."
         self.subscription: Any = None
         self.calls: dict[str, Asking] = {}
-        """What is asked, by the state that goes to and fro, or by the id of our request."""
+        """Open questions, by the state that is sent to and fro, or by the id of the request."""
         self.waiting: dict[str, Message] = {}
         """The requests that are answered once our questions are."""
 

@@ -137,13 +137,13 @@ def today() -> str:
 
 @server.resource("memo://seal", mime_type="image/png")
 def seal() -> bytes:
-    """Bytes that are no text."""
+    """Bytes that are not text."""
     return bytes(range(256))
 
 
 @server.resource("memo://board")
 def read_board() -> str:
-    """What was written last."""
+    """The last line on the board."""
     return board[-1]
 
 

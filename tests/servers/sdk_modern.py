@@ -69,7 +69,7 @@ async def wait_a_while(ctx: Context) -> str | InputRequiredResult:
 
 @server.resource("memo://board")
 def memo() -> str:
-    """What stands on the board."""
+    """The last line on the board."""
     return board[-1]
 
 
@@ -96,7 +96,7 @@ async def learn(ctx: Context) -> str:
 
 @server.tool()
 def locate(place: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Place"})]) -> str:
-    """Find a place, whose name stands in a header, too."""
+    """Find a place, whose name is sent in a header, too."""
     return f"{place} is there"
 
 

@@ -38,7 +38,7 @@ def hello() -> str:
 
 @server.resource("count://reads")
 def count() -> str:
-    """How often this was read."""
+    """The number of readings."""
     global reads
     reads += 1
     return str(reads)

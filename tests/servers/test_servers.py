@@ -276,7 +276,7 @@ def test_the_plain_server_stays_silent_below_the_level_asked_for() -> None:
     assert done.stdout.count(b"notifications/message") == 1
 
 
-def test_a_slow_call_of_the_plain_server_blocks_nothing_and_can_be_cancelled() -> None:
+def test_a_slow_call_blocks_nothing_and_can_be_cancelled() -> None:
     with Server("echo.py") as server:
         server.send(call(5, "sleep", seconds=60), call(6, "progress", steps=3), message("ping", None, 7))
         server.until(7)

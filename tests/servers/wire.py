@@ -75,7 +75,7 @@ class Wire:
             with self._lock:
                 self._stdout.write(data)
                 self._stdout.flush()
-        except BrokenPipeError:  # nobody reads any more
+        except BrokenPipeError:  # the client is gone
             os._exit(1)
 
     def send(self, message: Any) -> None:
@@ -102,7 +102,7 @@ class Wire:
     def end(self, code: int = 0) -> None:
         """Ends the process after the end of input: at once, unless it was told to take its time."""
         time.sleep(self._exit_delay)
-        os._exit(code)  # threads may still sleep, and nobody waits for them
+        os._exit(code)  # threads may still sleep, and are not waited for
 
     def _on_sigterm(self, number: int, frame: FrameType | None) -> None:
         self.note("SIGTERM")

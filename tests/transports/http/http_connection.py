@@ -1,4 +1,4 @@
-"""What the tests of the HTTP transports share: a server in a thread, a transport to it, and what came over it."""
+"""Shared by the tests of the HTTP transports: a server in a thread, a transport to it, and a record."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class WebLine:
         return await self.transport.request(Request(self.asked, method, params), {})
 
     async def call(self, tool: str = "act", **arguments: Any) -> str:
-        """The text a tool answers with."""
+        """Call a tool and return its text."""
         response = await self.ask("tools/call", {"name": tool, "arguments": arguments})
         assert response.result is not None
         return str(response.result["content"][0]["text"])
@@ -76,7 +76,7 @@ class WebLine:
 
     @property
     def words(self) -> list[Any]:
-        """What the log messages said."""
+        """The data of the log messages."""
         return [message.params["data"] for message in self.inbox.messages if message.params]
 
 

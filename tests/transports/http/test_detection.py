@@ -49,7 +49,7 @@ def detecting(url: str, remembered: Kind | None, learned: list[Kind]) -> Detecte
         ("http", NEW, ["POST"], "http"),
     ],
 )
-async def test_what_is_remembered_is_tried_first_and_found_out_anew_where_the_server_denies_it(
+async def test_a_remembered_transport_is_tried_first(
     remembered: Kind, server: Callable[[Talk], None], came: list[str], found: Kind
 ) -> None:
     learned: list[Kind] = []
@@ -76,7 +76,7 @@ NOTHING_SAID: list[tuple[Callable[[Talk], None] | None, type[McphostError]]] = [
     (refusing(302, location="https://elsewhere.example/"), HttpStatusError),
     (refusing(503), HttpStatusError),
 ]
-"""What a server does (None: it is not there), and the error it becomes."""
+"""Behaviours of a server (None: it does not run), and the error that follows."""
 
 
 @pytest.mark.requirement("HTTP-32", "HTTP-33")
@@ -109,7 +109,7 @@ async def greet(transport: Any) -> None:
 
 
 async def a_run(state: Path | None, url: str, **entry: Any) -> list[str]:
-    """One mcphost that connects once; what its user was told."""
+    """One mcphost that connects once; returns the errors that its user sees."""
     told: list[str] = []
     server = ServerConfig.model_validate({"url": url, **entry})
     parts = dependencies(DeclineAll("no"), Values({}), state=state, report=told.append)
@@ -134,7 +134,7 @@ async def first_method(state: Path | None, web: Web, **entry: Any) -> str:
     return web.visits[0].method
 
 
-def test_the_next_run_goes_straight_to_what_was_found_and_a_network_failure_changes_nothing(tmp_path: Path) -> None:
+def test_the_next_run_starts_with_the_detected_transport(tmp_path: Path) -> None:
     with Web(OLD) as web:
         methods = [asyncio.run(first_method(tmp_path, web)) for _ in range(2)]
         assert (methods, kept(tmp_path)) == (["POST", "GET"], ["sse"])
@@ -173,7 +173,7 @@ def test_a_file_that_says_nothing_usable_is_begun_anew(tmp_path: Path, content: 
     assert kept(tmp_path) == ["sse"]
 
 
-def test_a_file_that_may_not_be_used_is_a_sentence_and_no_failure(tmp_path: Path) -> None:
+def test_an_unusable_file_is_reported_and_does_not_fail(tmp_path: Path) -> None:
     (tmp_path / "transports.toml").symlink_to(tmp_path / "target")
     with Web(OLD) as web:
         told = asyncio.run(a_run(tmp_path, web.url))

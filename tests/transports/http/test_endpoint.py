@@ -92,7 +92,7 @@ async def test_a_redirect_to_another_origin_is_named_and_never_followed(status: 
         (307, "mailto:a@b", "redirects to an address that cannot be used"),
     ],
 )
-async def test_a_redirect_that_leads_nowhere_good_is_refused(status: int, where: str, says: str) -> None:
+async def test_a_redirect_to_an_unusable_address_is_refused(status: int, where: str, says: str) -> None:
     serve = redirecting(status, lambda talk: where.format(host=talk.headers["host"]))
     async with connected(serve, revision=None) as line:
         with pytest.raises((HttpStatusError, ConnectionLost), match=says):
@@ -101,7 +101,7 @@ async def test_a_redirect_that_leads_nowhere_good_is_refused(status: int, where:
 
 
 @pytest.mark.requirement("HTTP-29")
-async def test_a_call_is_sent_again_once_at_most_and_a_stream_looked_for_a_few_times() -> None:
+async def test_redirects_of_calls_and_streams_are_bounded() -> None:
     echo = Echo()
 
     def serve(talk: Talk) -> None:
@@ -122,7 +122,7 @@ async def test_a_call_is_sent_again_once_at_most_and_a_stream_looked_for_a_few_t
 
 @pytest.mark.hostile("H01")
 @pytest.mark.requirement("HTTP-29")
-async def test_a_redirect_in_the_middle_of_a_session_takes_neither_it_nor_anything_else_along() -> None:
+async def test_a_redirect_to_another_origin_takes_nothing_along() -> None:
     """For a call, the stream that is listened to, and the farewell."""
     echo = Echo()
     with Web(Echo()) as canary:
@@ -146,20 +146,20 @@ async def test_a_redirect_in_the_middle_of_a_session_takes_neither_it_nor_anythi
 
 @pytest.fixture(scope="module")
 def authority() -> trustme.CA:
-    """Vouches for the servers of these tests, and is trusted by nobody who was not told to."""
+    """An authority that only these tests trust."""
     return trustme.CA()
 
 
 @pytest.fixture(scope="module")
 def tls(authority: trustme.CA) -> ssl.SSLContext:
-    """What a server at localhost needs."""
+    """The TLS context of a server at localhost."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("localhost", "127.0.0.1").configure_cert(context)
     return context
 
 
 @pytest.mark.requirement("HTTP-29")
-async def test_a_certificate_nobody_vouches_for_is_refused_with_the_reason(
+async def test_an_untrusted_certificate_is_refused_with_the_reason(
     tls: ssl.SSLContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")  # by the authorities that are trusted without it
@@ -237,7 +237,7 @@ async def test_a_notification_is_not_waited_for_without_end(silent_port: int) ->
 
 @pytest.mark.hostile("H06")
 @pytest.mark.parametrize("status", [202, 500])
-async def test_a_body_that_stops_halfway_holds_up_its_message_and_nobody_else(status: int) -> None:
+async def test_a_body_that_stops_halfway_delays_its_message_alone(status: int) -> None:
     """The time to read is over once and for all, and whoever reads on would never let go of the loop."""
 
     def serve(talk: Talk) -> None:
@@ -369,7 +369,7 @@ class Slow(httpx.Auth):
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-async def test_what_a_sign_in_holds_up_is_not_sent_once_the_connection_is_closed(when: str) -> None:
+async def test_a_request_held_by_a_sign_in_is_not_sent_after_closing(when: str) -> None:
     auth = Slow(when)
     async with connected(redirecting(307, lambda _: "/there"), revision=None, auth=auth) as line:
         asking = asyncio.create_task(line.ask("ping"))
@@ -412,7 +412,7 @@ def found_broken_after_a_while() -> None:
         raise httpx.RemoteProtocolError("its body is broken") from None
 
 
-def test_a_body_found_broken_after_a_while_is_told_like_one_found_broken_at_once() -> None:
+def test_a_body_that_breaks_later_is_reported_the_same() -> None:
     with pytest.raises(httpx.RemoteProtocolError) as noticed:
         found_broken_after_a_while()
     told = lost(noticed.value, httpx.URL("http://127.0.0.1:8000/mcp"))

@@ -1,4 +1,4 @@
-"""What a 401 or 403 says of why, and that it repeats no credentials."""
+"""Reasons in a 401 or 403, which repeat no credentials."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def test_the_reason_of_a_refusal_is_kept(response: httpx.Response, says: s
     assert str(error.again()) == str(error)
 
 
-async def test_a_long_reason_is_bounded_and_a_body_that_does_not_come_is_not_waited_for(
+async def test_reasons_are_bounded_in_length_and_in_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     long = await responses.challenge_in(refusal(401, f'Bearer error_description="{"no " * 4_000}"'))

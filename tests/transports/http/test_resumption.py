@@ -39,7 +39,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.hostile("H10")
 @pytest.mark.requirement("SSE-03", "SSE-04", "SSE-06", "SSE-08", "HTTP-22")
-async def test_a_broken_stream_goes_on_where_it_was_and_says_nothing_twice() -> None:
+async def test_a_broken_stream_is_resumed_without_repetition() -> None:
     async with connected(Echo()) as line:
         assert await line.call("breaks", count=3) == "whole"
         assert line.words == ["part 0", "part 1", "part 2"]
@@ -52,7 +52,7 @@ async def test_a_broken_stream_goes_on_where_it_was_and_says_nothing_twice() -> 
 
 @pytest.mark.requirement("SSE-07")
 @pytest.mark.parametrize("retry", [60, 150, 300])
-async def test_a_server_names_the_pace_and_it_is_kept_to_the_millisecond(retry: int) -> None:
+async def test_the_retry_delay_of_the_server_is_kept_exactly(retry: int) -> None:
     times: list[float] = []
     echo = Echo()
 
@@ -68,7 +68,7 @@ async def test_a_server_names_the_pace_and_it_is_kept_to_the_millisecond(retry: 
 
 
 @pytest.mark.requirement("SSE-05")
-async def test_streams_go_on_each_at_its_own_place() -> None:
+async def test_each_stream_is_resumed_at_its_own_place() -> None:
     async with connected(Echo()) as line:
         calls = [line.call("breaks", count=2), line.call("breaks", count=1), line.call("breaks", count=1, ids=False)]
         *whole, lost = await asyncio.gather(*calls, return_exceptions=True)
@@ -79,7 +79,7 @@ async def test_streams_go_on_each_at_its_own_place() -> None:
 
 
 @pytest.mark.requirement("SSE-05")
-async def test_an_event_id_that_the_server_took_back_is_not_sent_again() -> None:
+async def test_a_reset_event_id_is_not_sent_again() -> None:
     """An empty id means that there is no place to go on from."""
     echo, said = Echo(), iter([b"id: 1\n\n", b"id\n\n"])
 
@@ -102,7 +102,7 @@ async def test_an_event_id_that_the_server_took_back_is_not_sent_again() -> None
 
 
 @pytest.mark.requirement("SSE-05", "HTTP-19")
-async def test_the_stream_of_what_is_said_unasked_forgets_an_id_that_was_taken_back(until: Until) -> None:
+async def test_the_listening_stream_forgets_a_reset_event_id(until: Until) -> None:
     echo, said = Echo(), iter([b"id: 1\n\n", b"id\n\n"])
 
     def serve(talk: Talk) -> None:
@@ -138,7 +138,7 @@ async def test_the_stream_of_what_is_said_unasked_forgets_an_id_that_was_taken_b
     ],
     ids=["garbled", "garbled-and-resumed", "goes-on-speaking", "a-garbled-notification", "a-heartbeat", "an-object"],
 )
-async def test_a_garbled_event_that_can_only_be_the_answer_fails_the_call_soon(
+async def test_a_broken_event_that_must_be_the_answer_fails_the_call(
     said: list[bytes | dict[str, object] | None], ends: str, monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
     """And any other is passed over: the answer may take its time."""
@@ -175,7 +175,7 @@ async def test_a_garbled_event_that_can_only_be_the_answer_fails_the_call_soon(
     ("status", "failure"),
     [(405, HttpStatusError), (400, HttpStatusError), (404, SessionExpired), (401, AuthorizationRequired)],
 )
-async def test_a_stream_that_may_not_go_on_fails_the_call(status: int, failure: type[McphostError]) -> None:
+async def test_a_stream_that_cannot_be_resumed_fails_the_call(status: int, failure: type[McphostError]) -> None:
     echo = Echo()
     async with connected(lambda talk: talk.whole(status) if talk.command == "GET" else echo(talk)) as line:
         with pytest.raises(failure):
@@ -184,7 +184,7 @@ async def test_a_stream_that_may_not_go_on_fails_the_call(status: int, failure: 
 
 
 @pytest.mark.requirement("SSE-06", "HTTP-33")
-async def test_an_outage_while_a_stream_goes_on_is_waited_out() -> None:
+async def test_an_outage_during_a_stream_is_waited_out() -> None:
     echo, troubles = Echo(), iter([503, 0])
 
     def serve(talk: Talk) -> None:
@@ -203,8 +203,8 @@ async def test_an_outage_while_a_stream_goes_on_is_waited_out() -> None:
 
 @pytest.mark.hostile("H04")
 @pytest.mark.requirement("SSE-09")
-async def test_a_server_that_wants_to_be_asked_for_ever_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And each try says which it is, where one looks at the traffic."""
+async def test_endless_fruitless_connections_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each attempt is numbered in the traffic."""
     monkeypatch.setattr(resumption, "SHORTEST", 0.001)
     monkeypatch.setattr(resumption, "MOST_FRUITLESS", 6)
     observer = RecordingObserver()
@@ -221,7 +221,7 @@ async def test_a_server_that_wants_to_be_asked_for_ever_is_given_up(monkeypatch:
 
 
 @pytest.mark.hostile("H04")
-async def test_a_stream_nobody_waits_on_is_given_up_too_and_no_call_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_giving_up_the_listening_stream_fails_no_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resumption, "SHORTEST", 0.001)
     monkeypatch.setattr(resumption, "MOST_FRUITLESS", 6)
     async with connected(spoiling("storm")) as line:
@@ -233,8 +233,8 @@ async def test_a_stream_nobody_waits_on_is_given_up_too_and_no_call_with_it(monk
 
 @pytest.mark.hostile("H10")
 @pytest.mark.requirement("HTTP-22", "SSE-08")
-async def test_whatever_a_stream_replays_its_call_is_answered_once_and_no_other() -> None:
-    """What was given before, answers of the calls before and after, and the same answer twice."""
+async def test_replayed_events_answer_their_call_once_and_no_other() -> None:
+    """Earlier messages, answers of other calls, and the same answer twice."""
     echo = Echo()
 
     def event(name: str, message: dict[str, object]) -> bytes:
@@ -299,7 +299,7 @@ NOTE = 'data: {"jsonrpc":"2.0","method":"n"}\n\n'
         ([""] * 11, [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 60.0], True),
     ],
 )
-async def test_waits_grow_where_nothing_comes_and_are_the_servers_where_it_names_them(
+async def test_delays_grow_unless_the_server_sets_them(
     connections: list[str], waits: list[float], exhausted: bool
 ) -> None:
     came: list[Message | Malformed] = []
@@ -314,7 +314,7 @@ async def test_waits_grow_where_nothing_comes_and_are_the_servers_where_it_names
 
 @pytest.mark.requirement("SSE-05")
 @pytest.mark.parametrize("bad", ["x" * 1025, "a\x07b", " 7", "\u202e"])
-async def test_an_id_that_no_header_may_hold_is_no_place_to_go_on(bad: str) -> None:
+async def test_an_id_that_fits_no_header_is_not_resumed_from(bad: str) -> None:
     stream = ResumableStream(MessageReader(TransportLimits(), None), lambda _: None)
     await stream.read(Pieces(f"id: ok \u00e9\n{NOTE}"), lambda: False)
     assert stream.last_id == "ok \u00e9"
@@ -324,7 +324,7 @@ async def test_an_id_that_no_header_may_hold_is_no_place_to_go_on(bad: str) -> N
 
 @pytest.mark.requirement("SSE-02", "SSE-03")
 @pytest.mark.parametrize("text", [": hm\r\n\r\n" * 9, "event: heartbeat\ndata: x\n\n" * 9, "id: 1\ndata:\n\n"])
-async def test_what_is_no_message_has_no_effect(text: str) -> None:
+async def test_invalid_events_have_no_effect(text: str) -> None:
     came: list[Message | Malformed] = []
     stream = ResumableStream(MessageReader(TransportLimits(), None), came.append)
     await stream.read(Pieces(text + NOTE), lambda: False)
@@ -336,7 +336,7 @@ async def test_what_is_no_message_has_no_effect(text: str) -> None:
 
 @pytest.mark.hostile("H10")
 @pytest.mark.requirement("HTTP-19", "BATCH-01")
-async def test_what_a_server_says_unasked_arrives_and_answers_nobody(until: Until) -> None:
+async def test_messages_on_the_listening_stream_answer_no_call(until: Until) -> None:
     echo = Echo()
     echo.unasked += [
         {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"},
@@ -355,7 +355,7 @@ async def test_what_a_server_says_unasked_arrives_and_answers_nobody(until: Unti
 
 @pytest.mark.requirement("HTTP-20")
 @pytest.mark.parametrize("status", [405, 404])
-async def test_a_server_without_such_a_stream_is_asked_once(status: int) -> None:
+async def test_a_server_without_a_listening_stream_is_asked_once(status: int) -> None:
     echo = Echo()
     async with connected(lambda talk: talk.whole(status) if talk.command == "GET" else echo(talk)) as line:
         await asyncio.wait_for(line.transport.listen(), 15)
@@ -364,7 +364,7 @@ async def test_a_server_without_such_a_stream_is_asked_once(status: int) -> None
 
 
 @pytest.mark.requirement("SSE-06", "SSE-08", "SSE-09")
-async def test_the_stream_is_opened_again_and_replays_are_known_by_their_ids(until: Until) -> None:
+async def test_replays_on_a_reopened_stream_are_known_by_their_ids(until: Until) -> None:
     echo, turn = Echo(), iter(range(100))
 
     def serve(talk: Talk) -> None:
@@ -392,7 +392,7 @@ async def test_the_stream_is_opened_again_and_replays_are_known_by_their_ids(unt
 @pytest.mark.parametrize(
     ("status", "failure"), [(401, AuthorizationRequired), (400, HttpStatusError), (501, HttpStatusError)]
 )
-async def test_a_stream_that_cannot_be_had_blocks_no_call(status: int, failure: type[McphostError]) -> None:
+async def test_a_failed_listening_stream_blocks_no_call(status: int, failure: type[McphostError]) -> None:
     echo = Echo()
     async with connected(lambda talk: talk.whole(status) if talk.command == "GET" else echo(talk)) as line:
         with pytest.raises(failure):
@@ -403,7 +403,7 @@ async def test_a_stream_that_cannot_be_had_blocks_no_call(status: int, failure: 
 
 @pytest.mark.requirement("SSE-09")
 @pytest.mark.parametrize("status", [429, 503])
-async def test_a_stream_that_cannot_be_had_at_first_is_asked_for_again(status: int, until: Until) -> None:
+async def test_a_listening_stream_refused_at_first_is_tried_again(status: int, until: Until) -> None:
     echo = Echo()
     echo.unasked.append({"jsonrpc": "2.0", "method": "n", "params": {"data": "here"}})
     asked = iter(range(100))
@@ -419,8 +419,8 @@ async def test_a_stream_that_cannot_be_had_at_first_is_asked_for_again(status: i
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["from-the-start", "after-a-while"])
-async def test_a_stream_nobody_waits_on_is_given_up_soon_where_nobody_is_reached(first: bool, until: Until) -> None:
-    """Who owns it can then look for the server, and say that it is away."""
+async def test_an_unreachable_listening_stream_is_given_up_soon(first: bool, until: Until) -> None:
+    """The caller can then check the server, and report that it is gone."""
     async with connected(Echo()) as line:
         listening = None if first else asyncio.create_task(line.transport.listen())
         await until(lambda: first or line.web.seen("GET"))
@@ -456,7 +456,7 @@ def large() -> bytes:
 
 
 @pytest.mark.slow
-async def test_a_large_event_is_read_in_turns_and_not_overtaken(large: bytes, loop_watchdog: LoopWatchdog) -> None:
+async def test_a_large_event_is_read_in_slices_and_not_overtaken(large: bytes, loop_watchdog: LoopWatchdog) -> None:
     came: list[Message | Malformed] = []
     stream = ResumableStream(MessageReader(TransportLimits(), None), came.append)
     await stream.read(pieces_of(large + notice("") + large), lambda: False)
@@ -464,7 +464,7 @@ async def test_a_large_event_is_read_in_turns_and_not_overtaken(large: bytes, lo
     assert loop_watchdog.longest < 0.25
 
 
-async def test_a_flood_of_events_leaves_room_for_the_others(loop_watchdog: LoopWatchdog) -> None:
+async def test_a_flood_of_events_leaves_time_for_other_servers(loop_watchdog: LoopWatchdog) -> None:
     came: list[Message | Malformed] = []
     stream = ResumableStream(MessageReader(TransportLimits(), None), came.append)
     await stream.read(pieces_of(notice("") * 100_000), lambda: False)

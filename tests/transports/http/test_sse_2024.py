@@ -98,7 +98,7 @@ ELSEWHERE = [
 @pytest.mark.requirement("OLD-04")
 @pytest.mark.parametrize("where", ELSEWHERE)
 async def test_messages_never_go_to_another_origin(where: str) -> None:
-    """Told at once, and whoever is meant instead hears nothing."""
+    """Such an address is refused at once, and nothing is sent there."""
     began = time.monotonic()
     with Web(Echo()) as canary:
 

@@ -77,7 +77,7 @@ async def test_a_session_id_that_no_header_may_hold_ends_the_handshake(given: st
 @pytest.mark.hostile("H02")
 @pytest.mark.requirement("HTTP-13")
 async def test_a_session_id_over_two_lines_ends_the_handshake() -> None:
-    """What folds may hide a header."""
+    """Folded lines may hide a header."""
     async with connected(spoiling("folded-session", "initialize"), revision=None) as line:
         with pytest.raises((InvalidResult, ConnectionLost)):
             await line.ask("initialize", HELLO)
@@ -86,7 +86,7 @@ async def test_a_session_id_over_two_lines_ends_the_handshake() -> None:
 
 @pytest.mark.hostile("H02", "H12")
 @pytest.mark.requirement("HTTP-14", "SEC-09")
-async def test_only_the_first_answer_names_the_session_and_cookies_are_not_kept() -> None:
+async def test_only_initialize_names_the_session_and_cookies_are_dropped() -> None:
     echo = Echo()
 
     def serve(talk: Talk) -> None:
@@ -155,7 +155,7 @@ async def test_the_session_is_that_of_the_handshake_that_succeeded(answers: str,
 
 @pytest.mark.hostile("H03")
 @pytest.mark.requirement("HTTP-10")
-async def test_a_session_the_server_forgot_is_told_and_nothing_is_repeated() -> None:
+async def test_a_forgotten_session_is_reported_and_nothing_repeated() -> None:
     echo = Echo()
     async with connected(echo) as line:
         echo.sessions.clear()
@@ -216,7 +216,7 @@ async def test_an_error_that_names_a_session_is_checked_with_a_ping(status: int,
         assert outcome.error is not None
 
 
-async def test_an_error_about_sessions_is_the_answer_where_the_server_uses_none() -> None:
+async def test_an_error_about_sessions_is_an_answer_without_sessions() -> None:
     echo = Echo(stateless=True)
     body = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"Session not found"}}'
     async with connected(lambda talk: talk.whole(400, body, JSON) if _is_call(talk) else echo(talk)) as line:
@@ -376,7 +376,7 @@ async def test_what_comes_before_the_answer_arrives_in_order(answers: str) -> No
         assert line.words == list("01234")
         assert await line.call("echo", text="y") == "y"
         connections = {visit.at for visit in line.web.visits}
-    assert len(connections) <= 2  # a stream that ended is no reason for a new connection
+    assert len(connections) <= 2  # a stream that ended needs no new connection
 
 
 @pytest.mark.requirement("HTTP-21", "BATCH-05")
@@ -453,7 +453,7 @@ REFUSED: list[tuple[str, type[McphostError], str]] = [
 @pytest.mark.hostile("H08", "H10")
 @pytest.mark.requirement("SSE-11", "HTTP-22")
 @pytest.mark.parametrize("mode", RIGHT)
-async def test_the_right_answer_is_found_among_others_and_however_it_is_packed(mode: str) -> None:
+async def test_the_right_answer_is_found_among_other_messages(mode: str) -> None:
     async with connected(spoiling(mode)) as line:
         assert await asyncio.wait_for(line.call(), 15) == "right"
         assert await line.call("echo", text="x") == "x"
@@ -549,7 +549,7 @@ async def test_a_batch_that_may_not_be_fails_the_call_it_came_for(mode: str, rev
 
 
 @pytest.mark.requirement("HTTP-26")
-async def test_a_call_is_over_with_its_answer_though_the_server_keeps_the_stream_open(until: Until) -> None:
+async def test_a_call_ends_with_its_answer_not_with_its_stream(until: Until) -> None:
     """And its connection is closed soon after, by us."""
     async with connected(spoiling("keeps-open")) as line:
         assert await asyncio.wait_for(line.call(), PROMPT) == "right"

@@ -28,7 +28,7 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def leave_and_die(folder: Path, pid: int, mark: str = "") -> None:
-    """What an mcphost does that starts a server and is killed."""
+    """Start a server as an mcphost that is then killed."""
     program = "import sys; from pathlib import Path; from mcphost.transports.stdio.pid_files import PidFiles; "
     program += f"PidFiles(Path({str(folder)!r})).write('git', {pid}, {mark!r})"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=20)
@@ -82,7 +82,7 @@ def test_what_a_server_left_in_another_session_is_named_until_it_ends(
 def test_no_other_process_is_taken_for_a_leftover(
     tmp_path: Path, sleeper: subprocess.Popen[bytes], content: str | None
 ) -> None:
-    """Neither a server of ours that runs, nor a process that has the number of one by now."""
+    """A server of a running mcphost is not named, nor a process that reuses its id."""
     folder = tmp_path / "running"
     traces = PidFiles(folder)
     traces.write("ours", sleeper.pid, "")
@@ -97,7 +97,7 @@ def test_no_other_process_is_taken_for_a_leftover(
 
 
 @pytest.mark.hostile("S05")
-async def test_a_transport_tells_when_its_program_runs_and_when_nothing_of_it_is_left(
+async def test_start_and_end_of_a_program_are_reported(
     python_server: PythonServer,
 ) -> None:
     told: list[int] = []

@@ -146,7 +146,7 @@ async def test_no_process_is_ended_that_no_server_of_ours_started(start: Start, 
     assert members(child) == []
 
 
-async def test_closing_is_once_for_all_and_nothing_is_sent_or_heard_after_it(start: Start) -> None:
+async def test_closing_is_final_and_nothing_is_sent_afterwards(start: Start) -> None:
     line = await start("echo.py", "--exit-delay", 0.1)
     slow = asyncio.create_task(line.call("sleep", seconds=5))
     await line.call("echo", text="started")
@@ -311,9 +311,7 @@ async def test_a_server_that_cannot_start_says_why(
         ("%APPDATA%/no-such-server.py", "%APPDATA% is not expanded in args: write ${APPDATA}"),
     ],
 )
-async def test_a_server_that_finds_no_file_whose_path_a_shell_would_expand_is_told_how_to_write_it(
-    until: Until, path: str, says: str
-) -> None:
+async def test_an_unexpanded_path_is_explained(until: Until, path: str, says: str) -> None:
     command = Command(sys.executable, ("-S", "-E", path))
     transport = StdioTransport(command, FAST, {"PATH": "/usr/bin:/bin"})
     inbox = Inbox()

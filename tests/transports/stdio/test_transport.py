@@ -74,8 +74,8 @@ async def test_a_flood_of_tiny_lines_is_read_to_its_end(until: Until) -> None:
 
 
 @pytest.mark.hostile("J03")
-async def test_a_flood_leaves_room_for_the_others_and_stays_with_its_server(until: Until) -> None:
-    """What takes longer than a turn is taken in several, in order, and the pipe is not read meanwhile."""
+async def test_a_flood_waits_in_its_pipe_and_leaves_time_for_others(until: Until) -> None:
+    """Work longer than a slice is done in several, in order, and the pipe is not read meanwhile."""
     done: list[object] = []
 
     class Pipe:
@@ -116,7 +116,7 @@ async def test_output_from_before_open_waits_for_it(until: Until) -> None:
     assert line.inbox.lines == ["early"]
 
 
-async def test_a_backlog_lets_others_take_many_steps_between_two_of_its_turns() -> None:
+async def test_a_backlog_leaves_many_loop_rounds_between_its_slices() -> None:
     """A key takes several rounds of the event loop until it is painted, and would wait for a turn in each."""
     done: list[object] = []
 
@@ -140,7 +140,7 @@ async def test_a_backlog_lets_others_take_many_steps_between_two_of_its_turns() 
 
 
 @pytest.mark.slow
-async def test_a_large_message_is_read_in_turns_and_not_overtaken(until: Until, loop_watchdog: LoopWatchdog) -> None:
+async def test_a_large_message_is_read_in_slices_and_not_overtaken(until: Until, loop_watchdog: LoopWatchdog) -> None:
     """The last line is cut off by the end of the server."""
     members = "','.join(f'\"{n:x}\":0' for n in range(1_000_000))"
     script = f"import sys; members = {members}\n"
@@ -183,7 +183,7 @@ async def test_an_answer_completes_the_one_call_whose_id_it_bears(
 
 @pytest.mark.hostile("J08")
 @pytest.mark.requirement("MSG-15")
-async def test_an_answer_completes_no_call_of_another_server_with_the_same_id(start: Start) -> None:
+async def test_equal_ids_of_two_servers_are_kept_apart(start: Start) -> None:
     a, b = await start("echo.py"), await start("echo.py")
     waiting = asyncio.create_task(b.call("sleep", seconds=0.3))
     await asyncio.sleep(0)
@@ -199,7 +199,7 @@ INVALID = ("both", "error-string", "result-null", "answer-with-method", "deep-js
 @pytest.mark.hostile("J04", "J06", "J10")
 @pytest.mark.requirement("MSG-13", "MSG-14", "MSG-19")
 @pytest.mark.parametrize("mode", INVALID)
-async def test_an_invalid_answer_fails_its_call_at_once_and_the_next_one_works(start: Start, mode: str) -> None:
+async def test_an_invalid_answer_fails_its_call_alone(start: Start, mode: str) -> None:
     line = await start("hostile.py", mode)
     with pytest.raises(InvalidResult, match="the server's answer is invalid"):
         await asyncio.wait_for(line.call(), 5)
@@ -218,9 +218,7 @@ async def test_odd_encodings_do_not_hide_the_right_answer(start: Start, mode: st
 @pytest.mark.hostile("J01")
 @pytest.mark.requirement("LIFE-21")
 @pytest.mark.parametrize(("size", "fits"), [(9_900, True), (10_100, False)])
-async def test_a_message_over_the_limit_fails_the_call_it_answers_and_no_other(
-    start: Start, until: Until, size: int, fits: bool
-) -> None:
+async def test_a_message_over_the_limit_fails_only_its_call(start: Start, until: Until, size: int, fits: bool) -> None:
     line = await start("echo.py", limits=replace(FAST, message_bytes=10_000))
     slow = asyncio.create_task(line.call("sleep", seconds=0.2))
     await asyncio.sleep(0)
@@ -244,7 +242,7 @@ async def test_a_greeting_over_the_limit_is_none(start: Start) -> None:
 
 
 @pytest.mark.hostile("J01", "J02")
-async def test_bytes_without_end_fail_whoever_waits_and_are_not_kept(start: Start, loop_watchdog: LoopWatchdog) -> None:
+async def test_an_endless_line_fails_pending_calls_and_is_not_kept(start: Start, loop_watchdog: LoopWatchdog) -> None:
     line = await start("hostile.py", "no-newline", "--bytes", 30_000_000, limits=replace(FAST, message_bytes=1_000_000))
     outcomes = await asyncio.gather(line.call(), line.ask("ping"), return_exceptions=True)
     assert [(type(outcome), str(outcome)) for outcome in outcomes] == [
@@ -272,7 +270,7 @@ async def test_a_batch_is_unpacked_where_the_revision_has_batches(
 
 @pytest.mark.hostile("J11")
 @pytest.mark.requirement("BATCH-04")
-async def test_a_batch_where_there_are_none_fails_the_call_that_it_answers_and_no_more(start: Start) -> None:
+async def test_a_disallowed_batch_fails_only_the_call_it_answers(start: Start) -> None:
     line = await start("hostile.py", "batch")
     with pytest.raises(InvalidResult, match="a batch, which only revision 2025-03-26 has"):
         await line.call()
@@ -312,7 +310,7 @@ class FedPipe(Pipe):
         raise ConnectionLost("nothing is written to it")
 
 
-async def test_a_line_that_the_end_of_the_pipe_cuts_off_is_dispatched_before_draining_ends() -> None:
+async def test_a_cut_off_line_is_dispatched_before_draining_ends() -> None:
     inbox = Inbox()
     process = ServerProcess(FedPipe(inbox), FAST)
     process.dispatch_to(inbox)
@@ -337,9 +335,7 @@ async def test_a_line_that_the_end_of_the_pipe_cuts_off_is_dispatched_before_dra
         ("kill", -signal.SIGKILL, "was ended by SIGKILL"),
     ],
 )
-async def test_a_crash_fails_all_that_wait_with_exit_code_and_last_words(
-    start: Start, kind: str, code: int, says: str
-) -> None:
+async def test_a_crash_fails_pending_calls_with_code_and_stderr(start: Start, kind: str, code: int, says: str) -> None:
     line = await start("hostile.py", "crash-on-call", "--kind", kind, "--count", 2)
     assert await line.says_right()
     began = time.monotonic()
@@ -359,7 +355,7 @@ async def test_a_crash_fails_all_that_wait_with_exit_code_and_last_words(
 
 @pytest.mark.hostile("S06")
 @pytest.mark.requirement("TRANS-STDIO-16")
-async def test_a_writer_that_finds_stdin_closed_hears_how_the_server_ended(start: Start, until: Until) -> None:
+async def test_writing_to_a_closed_stdin_reports_how_the_server_ended(start: Start, until: Until) -> None:
     line = await start("hostile.py", "crash-at-start")
     await until(lambda: len(line.inbox.lines) == 30)
     with pytest.raises(ConnectionLost) as caught:
@@ -385,9 +381,7 @@ async def test_a_server_that_closes_a_pipe_and_lives_is_lost(
 
 @pytest.mark.hostile("S07")
 @pytest.mark.requirement("TRANS-STDIO-16", "MSG-19")
-async def test_a_server_that_stops_reading_is_lost_after_a_while_and_blocks_nobody(
-    start: Start, loop_watchdog: LoopWatchdog
-) -> None:
+async def test_a_server_that_stops_reading_is_lost_after_a_while(start: Start, loop_watchdog: LoopWatchdog) -> None:
     line = await start("hostile.py", "stop-reading", limits=replace(FAST, exit_grace=0.1, write_seconds=0.2))
     assert await line.says_right()
     began = time.monotonic()

@@ -1,4 +1,4 @@
-"""What a server's program takes: read from the system as it is, and from one that lies about names."""
+"""Memory and CPU time of a server's programs, from this system and from one with misleading names."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def greedy() -> Iterator[int]:
 
 @pytest.mark.hostile("S10")
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc")
-def test_memory_and_processor_of_a_program_and_of_all_it_started_are_read(greedy: int) -> None:
+def test_usage_covers_a_program_and_all_that_it_started(greedy: int) -> None:
     """A child that left the group is still in the session."""
     found = usage_of(greedy)
     assert found is not None
@@ -75,7 +75,7 @@ def test_the_time_of_ps_is_read_in_each_of_its_spellings(text: str, seconds: flo
     assert usage._seconds(text) == seconds
 
 
-def test_a_name_that_looks_like_figures_and_files_that_vanish_spoil_nothing(tmp_path: Path) -> None:
+def test_odd_process_names_and_vanished_files_are_harmless(tmp_path: Path) -> None:
     page, ticks = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
 
     def process(pid: str, name: str, state: str, group: int, pages: int) -> None:
@@ -86,7 +86,7 @@ def test_a_name_that_looks_like_figures_and_files_that_vanish_spoil_nothing(tmp_
         )
 
     (tmp_path / "self").mkdir()
-    (tmp_path / "31").mkdir()  # it ended between two looks
+    (tmp_path / "31").mkdir()  # it ended between two readings
     (tmp_path / "meminfo").write_text("")
     process("7", ") Z 1 99 99 (", "S", 7, 3)
     process("8", "zombie", "Z", 7, 0)
