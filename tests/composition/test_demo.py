@@ -54,7 +54,7 @@ async def test_the_script_uses_tools_only_as_far_as_the_user_agrees() -> None:
     assert (spent.guessed, spent.tokens > 100) == (False, True)
 
 
-async def test_words_of_a_file_that_the_script_copies_are_marked_in_the_question(tmp_path: Path) -> None:
+async def test_words_copied_from_a_file_are_marked_in_the_question(tmp_path: Path) -> None:
     words = "The relief boat from Puffin Bay leaves at a quarter past nine"
     (tmp_path / "notes.txt").write_text(words)
     approver = Agreeing()
@@ -69,7 +69,7 @@ async def test_words_of_a_file_that_the_script_copies_are_marked_in_the_question
     assert list(asked.provenance.words("entry")) == ["from notes.txt: 61 characters"]
 
 
-async def test_the_script_answers_what_the_server_asks_a_model_once_the_user_agreed_twice() -> None:
+async def test_the_script_answers_a_server_after_two_approvals() -> None:
     approver = Agreeing()
     async with demo_host(approver) as host, asyncio.timeout(60):
         await host.servers.ready()
@@ -80,7 +80,7 @@ async def test_the_script_answers_what_the_server_asks_a_model_once_the_user_agr
     assert len([each for each in approver.questions if isinstance(each, SamplingQuestion)]) == 4  # two requests
 
 
-def test_on_screen_the_chat_of_the_demo_says_what_to_say_and_answers_it() -> None:
+def test_the_chat_of_the_demo_suggests_a_phrase_and_answers_it() -> None:
     with mcphost("demo") as terminal:
         terminal.wait_for("Ships in sight", "1 ready")
         terminal.press_until(["f5"], "begin with: Who is out there?")

@@ -67,7 +67,7 @@ async def test_a_failed_start_is_raised_when_the_host_opens_the_transport(given:
             await parts.open_transport(unresolved, "a")
 
 
-async def test_a_value_that_is_looked_up_for_long_holds_up_no_other_server_and_no_interrupt(
+async def test_a_slow_lookup_delays_no_other_server_and_no_interrupt(
     given: Dependencies, monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
     monkeypatch.setattr(early_start, "HEAD_START", 0.02)

@@ -1,4 +1,4 @@
-"""What the composition root puts together."""
+"""The composition root builds transports from the configuration."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def test_the_transports_are_those_of_the_specification_and_no_others() -> 
     }
 
 
-async def test_what_cannot_run_as_configured_is_told_and_forgotten_once_it_can() -> None:
+async def test_an_unresolved_reference_is_reported_until_it_is_set() -> None:
     refused: dict[str, ConfigError] = {}
     env: dict[str, str] = {}
     parts = composition.dependencies(NOBODY, Values(env), refused=refused)
@@ -120,7 +120,7 @@ ASKING = Config(servers={"a": ServerConfig(command="x", env={"T": "${keyring:t}"
 REAL = TRUSTED[0]
 
 
-async def test_a_keychain_that_never_answers_holds_up_one_server_and_no_exit(
+async def test_a_silent_keychain_delays_one_server_and_no_exit(
     install: Install, monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
     asked, never = threading.Event(), threading.Event()
@@ -187,8 +187,8 @@ def test_a_server_without_an_entry_never_takes_the_name_of_one() -> None:
     assert chosen.config.servers["stdio"].command == "x"
 
 
-async def test_the_demo_server_runs_without_looking_into_the_working_directory(tmp_path: Path) -> None:
-    """Whoever wrote the folder one stands in must not be run by `mcphost demo`."""
+async def test_the_demo_server_ignores_the_working_directory(tmp_path: Path) -> None:
+    """`mcphost demo` runs no module of the working folder."""
     evil = tmp_path / "mcphost"
     evil.mkdir()
     (evil / "__init__.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
@@ -225,9 +225,7 @@ HEADERS = {"authorization": "Bearer token-of-mine", "x-api-key": "key-of-mine", 
 @pytest.mark.requirement("AUTH-25", "AUTH-17")
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS, ids=lambda revision: revision.version)
 @pytest.mark.parametrize("given", list(HEADERS))
-async def test_a_configured_header_goes_along_with_every_request_and_nobody_signs_in(
-    revision: Revision, given: str
-) -> None:
+async def test_a_configured_header_is_sent_and_prevents_a_sign_in(revision: Revision, given: str) -> None:
     """A server that wants its own key in a header is served on each revision, over each transport it may have."""
     old, header = revision is HANDSHAKE_REVISIONS[0], {given: HEADERS[given]}
     echo = Echo(old=old, protocol=revision.version)
