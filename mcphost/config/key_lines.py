@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from mcphost.json_values import KeyPath
-from mcphost.lazy_dataclass import dataclass
 
 _TOKEN = re.compile(
     r'''
@@ -24,8 +24,7 @@ _TOKEN = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(NamedTuple):
     kind: str
     text: str
     line: int

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import readable_label, show_line
 
 LONGEST: Final = 253
@@ -20,8 +19,7 @@ _ONE_SCRIPT: Final = frozenset(("CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGAN
 """Scripts that are mixed in honest names."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostName:
+class HostName(NamedTuple):
     """A host with its port, safe to show: ``wire`` as it is resolved (punycode), ``read`` as a person reads it."""
 
     wire: str

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from uritemplate import URITemplate
 from uritemplate.variable import VariableValueDict
 
 from mcphost.errors import InvalidResult
-from mcphost.lazy_dataclass import dataclass
 
 TEMPLATE_CHARACTERS: Final = 4096
 """Characters of a template."""
@@ -36,8 +35,7 @@ _NOT_LITERAL: Final = re.compile(r"[\x00-\x20\x7f\"<>\\^`]|%(?![0-9A-Fa-f]{2})")
 Values = Mapping[str, str | Sequence[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(NamedTuple):
     """A variable of a template."""
 
     name: str
@@ -49,8 +47,7 @@ class Variable:
     """The length to which its value is truncated (``:n``)."""
 
 
-@dataclass(frozen=True, slots=True)
-class UriTemplate:
+class UriTemplate(NamedTuple):
     """A valid template."""
 
     text: str

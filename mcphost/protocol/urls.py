@@ -8,11 +8,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from ipaddress import IPv6Address, ip_address
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import SplitResult, quote, urlsplit
 
 from mcphost.errors import InvalidResult
-from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import hidden_count, readable_label
 
 URL_CHARACTERS: Final = 8192
@@ -24,8 +23,7 @@ _NAME: Final = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?")
 _LABEL: Final = 63
 
 
-@dataclass(frozen=True, slots=True)
-class PageAddress:
+class PageAddress(NamedTuple):
     """The address of a page."""
 
     url: str

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
-from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.protocol.models.sampling import ModelPreferences
 
 
-@dataclass(frozen=True, slots=True)
-class ModelCandidate:
+class ModelCandidate(NamedTuple):
     """One entry of ``[models]``. The ratings are 0 to 1; more is better."""
 
     entry: str
@@ -27,8 +25,7 @@ class ModelCandidate:
     intelligence: float = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class ModelChoice:
+class ModelChoice(NamedTuple):
     """The chosen entry, and the reason in a line that is safe to show."""
 
     entry: str

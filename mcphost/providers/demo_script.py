@@ -6,10 +6,9 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from dataclasses import field
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
-from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.sampling import SamplingMessage, ToolResult
 from mcphost.providers.base import (
@@ -35,18 +34,16 @@ LINE: Final = 200
 """Characters of what others wrote that the script repeats."""
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptedAnswer:
+class ScriptedAnswer(NamedTuple):
     """The script's text, and the tool that it then uses."""
 
     text: str
     tool: str = ""
     """Its name as the server has it; empty: none."""
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptedTurn:
+class ScriptedTurn(NamedTuple):
     """The last message of a person or a server, and the results of the tools that were used since."""
 
     said: str
@@ -170,8 +167,7 @@ def _verse(turn: ScriptedTurn) -> ScriptedAnswer:
     return ScriptedAnswer("\n".join(lines))
 
 
-@dataclass(frozen=True, slots=True)
-class Phrase:
+class Phrase(NamedTuple):
     """Something that the script answers."""
 
     pattern: re.Pattern[str]

@@ -6,9 +6,8 @@ Specification: 2026-07-28 basic/transports, Streamable HTTP (standard headers; -
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.session import META_PREFIX, NAMED_BY
 from mcphost.protocol.wire.headers import PARAMETER_PREFIX, decode_header_value
 
@@ -20,8 +19,7 @@ MOST_LEAVES: Final = 10_000
 """Values among which one is looked for that a parameter's header repeats."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mirror:
+class Mirror(NamedTuple):
     """A header and the value that it repeats. None: it is not there."""
 
     header: str

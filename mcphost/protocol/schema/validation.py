@@ -14,12 +14,11 @@ import json
 from collections.abc import Collection
 from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urldefrag, urljoin
 
 from mcphost.errors import PeerError
 from mcphost.json_values import as_text
-from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line, size_text
 from mcphost.protocol.schema.cost import compiles_cheaply, is_plain, within
 from mcphost.protocol.schema.messages import message_of, path_of
@@ -95,8 +94,7 @@ class SchemaRefused(PeerError):
     """A schema or a value that mcphost does not validate; ``str()`` says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaProblem:
+class SchemaProblem(NamedTuple):
     """One problem of a value: ``path`` like ``items[2].name``, empty for the whole value. Safe to show."""
 
     path: str

@@ -8,9 +8,8 @@ Specification: the WHATWG event stream format; basic/transports names the events
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
-from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.wire.framing import QUOTED, EventLineFramer, Overlong
 
 COMMENT: Final = ord(":")
@@ -23,8 +22,7 @@ RETRY_DIGITS: Final = 15
 """Digits of a valid ``retry``."""
 
 
-@dataclass(frozen=True, slots=True)
-class ServerSentEvent:
+class ServerSentEvent(NamedTuple):
     """One event with data. ``id`` is the one sent with it, if any."""
 
     data: bytes | Overlong
