@@ -18,7 +18,7 @@ from textual.widgets import TextArea
 
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line
-from mcphost.tui.kit.rows import Cell, columns
+from mcphost.tui.kit.rows import Cell, columns, rows_around
 
 ROWS: Final = 6
 
@@ -69,16 +69,11 @@ class SuggestionList(Widget):
         self.at = (self.at + step) % len(self.values)
         self.refresh()
 
-    @property
-    def top(self) -> int:
-        """The index of the first visible suggestion."""
-        return max(0, min(self.at - ROWS // 2, len(self.values) - ROWS))
-
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return min(len(self.values), ROWS) + 1
 
     def render(self) -> Content:
-        lines = [self._line(number) for number in range(self.top, min(self.top + ROWS, len(self.values)))]
+        lines = [self._line(number) for number in rows_around(self.at, len(self.values), ROWS)]
         count = f" · {len(self.values)}" if len(self.values) > ROWS else ""
         return Content("\n").join(
             [*lines, Content.styled(f"  tab accepts · ↑ ↓ choose · esc closes{count}", "$foreground-muted")]

@@ -20,6 +20,7 @@ from textual.widget import Widget
 from mcphost.protocol.display import show_line
 from mcphost.protocol.forms.form import ABSENT, FormField
 from mcphost.tui.forms.text_boxes import StepAway
+from mcphost.tui.kit.rows import rows_around
 
 LABEL: Final = 120
 
@@ -240,8 +241,7 @@ class _ListPicker(Picker):
         """The lines around the cursor."""
         if not self._matches:
             yield Content.styled("  nothing matches; backspace", "$foreground-muted")
-        top = max(0, min(self.cursor - self.rows // 2, len(self._matches) - self.rows))
-        for place in range(top, min(top + self.rows, len(self._matches))):
+        for place in rows_around(self.cursor, len(self._matches), self.rows):
             index = self._matches[place]
             here = place == self.cursor and self.has_focus
             line = Content.assemble("▸" if here else " ", self.mark(index), " ", self.label(index))

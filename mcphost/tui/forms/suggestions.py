@@ -13,7 +13,7 @@ from mcphost.protocol.display import show_line
 from mcphost.protocol.forms.form import FormField
 from mcphost.protocol.models.prompts import Completion
 from mcphost.tui.forms.text_boxes import LineBox
-from mcphost.tui.kit.rows import Cell, columns
+from mcphost.tui.kit.rows import Cell, columns, rows_around
 
 MOST_SUGGESTIONS: Final = 100
 VISIBLE_SUGGESTIONS: Final = 6
@@ -52,23 +52,19 @@ class Suggestions:
 
     def at_line(self, line: int) -> str | None:
         """The value on this line of `lines`."""
-        return self.values[self._top + line] if 0 <= line < self._visible else None
+        return self.values[self._visible[line]] if 0 <= line < len(self._visible) else None
 
     def lines(self, width: int) -> Iterator[Content]:
         """The visible values, and what can be done with them; nothing where there is nothing to say."""
-        for number in range(self._top, self._top + self._visible):
+        for number in self._visible:
             mark, style = ("▸ ", "bold $text-accent") if number == self.at else ("  ", "")
             yield _line(mark + show_line(self.values[number], 200), style, width)
         if footer := self._footer():
             yield _line(f"  {footer}", "$foreground-muted", width)
 
     @property
-    def _visible(self) -> int:
-        return min(VISIBLE_SUGGESTIONS, len(self.values))
-
-    @property
-    def _top(self) -> int:
-        return max(0, min((self.at or 0) - VISIBLE_SUGGESTIONS // 2, len(self.values) - VISIBLE_SUGGESTIONS))
+    def _visible(self) -> range:
+        return rows_around(self.at or 0, len(self.values), VISIBLE_SUGGESTIONS)
 
     def _footer(self) -> str:
         key = "" if not self.values else "↓ chooses" if self.at is None else "enter takes it · esc does not"

@@ -369,6 +369,12 @@ class RowList(ScrollView, ScrollbarsOnLayout, Generic[Item], can_focus=True):
             self.virtual_size = Size(0, length)
 
 
+def rows_around(cursor: int, count: int, height: int) -> range:
+    """The rows of a list of ``count`` that ``height`` rows show, with the cursor in the middle as far as possible."""
+    top = max(0, min(cursor - height // 2, count - height))
+    return range(top, min(top + height, count))
+
+
 class Cell(NamedTuple):
     """A column of a row. Widths are in cells and independent of the text, so that rows line up."""
 

@@ -10,7 +10,7 @@ from textual.app import App, ComposeResult
 from textual.content import Content, Span
 from textual.pilot import Pilot
 
-from mcphost.tui.kit.rows import MARK, Cell, RowList, columns, widths
+from mcphost.tui.kit.rows import MARK, Cell, RowList, columns, rows_around, widths
 
 HEIGHT = 10
 
@@ -291,3 +291,11 @@ def test_columns_never_take_more_than_there_is() -> None:
     for width in range(1, 60):
         sizes = [size for size in widths(width, ((8, 8), (6, 12), (0, None), (0, 3), (5, 5))) if size]
         assert min(width, 8) <= sum(sizes) + len(sizes) - 1 <= width
+
+
+@pytest.mark.parametrize(
+    ("cursor", "count", "shown"),
+    [(0, 0, []), (0, 3, [0, 1, 2]), (2, 9, [0, 1, 2, 3]), (5, 9, [3, 4, 5, 6]), (8, 9, [5, 6, 7, 8])],
+)
+def test_the_cursor_is_in_the_middle_of_the_rows_around_it(cursor: int, count: int, shown: list[int]) -> None:
+    assert list(rows_around(cursor, count, 4)) == shown
