@@ -106,7 +106,7 @@ class McphostApp(ResilientApp):
     TextArea:ansi .text-area--placeholder { text-style: dim; }
     """
     """Toasts cover the tabs first: the servers' states are above them, results below, and dialogs with their answers at
-    the bottom. They have no scrollbar: Textual counts their rows as if there were none, and the last toast was cut off.
+    the bottom. They have no scrollbar: Textual counts their rows as without one, and the last toast was cut off.
 
     Textual's text area has a placeholder too faint to read, and in 16 colours one that looks like text.
     """
@@ -152,7 +152,7 @@ class McphostApp(ResilientApp):
         self.failure_count, self.failure_limit = 0, MOST_FAILURES
         self._crashes = CrashFiles(start.state_folder)
         self.survives_failures: bool | None = None
-        """Whether the app survives an exception; None: only on a real terminal, so that tests fail."""
+        """True if the app survives an exception; None: only on a real terminal, so that tests fail."""
         self.guard_seconds = GUARD
         self._copy_pressed = -math.inf
         """When `COPY` was pressed last, if nothing was copied since."""
@@ -160,7 +160,7 @@ class McphostApp(ResilientApp):
         self.questions = QuestionQueue(self, host, approver)
         self._reread, self._started = reread, started
         self._shows_demo = start.missing is not None
-        """Does the demo run only because there is no configuration yet?"""
+        """True if the demo runs only because no configuration exists yet."""
         welcome = f"{DEMO}\n\n{start.how_to}" if start.is_demo else ""
         self.main = MainScreen(host, welcome, start)
         """Always the lowest screen of the stack."""
@@ -438,7 +438,7 @@ class McphostApp(ResilientApp):
 
     @cached_property
     def palette(self) -> Palette:
-        """What the command palette finds; imported when it is first opened."""
+        """The entries of the command palette; imported when it is first opened."""
         from mcphost.tui.palette import Palette
 
         return Palette(self, self.host, self.main, self.tools, self.catalog, self.chat)

@@ -38,7 +38,7 @@ class QuestionsChanged(Message):
 
 
 class QuestionScreen(Protocol):
-    """What the bridge needs of the app."""
+    """The app, as far as the bridge needs it."""
 
     def post_message(self, message: Message) -> bool:
         """Put a message into the app's queue."""
@@ -53,7 +53,7 @@ class OpenQuestion:
     asked_at: float
     answer: asyncio.Future[Answer]
     drafts: dict[str, Any] = field(default_factory=dict, compare=False)
-    """What its screen restores when it is opened again, by a key of the screen's choice."""
+    """State that its screen restores when it is opened again, by keys of the screen's choice."""
 
     @property
     def age(self) -> float:

@@ -59,10 +59,10 @@ WIDEST: Final = 110
 """Columns of the palette on a wide screen."""
 
 BESIDE: Final = 6
-"""Columns of the palette that are no room for text: border, padding, scroll bar."""
+"""Columns of the palette besides its text: border, padding, scrollbar."""
 
 MOVES: Final = "rows."
-"""How the ids of bindings begin that only move the cursor."""
+"""Prefix of the ids of bindings that only move the cursor."""
 
 
 ORDER: Final = (
@@ -241,7 +241,7 @@ class Palette:
 
 
 def _entry(kind: str, title: str, act: Callable[[], object], about: str = "", key: str = "") -> Found:
-    words = title.replace("“", "").replace("”", "")  # nobody types them
+    words = title.replace("“", "").replace("”", "")  # people do not type them
     return Entry(kind, title, act, about, key), SearchText(words, more=about)
 
 

@@ -1,4 +1,4 @@
-"""What the command line tells the screen at its start: where the settings came from, and their problems."""
+"""Facts from the command line for the screen: the origin of the settings, and their problems."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mcphost.lazy_dataclass import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ReloadedConfig:
-    """The configuration as it is on the disk now, and what of it is not used."""
+    """The configuration as it is on the disk now, and sentences about unused parts of it."""
 
     config: Config
     problems: Sequence[str] = ()
@@ -22,13 +22,13 @@ class StartInfo:
     config_path: Path | None
     """The configuration in use; None without one."""
     is_demo: bool
-    """Does only the built-in demo server run?"""
+    """True if only the built-in demo server runs."""
     problems: tuple[str, ...]
     """Sentences about what of the configuration is not used, and what to do about it."""
     state_folder: Path
     """Where approvals and the audit log are kept."""
     how_to: str
-    """How to add servers, in a few lines."""
+    """A few lines on adding servers."""
     missing: Path | None = None
     """Where a configuration file would be, if none was found and the demo runs instead."""
     fixed: bool = False
@@ -38,4 +38,4 @@ class StartInfo:
     read_at: int | None = None
     """When their reading began, in nanoseconds since 1970."""
     light_terminal: bool = False
-    """Is the terminal's background closer to white than to black?"""
+    """True if the terminal's background is closer to white than to black."""

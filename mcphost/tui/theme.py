@@ -13,7 +13,7 @@ EDGE_CONTRAST: Final = 3.0
 """WCAG 2.2 AA asks for these ratios: 1.4.3 for text, 1.4.11 for borders and what shows the focus."""
 
 GROUNDS: Final = ("background", "surface", "panel", "block-cursor-background", "block-cursor-blurred-background")
-"""Tokens on which text stands."""
+"""Tokens of backgrounds."""
 
 TEXTS: Final = (
     "foreground",
@@ -30,10 +30,10 @@ TEXTS: Final = (
     "footer-foreground",
     "footer-key-foreground",
 )
-"""Tokens of text that stands on any ground."""
+"""Tokens of text on any of these backgrounds."""
 
 EDGES: Final = ("border", "border-blurred", "scrollbar", "scrollbar-hover", "scrollbar-active")
-"""Tokens of lines and bars; they stand on any ground but the cursor's."""
+"""Tokens of lines and bars, on any background but the cursor's."""
 
 HUES: Final = ("primary", "secondary", "accent", "success", "warning", "error")
 
@@ -189,7 +189,7 @@ def theme_for(*, light: bool, sixteen: bool) -> Theme:
 def with_contrast(theme: Theme, variables: Mapping[str, str]) -> dict[str, str]:
     """A theme's variables, each text and edge moved towards black or white until it stands out from its grounds.
 
-    What has enough contrast stays as it is, and so do the terminal's own colours, whose values nobody here knows.
+    What has enough contrast stays as it is, and so do the terminal's own colours, whose values are unknown here.
     """
     if theme.ansi:
         return dict(variables)

@@ -149,7 +149,7 @@ def _bindings_beside_help(classes: Sequence[type]) -> Sequence[object]:
 
 
 def _is_hidden(node: DOMNode, binding: Binding, others: Sequence[Binding]) -> bool:
-    """Is it disabled now while another binding has its key, as with sign-in and sign-out?"""
+    """True if it is disabled now while another binding has its key, as with sign-in and sign-out."""
     rivals = [each for each in others if each is not binding and not set(_keys(each)).isdisjoint(_keys(binding))]
     return bool(rivals) and not _is_active(node, binding)
 

@@ -48,10 +48,13 @@ FOLDED = 100
 """Columns below which the servers fold to a strip of marks."""
 
 SIDE_BY_SIDE = 110
-"""Columns from which a list stands beside what it opens."""
+"""Columns from which a list is beside what it opens."""
+
+TWO_PARTS = 24
+"""Rows from which a pane shows a list and what it opens one above the other."""
 
 THREE_COLUMNS = 170
-"""Columns from which list, form and result stand side by side."""
+"""Columns from which list, form and result are side by side."""
 
 FULL_TAB_NAMES = 72
 """Columns from which the full names of all tabs fit beside the servers."""
@@ -215,7 +218,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         self.chat: ChatPane | None = None
         self.traffic: TrafficPane | None = None
         self.single = False
-        """Must a pane show one part at a time?"""
+        """True if a pane shows one part at a time."""
         self._layout = Layout(logs=host.config.ui.log_panel)
         self._warned = False
         self._unseen_warnings = 0
@@ -333,10 +336,10 @@ class MainScreen(ErrorBoundary, Screen[None]):
         self._arrange(event.size)
 
     def _arrange(self, size: Size) -> None:
-        # Not classes of this screen: each change would style every widget of it anew.
+        # Not classes of this screen: each change would style every widget of it again.
         self.servers.set_class(size.width < FOLDED, "-narrow", update=self.servers.is_attached)
         self._fit_tabs()
-        self.single = self._zoomed or size.width < SIDE_BY_SIDE or size.height < 24
+        self.single = self._zoomed or size.width < SIDE_BY_SIDE or size.height < TWO_PARTS
         self.tools.set_wide(size.width >= THREE_COLUMNS)
         for pane in (self.tools, self.resources, self.prompts):
             if pane is not None:
@@ -469,7 +472,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
             self.post_message(self.ChatOpened())
 
     def _fill(self, tab: str | None) -> None:
-        """Arrange the servers and the logs for this tab. A class of the screen itself would style all widgets anew."""
+        """Arrange the servers and the logs for this tab. A class of the screen itself would style all widgets again."""
         self._filling = tab
         self.servers.set_class(tab is not None, "-covered")
         self._arrange_logs(self.app.size)
@@ -501,7 +504,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
 
     @property
     def conversing(self) -> bool:
-        """Is the chat's tab open?"""
+        """True if the chat's tab is open."""
         return self.chat is not None and self.query_one(TabbedContent).active == "chat"
 
     @property

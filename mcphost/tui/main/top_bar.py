@@ -134,7 +134,7 @@ def _waiting(count: int, oldest: str = "") -> Content:
 
 
 def _given_up(count: int) -> Content:
-    """Questions whose servers no longer wait, which nobody saw."""
+    """The number of questions that ended before the user saw them."""
     return Content.styled(f" {count} gave up waiting · f2 " if count else "", "$foreground-muted")
 
 

@@ -51,7 +51,7 @@ class MainScreenUpdater:
             self.chosen()
 
     def _how_to_add(self) -> Content:
-        """How to add a server, with the keys marked."""
+        """Sentences about adding a server, with the keys marked."""
         if self._fixed:
             return Content(self._how_to)
         a, i = (("a", "bold $text-accent"), ("i", "bold $text-accent"))
@@ -135,7 +135,7 @@ class MainScreenUpdater:
         return (chat.entry if chat else None) or config.chat.model or next(iter(config.models), "no model")
 
     def _tokens(self) -> str:
-        """What this conversation used, as the chat says it."""
+        """The tokens that the conversation used, as in the chat."""
         chat = self._chat()
         return f"{chat.usage.amount} tokens" if chat and chat.usage.tokens else ""
 
