@@ -1,4 +1,4 @@
-"""What a screen shows, cell by cell, as text that is stored and compared.
+"""The cells of a screen as text that is stored and compared.
 
 A snapshot holds the lines of text, and below them each rectangle of cells that are styled alike: `3-5 | 0-11 | #e0e0e0
 on #121212 bold` says that in rows 3 to 5 columns 0 to 11 have that color on that background. What differs from run to
@@ -37,7 +37,7 @@ VARYING = [
     (re.compile(r"(?<=127\.0\.0\.1:)(?!40123)\d{5}"), "40000"),
     (re.compile(r"(?<=/tmp/mcphost-)\w{8}"), "00000000"),
 ]
-"""What is different in each run, and what stands for it, which is as wide."""
+"""Texts that differ in each run, and their replacements of the same width."""
 
 
 def snapshot(app: McphostApp) -> str:

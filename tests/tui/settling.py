@@ -36,7 +36,7 @@ TURNS: Final = 200
 """Turns after which an app is waiting for something else than its turn."""
 
 LOOK_SECONDS: Final = 0.002
-"""Between two looks at what takes time."""
+"""Seconds between two checks of what takes time."""
 
 
 async def settle(app: App[Any], limit: float = LIMIT, *, draw: bool = True) -> bool:
@@ -71,7 +71,7 @@ def _frame_drawn(app: App[Any]) -> bool:
 
 
 class _Frames:
-    """Counts who waits for an app to settle: until then nobody looks, and what changed is drawn once, at the end."""
+    """Counts who waits for an app to settle: until then no test reads the screen, and changes are drawn once, at the end."""
 
     def __init__(self) -> None:
         self._holding = 0
@@ -107,7 +107,7 @@ _render_update = Compositor.render_update
 
 
 async def _turns() -> None:
-    """Let the event loop go on until nobody else is ready: then a key is with its widget, and a worker has begun."""
+    """Let the event loop run until no other task is ready: then a key is with its widget, and a worker has begun."""
     loop: Any = asyncio.get_running_loop()
     for _ in range(TURNS):
         await asyncio.sleep(0)
@@ -145,7 +145,7 @@ def _first_busy(app: App[Any]) -> MessagePump | None:
 
 
 def _rests(pump: MessagePump) -> bool:
-    """Is it waiting for a message, with none queued?"""
+    """True if the pump waits for a message, with none queued."""
     queue: Any = pump._message_queue
     if not queue.values and queue.ready_event._waiters:
         return not pump._next_callbacks
@@ -180,7 +180,9 @@ async def _wait_for_screen(pilot: Pilot[Any], timeout: float = LIMIT) -> bool:
 async def _press(pilot: Pilot[Any], *keys: str) -> None:
     for number, key in enumerate(keys, 1):
         await pilot.app._press_keys((key,))
-        await settle(pilot.app, draw=len(key) > 1 or number == len(keys))  # nobody looks between two letters
+        await settle(
+            pilot.app, draw=len(key) > 1 or number == len(keys)
+        )  # no test reads the screen between two letters
 
 
 async def _pause(pilot: Pilot[Any], delay: float | None = None) -> None:

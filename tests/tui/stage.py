@@ -154,7 +154,7 @@ class Stage:
         return self.host.tool_calls.call(server or next(iter(self.host.servers)), tool, arguments or {})
 
     async def needs_consent(self, arguments: Mapping[str, Any], tool: str = "echo") -> bool:
-        """Does this call need approval? It is then declined."""
+        """Decline this call if it needs approval; return True if it does."""
         call = self.call(tool, arguments)
         await self.until(lambda app: app.approver.open or call.state.ended)
         if call.state.ended:
@@ -177,14 +177,14 @@ class Stage:
 
     @property
     def text(self) -> str:
-        """What is on screen, as plain text."""
+        """The screen as plain text."""
         width, height = self.app.size
         lines = self.app.screen._compositor.render_strips()
         return "\n".join("".join(segment.text for segment in strip)[:width] for strip in lines[:height])
 
     @property
     def flat(self) -> str:
-        """What is on screen without frames and line ends, for words that may be wrapped."""
+        """The screen without frames and line ends, for words that may be wrapped."""
         return " ".join(self.text.replace("│", " ").replace("▏", " ").split())
 
 

@@ -1,4 +1,4 @@
-"""A clock that stands still for mcphost, so that no time on screen differs between runs."""
+"""A stopped clock for mcphost, so that no time on screen differs between runs."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ TERMINALS: Mapping[str, Mapping[str, str]] = {
     "foot, Alacritty": FOOT, "Hebrew, Greek": HEBREW_AND_GREEK, "iTerm2": ITERM, "Windows Terminal": WINDOWS,
     "tmux": TMUX, "screen": SCREEN, "PuTTY": PUTTY, "Konsole": KONSOLE,
 }  # fmt: skip
-"""What each sends for a key, by the name of the key in bindings; `""` is no key."""
+"""The sequences of each terminal by the name of the key in bindings; `""` causes no key."""
 
 _OSC = [
     "4;1;rgb:aaaa/aaaa/aaaa", "11;rgb:1a1a/1b1b/2626", "10;rgba:ff/ff/ff/ff", "52;c;eW55ZW5hYWE=", "lyes, always",
@@ -99,13 +99,13 @@ REPORTS: tuple[str, ...] = (
     "\x9d4;1;rgb:aaaa/aaaa/aaaa\x9c", "\udc9d4;1;rgb:aaaa/aaaa/aaaa\udc9c", "\x9b0n", "\udc9b0n",
     "\x90>|xterm(390y)\x1b\\", "\x1b\\", "\x1b]52;c;\x1b[yes\x07", "\x1b]0;a\x1b[31my\x1b\\", "\x1b]11;?\x07",
 )  # fmt: skip
-"""What no person typed, as text in which undecodable bytes are surrogates."""
+"""Input that no person typed, as text in which undecodable bytes are surrogates."""
 
 BROKEN: tuple[bytes, ...] = (
     b"\xff", b"\xe9", b"\xe2\x82", b"\xed\xa0\xbd", b"\xc0\x80", b"\xf4\x90\x80\x80", b"\xf0\x9f", b"\x80",
     b"\xc2\x85", b"\xfe\xff",
 )  # fmt: skip
-"""What is not UTF-8, and control characters that no key sends."""
+"""Bytes that are not UTF-8, and control characters that no key sends."""
 
 
 def as_bytes(text: str) -> bytes:

@@ -48,7 +48,7 @@ def _content(crashes: CrashFiles) -> str:
     return "" if newest is None else newest.read_text()
 
 
-async def test_a_part_that_fails_on_what_a_server_sent_leaves_the_rest_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failing_part_leaves_the_rest_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     async with on_stage(servers(one=server("echo.py"), two=server("echo.py")), size=NARROW) as stage:
         await stage.ready()
         stage.app.survives_failures = True
@@ -86,7 +86,7 @@ async def test_keys_work_after_the_widget_that_had_the_focus_failed(monkeypatch:
         await stage.until(lambda app: "No calls yet" in stage.text if key == "h" else not app.is_running)
 
 
-async def test_work_that_fails_unheard_is_told_like_any_failure_and_what_is_ours_to_say_in_its_words() -> None:
+async def test_failed_workers_are_reported() -> None:
     async def fails(error: Exception) -> None:
         raise error
 
@@ -121,7 +121,7 @@ async def fail_too_often(monkeypatch: pytest.MonkeyPatch) -> None:
         await stage.until(lambda app: not app.is_running)
 
 
-async def test_after_too_many_failures_the_app_leaves_and_its_last_words_hold_no_value(
+async def test_the_last_words_after_many_failures_hold_no_value(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(ValueError, match="cannot show"):
@@ -197,7 +197,7 @@ async def test_ctrl_c_after_a_while_is_a_first_one() -> None:
         assert stage.app.is_running
 
 
-async def test_leaving_and_help_work_at_once_in_a_dialog_that_has_just_appeared() -> None:
+async def test_quitting_and_help_work_at_once_in_a_new_dialog() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         stage.app.guard_seconds = 60.0
@@ -233,7 +233,7 @@ async def test_every_tab_has_a_whole_word_on_sixty_columns() -> None:
         await stage.shows("Resources", "Server  Traffic")
 
 
-async def test_a_short_notification_covers_the_tabs_and_nothing_of_the_top_bar_or_a_result() -> None:
+async def test_a_short_notification_covers_only_the_tabs() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         stage.app.notify("Copied 106 characters.")
@@ -261,7 +261,7 @@ async def test_what_the_host_tells_while_the_app_exits_changes_no_screen() -> No
 
 
 SENT = "\x1b]52;"
-"""How a copy begins that a program sends to its terminal."""
+"""The start of the sequence that copies a text to the clipboard."""
 
 
 Written = Callable[[Stage], list[str]]
@@ -269,7 +269,7 @@ Written = Callable[[Stage], list[str]]
 
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch) -> Written:
-    """What the app writes to its terminal from now on."""
+    """The texts that the app writes to its terminal from now on."""
 
     def follow(stage: Stage) -> list[str]:
         driver, sent = stage.app._driver, list[str]()
@@ -290,7 +290,7 @@ async def test_an_empty_text_is_not_copied(written: Written) -> None:
         assert (stage.app.clipboard, sent) == ("kept", [])
 
 
-async def test_a_copy_says_that_it_was_sent_and_what_to_do_where_nothing_arrives(written: Written) -> None:
+async def test_a_copy_says_what_to_do_if_nothing_arrives(written: Written) -> None:
     async with on_stage(echo(), size=(140, 40)) as stage:
         await stage.ready()
         sent = written(stage)

@@ -1,4 +1,4 @@
-"""What a new user does with resources, prompts and traffic: keys alone, a small terminal, the demo server."""
+"""Resources, prompts and traffic as a new user meets them: keys alone, a small terminal, the demo server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def in_resources(stage: Stage, words: str) -> None:
     await stage.shows(f"│/ {words}", " of 8")
 
 
-async def test_a_link_in_a_result_is_followed_and_esc_goes_back_to_the_result() -> None:
+async def test_esc_returns_from_a_followed_link_to_the_result() -> None:
     async with on_stage(size=NARROW) as stage:
         await stage.ready()
         await stage.open_tool("chart")
@@ -43,7 +43,7 @@ async def test_a_link_in_a_result_is_followed_and_esc_goes_back_to_the_result() 
         await stage.shows("demo › fetch_chart", "ctrl+r run")
 
 
-async def test_a_link_in_a_resource_is_followed_and_esc_goes_back_over_each_step() -> None:
+async def test_esc_returns_over_each_followed_link() -> None:
     async with on_stage(size=NARROW) as stage:
         await in_resources(stage, "handbook")
         await stage.press("enter")
@@ -117,7 +117,7 @@ async def test_a_prompt_is_filled_in_and_its_messages_read() -> None:
 
 
 @pytest.mark.requirement("RES-05", "RES-06")
-async def test_a_watched_resource_is_marked_when_it_changed_unseen_and_read_again_while_it_is_seen() -> None:
+async def test_a_changed_watched_resource_is_marked_or_read_again() -> None:
     async with on_stage(size=NARROW) as stage:
         await in_resources(stage, "logbook")
         await stage.shows("space watch")
@@ -138,14 +138,14 @@ async def test_a_watched_resource_is_marked_when_it_changed_unseen_and_read_agai
 
 
 async def written(stage: Stage, entry: dict[str, str]) -> None:
-    """Somebody else writes to the demo's logbook."""
+    """Write to the demo's logbook, as another client."""
     call = stage.call("keep_logbook", entry)
     await stage.call_dialog()
     await stage.press("space", "space", "space", "y")
     await stage.ended(call)
 
 
-async def test_one_slow_call_is_found_among_ten_thousand_frames_then_paired_pinned_copied_and_made_again() -> None:
+async def test_a_slow_call_is_found_paired_pinned_copied_and_resent() -> None:
     flood, echo = server("hostile.py", "notification-flood"), server("echo.py")
     config = Config(servers={"flood": flood, "echo": echo}, policy=Policy(default="allow"))
     async with on_stage(config, size=NARROW) as stage:
@@ -184,9 +184,7 @@ async def test_one_slow_call_is_found_among_ten_thousand_frames_then_paired_pinn
         await stage.shows("/ tools/call server:echo", "44 of 10,", f"↗{again.number}")
 
 
-async def test_traffic_is_exported_and_imported_and_the_words_for_it_are_in_the_help(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_traffic_is_exported_and_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     async with on_stage(size=NARROW) as stage:
         await stage.ready()

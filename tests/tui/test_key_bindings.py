@@ -23,7 +23,7 @@ CLOSES = {
     ("f2", "back"),  # the inbox
     ("f1", "back"),  # the help
 }
-"""What may stand on a key of the whole app in a screen that this key opens: it closes it."""
+"""Actions of a screen on the key of the app that opened it: the key closes it again."""
 
 
 def bindings_of(node: type[DOMNode]) -> Iterator[Binding]:
@@ -43,7 +43,7 @@ def import_everything() -> None:
 
 
 def same(action: str, other: str) -> bool:
-    """Are they the same, however the node is named?"""
+    """True if the actions are the same, whatever their namespace."""
     return action.rpartition(".")[2] == other.rpartition(".")[2]
 
 

@@ -1,4 +1,4 @@
-"""How many keys the common jobs take, besides the text that is typed."""
+"""The number of keys for common jobs, besides the text that is typed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def test_a_tool_is_found_and_its_form_opened_with_two_keys(size: tuple[int
         assert user.keys == 2
 
 
-async def test_a_filled_form_is_run_with_two_keys_and_the_same_again_with_two(size: tuple[int, int]) -> None:
+async def test_running_a_form_and_running_it_again_take_two_keys_each(size: tuple[int, int]) -> None:
     async with on_stage(echo(), size=size) as stage:
         await stage.ready()
         await stage.open_tool("echo")
@@ -82,7 +82,7 @@ async def test_a_filled_form_is_run_with_two_keys_and_the_same_again_with_two(si
         assert second.state.ended
 
 
-async def test_another_tool_of_the_list_is_opened_from_a_result_with_four_keys(size: tuple[int, int]) -> None:
+async def test_another_tool_is_opened_from_a_result_with_four_keys(size: tuple[int, int]) -> None:
     async with on_stage(echo(), size=size) as stage:
         await stage.ready()
         await ran(stage, "x")

@@ -62,7 +62,7 @@ async def test_a_call_is_found_and_its_result_opened() -> None:
         await stage.shows("something said before")
 
 
-async def test_of_equally_good_matches_tools_come_first_then_servers_and_past_calls_last() -> None:
+async def test_tools_rank_before_servers_and_past_calls() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         call = stage.call("echo", {"text": "x"})
@@ -75,7 +75,7 @@ async def test_of_equally_good_matches_tools_come_first_then_servers_and_past_ca
         assert "call 1 · echo" in hits(stage)[2]
 
 
-async def test_before_anything_is_typed_it_lists_what_works_here_then_servers_then_actions_with_their_keys() -> None:
+async def test_an_empty_query_lists_actions_here_servers_then_others() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         await stage.press("t", "ctrl+p")
@@ -99,7 +99,7 @@ async def test_a_command_is_found_by_typing_and_run_by_enter() -> None:
         await stage.at(GrantsScreen)
 
 
-async def test_what_can_be_done_here_is_found_by_its_words_and_done_where_one_was() -> None:
+async def test_an_action_is_found_and_done_in_the_pane_before() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         await stage.press("f4")
@@ -150,7 +150,7 @@ def test_text_of_a_server_is_shown_as_text() -> None:
     assert all(span.style in (HIT, "$foreground-muted", "bold $text-accent") for span in row.spans)
 
 
-async def test_of_ten_thousand_tools_the_best_few_are_listed_and_the_screen_goes_on_meanwhile() -> None:
+async def test_ten_thousand_tools_are_ranked_without_blocking() -> None:
     async with on_stage(echo("--tools", 10_000), size=NARROW) as stage:
         await stage.ready()
         await stage.until(lambda app: len(app.host.catalog.tools()) >= 10_000)

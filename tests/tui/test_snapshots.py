@@ -1,4 +1,4 @@
-"""How each screen looks: every cell's text and style, compared with what is stored in ``snapshots``.
+"""Each screen: every cell's text and style, compared with what is stored in ``snapshots``.
 
 ``pytest tests/tui/test_snapshots.py --update-snapshots`` stores what the screens show now.
 """
@@ -496,7 +496,7 @@ async def chat(snapshots: Snapshots) -> None:
 
 
 async def in_theme(snapshots: Snapshots, name: str) -> None:
-    """What every theme must tell apart: focus, cursor, muted text, danger, a warning, values of JSON."""
+    """The things that every theme must distinguish: focus, cursor, muted text, danger, a warning, values of JSON."""
     config = demo()
     async with on_stage(
         config.model_copy(update={"ui": config.ui.model_copy(update={"theme": name})}), size=WIDE

@@ -89,7 +89,7 @@ def test_red_means_danger_only_where_there_are_sixteen_colours() -> None:
     assert tokens["accent"] == tokens["border"] == tokens["footer-key-foreground"] == "ansi_yellow"
 
 
-def test_no_text_or_border_has_a_colour_whose_contrast_is_not_computed() -> None:
+def test_every_colour_of_text_and_borders_has_its_contrast() -> None:
     known = {*TEXTS, *EDGES, *GROUNDS, *(text for text, _ in PAIRS), *(ground for _, ground in PAIRS), "warning"}
     unknown = {f"{name} in {path.name}" for path, name in inks() if name not in known}
     assert unknown == set()
@@ -140,7 +140,7 @@ def in_sixteen_colours(config: Config) -> Config:
 
 
 @pytest.mark.slow
-async def test_the_row_under_the_cursor_is_reversed_in_sixteen_colours_while_its_list_has_the_focus() -> None:
+async def test_sixteen_colours_reverse_the_row_under_the_cursor() -> None:
     async with on_stage(in_sixteen_colours(demo())) as stage:
         await stage.ready()
         rows = stage.app.main.query_one("ToolList RowList")
@@ -172,7 +172,7 @@ async def test_a_reversed_row_has_no_colours_of_its_own() -> None:
 
 
 @pytest.mark.slow
-async def test_what_is_behind_a_dialog_is_dim_and_has_no_reversed_row_in_sixteen_colours() -> None:
+async def test_sixteen_colours_dim_the_screen_behind_a_dialog() -> None:
     async with on_stage(in_sixteen_colours(demo())) as stage:
         await stage.ready()
         stage.app.push_screen(AskScreen("Do it?", [fact("what", "this")], "do it"))
@@ -188,7 +188,7 @@ async def test_what_is_behind_a_dialog_is_dim_and_has_no_reversed_row_in_sixteen
 
 @pytest.mark.slow
 @pytest.mark.parametrize("theme", [theme.name for theme in THEMES])
-async def test_an_empty_box_of_several_lines_looks_like_one_of_a_single_line(theme: str) -> None:
+async def test_empty_boxes_of_one_and_many_lines_look_alike(theme: str) -> None:
     async with on_stage(demo()) as stage:
         await stage.ready()
         stage.app.theme = theme
@@ -207,7 +207,7 @@ def placeholder(box: Widget) -> tuple[object, bool]:
 
 
 def reversed_cells(rows: Widget, line: int) -> bool:
-    """Are all cells of this line reversed?"""
+    """True if all cells of this line are reversed."""
     return all(segment.style is not None and segment.style.reverse for segment in rows.render_line(line))
 
 

@@ -42,11 +42,11 @@ class Listing(App[None]):
 
 
 def actions(app: App[None]) -> set[str]:
-    """What the keys do that work now."""
+    """The actions of the keys that work now."""
     return {each.binding.action for each in app.screen.active_bindings.values() if each.enabled}
 
 
-async def test_the_best_match_is_on_top_and_selected_and_enter_opens_it_beyond_the_parent() -> None:
+async def test_enter_opens_the_best_match() -> None:
     app = Listing()
     async with app.run_test() as pilot:
         await pilot.press("slash", *"files")
@@ -94,7 +94,7 @@ async def test_a_letter_that_changes_the_count_does_not_lay_out_the_screen() -> 
             assert not layouts
 
 
-async def test_new_items_pass_the_filter_too_and_the_cursor_stays_on_its_item() -> None:
+async def test_new_items_are_filtered_and_the_cursor_keeps_its_item() -> None:
     app = Listing()
     async with app.run_test() as pilot:
         await pilot.press("slash", *"read", "down", "down")
@@ -142,7 +142,7 @@ async def test_servers_and_calls_are_filtered_by_the_same_keys(size: tuple[int, 
         assert stage.app.main.servers.chosen == "echo"
 
 
-async def test_a_key_that_is_typed_into_the_filter_is_not_among_the_keys_that_work() -> None:
+async def test_a_key_that_the_filter_takes_is_not_offered() -> None:
     app = Listing()
     async with app.run_test() as pilot:
         assert "slash" in app.screen.active_bindings

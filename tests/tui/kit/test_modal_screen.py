@@ -46,9 +46,7 @@ def text_of(length: int) -> ReadToEnd:
 
 @pytest.mark.parametrize("kind", [rows_of, text_of])
 @pytest.mark.parametrize(("length", "shown"), [(1, 1), (10, 10), (14, 14), (15, 14), (500, 14)])
-async def test_the_part_between_takes_its_rows_as_far_as_the_screen_has_them(
-    kind: type[RowList[str]], length: int, shown: int
-) -> None:
+async def test_the_part_between_takes_the_rows_that_are_left(kind: type[RowList[str]], length: int, shown: int) -> None:
     dialog = Asking(kind(length))  # type: ignore[arg-type]
     async with App[None]().run_test(size=(60, 24)) as pilot:
         await pilot.app.push_screen(dialog)

@@ -1,4 +1,4 @@
-"""What a filter finds, and in which order."""
+"""The matches of a filter, and their order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def ranked(typed: str, *texts: SearchText) -> list[int]:
     return Search(typed).best_first(range(len(texts)), texts)
 
 
-def test_a_hit_in_the_name_ranks_before_the_title_before_the_description() -> None:
+def test_the_name_ranks_before_title_and_description() -> None:
     texts = [
         SearchText("tell_all", "Tell all", "git", more="About a commit."),
         SearchText("show", "Show a commit", "git"),
@@ -107,7 +107,7 @@ def test_letters_are_marked_where_they_were_found(shown: str) -> None:
 
 @SIZES
 @pytest.mark.slow
-async def test_the_best_match_is_under_the_cursor_after_every_letter_and_enter_opens_it(size: tuple[int, int]) -> None:
+async def test_the_best_match_is_selected_after_every_letter(size: tuple[int, int]) -> None:
     async with on_stage(size=size) as stage:
         await stage.ready()
         rows = stage.app.main.tools.list.rows
@@ -147,7 +147,7 @@ async def test_enter_in_an_empty_filter_opens_nothing() -> None:
 
 
 @pytest.mark.slow
-async def test_the_cursor_starts_on_the_first_tool_whichever_server_is_ready_first() -> None:
+async def test_the_cursor_starts_on_the_first_tool() -> None:
     async with on_stage(servers(late=server("echo.py"), first=server("echo.py")), size=NARROW) as stage:
         await stage.ready()
         tools, rows = stage.app.main.tools, stage.app.main.tools.list.rows

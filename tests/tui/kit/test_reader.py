@@ -31,7 +31,7 @@ async def listening() -> AsyncIterator[tuple[int, list[object]]]:
 
 @pytest.mark.hostile("C15")
 @pytest.mark.requirement("RES-08", "ICON-01", "ICON-02")
-async def test_a_web_address_is_read_through_its_server_alone_and_icons_are_not_fetched(tmp_path: Path) -> None:
+async def test_web_addresses_are_read_through_their_server_only(tmp_path: Path) -> None:
     """A host may fetch an https resource itself; mcphost requests it from its server like any other. Icons are never
     fetched, whatever their scheme and wherever they are declared.
     """

@@ -34,7 +34,7 @@ class Reading(App[None]):
 
 @pytest.mark.parametrize("line", ["", "a b", "word " * 40, "x" * 95, "界" * 60, "a界" * 30 + " b", "👩‍👩‍👧 " * 20])
 @pytest.mark.parametrize("width", [1, 2, 10, 31])
-def test_a_wrapped_line_fits_its_rows_and_loses_only_the_blanks_it_breaks_at(line: str, width: int) -> None:
+def test_a_wrapped_line_loses_only_blanks_at_its_breaks(line: str, width: int) -> None:
     rows = [line[start:end] for start, end in wrap_line(line, width)]
     assert "".join(rows).replace(" ", "") == line.replace(" ", "")
     assert all(cell_len(row) <= width or len(row) == 1 for row in rows)
@@ -56,7 +56,7 @@ async def test_a_million_lines_open_scroll_and_jump_at_once(loop_watchdog: LoopW
         assert not app.view.wraps
 
 
-async def test_a_shorter_text_that_comes_while_there_is_no_room_is_drawn_as_far_as_it_goes() -> None:
+async def test_a_shorter_text_loaded_without_room_is_drawn() -> None:
     app = Reading(TextView(["a"] * 50))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()

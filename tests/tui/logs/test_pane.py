@@ -167,7 +167,7 @@ async def set_filter(app: Logs, pilot: Pilot[None], text: str) -> None:
     await pilot.pause()
 
 
-async def test_a_row_names_time_server_level_or_source_text_and_call_and_obeys_nothing_in_it() -> None:
+async def test_a_row_shows_all_of_a_record_and_obeys_no_text() -> None:
     """A server's text is neither markup nor a command to the terminal, and stays on its line."""
     app = Logs()
     app.book.add("db", LogSource.SERVER, LogLevel.WARNING, "[red]slow[/]\nquery \x1b[31m", logger="pool", call=12)
@@ -214,7 +214,7 @@ async def test_new_lines_do_not_lay_out_the_screen_again() -> None:
         assert not layouts
 
 
-async def test_a_count_that_changed_behind_the_closed_filter_is_right_when_it_opens() -> None:
+async def test_an_opening_filter_shows_the_current_count() -> None:
     app = Logs()
     async with running(app) as pilot:
         await pilot.press("slash", "escape")
@@ -249,7 +249,7 @@ async def test_looking_back_pauses_and_end_follows_again() -> None:
         assert app.heading.endswith("following")
 
 
-async def test_the_least_level_goes_round_and_lines_over_the_rate_are_counted() -> None:
+async def test_the_least_level_cycles_and_dropped_lines_are_counted() -> None:
     app = Logs()
     app.book.set_budget("db", LogBudget(per_second=3))
     for level in LogLevel:
@@ -286,7 +286,7 @@ async def test_f3_goes_to_the_logs_even_before_the_hidden_panes_are_there(monkey
 
 
 @pytest.mark.requirement("LOG-03")
-async def test_a_filter_works_as_it_is_typed_and_letters_act_only_in_the_list() -> None:
+async def test_a_filter_works_as_it_is_typed() -> None:
     app = Logs()
     app.log_lines(10, "flow flow", "db")
     app.log_lines(10, "work", "git")
@@ -426,7 +426,7 @@ async def test_the_longest_level_is_shown_whole() -> None:
         assert "✖ emergency fire" in app.lines()[0]
 
 
-async def test_words_of_a_filter_are_marked_and_the_newest_match_is_under_the_cursor() -> None:
+async def test_filter_words_are_marked_and_the_newest_is_selected() -> None:
     app = Logs()
     app.log_lines(10, "work", "git")
     async with running(app) as pilot:
@@ -445,7 +445,7 @@ def logs_are(is_open: bool, app: McphostApp) -> bool:
 
 
 @pytest.mark.slow
-async def test_the_log_drawer_is_decided_on_anew_with_each_size_and_closed_in_the_chat() -> None:
+async def test_the_log_drawer_follows_the_size_and_closes_in_chat() -> None:
     async with on_stage(echo(), size=(120, 40)) as stage:
         await stage.ready()
         assert stage.app.main.logs_open

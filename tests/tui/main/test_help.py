@@ -96,7 +96,7 @@ async def test_the_help_opens_over_a_dialog_and_tells_its_keys(key: str) -> None
         await stage.ended(call)
 
 
-async def test_the_keys_of_a_pane_and_those_that_work_everywhere_are_listed_together() -> None:
+async def test_keys_of_the_pane_and_of_the_app_are_listed() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         text = await help_at(stage, ["f4"])
@@ -115,7 +115,7 @@ async def test_levels_stand_in_one_frame() -> None:
 
 
 @pytest.mark.parametrize("part", [CallList, LogsPane, PromptList, ResourceList, RowList, ServersPane, ToolList])
-def test_the_text_about_a_list_names_no_key_that_the_table_below_it_names(part: type[DOMNode]) -> None:
+def test_the_text_about_a_list_repeats_no_key_of_its_table(part: type[DOMNode]) -> None:
     words = re.findall(r"\S+", (getattr(part, "HELP", None) or "").partition("A filter: ")[0])
     chain = [each for each in part.__mro__ if "BINDINGS" in each.__dict__ and each.__module__.startswith("mcphost")]
     bindings = [binding for each in chain for binding in Binding.make_bindings(each.__dict__["BINDINGS"])]

@@ -1,4 +1,4 @@
-"""How the main screen uses the room there is, at each size."""
+"""The layout of the main screen at each size."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def test_a_list_stands_beside_what_it_opens_where_there_is_room(columns: i
         assert bench.result.region.width > 0
 
 
-async def test_the_result_stands_beside_the_form_on_a_wide_screen_and_below_it_on_another() -> None:
+async def test_the_result_is_beside_the_form_on_a_wide_screen() -> None:
     async with on_stage(size=(170, 40)) as stage:
         bench = await after_a_call(stage)
         assert bench.result.region.y == bench.tool.region.y
@@ -62,7 +62,7 @@ async def test_the_start_is_over_once_when_all_panes_are_there() -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)], ids=["narrow", "wide"])
 async def test_going_through_the_tabs_changes_no_class_of_the_screen(size: tuple[int, int]) -> None:
-    """It would style all widgets anew, 300 of them; the servers and the logs are styled alone."""
+    """A changed class would style all 300 widgets again; the servers and the logs are styled alone."""
     async with on_stage(size=size) as stage:
         await stage.ready()
         classes = stage.app.main.classes
@@ -72,7 +72,7 @@ async def test_going_through_the_tabs_changes_no_class_of_the_screen(size: tuple
             assert stage.app.main.classes == classes
 
 
-async def test_the_servers_fold_to_a_strip_of_marks_until_they_have_the_focus() -> None:
+async def test_the_servers_fold_to_marks_without_the_focus() -> None:
     async with on_stage(size=(80, 24)) as stage:
         await stage.ready()
         servers = stage.app.main.servers
@@ -125,7 +125,7 @@ async def test_the_log_drawer_opens_when_a_server_warns(rows: int, is_open: bool
         await stage.until(lambda _: not main.logs_open)
 
 
-async def test_the_size_of_the_list_and_the_log_drawer_are_as_they_were_left(tmp_path: Path) -> None:
+async def test_the_layout_is_restored(tmp_path: Path) -> None:
     async with on_stage(state=tmp_path, size=(140, 44)) as stage:
         await stage.ready()
         main = stage.app.main
@@ -159,7 +159,7 @@ async def test_without_a_server_one_place_says_how_to_add_one(size: tuple[int, i
         assert "Choose a tool" not in stage.text
 
 
-async def test_the_log_drawer_grows_with_its_lines_up_to_a_bound_and_a_filter_makes_it_no_smaller() -> None:
+async def test_the_log_drawer_grows_with_its_lines_up_to_a_bound() -> None:
     async with on_stage(echo(), size=(120, 60)) as stage:
         await stage.ready()
         logs = stage.app.main.logs
@@ -220,7 +220,7 @@ async def test_the_footer_of_a_filter_names_its_keys_and_no_letter() -> None:
         assert "s servers" not in footer
 
 
-async def test_the_footer_of_a_choice_offers_no_letter_that_is_typed_into_its_search() -> None:
+async def test_the_footer_of_a_choice_offers_no_letter() -> None:
     choices = {
         "type": "object",
         "properties": {"c": {"enum": ["red", "green"]}, "s": {"type": "array", "items": {"enum": ["a"]}}},
@@ -306,7 +306,7 @@ async def add_lines(stage: Stage, count: int) -> None:
     await stage.until(lambda _: bool(rows.items) and rows.items[-1].text == f"line {count - 1} of {count}")
 
 
-async def test_lines_that_were_logged_while_the_drawer_was_closed_are_shown_when_it_opens() -> None:
+async def test_an_opening_log_drawer_shows_earlier_lines() -> None:
     async with on_stage(echo("--tools", 100), size=(120, 30)) as stage:
         await stage.ready()
         await stage.until(lambda app: bool(app.main.logs.query(RowList)))  # its pane is filled after the first frame

@@ -20,7 +20,7 @@ def tabs(stage: Stage) -> list[str]:
     return [tab.label.plain for tab in stage.app.main.query(Tab)]
 
 
-async def test_while_nothing_runs_the_model_and_the_tokens_stand_on_the_right() -> None:
+async def test_an_idle_top_bar_shows_the_model_and_the_tokens() -> None:
     async with on_stage(demo().model_copy(update={"models": {"local": MODEL}}), size=NARROW) as stage:
         await stage.ready()
         await stage.until(lambda _: stage.top.endswith("local"))
@@ -43,7 +43,7 @@ async def test_the_tokens_are_those_of_the_conversation_that_the_chat_shows() ->
         await stage.shows("used about 7 of ")
 
 
-async def test_without_a_model_it_says_so_and_a_running_call_takes_the_place() -> None:
+async def test_a_running_call_replaces_the_note_on_the_model() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         await stage.until(lambda _: stage.top.endswith("no model"))

@@ -42,7 +42,7 @@ async def test_the_css_of_a_hundred_kinds_of_widgets_is_parsed_once() -> None:
         assert all(_parse(sheet, *each) is rules for each, rules in zip(kinds, parsed, strict=True))
 
 
-async def test_a_late_word_of_a_focus_does_not_leave_the_tab_that_the_user_went_to() -> None:
+async def test_a_late_focus_event_does_not_change_the_tab() -> None:
     async with on_stage(echo()) as stage:
         await stage.ready()
         await stage.press("h")
@@ -121,7 +121,7 @@ async def test_a_scrollbar_is_not_painted_where_a_layout_leaves_it_as_it_is() ->
         assert not rows.show_vertical_scrollbar
 
 
-async def test_a_new_widget_whose_place_is_asked_for_before_its_layout_is_told_of_its_size() -> None:
+async def test_a_new_widget_gets_its_size_after_an_early_query() -> None:
     app, view = App[None](), TextView(["one", "two"])
     async with app.run_test(size=(40, 10)) as pilot:
         with app.batch_update():

@@ -38,7 +38,7 @@ def leave(terminal: Terminal) -> None:
 
 
 def modes_are_off(terminal: Terminal) -> None:
-    """What the program switched on, it switched off as often, or later."""
+    """Check that each mode was switched off as often as on, or later."""
     raw = bytes(terminal.raw)
     assert raw.count(KITTY_ON) == raw.count(KITTY_OFF)
     for mode in set(re.findall(rb"\x1b\[\?(\d+)h", raw)) - {b"7", b"25"}:
@@ -48,7 +48,7 @@ def modes_are_off(terminal: Terminal) -> None:
 
 
 @pytest.mark.parametrize("signals", [(signal.SIGSTOP, signal.SIGCONT), (signal.SIGCONT, signal.SIGCONT)])
-def test_a_continuation_without_a_suspension_draws_again_and_starts_nothing(signals: tuple[signal.Signals]) -> None:
+def test_sigcont_without_a_suspension_only_draws_again(signals: tuple[signal.Signals]) -> None:
     with mcphost("demo") as terminal:
         terminal.wait_for(*SHOWN)
         terminal.blank()
@@ -59,7 +59,7 @@ def test_a_continuation_without_a_suspension_draws_again_and_starts_nothing(sign
         assert terminal.raw.count(KITTY_ON) == 1
 
 
-def test_a_suspended_screen_gives_the_terminal_back_and_comes_back_whole() -> None:
+def test_a_suspended_screen_restores_the_terminal_and_itself() -> None:
     with mcphost("demo") as terminal:
         terminal.wait_for(*SHOWN)
         for number in range(1, 3):
@@ -172,7 +172,7 @@ def test_a_signal_leaves_no_mode_on_in_a_terminal_that_lives(number: signal.Sign
 
 
 @pytest.mark.parametrize("env", [{"COLUMNS": "40", "LINES": "9"}, {"COLUMNS": "200"}])
-def test_the_size_is_that_of_the_terminal_whatever_the_environment_says(env: dict[str, str]) -> None:
+def test_the_size_is_the_terminals_not_the_environments(env: dict[str, str]) -> None:
     with mcphost("demo", columns=100, rows=30, env=env) as terminal:
         for columns, rows in ((100, 30), (140, 40)):
             terminal.wait_for(*SHOWN)
@@ -183,9 +183,7 @@ def test_the_size_is_that_of_the_terminal_whatever_the_environment_says(env: dic
 
 
 @pytest.mark.parametrize("env", [{"PYTHONIOENCODING": "iso-8859-1"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}])
-def test_the_screen_is_written_as_utf8_whatever_the_encoding_and_stderr_are(
-    tmp_path: Path, env: dict[str, str]
-) -> None:
+def test_the_screen_is_always_written_as_utf8(tmp_path: Path, env: dict[str, str]) -> None:
     errors = tmp_path / "errors"
     with Terminal(["sh", "-c", f'"$@" 2>{errors}', "sh", sys.executable, "-m", "mcphost", "demo"], env=env) as terminal:
         terminal.wait_for(*SHOWN)

@@ -21,7 +21,7 @@ from tests.conftest import Until
 
 
 class SlowList(OptionList):
-    """Handles one key for as long as it is told to."""
+    """Handles one key slowly, for as long as the test says."""
 
     async def key_z(self) -> None:
         assert isinstance(self.app, Quick)
@@ -115,12 +115,12 @@ async def written(pilot: Pilot[None], text: str) -> None:
             await pilot.pause(0.02)
 
 
-async def test_letters_typed_behind_a_key_that_moves_the_focus_arrive_where_it_went() -> None:
+async def test_letters_follow_a_key_that_moves_the_focus() -> None:
     async with typed("slash", *"storm") as pilot:
         await written(pilot, "storm")
 
 
-async def test_keys_are_heard_at_once_after_the_part_that_got_the_last_one_is_gone(
+async def test_keys_work_at_once_after_their_target_is_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(corrections, "KEY_SECONDS", 3600.0)
@@ -128,9 +128,7 @@ async def test_keys_are_heard_at_once_after_the_part_that_got_the_last_one_is_go
         await written(pilot, "a")
 
 
-async def test_keys_behind_one_that_closes_a_dialog_arrive_in_the_dialog_that_follows(
-    monkeypatch: pytest.MonkeyPatch, until: Until
-) -> None:
+async def test_keys_after_a_closing_one_reach_the_next_dialog(monkeypatch: pytest.MonkeyPatch, until: Until) -> None:
     monkeypatch.setattr(corrections, "KEY_SECONDS", 3600.0)
     async with typed("a", "b", "enter", "c") as pilot:
         app = pilot.app
@@ -138,7 +136,7 @@ async def test_keys_behind_one_that_closes_a_dialog_arrive_in_the_dialog_that_fo
 
 
 @pytest.mark.parametrize("opener", ["s", "w", "z"])
-async def test_letters_wait_for_a_busy_machine_to_open_what_they_are_meant_for(opener: str) -> None:
+async def test_letters_wait_until_their_screen_has_opened(opener: str) -> None:
     app = Quick()
     async with app.run_test() as pilot:
         await pilot.pause()
@@ -157,7 +155,7 @@ async def test_keys_do_not_wait_for_a_worker_without_end(monkeypatch: pytest.Mon
         app.idle.set()
 
 
-async def test_letters_of_a_paste_without_brackets_do_not_wait_for_each_other() -> None:
+async def test_letters_of_an_unbracketed_paste_do_not_wait() -> None:
     app = Quick()
     async with app.run_test() as pilot:
         await pilot.pause()

@@ -33,7 +33,7 @@ class Private(NamedTuple):
     source: Callable[..., Any]
     digest: str
     check: str
-    """What to check after a change, as the end of the message."""
+    """The end of the message: what to check after a change."""
 
 
 CORRECTIONS = (

@@ -116,7 +116,7 @@ def test_what_textual_knows_is_read_as_textual_does() -> None:
             assert list(map(repr, Wire().send(sequence.encode()).wait(SILENCE).messages)) == list(map(repr, expected))
 
 
-def test_escape_is_a_key_after_textuals_delay_and_the_letter_after_it_another() -> None:
+def test_escape_is_a_key_after_textuals_delay() -> None:
     wire = Wire().send(b"\x1b").wait(ESCAPE_DELAY * 0.9)
     assert wire.keys == ""
     assert wire.wait(ESCAPE_DELAY * 0.2).keys == "escape"
@@ -160,7 +160,7 @@ def is_no_key(data: bytes) -> None:
                 continue
             wire = Wire().send(first).send(rest, pause=pause).wait(SILENCE)
             assert wire.pasted == []
-            if first == b"\x1b" and pause:  # nobody can know that more will come
+            if first == b"\x1b" and pause:  # the reader cannot know that more will come
                 assert wire.keys == ("escape" if rest != b"\\" else "escape backslash"), (rest, pause)
             else:
                 assert wire.messages == [], (first, rest, pause)
@@ -176,7 +176,7 @@ def test_a_report_whose_escape_was_lost_is_no_keys(rest: bytes) -> None:
 @pytest.mark.parametrize(
     "tail", [b"rgb:aaaa/aaaa/aaaa\x07", b"aa/aaaa/aaaa\x07", b"a/aaaa/aaaa\x1b\\", b"y\x1b\\", b"390y)\xc2\x9c"]
 )
-def test_the_end_of_a_report_of_which_another_program_read_the_beginning_is_no_keys(tail: bytes) -> None:
+def test_the_rest_of_a_report_of_another_program_is_dropped(tail: bytes) -> None:
     assert Wire().send(tail + b"z").wait(SILENCE).keys == "z"
 
 
@@ -275,7 +275,7 @@ def test_the_rest_of_a_paste_that_was_given_up_is_no_keys() -> None:
     assert (wire.keys, wire.pasted) == ("", ["hello", " yes, always y"])
 
 
-def test_undecodable_bytes_and_nulls_of_a_paste_are_replaced_and_dropped() -> None:
+def test_undecodable_bytes_of_a_paste_are_replaced() -> None:
     assert Wire().send(b"\x1b[200~caf\xe9 \xe2\x82 a\0b\x1b[201~").pasted == ["caf\ufffd \ufffd ab"]
 
 
@@ -380,7 +380,7 @@ async def test_ten_thousand_things_that_no_person_typed_answer_no_question(tmp_p
 # Its place in the framework.
 
 
-def test_what_a_terminal_sends_reaches_the_app_until_the_thread_is_to_end() -> None:
+def test_input_reaches_the_app_until_the_thread_ends() -> None:
     master, slave = os.openpty()
     said: list[Message] = []
     heard, ended = threading.Event(), WakingEvent()

@@ -112,7 +112,7 @@ async def set_filter(app: Passing, pilot: Pilot[None], text: str) -> None:
     await pilot.pause()
 
 
-async def test_a_row_tells_time_direction_method_id_size_latency_call_and_start_and_obeys_nothing() -> None:
+async def test_a_row_shows_the_message_and_obeys_no_text() -> None:
     """A message's text is neither markup nor a command to the terminal, and its secrets are masked."""
     app = Passing()
     app.call(7, 0.0312, text=f"[b] \x1b {SECRET}")
@@ -162,7 +162,7 @@ async def test_enter_shows_a_message_in_full_and_escape_goes_back(size: tuple[in
         assert app.pane.list.display
 
 
-async def test_r_goes_from_a_request_to_its_response_and_back_also_past_a_filter() -> None:
+async def test_r_switches_between_request_and_response() -> None:
     app = Passing()
     app.call(1)
     app.call(2)
@@ -177,7 +177,7 @@ async def test_r_goes_from_a_request_to_its_response_and_back_also_past_a_filter
         assert "r opens its request: → out at" in app.detail
 
 
-async def test_one_slow_call_among_ten_thousand_messages_is_found_by_keys_alone() -> None:
+async def test_keys_find_a_slow_call_among_ten_thousand_messages() -> None:
     app = Passing()
     app.book.set_budget("db", TrafficBudget(20_000))
     app.book.tap("db").noted("stderr", "never answered")
@@ -248,7 +248,7 @@ class CountingList(TrafficList):
         return super().passes(message)
 
 
-async def test_work_for_each_refresh_is_proportional_to_what_is_new_and_none_while_hidden(
+async def test_a_refresh_reads_only_new_messages(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("mcphost.tui.traffic.pane.TrafficList", CountingList)
@@ -279,7 +279,7 @@ async def test_work_for_each_refresh_is_proportional_to_what_is_new_and_none_whi
         assert app.heading == "Traffic · following · 2,086 older dropped"
 
 
-async def test_pausing_counts_what_is_new_and_clearing_leaves_what_is_pinned() -> None:
+async def test_pausing_counts_new_and_clearing_keeps_pinned_messages() -> None:
     app = Passing()
     app.call(1)
     async with running(app) as pilot:
@@ -310,7 +310,7 @@ async def test_keys_copy_and_export_messages_and_post_what_the_user_chose() -> N
         assert SECRET.encode() not in saved._content
 
 
-async def test_the_request_that_opens_a_session_is_not_offered_to_be_sent_again() -> None:
+async def test_the_request_that_opens_a_session_is_never_resent() -> None:
     app = Passing()
     app.book.tap("db").sent(b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}')
     app.book.tap("db").sent(b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
@@ -330,7 +330,7 @@ def problem_says(screen: OpenTrafficScreen, words: str, _: object) -> bool:
     return words in str(screen.query_one(".problem", Static).content)
 
 
-async def test_an_exported_file_is_read_only_and_the_live_traffic_is_a_key_away(tmp_path: Path) -> None:
+async def test_an_opened_file_is_read_only(tmp_path: Path) -> None:
     app = Passing()
     app.call(1)
     (tmp_path / "wrong.jsonl").write_text("what\n")
@@ -355,7 +355,7 @@ async def test_an_exported_file_is_read_only_and_the_live_traffic_is_a_key_away(
         assert app.heading == "Traffic · following"
 
 
-async def test_a_large_message_is_laid_out_beside_the_screen_and_its_row_shows_no_part_of_a_secret() -> None:
+async def test_a_large_message_is_laid_out_in_a_thread() -> None:
     app = Passing()
     notice = '{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"so hunter2-\\u0068unter2 '
     app.book.tap("db").received(f'{notice}{"x" * 200_000}"}}}}'.encode())
@@ -366,7 +366,7 @@ async def test_a_large_message_is_laid_out_beside_the_screen_and_its_row_shows_n
 
 
 @pytest.mark.slow
-async def test_f4_on_a_result_shows_its_messages_c_goes_to_the_call_and_it_is_sent_again_behind_the_dialog() -> None:
+async def test_f4_shows_the_messages_of_a_result_and_c_its_call() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         call = stage.call("echo", {"text": "hello"})
@@ -425,7 +425,7 @@ def answered(app: Passing, number: int, **outcome: Any) -> None:
     app.book.take(app.book._share("web"), 1, False, "", message, None)
 
 
-async def test_the_list_marks_the_probe_open_streams_and_what_a_server_needs() -> None:
+async def test_the_list_marks_probes_streams_and_needed_input() -> None:
     app = Passing()
     modern(app, 1, "server/discover")
     modern(app, 2, "subscriptions/listen")
@@ -441,7 +441,7 @@ async def test_the_list_marks_the_probe_open_streams_and_what_a_server_needs() -
 
 
 @pytest.mark.requirement("MOD-35")
-async def test_a_header_that_disagrees_with_the_body_is_marked_beside_its_value() -> None:
+async def test_a_header_that_contradicts_the_body_is_marked() -> None:
     app = Passing()
     headers = "mcp-protocol-version: 2026-07-28\nmcp-method: tools/call\nmcp-name: Plan\x1b"
     modern(app, 3, "tools/call", headers, name="plan")
