@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[1]
 MANUAL = ROOT / "mcphost" / "manual"
 README, CONTRIBUTING = ROOT / "README.md", ROOT / "CONTRIBUTING.md"
 PAGES = [MANUAL / f"{topic}.md" for topic in TOPICS]
-FOR_USERS = [README, ROOT / "SECURITY.md", *PAGES]
+FOR_USERS = [README, ROOT / "SECURITY.md", ROOT / "CHANGELOG.md", *PAGES]
 FOR_DEVELOPERS = [CONTRIBUTING, ROOT / "ARCHITECTURE.md", ROOT / "tests" / "README.md"]
 DOCUMENTS = [*FOR_USERS, *FOR_DEVELOPERS]
 OF_OTHERS = {"--token", "--token=VALUE", "--repository"}
