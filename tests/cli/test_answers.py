@@ -244,11 +244,15 @@ def test_a_call_goes_on_after_the_user_visited_the_page() -> None:
         assert '"visited"' in terminal.text
 
 
-def test_a_file_of_answers_may_begin_with_a_byte_order_mark(mcphost: Mcphost, tmp_path: Path) -> None:
-    for name, text in (("a.toml", '[[answer]]\nkind = "form"\n'), ("a.json", '[{"kind": "form"}]')):
-        (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + text.encode())
-        (reply,) = json.loads(mcphost(*words(FORM), "--answers", str(tmp_path / name)).out)
-        assert reply["result"]["action"] == "accept"
+@pytest.mark.parametrize(
+    ("name", "text"), [("a.toml", '[[answer]]\nkind = "form"\n'), ("a.json", '[{"kind": "form"}]')]
+)
+def test_a_file_of_answers_may_begin_with_a_byte_order_mark(
+    mcphost: Mcphost, tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / name).write_bytes(b"\xef\xbb\xbf" + text.encode())
+    (reply,) = json.loads(mcphost(*words(FORM), "--answers", str(tmp_path / name)).out)
+    assert reply["result"]["action"] == "accept"
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.toml"])

@@ -274,19 +274,19 @@ def test_a_reader_that_leaves_is_no_error(witness: Witness) -> None:
     witness.wait_for_death()
 
 
-def test_a_long_answer_goes_whole_into_a_nonblocking_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    for unbuffered in ("1", ""):
-        monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
-        reader, writer = os.pipe()
-        os.set_blocking(writer, False)
-        with (
-            start(["call", echo(), "big", "bytes=1000000", "--yes"], stdout=writer) as process,
-            open(reader, "rb") as out,
-        ):
-            os.close(writer)
-            assert out.read() == b"x" * 1_000_000 + b"\n"
-            assert process.stderr is not None
-            assert process.stderr.read() == b""
+@pytest.mark.parametrize("unbuffered", ["1", ""])
+def test_a_long_answer_goes_whole_into_a_nonblocking_pipe(monkeypatch: pytest.MonkeyPatch, unbuffered: str) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with (
+        start(["call", echo(), "big", "bytes=1000000", "--yes"], stdout=writer) as process,
+        open(reader, "rb") as out,
+    ):
+        os.close(writer)
+        assert out.read() == b"x" * 1_000_000 + b"\n"
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
 
 
 class Terminal:

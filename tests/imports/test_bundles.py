@@ -345,14 +345,17 @@ def test_a_signature_is_told_and_not_believed(comment: int, tmp_path: Path) -> N
     assert not opened(signed(GOOD) + b"x").signed
 
 
-def test_only_a_regular_file_is_copied(tmp_path: Path) -> None:
+def test_a_bundle_is_read_from_a_copy(tmp_path: Path) -> None:
     (tmp_path / "x.mcpb").write_bytes(GOOD)
     with copy_bundle(tmp_path / "x.mcpb", tmp_path / "bundles") as copy:
         assert open_bundle(copy).name == "tide-tables"
+
+
+@pytest.mark.parametrize(("name", "words"), [("pipe", "not a regular file"), ("none", "No such file")])
+def test_only_a_regular_file_is_copied(tmp_path: Path, name: str, words: str) -> None:
     os.mkfifo(tmp_path / "pipe")
-    for path, words in ((tmp_path / "pipe", "not a regular file"), (tmp_path / "none", "No such file")):
-        with pytest.raises(ConfigError, match=words):
-            copy_bundle(path, tmp_path / "bundles")
+    with pytest.raises(ConfigError, match=words):
+        copy_bundle(tmp_path / name, tmp_path / "bundles")
 
 
 def test_a_planted_folder_is_not_used(tmp_path: Path) -> None:

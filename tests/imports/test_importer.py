@@ -1,4 +1,4 @@
-"""Found servers on their way into the configuration: compared with those of before, stored with their secrets apart, and removed."""
+"""Found servers on their way into the configuration: compared, stored without their secrets, and removed."""
 
 from __future__ import annotations
 
@@ -228,10 +228,10 @@ def test_a_confusable_name_has_a_sign_of_danger(importer: OpenImporter, name: st
     assert not candidate.renamed("other").preview({}).dangers
 
 
-def test_other_names_have_no_sign_of_danger(importer: OpenImporter) -> None:
+@pytest.mark.parametrize("name", ["github", "gitlab", "github2", "github-mcp"])
+def test_other_names_have_no_sign_of_danger(importer: OpenImporter, name: str) -> None:
     own = '[servers.github]\ncommand = "x"\n'
-    for name in ("github", "gitlab", "github2", "github-mcp"):
-        assert not only(importer(own), found(name, {"command": "npx", "args": ["other"]})).preview({}).dangers
+    assert not only(importer(own), found(name, {"command": "npx", "args": ["other"]})).preview({}).dangers
 
 
 async def test_an_entry_that_the_user_took_out_of_the_file_is_new_again(tmp_path: Path, importer: OpenImporter) -> None:

@@ -37,24 +37,29 @@ def test_a_link_of_each_host_is_the_server_that_it_offers(link: str) -> None:
     assert "?" not in server.origin.place
 
 
-def test_inputs_of_vscode_are_asked_for() -> None:
-    payload = {
-        "name": "tides",
-        "type": "http",
-        "url": "https://tides.example/mcp",
-        "headers": {"Authorization": "Bearer ${input:token}"},
-        "inputs": [{"type": "promptString", "id": "token", "description": "Your token", "password": True}],
-    }
-    inputs = payload.pop("inputs")
-    page = {"name": "tides", "config": json.dumps(payload), "inputs": json.dumps(inputs)}
-    for link in (
-        f"vscode:mcp/install?{quote(json.dumps({**payload, 'inputs': inputs}))}",
-        f"https://vscode.dev/redirect/mcp/install?{urlencode(page)}",
-    ):
-        server = one(link)
-        assert server.table["http_headers"] == {"Authorization": "Bearer ${input:token}"}
-        (asked,) = server.inputs
-        assert (asked.id, asked.secret) == ("token", True)
+ASKING = {
+    "name": "tides",
+    "type": "http",
+    "url": "https://tides.example/mcp",
+    "headers": {"Authorization": "Bearer ${input:token}"},
+}
+INPUTS = [{"type": "promptString", "id": "token", "description": "Your token", "password": True}]
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        f"vscode:mcp/install?{quote(json.dumps({**ASKING, 'inputs': INPUTS}))}",
+        "https://vscode.dev/redirect/mcp/install?"
+        + urlencode({"name": "tides", "config": json.dumps(ASKING), "inputs": json.dumps(INPUTS)}),
+    ],
+    ids=["link", "page"],
+)
+def test_inputs_of_vscode_are_asked_for(link: str) -> None:
+    server = one(link)
+    assert server.table["http_headers"] == {"Authorization": "Bearer ${input:token}"}
+    (asked,) = server.inputs
+    assert (asked.id, asked.secret) == ("token", True)
 
 
 def test_approvals_in_a_link_are_left_out() -> None:

@@ -110,11 +110,11 @@ async def test_registries_are_asked_in_turn_until_one_knows_the_server() -> None
         await find_server((), "a.b/c")
 
 
-async def test_an_answer_about_another_server_is_refused() -> None:
-    for wrong in (listed("a.b/other"), listed("a.b/c", "9.9.9")):
-        with Web(lambda talk, wrong=wrong: talk.json(wrong)) as web, pytest.raises(InvalidResult) as raised:  # type: ignore[misc]
-            await Registry(base(web)).server("a.b/c", "1.0.0")
-        assert "was asked for a.b/c@1.0.0, and answered with" in str(raised.value)
+@pytest.mark.parametrize("wrong", [listed("a.b/other"), listed("a.b/c", "9.9.9")], ids=["name", "version"])
+async def test_an_answer_about_another_server_is_refused(wrong: dict[str, Any]) -> None:
+    with Web(lambda talk: talk.json(wrong)) as web, pytest.raises(InvalidResult) as raised:
+        await Registry(base(web)).server("a.b/c", "1.0.0")
+    assert "was asked for a.b/c@1.0.0, and answered with" in str(raised.value)
 
 
 async def test_a_list_that_never_ends_is_left() -> None:

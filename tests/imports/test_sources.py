@@ -1,4 +1,4 @@
-"""The thing that a word of `mcphost add` names, and the servers that are found for it; addresses are real, on the loopback."""
+"""The servers that a word of `mcphost add` names; addresses are real, on the loopback."""
 
 from __future__ import annotations
 

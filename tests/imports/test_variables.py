@@ -70,6 +70,10 @@ def test_a_variable_that_the_program_replaces_itself_stays_for_it() -> None:
 @pytest.mark.parametrize(
     "text", ["${A:-" * 50_000, "${env:" * 50_000, "{env:" * 50_000, "${{ secrets." * 20_000, "$" * 300_000]
 )
-def test_a_long_text_of_openings_takes_no_time(text: str) -> None:
-    for syntax in (variables.ANY, variables.VARIABLES_OF_OPENCODE, variables.VARIABLES_OF_GEMINI):
-        translate(text, syntax, HERE)
+@pytest.mark.parametrize(
+    "syntax",
+    [variables.ANY, variables.VARIABLES_OF_OPENCODE, variables.VARIABLES_OF_GEMINI],
+    ids=["any", "opencode", "gemini"],
+)
+def test_a_long_text_of_openings_takes_no_time(text: str, syntax: variables.Syntax) -> None:
+    translate(text, syntax, HERE)

@@ -240,12 +240,12 @@ def test_nothing_found_is_said(mcphost: Mcphost, registry: Web) -> None:
     assert "no server's name holds nothing" in said.err
 
 
-def test_with_no_registry_nobody_is_asked(mcphost: Mcphost, configured: Path) -> None:
+@pytest.mark.parametrize("words", [["search", "x"], ["add", "a.b/c"]])
+def test_a_search_needs_a_registry(mcphost: Mcphost, configured: Path, words: list[str]) -> None:
     configured.write_text("[registry]\nurls = []\n")
-    for words in (["search", "x"], ["add", "a.b/c"]):
-        said = mcphost(*words)
-        assert said.code == 2
-        assert "no registry is configured" in said.err
+    said = mcphost(*words)
+    assert said.code == 2
+    assert "no registry is configured" in said.err
 
 
 @pytest.mark.hostile("C06")

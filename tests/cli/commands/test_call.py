@@ -125,8 +125,12 @@ def test_the_help_of_a_tool_names_its_arguments_and_calls_nothing(mcphost: Mcpho
     assert mcphost("call", echo(), "add", "--help").out.splitlines()[-1] == "*: needed"
 
 
-def test_without_a_tool_it_is_the_help_of_the_command(capsys: pytest.CaptureFixture[str], mcphost: Mcphost) -> None:
-    for words in (["call", "--help"], ["call", "git", "-h"], ["call", "--config", "x", "git", "--help"]):
-        with pytest.raises(SystemExit):
-            mcphost(*words)
-        assert "usage: mcphost call [-h]" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    "words", [["call", "--help"], ["call", "git", "-h"], ["call", "--config", "x", "git", "--help"]]
+)
+def test_without_a_tool_it_is_the_help_of_the_command(
+    capsys: pytest.CaptureFixture[str], mcphost: Mcphost, words: list[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        mcphost(*words)
+    assert "usage: mcphost call [-h]" in capsys.readouterr().out

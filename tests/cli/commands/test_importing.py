@@ -70,18 +70,28 @@ def test_json_has_an_object_for_each_server_and_what_is_left_out(mcphost: Mcphos
     assert TOKEN not in said.out
 
 
+ESCAPE = "\x1b]0;title\x07\x9b31m\u202e"
+
+
 @pytest.mark.hostile("C04")
-def test_escape_sequences_in_a_file_do_not_reach_the_terminal(mcphost: Mcphost, isolated: Path) -> None:
-    escape = "\x1b]0;title\x07\x9b31m\u202e"
-    odd = {f"a{escape}": {"command": f"run{escape}", "args": [escape]}, "b": {"command": "b", f"key{escape}": 1}}
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["import"], ["import", "--json"], ["import", "cursor", "--dry-run"], ["import", "cursor", ESCAPE],
+        ["import", ESCAPE], ["export", ESCAPE], ["import", "FILE", "--dry-run"],
+    ],
+    ids=["list", "json", "host", "name", "odd host", "export", "file"],
+)  # fmt: skip
+def test_escape_sequences_in_a_file_do_not_reach_the_terminal(
+    mcphost: Mcphost, isolated: Path, words: list[str]
+) -> None:
+    odd = {f"a{ESCAPE}": {"command": f"run{ESCAPE}", "args": [ESCAPE]}, "b": {"command": "b", f"key{ESCAPE}": 1}}
     path = cursor(isolated, odd)
-    path.rename(path.with_name(f"mcp{escape}.json"))
-    path.symlink_to(path.with_name(f"mcp{escape}.json"))
-    words = [("import",), ("import", "--json"), ("import", "cursor", "--dry-run"), ("import", "cursor", escape)]
-    for each in (*words, ("import", escape), ("export", escape), ("import", str(path), "--dry-run")):
-        said = mcphost(*each)
-        assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(said.err)
-        assert not {"\x1b", "\x07"} & set(said.out)
+    path.rename(path.with_name(f"mcp{ESCAPE}.json"))
+    path.symlink_to(path.with_name(f"mcp{ESCAPE}.json"))
+    said = mcphost(*(str(path) if word == "FILE" else word for word in words))
+    assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(said.err)
+    assert not {"\x1b", "\x07"} & set(said.out)
 
 
 def test_an_unreadable_file_is_named_beside_the_list(mcphost: Mcphost, isolated: Path) -> None:
