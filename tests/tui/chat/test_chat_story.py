@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.requirement("TOOLS-13")
-async def test_somebody_asks_brings_a_prompt_in_allows_refuses_and_looks_at_what_was_done() -> None:
+async def test_a_chat_with_a_prompt_an_allowed_and_a_refused_call() -> None:
     wanted = uses(
         use("demo__ships_in_sight", "1", kind="any"), use("demo__sound_foghorn", "2", blasts=3), say="I look."
     )
@@ -47,7 +47,7 @@ async def test_somebody_asks_brings_a_prompt_in_allows_refuses_and_looks_at_what
         await stage.shows("tools/call")
 
 
-async def test_in_a_small_terminal_everything_about_a_call_and_every_answer_to_it_are_in_view() -> None:
+async def test_a_small_terminal_shows_a_call_and_all_answers() -> None:
     async with chatting(uses(use("demo__sound_foghorn", blasts=2)), text("So be it.")) as stage:
         await stage.say("warn them")
         await stage.call_dialog()

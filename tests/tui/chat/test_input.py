@@ -41,7 +41,7 @@ async def writing(suggested: Sequence[str]) -> AsyncIterator[tuple[Writing, Pilo
         yield app, pilot
 
 
-async def test_enter_sends_a_word_that_was_typed_before_newer_suggestions_came() -> None:
+async def test_enter_sends_a_word_typed_before_newer_suggestions() -> None:
     async with writing(["first", "middle", "last"]) as (app, pilot):
         await pilot.press(*"first", "enter")
         assert app.sent == [f"{TYPED}first"]

@@ -46,7 +46,7 @@ def grown(text: str, *cuts: int) -> GrowingMarkdown:
     return markdown
 
 
-def test_a_text_that_came_letter_by_letter_looks_as_one_that_came_whole() -> None:
+def test_text_by_letters_looks_like_text_that_came_whole() -> None:
     whole = grown(TEXT)
     assert grown(TEXT, *range(len(TEXT))).lines == whole.lines
     assert [(code.language, code.text) for code in whole.codes] == [

@@ -69,7 +69,7 @@ async def test_the_latest_call_is_repeated_on_both_sides_each_with_approval() ->
         await stage.shows("Calls: the same answers", "median", "questions asked")
 
 
-async def test_a_tool_is_called_on_both_sides_with_the_arguments_of_its_form() -> None:
+async def test_a_tool_is_called_on_both_sides_with_form_arguments() -> None:
     async with on_stage(both_eras(), size=WIDE) as stage:
         await stage.ready()
         await stage.press("c", "C")

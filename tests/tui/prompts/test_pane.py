@@ -52,7 +52,7 @@ async def test_a_prompt_is_filled_in_and_its_messages_come_in_order(size: tuple[
 
 
 @pytest.mark.requirement("PROMPT-03")
-async def test_a_required_argument_is_asked_for_and_an_optional_one_left_out(tmp_path: Path) -> None:
+async def test_required_arguments_are_asked_for_and_optional_left_out(tmp_path: Path) -> None:
     record = tmp_path / "record"
     async with on_stage(offers("--record", record), size=NARROW) as stage:
         await go(stage)
@@ -72,7 +72,7 @@ async def test_a_required_argument_is_asked_for_and_an_optional_one_left_out(tmp
 
 @SIZES
 @pytest.mark.requirement("PROMPT-07", "ERR-06")
-async def test_what_a_server_refuses_is_said_at_the_form_and_can_be_mended_there(size: tuple[int, int]) -> None:
+async def test_a_refused_argument_is_reported_and_corrected_in_the_form(size: tuple[int, int]) -> None:
     async with on_stage(size=size) as stage:
         await stage.ready()
         await stage.press("p")
@@ -142,7 +142,7 @@ async def test_no_prompt_is_got_until_somebody_chooses_it(tmp_path: Path) -> Non
 
 
 @pytest.mark.requirement("PROMPT-06")
-async def test_a_prompt_without_arguments_is_got_at_once_and_its_link_followed() -> None:
+async def test_a_prompt_without_arguments_is_read_at_once() -> None:
     async with on_stage(offers(), size=NARROW) as stage:
         await go(stage)
         await stage.press("down", "enter")
@@ -154,7 +154,7 @@ async def test_a_prompt_without_arguments_is_got_at_once_and_its_link_followed()
 
 
 @pytest.mark.requirement("TOOLS-06")
-async def test_a_link_in_a_result_is_read_from_the_server_that_named_it_though_it_is_not_listed(tmp_path: Path) -> None:
+async def test_a_link_to_an_unlisted_resource_is_read_from_its_server(tmp_path: Path) -> None:
     record, uri = tmp_path / "record", "Memo+x:%2fQ"
     async with on_stage(offers("--record", record), size=NARROW) as stage:
         await stage.ready()

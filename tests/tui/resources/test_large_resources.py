@@ -21,7 +21,7 @@ async def question(stage: Stage) -> None:
 
 @SIZES
 @pytest.mark.requirement("RES-09")
-async def test_a_resource_that_is_said_to_be_large_is_read_after_a_question_alone(
+async def test_a_resource_declared_large_is_read_only_after_a_question(
     size: tuple[int, int], tmp_path: Path
 ) -> None:
     record = tmp_path / "record"
@@ -60,7 +60,7 @@ async def test_a_link_may_say_that_what_it_leads_to_is_large(tmp_path: Path) -> 
 
 
 @pytest.mark.requirement("RES-09")
-async def test_resources_are_sorted_by_what_servers_say_of_them_and_folders_and_audiences_are_named() -> None:
+async def test_resources_are_sorted_by_their_annotations() -> None:
     async with on_stage(offers("--huge"), size=WIDE) as stage:
 
         def listed() -> list[str]:

@@ -86,7 +86,7 @@ async def test_a_resource_is_found_read_and_left_by_esc(size: tuple[int, int]) -
 
 
 @pytest.mark.requirement("RES-02", "RES-10", "RES-11")
-async def test_a_uri_goes_out_as_it_was_listed_and_one_that_is_gone_is_said_to_be(tmp_path: Path) -> None:
+async def test_a_uri_is_sent_as_listed_and_a_missing_one_reported(tmp_path: Path) -> None:
     record = tmp_path / "record"
     async with on_stage(offers("--record", record), size=NARROW) as stage:
         await go(stage, "odd")
@@ -231,7 +231,7 @@ async def test_without_suggestions_the_form_works_as_well(
 
 
 @pytest.mark.requirement("RES-01")
-async def test_the_list_follows_the_server_and_the_tab_says_how_many_there_are() -> None:
+async def test_the_list_follows_the_server_and_the_tab_counts() -> None:
     async with on_stage(offers(), size=WIDE) as stage:
         await go(stage)
         await stage.shows("Resources 6", "Prompts 2")
@@ -318,7 +318,7 @@ async def test_contents_are_shown_as_they_read_best(contents: dict[str, str], wo
 
 
 @pytest.mark.requirement("RES-03", "RES-17")
-async def test_several_contents_come_in_order_none_is_said_and_a_failure_has_its_reason() -> None:
+async def test_contents_come_in_order_and_failures_have_reasons() -> None:
     view, reading = ReadingView("Contents", "hint"), PaneReading("s", "f:///")
     async with Alone(lambda: view).run_test(size=(90, 24)) as pilot:
         both = {"contents": [{"uri": "f:///1", "text": "one"}, {"uri": "f:///2", "text": "two"}]}
@@ -333,7 +333,7 @@ async def test_several_contents_come_in_order_none_is_said_and_a_failure_has_its
 
 
 @pytest.mark.requirement("COMP-07", "COMP-08")
-async def test_suggestions_for_an_older_text_and_values_nobody_could_type_are_not_shown() -> None:
+async def test_late_and_unusable_suggestions_are_not_shown() -> None:
     app = Alone(lambda: ArgumentForm("read"))
     async with app.run_test(size=(60, 20)) as pilot:
         form = app.query_one(ArgumentForm)
@@ -369,7 +369,7 @@ async def test_suggestions_for_an_older_text_and_values_nobody_could_type_are_no
         assert two.entry == "ab092"
 
 
-async def test_a_chosen_value_stays_chosen_when_more_suggestions_come_for_the_same_text() -> None:
+async def test_a_chosen_value_stays_when_more_suggestions_come() -> None:
     app = Alone(lambda: ArgumentForm("read"))
     async with app.run_test(size=(60, 20)) as pilot:
         form = app.query_one(ArgumentForm)

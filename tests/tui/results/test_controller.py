@@ -71,7 +71,7 @@ async def test_a_picture_is_drawn_under_its_line_and_enter_shows_it_large(size: 
 
 
 @pytest.mark.requirement("TOOLS-04")
-async def test_a_result_has_its_picture_too_and_only_what_is_seen_is_decoded() -> None:
+async def test_pictures_of_a_result_are_decoded_when_in_view() -> None:
     async with on_stage(size=NARROW) as stage:
         await stage.ready()
         call = stage.call("paint_view", {"hour": 12})
@@ -153,7 +153,7 @@ def graphics(app: App[Any]) -> list[str]:
     return sequences
 
 
-async def test_a_terminal_with_pictures_of_its_own_gets_a_sharp_one_and_is_rid_of_it_again(
+async def test_a_graphics_terminal_gets_a_sharp_picture_and_loses_it(
     terminal: pytest.MonkeyPatch,
 ) -> None:
     terminal.setenv("TERM", "xterm-kitty")
@@ -197,7 +197,7 @@ async def question(stage: Stage) -> None:
 @pytest.mark.hostile("C14")
 @SIZES
 @pytest.mark.requirement("TOOLS-05")
-async def test_a_sound_is_opened_after_a_question_as_a_private_copy_that_goes_with_the_app(
+async def test_a_sound_opens_as_a_private_copy_after_a_question(
     size: tuple[int, int], desktop: Path
 ) -> None:
     async with on_stage(size=size) as stage:
@@ -264,7 +264,7 @@ def test_the_opener_is_the_desktops_and_needs_a_screen(
             opener(environment, platform, lambda name: None)
 
 
-async def test_an_opener_that_fails_is_a_sentence_and_every_copy_has_its_own_name(tmp_path: Path) -> None:
+async def test_a_failing_opener_is_reported_and_copies_have_own_names(tmp_path: Path) -> None:
     program, desktop = tmp_path / "opener", Desktop()
     names_file = tmp_path / "names"
     program.write_text(f'#!/bin/sh\nls "$(dirname "$1")" > {shlex.quote(str(names_file))}\nexit 4\n')

@@ -84,7 +84,7 @@ def colours(drawing: Drawing) -> set[tuple[int, ...]]:
     ],
     ids=lambda value: None if isinstance(value, tuple) else value[:4].hex(),
 )
-async def test_a_picture_is_drawn_in_its_colours_and_in_exactly_the_cells_it_is_given(
+async def test_a_picture_is_drawn_in_exactly_its_cells(
     data: bytes, colour: tuple[int, int, int]
 ) -> None:
     drawing = await draw(encoded(data), Size(10, 3), GROUND)
@@ -123,7 +123,7 @@ HOSTILE = [
 ]
 
 
-async def test_an_ancillary_chunk_with_a_wrong_checksum_is_skipped_and_the_picture_drawn() -> None:
+async def test_an_ancillary_chunk_with_a_wrong_checksum_is_skipped() -> None:
     """As browsers do; server-everything sends such an image."""
     whole = picture()
     header = 8 + 25  # the signature and IHDR
@@ -138,7 +138,7 @@ async def test_an_ancillary_chunk_with_a_wrong_checksum_is_skipped_and_the_pictu
 
 @pytest.mark.hostile("C14")
 @pytest.mark.parametrize(("data", "words"), HOSTILE, ids=range(len(HOSTILE)))
-async def test_what_is_too_large_damaged_or_no_picture_is_a_sentence_and_holds_nothing_up(
+async def test_a_large_or_damaged_picture_is_reported_quickly(
     data: bytes, words: str, loop_watchdog: LoopWatchdog
 ) -> None:
     """An image of 100 megapixels, a decompression bomb, SVG, a polyglot."""
@@ -204,7 +204,7 @@ def test_only_a_terminal_that_says_it_shows_pictures_is_sent_one(environment: di
     assert shows_pictures(environment) is sharp
 
 
-async def test_a_sharp_picture_is_a_png_of_ours_in_sequences_of_bounded_length() -> None:
+async def test_a_sharp_picture_is_a_png_in_bounded_sequences() -> None:
     noise = Image.effect_noise((300, 200), 90)
     file = io.BytesIO()
     noise.save(file, "PNG")

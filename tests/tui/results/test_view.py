@@ -185,7 +185,7 @@ BLOCKS = [
 
 @pytest.mark.hostile("T10", "C14")
 @pytest.mark.requirement("TOOLS-04", "TOOLS-05", "TOOLS-07", "TOOLS-08", "TOOLS-25")
-async def test_every_kind_of_content_is_shown_in_order_in_a_frame_of_its_own(app: Stage) -> None:
+async def test_every_kind_of_content_has_its_own_frame_in_order(app: Stage) -> None:
     async with showing(app.done(*BLOCKS), app, size=(100, 60)):
         expected = [
             *("text · 18 B", "first [b]words[/b]", "image image/png · 320×200 · 14 kB"),
@@ -222,7 +222,7 @@ async def test_json_and_markdown_are_rendered_and_m_shows_what_was_sent(app: Sta
 
 
 @pytest.mark.hostile("T12")
-async def test_long_markdown_is_read_beside_the_screen_and_a_hostile_one_holds_nothing_up(
+async def test_long_or_hostile_markdown_holds_nothing_up(
     app: Stage, loop_watchdog: LoopWatchdog
 ) -> None:
     async with showing(app.done(text("# T\n\n" + "**bold** word " * 900), text("**a** - b\n\n" + "![" * 20_000)), app):
@@ -282,7 +282,7 @@ async def shows(app: Stage, pilot: Pilot[None], words: str, *, shown: bool = Tru
             await pilot.pause()
 
 
-async def test_a_table_wider_than_its_pane_says_how_to_see_the_rest_and_scrolls(app: Stage) -> None:
+async def test_a_wide_table_says_how_to_see_the_rest_and_scrolls(app: Stage) -> None:
     value = [{f"column {number}": "x" * 12 for number in range(6)}]
     async with showing(app.done(structuredContent=value), app, "2") as pilot:
         await shows(app, pilot, "m shows JSON · z zooms")
@@ -424,7 +424,7 @@ async def test_a_tool_that_reports_failure_is_quoted_at_once(app: Stage) -> None
         ([], "The tool reports an error, and no reason"),
     ],
 )
-def test_the_headline_of_a_failed_call_is_the_first_line_of_its_message(
+def test_the_headline_of_a_failure_is_its_first_line(
     app: Stage, content: list[Mapping[str, Any]], headline: str
 ) -> None:
     failure = failure_of(app.done(*content, isError=True))
@@ -433,7 +433,7 @@ def test_the_headline_of_a_failed_call_is_the_first_line_of_its_message(
     assert len(failure.headline) < 250
 
 
-async def test_the_raw_tab_shows_every_member_and_the_call_tab_what_was_sent(app: Stage) -> None:
+async def test_the_raw_tab_shows_all_members_and_the_call_tab_the_call(app: Stage) -> None:
     call = ToolCall(7, CallRequest("files", "write", {"path": "a"}, origin="model\u202e"), app.clock)
     app.clock.now += 2
     call.sent({"path": "b"})
@@ -488,7 +488,7 @@ async def test_a_large_list_is_shown_at_once_and_more_of_it_by_enter(app: Stage)
         assert "1999," in app.text
 
 
-async def test_a_result_that_is_a_table_opens_as_one_unless_its_text_says_more(app: Stage) -> None:
+async def test_a_table_opens_as_one_unless_its_text_says_more(app: Stage) -> None:
     rows = {"rows": [{"name": "a"}, {"name": "b"}]}
     for content, tab in (
         ((text(json.dumps(rows)),), "▸2 Structured"),
@@ -535,7 +535,7 @@ async def test_an_unreadable_block_quotes_what_it_holds(app: Stage) -> None:
         assert "a type of content that mcphost does not know: let me see" in app.text
 
 
-async def test_the_focus_stays_in_a_result_that_changes_while_it_gets_the_focus(app: Stage) -> None:
+async def test_focus_stays_in_a_result_that_changes_meanwhile(app: Stage) -> None:
     call = app.call()
     async with showing(call, app) as pilot:
         app.view.focus()

@@ -82,14 +82,14 @@ async def test_the_servers_title_stands_before_its_name() -> None:
 
 
 @pytest.mark.parametrize(("interval", "first"), [(0.0, "(opening) · P pings"), (0.5, "(ping) · every 500 ms")])
-async def test_the_round_trip_is_that_of_the_latest_ping_or_of_the_handshake(interval: float, first: str) -> None:
+async def test_the_round_trip_is_of_the_latest_ping_or_the_handshake(interval: float, first: str) -> None:
     async with on_stage(echo(ping_interval_sec=interval), size=NARROW) as stage:
         await stage.ready()
         await open_card(stage)
         await stage.until(lambda _: "round trip" in stage.flat and f"ms {first}" in stage.flat)
 
 
-async def test_shift_p_pings_a_server_that_is_ready_and_says_what_came_of_it() -> None:
+async def test_shift_p_pings_a_ready_server_and_shows_the_answer() -> None:
     async with on_stage(servers(up=server("echo.py"), gone=server("no-such.py"))) as stage:
         await open_card(stage)
         await stage.shows("round trip")
@@ -135,7 +135,7 @@ async def test_y_copies_the_card() -> None:
 @pytest.mark.parametrize(
     ("limit", "words"), [(1 << 40, []), (1 << 20, ["▲ more than 1.0 MB ([limits] process_bytes)"])]
 )
-async def test_what_a_program_takes_is_looked_at_while_its_card_is_in_view_and_by_u(
+async def test_usage_is_measured_while_the_card_is_in_view_and_by_u(
     limit: int, words: list[str]
 ) -> None:
     """Not before, not periodically, and not without a program."""
@@ -184,7 +184,7 @@ async def test_a_look_that_takes_long_is_not_followed_by_another(monkeypatch: py
         assert len(looks) == 2  # of which one reading is made
 
 
-async def test_a_server_that_crashed_and_came_back_tells_its_exit_code_and_last_words() -> None:
+async def test_the_card_keeps_the_exit_code_and_stderr_of_a_crash() -> None:
     async with on_stage(size=NARROW) as stage:
         await stage.ready()
         call = stage.call("put_out_light")

@@ -110,7 +110,7 @@ async def test_what_mcphost_added_in_another_terminal_is_noticed(files: Files) -
         await stage.until(lambda app: "github" in app.host.servers and app.host.servers["github"].ready)
 
 
-async def test_each_server_that_would_run_something_else_is_a_question_of_its_own(files: Files) -> None:
+async def test_each_server_with_another_command_is_asked_about(files: Files) -> None:
     async with running(files, echo("a") + echo("b")) as stage:
         files.own.write_text(echo("a", "--page", "2") + echo("b", "--page", "3") + '[ui]\nlog_panel = "open"\n')
         await notes(stage, "~ a (args)", "~ b (args)")
@@ -187,7 +187,7 @@ def test_many_changes_are_counted() -> None:
     assert in_words(Changes(changed={"y": ("url",), "z\x1b": ("start",)})) == "~ y (runs something else) · ~ z␛ (start)"
 
 
-def test_in_the_real_program_a_change_by_another_process_is_seen_and_applied(files: Files, tmp_path: Path) -> None:
+def test_a_change_by_another_process_is_seen_and_applied(files: Files, tmp_path: Path) -> None:
     files.own.write_text(echo("first"))
     with Terminal([sys.executable, "-m", "mcphost"], cwd=tmp_path, columns=120, rows=36) as terminal:
         terminal.wait_for("first", "1 ready")

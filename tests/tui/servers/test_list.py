@@ -120,7 +120,7 @@ async def test_states_are_told_by_words_and_shapes_alone(monkeypatch: pytest.Mon
         assert all(colour is None or colour.triplet is None or len({*colour.triplet}) == 1 for colour in colours)
 
 
-async def test_the_card_of_all_servers_is_that_of_the_failed_one_and_all_stay_chosen() -> None:
+async def test_with_all_servers_chosen_the_card_is_of_the_failed_one() -> None:
     config = servers(echo=server("echo.py"), bad=server("hostile.py", "version-unknown"))
     async with on_stage(config, size=(120, 36)) as stage:
         await stage.until(lambda _: state(stage) is ServerState.READY)

@@ -78,7 +78,7 @@ async def test_a_difference_that_is_left_changes_nothing(tmp_path: Path, key: st
         assert list(stage.host.servers) == ["old"]
 
 
-async def test_a_file_that_cannot_be_read_is_a_sentence_and_everything_goes_on(tmp_path: Path) -> None:
+async def test_an_unreadable_file_is_reported_and_nothing_stops(tmp_path: Path) -> None:
     def broken() -> ReloadedConfig:
         raise ConfigError("an unclosed string", path=Path("config.toml"), line=3)
 

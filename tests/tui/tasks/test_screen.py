@@ -70,7 +70,7 @@ async def test_a_list_that_arrives_after_the_screen_was_closed_does_no_harm() ->
         await stage.ended(call)
 
 
-async def test_a_running_call_says_that_it_is_a_task_and_the_list_leads_back_to_it() -> None:
+async def test_a_running_call_is_found_again_in_the_list_of_tasks() -> None:
     async with on_stage(errands(), size=NARROW) as stage:
         await stage.ready()
         call = await begun(stage)
@@ -154,7 +154,7 @@ async def test_the_key_is_on_the_line_only_where_a_server_keeps_tasks() -> None:
 
 
 @pytest.mark.hostile("T01")
-async def test_an_id_that_would_command_the_terminal_is_shown_and_sent_as_it_is(tmp_path: Path) -> None:
+async def test_a_hostile_task_id_is_shown_safe_and_sent_as_it_came(tmp_path: Path) -> None:
     """A task's id and words are its server's: never markup, never a command; the server gets its id back exactly."""
     odd, record = "[red]\x1b[2J‮$(reboot)/../", tmp_path / "wire"
     async with on_stage(errands("--named", odd, "--record", record), size=WIDE) as stage:

@@ -67,7 +67,7 @@ def given_tool(name: str, title: str, **hints: bool) -> dict[str, object]:
 @pytest.mark.hostile("L05")
 @SIZES
 @pytest.mark.requirement("SCHEMA-04")
-async def test_a_tool_whose_schema_stands_elsewhere_is_shown_with_the_reason_and_not_run(size: tuple[int, int]) -> None:
+async def test_a_tool_with_a_remote_schema_is_refused_with_a_reason(size: tuple[int, int]) -> None:
     async with on_stage(hostile("evil-schema"), size=size) as stage:
         await stage.ready()
         await stage.open_tool("in-file")
@@ -136,7 +136,7 @@ async def test_a_running_call_is_seen_everywhere_and_esc_cancels_it(size: tuple[
 
 @SIZES
 @pytest.mark.requirement("CANC-07")
-async def test_a_call_is_cancelled_from_the_list_of_calls_and_begun_again_with_its_arguments(
+async def test_a_call_is_cancelled_and_repeated_from_the_list(
     size: tuple[int, int], tmp_path: Path
 ) -> None:
     record = tmp_path / "record"
@@ -190,7 +190,7 @@ async def test_a_tool_that_comes_is_listed_by_its_title_and_goes_again() -> None
 
 
 @pytest.mark.hostile("L04")
-async def test_ten_thousand_tools_are_filtered_by_drawing_only_what_is_in_view() -> None:
+async def test_ten_thousand_tools_are_filtered_drawing_only_the_view() -> None:
     async with on_stage(echo("--tools", 10_000), size=NARROW) as stage:
         await stage.ready()
         await stage.shows("10,000")
@@ -236,7 +236,7 @@ async def test_the_tool_beside_the_list_is_the_best_match_of_what_is_typed() -> 
 
 
 @pytest.mark.parametrize("size", [(120, 36), (120, 28), (160, 50)])
-async def test_above_a_result_the_form_shows_the_focused_field_and_its_keys_and_leaves_the_rest(
+async def test_the_form_above_a_result_shows_the_focused_field(
     size: tuple[int, int],
 ) -> None:
     async with on_stage(size=size) as stage:
