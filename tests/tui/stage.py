@@ -28,6 +28,7 @@ from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.consent.tool_call import ToolCallScreen
 from mcphost.tui.main.top_bar import TopBar
 from mcphost.tui.start_info import ReloadedConfig, StartInfo
+from mcphost.tui.tools.workbench import Workbench
 from tests.executables import write_executable
 from tests.screen_text import says
 from tests.screenshots import until
@@ -215,3 +216,14 @@ async def on_stage(
             stage = Stage(app, host, pilot)
             stage.record_notifications()
             yield stage
+
+
+async def after_a_call(stage: Stage) -> Workbench:
+    """Run a tool that asks first; return its form and result."""
+    await stage.ready()
+    await stage.open_tool("ships_in_sight")
+    await stage.press("ctrl+r")
+    await stage.call_dialog()
+    await stage.press("y")
+    await stage.ended()
+    return await stage.app.main.tools.bench()

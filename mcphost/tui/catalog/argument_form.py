@@ -24,7 +24,6 @@ class TextArgument:
 
 
 def schema_of(arguments: Iterable[TextArgument]) -> dict[str, Any]:
-    """Return the JSON Schema of these arguments."""
     arguments = list(arguments)
     # The format makes a line of each, whatever its name: suggestions have their place below a line.
     properties = {

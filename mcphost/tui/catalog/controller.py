@@ -37,7 +37,6 @@ class CatalogController:
         await (await self._main.prompts_pane()).choose(entry)
 
     async def choose_template(self, entry: CatalogTemplate) -> None:
-        """Open a template's form."""
         self._main.query_one(TabbedContent).active = "resources"
         await (await self._main.resources_pane()).choose(entry)
 

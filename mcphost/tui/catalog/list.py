@@ -106,11 +106,15 @@ class CatalogList(FilteredRows[Entry]):
 
     @abstractmethod
     def defined(self, entry: Entry) -> Wire:
-        """The offer as its server defines it."""
+        """The entry as its server defines it."""
 
     @abstractmethod
     def search_text(self, entry: Entry) -> SearchText:
         """The text that the filter searches."""
+
+    def server_cells(self, entry: Entry, width: int) -> list[Cell]:
+        """The column of servers, if the list has more than one."""
+        return [Cell(entry.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
 
     def title_cells(self, label: str, name: str, about: str, width: int) -> list[Cell]:
         """Columns for the title and, if there is room, the description, with the filter's matches marked.

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 Step = Literal["list", "form", "reading"]
 
 KEPT_FORMS: Final = 50
-"""Offers whose form is remembered."""
+"""Entries whose form is remembered."""
 
 Answer = TypeVar("Answer")
 Entry = TypeVar("Entry", bound=CatalogResource | CatalogTemplate | CatalogPrompt)
 
 
 class CatalogForm(FormFrame):
-    """The description of an offer, the form of its arguments, and a preview of what they make."""
+    """The description of an entry, the form of its arguments, and a preview of what they make."""
 
     DEFAULT_CSS = """
     CatalogForm {
@@ -79,11 +79,9 @@ class CatalogForm(FormFrame):
         return self.form
 
     def unload(self) -> None:
-        """Hide the form."""
         self.remove_class("-loaded")
 
     def show_preview(self, preview: Content) -> None:
-        """Show the preview."""
         self._preview.update(preview)
         self._preview.display = bool(preview.plain)
 
@@ -119,7 +117,7 @@ class CatalogPane(Container, Generic[Entry]):
         self.host = host
         self.list, self.view, self.form = entries, view, CatalogForm(submit_label)
         self.entry: Entry | None = None
-        """The offer whose form is open."""
+        """The entry whose form is open."""
         self._typed: dict[object, FormState] = {}
         self._step: Step = "list"
         self._ways_back: list[Callable[[], None]] = []
@@ -134,7 +132,7 @@ class CatalogPane(Container, Generic[Entry]):
 
     @abstractmethod
     async def choose(self, entry: Entry) -> None:
-        """The user chose this offer; ends when its form takes keys."""
+        """The user chose this entry; ends when its form takes keys."""
 
     @abstractmethod
     def submit(self, entry: Entry, values: Mapping[str, str]) -> None:
@@ -178,7 +176,7 @@ class CatalogPane(Container, Generic[Entry]):
         form.focus_first()
 
     def close_form(self) -> None:
-        """Close the form; this offer needs none."""
+        """Close the form; this entry needs none."""
         self._keep_typed()
         self.entry = None
         self.form.unload()

@@ -100,7 +100,6 @@ class ChatController:
         self._keys.wait_for(self._work(self._choose_chat, "chat-list"))
 
     def begin(self) -> None:
-        """Start a conversation, and show it."""
         self._turn_to(self._host.chats.begin())
 
     def resume(self, chat_id: str) -> None:

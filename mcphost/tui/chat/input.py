@@ -42,8 +42,6 @@ class Suggestion:
 
 
 class SuggestionList(Widget):
-    """Suggestions, one of them chosen."""
-
     DEFAULT_CSS = """
     SuggestionList { height: auto; background: $panel; padding: 0 1; display: none; }
     SuggestionList.-open { display: block; }
@@ -88,8 +86,6 @@ class SuggestionList(Widget):
 
 
 class MessageArea(TextArea):
-    """The text area of the input."""
-
     class Entered(Message):
         """The user pressed enter."""
 
@@ -167,8 +163,6 @@ class ChatInput(Vertical):
             self.text, self.cursor = text, cursor
 
     class Entered(Message):
-        """The user entered this message."""
-
         def __init__(self, text: str) -> None:
             super().__init__()
             self.text = text

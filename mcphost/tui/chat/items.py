@@ -151,8 +151,6 @@ class TranscriptItem:
 
 
 class MessageItem(TranscriptItem):
-    """The user's message."""
-
     gutter = ("▌", "user")
 
     def __init__(self, key: Key, turn: Turn) -> None:

@@ -1,4 +1,7 @@
-"""Renders Markdown that is still growing: finished paragraphs once, and only the last one again each time."""
+"""Renders Markdown that is still growing: finished paragraphs once, and only the last one again each time.
+
+Textual's MarkdownStream does the same with a widget for each block; see `mcphost.tui.chat.transcript` for the cost.
+"""
 
 from __future__ import annotations
 

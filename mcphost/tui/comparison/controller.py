@@ -25,7 +25,6 @@ class ComparisonController:
         self._app, self._host = app, host
 
     def commands(self) -> Iterator[SystemCommand]:
-        """Yield what the command palette offers."""
         names = list(self._host.servers)
         for name in names:
             called = show_line(name, 60)

@@ -1,6 +1,6 @@
 """Renders foreign Markdown as lines, so that nothing in it acts, hides text or takes long.
 
-Textual's Markdown mounts a widget for each block and opens links itself.
+Textual's Markdown mounts a widget for each block; see `mcphost.tui.chat.transcript` for what that costs.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class PromptList(CatalogList[CatalogPrompt]):
 
     def row(self, entry: CatalogPrompt, width: int) -> Content:
         prompt = entry.prompt
-        cells = [Cell(entry.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
+        cells = self.server_cells(entry, width)
         cells += self.title_cells(prompt.label, prompt.name, prompt.description or "", width)
         count = len(prompt.arguments or ())
         word = f"{count} argument{'' if count == 1 else 's'}" if count else ""

@@ -179,7 +179,7 @@ class ResourceList(CatalogList[AnyResource]):
         label = show_line(described.label, 80)
         if self.search.finds(described.name) and not self.search.finds(f"{label} {uri}"):
             label = f"{label} · {show_line(described.name, 80)}"
-        cells = [Cell(entry.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
+        cells = self.server_cells(entry, width)
         cells.append(Cell(self._mark(entry), "$text-accent", 2, 2))
         cells.append(Cell(self.search.mark(label), "", 10, min(30, width // 3) if roomy else None))
         if roomy:

@@ -71,7 +71,6 @@ class BlockView(Vertical):
         self.present_as(best if self.presentation is BlockPresentation.PLAIN else BlockPresentation.PLAIN)
 
     def present_as(self, presentation: BlockPresentation) -> None:
-        """Change the presentation."""
         if not _has_looks(self.block) or presentation is self.presentation:
             return
         self.presentation = presentation

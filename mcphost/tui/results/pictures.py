@@ -57,8 +57,6 @@ class Undrawable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """An image as lines of cells."""
-
     strips: tuple[Strip, ...]
     moves: bool
     """True if there are more frames. Only the first is drawn."""

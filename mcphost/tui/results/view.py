@@ -87,8 +87,6 @@ class TabStrip(Static):
     """
 
     class Chosen(Message):
-        """The user clicked a tab."""
-
         def __init__(self, tab: Tab) -> None:
             self.tab = tab
             super().__init__()

@@ -197,20 +197,14 @@ class ServerCard(ScrolledColumn):
 
     @dataclass
     class SignOutRequested(Message):
-        """The user asked to sign out of this server."""
-
         server: str
 
     @dataclass
     class ErasRequested(Message):
-        """The user asked to compare this server in both eras."""
-
         server: str
 
     @dataclass
     class ForgetRequested(Message):
-        """The user asked to forget everything about this server."""
-
         server: str
 
     def __init__(self, host: Host) -> None:
@@ -317,7 +311,6 @@ class ServerCard(ScrolledColumn):
             self._connection.restart()
 
     def action_relist(self) -> None:
-        """List again what the server offers."""
         if self._pingable is not None:
             self.post_message(RelistRequested(self._pingable))
 
@@ -362,7 +355,6 @@ def card(
     questions: ServerQuestions = NO_QUESTIONS,
     program: ProgramUsage | None = None,
 ) -> Iterator[Fact]:
-    """All facts of the card."""
     yield from _group("State", _state(connection, now), first=True)
     yield from _group("Sign-in", sign_in_facts(connection, sign_in))
     yield from _group("Process" if connection.config.url is None else "Connection", _process(connection, program))

@@ -39,7 +39,6 @@ class ServersController:
         self.relist(event.server)
 
     def relist(self, name: str) -> None:
-        """List again what this server offers."""
         self._app.run_worker(self._relist(self._host.servers[name]), group=f"relist {name}", exclusive=True)
 
     async def _relist(self, server: Connection) -> None:

@@ -193,13 +193,11 @@ class TasksScreen(FramedScreen[None]):
         _: Worker[None] = self.run_worker(self._list, group="list-tasks", exclusive=True)
 
     def action_cancel(self) -> None:
-        """Cancel the selected task, and list them again."""
         if self.rows.item is not None:
             # the app's worker, so that it outlives this screen
             self.app.run_worker(self._cancel(self.rows.item), group="cancel-task")
 
     def action_copy(self) -> None:
-        """Copy the id as it came."""
         if self.rows.item is not None:
             self.app.copy_to_clipboard(self.rows.item.task.task_id)
 

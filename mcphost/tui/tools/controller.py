@@ -22,7 +22,6 @@ class ToolsController:
         self._app, self._host, self._main, self._updater = app, host, main, updater
 
     async def open_tool(self, entry: CatalogTool) -> None:
-        """Go to a tool's form."""
         self._main.action_go("tools")
         await self._main.tools.open_tool(entry)
 

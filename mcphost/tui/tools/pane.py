@@ -38,7 +38,7 @@ class ToolList(CatalogList[CatalogTool]):
 
     def row(self, entry: CatalogTool, width: int) -> Content:
         tool = entry.tool
-        cells = [Cell(entry.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
+        cells = self.server_cells(entry, width)
         cells += self.title_cells(tool.label, tool.name, tool.description or "", width)
         word, style = _claim(entry)
         return columns(width, [*cells, Cell(word, style, len(word), len(word), "right")])

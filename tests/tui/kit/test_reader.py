@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mcphost.tui.kit.reader import ReaderScreen
-from tests.tui.resources.test_pane import go, offers, seen
+from tests.tui.resources.resources import go, offers, seen
 from tests.tui.stage import on_stage
 
 pytestmark = pytest.mark.slow

@@ -16,20 +16,9 @@ from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.main.screen import Body
 from mcphost.tui.start_info import StartInfo
-from mcphost.tui.tools.workbench import Workbench
-from tests.tui.stage import NARROW, Stage, demo, echo, on_stage, server, servers
+from tests.tui.stage import NARROW, Stage, after_a_call, demo, echo, on_stage, server, servers
 
 pytestmark = pytest.mark.slow
-
-
-async def after_a_call(stage: Stage) -> Workbench:
-    await stage.ready()
-    await stage.open_tool("ships_in_sight")
-    await stage.press("ctrl+r")
-    await stage.call_dialog()
-    await stage.press("y")
-    await stage.ended()
-    return await stage.app.main.tools.bench()
 
 
 @pytest.mark.parametrize(("columns", "beside"), [(109, False), (110, True), (170, True)])

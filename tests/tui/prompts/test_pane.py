@@ -11,7 +11,7 @@ import pytest
 from mcphost.errors import ServerError
 from mcphost.protocol.models.prompts import GetPromptResult
 from mcphost.tui.results.reading_pane import PaneReading, ReadingView
-from tests.tui.resources.test_pane import PNG, SIZES, Alone, offers, seen, shows
+from tests.tui.resources.resources import PNG, SIZES, Alone, offers, seen, shows
 from tests.tui.stage import NARROW, WIDE, Stage, on_stage
 
 pytestmark = pytest.mark.slow

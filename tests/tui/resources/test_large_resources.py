@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mcphost.tui.kit.modal_screen import AskScreen
-from tests.tui.resources.test_pane import SIZES, go, offers, pane, seen
+from tests.tui.resources.resources import SIZES, go, offers, pane, seen
 from tests.tui.stage import NARROW, WIDE, Stage, on_stage
 
 pytestmark = pytest.mark.slow
@@ -21,9 +21,7 @@ async def question(stage: Stage) -> None:
 
 @SIZES
 @pytest.mark.requirement("RES-09")
-async def test_a_resource_declared_large_is_read_only_after_a_question(
-    size: tuple[int, int], tmp_path: Path
-) -> None:
+async def test_a_resource_declared_large_is_read_only_after_a_question(size: tuple[int, int], tmp_path: Path) -> None:
     record = tmp_path / "record"
     async with on_stage(offers("--huge", "--record", record), size=size) as stage:
         await go(stage, "huge")

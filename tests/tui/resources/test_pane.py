@@ -3,69 +3,35 @@
 from __future__ import annotations
 
 import base64
-import json
 import re
 import sys
 import time
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
-from textual.app import App, ComposeResult
-from textual.pilot import Pilot
-from textual.widget import Widget
 
-from mcphost.config import Config, ServerConfig
+from mcphost.config import ServerConfig
 from mcphost.errors import RequestTimeout
 from mcphost.host.catalog import CatalogResource
 from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.models.prompts import Completion
 from mcphost.protocol.models.resources import ReadResourceResult, Resource
 from mcphost.tui.catalog.argument_form import ArgumentForm, TextArgument, schema_of
-from mcphost.tui.forms.schema_form import SchemaForm
 from mcphost.tui.forms.suggestions import SuggestingBox
 from mcphost.tui.kit.clock import freshness_text
 from mcphost.tui.kit.export import SaveScreen
 from mcphost.tui.kit.reader import ReaderScreen
-from mcphost.tui.resources.pane import ResourceList, ResourcesPane
+from mcphost.tui.resources.pane import ResourceList
 from mcphost.tui.results.reading_pane import PaneReading, ReadingView
 from mcphost.tui.servers.card import card
-from tests.tui.stage import NARROW, WIDE, Stage, on_stage, server, servers
+from tests.tui.resources.resources import PNG, SIZES, Alone, go, offers, pane, seen, shows, text_of
+from tests.tui.stage import NARROW, WIDE, on_stage, servers
 
 pytestmark = pytest.mark.slow
 SERVERS = Path(__file__).parents[2] / "servers"
-SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
 README, PIXEL = "memo:///readme.md", "memo:///pixel.png"
-PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x03\0\0\0\x02").decode()
-
-
-def offers(*arguments: object, **more: Any) -> Config:
-    return servers(offers=server("offers.py", *arguments, **more))
-
-
-def seen(record: Path, method: str) -> list[dict[str, Any]]:
-    """The params of the requests of this method that a server with ``--record`` has received."""
-    messages = [json.loads(line) for line in record.read_text().splitlines() if line.startswith("{")]
-    return [each["params"] for each in messages if each.get("method") == method]
-
-
-def pane(stage: Stage) -> ResourcesPane:
-    assert stage.app.main.resources is not None
-    return stage.app.main.resources
-
-
-async def go(stage: Stage, words: str = "") -> None:
-    """Go to the resources, and to the first that these words find."""
-    await stage.ready()
-    await stage.press("e")
-    await stage.until(lambda _: stage.app.main.resources and pane(stage).list.rows.has_focus and pane(stage).list.item)
-    if words:
-        await stage.press("slash")
-        await stage.write(words)
-        await stage.press("down")
 
 
 @SIZES
@@ -265,30 +231,6 @@ async def test_a_file_saved_has_a_name_of_ours(tmp_path: Path, monkeypatch: pyte
         await stage.gone()
     (saved,) = sorted(tmp_path.glob("offers-memo-pixel-png-*.png"))  # noqa: ASYNC240
     assert saved.read_bytes().startswith(b"\x89PNG")
-
-
-class Alone(App[None]):
-    def __init__(self, make: Callable[[], Widget]) -> None:
-        super().__init__()
-        self.make, self.requested = make, list[tuple[str, Mapping[str, str]]]()
-
-    def compose(self) -> ComposeResult:
-        yield self.make()
-
-    def on_schema_form_suggestions_requested(self, event: SchemaForm.SuggestionsRequested) -> None:
-        self.requested.append((event.value, event.others))
-
-
-def text_of(app: App[None]) -> str:
-    return "\n".join("".join(part.text for part in strip) for strip in app.screen._compositor.render_strips())
-
-
-async def shows(pilot: Pilot[None], *words: str) -> None:
-    for _ in range(200):
-        await pilot.pause()
-        if all(word in text_of(pilot.app) for word in words):
-            return
-    raise AssertionError(f"{words} not in\n{text_of(pilot.app)}")
 
 
 CONTENTS = [

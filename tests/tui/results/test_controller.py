@@ -20,8 +20,8 @@ from mcphost.tui.results.desktop_open import Desktop, opener
 from mcphost.tui.results.picture_view import PictureScreen, PictureView
 from mcphost.tui.results.pictures import REMOVE
 from mcphost.tui.results.reading_pane import PaneReading, ReadingView
-from tests.tui.resources.test_pane import SIZES, Alone, go, shows
-from tests.tui.results.test_pictures import chunk, encoded, picture, png
+from tests.tui.resources.resources import SIZES, Alone, go, shows
+from tests.tui.results.samples import chunk, encoded, picture, png
 from tests.tui.stage import NARROW, WIDE, Stage, on_stage
 
 pytestmark = pytest.mark.slow
@@ -197,9 +197,7 @@ async def question(stage: Stage) -> None:
 @pytest.mark.hostile("C14")
 @SIZES
 @pytest.mark.requirement("TOOLS-05")
-async def test_a_sound_opens_as_a_private_copy_after_a_question(
-    size: tuple[int, int], desktop: Path
-) -> None:
+async def test_a_sound_opens_as_a_private_copy_after_a_question(size: tuple[int, int], desktop: Path) -> None:
     async with on_stage(size=size) as stage:
         await stage.ready()
         call = stage.call(SOUND, {"blasts": 1})

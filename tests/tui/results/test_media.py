@@ -8,16 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcphost.tui.results.media import Probe, decoded_size, probe, probe_base64
+from tests.tui.results.samples import PNG, WAV
 
-PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 320, 200) + b"\x08\x02\0\0\0"
 GIF = b"GIF89a" + struct.pack("<HH", 10, 7)
 APP = b"\xff\xe1" + struct.pack(">H", 2002) + bytes(2000)
 JPEG = b"\xff\xd8" + APP + b"\xff\xc2" + struct.pack(">HBHH", 17, 8, 480, 640)
 LOSSY = b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a" + struct.pack("<HH", 550, 368)
 LOSSLESS = b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f" + struct.pack("<I", 385 | 394 << 14)
 EXTENDED = b"RIFF\0\0\0\0WEBPVP8X\0\0\0\0\0\0\0\0" + (1023).to_bytes(3, "little") + (767).to_bytes(3, "little")
-FORMAT = b"fmt " + struct.pack("<IHHIIHH", 16, 1, 1, 8000, 16000, 2, 16)
-WAV = b"RIFF\0\0\0\0WAVE" + b"LIST" + struct.pack("<I", 3) + b"abc\0" + FORMAT + b"data" + struct.pack("<I", 24000)
 
 
 @pytest.mark.hostile("C14")

@@ -7,7 +7,6 @@ import io
 import re
 import struct
 import zlib
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -29,30 +28,9 @@ from mcphost.tui.results.pictures import (
     shows_pictures,
 )
 from tests.loop_watchdog import LoopWatchdog
+from tests.tui.results.samples import RED, chunk, encoded, picture, png
 
-RED, GROUND = (250, 10, 20), (1, 2, 3)
-
-
-def encoded(data: bytes) -> str:
-    return base64.b64encode(data).decode()
-
-
-def picture(kind: str = "PNG", mode: str = "RGB", colour: Any = RED, **how: Any) -> bytes:
-    """Forty by twenty pixels of one colour."""
-    file = io.BytesIO()
-    ready = mode.startswith("I") or mode.endswith("A")
-    image = Image.new(mode, (40, 20), colour) if ready else Image.new("RGB", (40, 20), colour).convert(mode)
-    image.save(file, kind, **how)
-    return file.getvalue()
-
-
-def chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-
-def png(width: int, height: int, *more: bytes) -> bytes:
-    """A PNG whose header declares this size, followed by ``more``."""
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) + b"".join(more)
+GROUND = (1, 2, 3)
 
 
 def extended(width: int, height: int) -> bytes:
@@ -84,9 +62,7 @@ def colours(drawing: Drawing) -> set[tuple[int, ...]]:
     ],
     ids=lambda value: None if isinstance(value, tuple) else value[:4].hex(),
 )
-async def test_a_picture_is_drawn_in_exactly_its_cells(
-    data: bytes, colour: tuple[int, int, int]
-) -> None:
+async def test_a_picture_is_drawn_in_exactly_its_cells(data: bytes, colour: tuple[int, int, int]) -> None:
     drawing = await draw(encoded(data), Size(10, 3), GROUND)
     assert [strip.cell_length for strip in drawing.strips] == [10, 10, 10]
     assert all(abs(one - other) <= 6 for found in colours(drawing) for one, other in zip(found, colour, strict=True))

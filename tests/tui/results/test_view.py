@@ -31,7 +31,7 @@ from mcphost.tui.kit.messages import CancelRequested, ResourceLinkFollowed
 from mcphost.tui.results.failure import failure_of
 from mcphost.tui.results.view import ResultView, progress_line
 from tests.loop_watchdog import LoopWatchdog
-from tests.tui.results.test_media import PNG, WAV
+from tests.tui.results.samples import PNG, WAV
 
 
 class Clock:
@@ -222,9 +222,7 @@ async def test_json_and_markdown_are_rendered_and_m_shows_what_was_sent(app: Sta
 
 
 @pytest.mark.hostile("T12")
-async def test_long_or_hostile_markdown_holds_nothing_up(
-    app: Stage, loop_watchdog: LoopWatchdog
-) -> None:
+async def test_long_or_hostile_markdown_holds_nothing_up(app: Stage, loop_watchdog: LoopWatchdog) -> None:
     async with showing(app.done(text("# T\n\n" + "**bold** word " * 900), text("**a** - b\n\n" + "![" * 20_000)), app):
         assert "· Markdown" in app.text
         assert "**bold**" not in app.text
@@ -488,16 +486,22 @@ async def test_a_large_list_is_shown_at_once_and_more_of_it_by_enter(app: Stage)
         assert "1999," in app.text
 
 
-async def test_a_table_opens_as_one_unless_its_text_says_more(app: Stage) -> None:
-    rows = {"rows": [{"name": "a"}, {"name": "b"}]}
-    for content, tab in (
-        ((text(json.dumps(rows)),), "▸2 Structured"),
+TABLE = {"rows": [{"name": "a"}, {"name": "b"}]}
+
+
+@pytest.mark.parametrize(
+    ("content", "tab"),
+    [
+        ((text(json.dumps(TABLE)),), "▸2 Structured"),
         ((), "▸2 Structured"),
         ((text("two rows"),), "▸1 Content"),
-        ((text(json.dumps(rows)), text("more")), "▸1 Content"),
-    ):
-        async with showing(app.done(*content, structuredContent=rows), app):
-            assert tab in app.text
+        ((text(json.dumps(TABLE)), text("more")), "▸1 Content"),
+    ],
+    ids=["same", "none", "other", "same and more"],
+)
+async def test_a_table_opens_as_one_unless_its_text_says_more(app: Stage, content: tuple[Any, ...], tab: str) -> None:
+    async with showing(app.done(*content, structuredContent=TABLE), app):
+        assert tab in app.text
 
 
 async def test_a_tab_is_opened_by_the_mouse_and_keeps_the_focus_inside(app: Stage) -> None:

@@ -19,7 +19,7 @@ from mcphost.tui.sampling.dialogs import LimitsScreen, ModelScreen, RefusalScree
 from mcphost.tui.sampling.screen import SamplingScreen
 from tests.host.sampling.sampling_host import Attempt, create, for_ever
 from tests.tui.elicitation.questions import got
-from tests.tui.results.test_pictures import picture
+from tests.tui.results.samples import picture
 from tests.tui.sampling.samplings import LOCAL, SamplingStage, sampling_config, sampling_stage
 from tests.tui.stage import NARROW, WIDE
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,7 +12,7 @@ from mcphost.transports.base import ProcessUsageReport
 from mcphost.tui.kit.facts_table import FactsTable
 from mcphost.tui.main import screen as main
 from mcphost.tui.main.help import HelpScreen
-from mcphost.tui.servers.card import ServerCard
+from mcphost.tui.servers.card import MEASURE_INTERVAL, ServerCard
 from tests.transports.http.http_connection import Echo, Web
 from tests.tui.stage import NARROW, Stage, echo, hostile, on_stage, server, servers
 
@@ -135,9 +135,7 @@ async def test_y_copies_the_card() -> None:
 @pytest.mark.parametrize(
     ("limit", "words"), [(1 << 40, []), (1 << 20, ["▲ more than 1.0 MB ([limits] process_bytes)"])]
 )
-async def test_usage_is_measured_while_the_card_is_in_view_and_by_u(
-    limit: int, words: list[str]
-) -> None:
+async def test_usage_is_measured_while_the_card_is_in_view_and_by_u(limit: int, words: list[str]) -> None:
     """Not before, not periodically, and not without a program."""
     with Web(Echo()) as web:
         config = servers(
@@ -166,22 +164,23 @@ async def test_usage_is_measured_while_the_card_is_in_view_and_by_u(
         assert len(warned) == len(words)
 
 
-async def test_a_look_that_takes_long_is_not_followed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks: list[int] = []
+async def test_a_slow_measurement_is_not_followed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[int] = []
 
-    def look_slowly(pid: int) -> ProcessUsageReport:
-        looks.append(pid)
-        time.sleep(0.7)
+    def measure(pid: int) -> ProcessUsageReport:
+        measured.append(pid)
         return ProcessUsageReport(1, 20_000_000, 0.0)
 
-    monkeypatch.setattr("mcphost.tui.servers.card.MEASURE_INTERVAL", 1.5)
+    # On this clock, each measurement takes ten times the interval.
+    clock = SimpleNamespace(monotonic=lambda: 10 * MEASURE_INTERVAL * len(measured))
+    monkeypatch.setattr("mcphost.tui.servers.card.time", clock)
     async with on_stage(echo()) as stage:
         await stage.ready()
-        stage.host.process_usage._measure = look_slowly
+        stage.host.process_usage._measure = measure
         await open_card(stage)
         await stage.shows("memory, CPU", " MB · ", "% of a CPU")
-        await stage.pilot.pause(0.5)
-        assert len(looks) == 2  # of which one reading is made
+        await stage.pilot.pause(0.1)
+        assert len(measured) == 2  # one reading takes two
 
 
 async def test_the_card_keeps_the_exit_code_and_stderr_of_a_crash() -> None:

@@ -11,7 +11,7 @@ from mcphost.config import Config
 from mcphost.host.tool_calls.call import CallState
 from mcphost.tui.elicitation.form import FormElicitationScreen
 from tests.tui.stage import NARROW, WIDE, on_stage, server, servers
-from tests.tui.tasks.test_screen import begun, listed
+from tests.tui.tasks.errands import begun, listed
 
 pytestmark = pytest.mark.slow
 

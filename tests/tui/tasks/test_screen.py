@@ -8,34 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from mcphost.config import Config
-from mcphost.host.tool_calls.call import CallState, ToolCall
+from mcphost.host.tool_calls.call import CallState
 from mcphost.host.tool_calls.tasks import KeptTask
 from mcphost.protocol.models.tasks import TASK_ID_LENGTH, Task
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.tasks.screen import TasksScreen, task_facts, task_row
-from tests.tui.stage import NARROW, WIDE, Stage, on_stage, server, servers
+from tests.tui.stage import NARROW, WIDE, on_stage, server, servers
+from tests.tui.tasks.errands import begun, errands, listed
 
 pytestmark = pytest.mark.slow
-
-
-def errands(*arguments: object) -> Config:
-    config = servers(errands=server("errands.py", *arguments), plain=server("echo.py"))
-    return config.model_copy(update={"policy": config.policy.model_copy(update={"default": "allow"})})
-
-
-async def begun(stage: Stage, **arguments: object) -> ToolCall:
-    call = stage.call("research", {"polls": 100_000, **arguments})
-    await stage.until(lambda _: call.task)
-    return call
-
-
-async def listed(stage: Stage) -> TasksScreen:
-    await stage.press("T")
-    await stage.at(TasksScreen)
-    await stage.shows(" · at ")
-    assert isinstance(stage.app.screen, TasksScreen)
-    return stage.app.screen
 
 
 @pytest.mark.parametrize("size", [NARROW, WIDE])

@@ -15,8 +15,7 @@ from mcphost.host.tool_calls.call import CallState
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.results.view import StructuredView
 from mcphost.tui.tools.pane import ToolsPane
-from tests.tui.main.test_screen import after_a_call
-from tests.tui.stage import NARROW, WIDE, Stage, calls_in, echo, hostile, on_stage, server, servers
+from tests.tui.stage import NARROW, WIDE, Stage, after_a_call, calls_in, echo, hostile, on_stage, server, servers
 
 pytestmark = pytest.mark.slow
 SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["narrow", "wide"])
@@ -136,9 +135,7 @@ async def test_a_running_call_is_seen_everywhere_and_esc_cancels_it(size: tuple[
 
 @SIZES
 @pytest.mark.requirement("CANC-07")
-async def test_a_call_is_cancelled_and_repeated_from_the_list(
-    size: tuple[int, int], tmp_path: Path
-) -> None:
+async def test_a_call_is_cancelled_and_repeated_from_the_list(size: tuple[int, int], tmp_path: Path) -> None:
     record = tmp_path / "record"
     async with on_stage(echo("--record", record), size=size) as stage:
         await stage.ready()
