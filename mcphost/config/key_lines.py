@@ -1,4 +1,4 @@
-"""Finds the line of a key or list element in a TOML text, which ``tomllib`` does not tell.
+"""Finds the line of a key or list element in a TOML text, so that errors can name it; ``tomllib`` reports none.
 
 The text must be valid TOML.
 """

@@ -59,7 +59,7 @@ class ChatConfig(ConfigTable):
     tools_tokens: Annotated[int, Field(ge=0, le=1_000_000_000)] = 20_000
     """About the most tokens of tool definitions; with more of them the model gets a tool to search them instead."""
     hold: Literal["never", "outside", "always"] = "never"
-    """Which tool results wait for the user's review before the model gets them; outside: those of open-world tools."""
+    """The tool results that the user reviews before the model gets them; outside: those of open-world tools."""
     save: bool = True
     """Keep conversations in the state folder."""
 
@@ -157,7 +157,7 @@ class Config(ConfigTable):
     chat: ChatConfig = ChatConfig.model_construct()
     """Conversations with a language model."""
     registry: RegistryConfig = RegistryConfig.model_construct()
-    """Where to look for servers."""
+    """The registries to search for servers."""
     path: Path | None = None
     """The file; not a key of it."""
     added: Path | None = None

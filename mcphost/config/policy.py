@@ -45,6 +45,6 @@ class Policy(ConfigTable):
 
 
 def rule_matches(rule: str, server: str, tool: str) -> bool:
-    """Say whether a ``server:tool`` rule of ``[policy]`` fits; case counts, a tool's name may hold colons."""
+    """True if a ``server:tool`` rule of ``[policy]`` fits; case counts, a tool's name may hold colons."""
     server_pattern, _, tool_pattern = rule.partition(":")
     return fnmatchcase(server, server_pattern) and fnmatchcase(tool, tool_pattern)

@@ -1,4 +1,4 @@
-"""``[servers.NAME]``: a server, how it is reached, what it is offered, and settings of its tools."""
+"""``[servers.NAME]``: a server, its transport, the features it is offered, and settings of its tools."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class OAuthConfig(ConfigTable):
     resource: Filled | None = None
     """The exact resource that the server's metadata may name instead of its address, such as the one behind a proxy."""
     client_id: Filled | None = None
-    """Our name at the authorization server, when it was registered by hand."""
+    """The client id at the authorization server, if it was registered by hand."""
     client_secret: Annotated[Filled | None, Field(repr=False)] = None
     """The secret that goes with it; a reference such as ``${keyring:NAME}``."""
     private_key: Annotated[Filled | None, Field(repr=False)] = None
-    """A key in PEM that proves who we are instead of a secret; a reference such as ``${file:key.pem}``."""
+    """A key in PEM that authenticates mcphost instead of a secret; a reference such as ``${file:key.pem}``."""
     client_metadata_url: DocumentUrl | None = None
-    """The https address of the document that describes us, for servers that take one as ``client_id``."""
+    """The https address of the client metadata document, for servers that take one as ``client_id``."""
     redirect_host: Literal["127.0.0.1", "localhost"] = "127.0.0.1"
     """The host in the address that the browser comes back to."""
     redirect_port: Annotated[int, Field(ge=0, le=65_535)] = 0
@@ -124,7 +124,7 @@ ADDRESS_KEYS = ("http_headers", "env_http_headers", "bearer_token_env_var", "oau
 
 
 class ToolConfig(ConfigTable):
-    """``[servers.NAME.tools.TOOL]``: what holds for one tool."""
+    """``[servers.NAME.tools.TOOL]``: the settings of one tool."""
 
     approval: PolicyAction | None = None
     """Run a call at once, ask first, or refuse it; absent: ``[policy]`` decides."""
@@ -135,7 +135,7 @@ class ToolConfig(ConfigTable):
 
 
 class RootConfig(ConfigTable):
-    """A folder the server may know of; a plain string in ``roots`` stands for ``{ path = … }``."""
+    """A folder the server may know of; a plain string in ``roots`` means ``{ path = … }``."""
 
     path: Filled
     """The folder; ``~`` and paths relative to the configuration file are understood."""
@@ -231,7 +231,7 @@ class ServerConfig(ConfigTable):
     """Only what differs from ``[limits]``; read through ``Config.limits_for``."""
 
     def enables(self, tool: str) -> bool:
-        """Say whether the user wants this tool to be seen at all."""
+        """True if the user wants this tool to be seen at all."""
         return _any_matches(self.enabled_tools, tool) and not _any_matches(self.disabled_tools, tool)
 
     @property
@@ -248,7 +248,7 @@ class ServerConfig(ConfigTable):
 
     @property
     def signs_in(self) -> bool:
-        """Say whether mcphost signs its requests: not where the entry brings an Authorization header of its own."""
+        """True if mcphost signs its requests; false if the entry has an Authorization header of its own."""
         headers = {name.lower() for name in (*self.http_headers, *self.env_http_headers)}
         own = self.bearer_token_env_var is not None or "authorization" in headers
         return self.url is not None and self.oauth.enabled and not own
@@ -292,7 +292,7 @@ class ComparedServer(GivenServer):
     """A copy of a server for the time of a comparison."""
 
     entry: str = ""
-    """The entry that it is a copy of, whose sign-in it uses; empty: a server given on the command line."""
+    """Name of the entry this was copied from, whose sign-in it shares; empty for a server from the command line."""
 
 
 def _either(both: bool) -> None:

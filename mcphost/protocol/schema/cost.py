@@ -76,6 +76,7 @@ def is_plain(schema: Any) -> bool:
 
 
 def _own_cost(schema: dict[str, Any], value: Any) -> int:
+    # A state of a pattern takes about 1 ns a character, a comparison with a choice 50 ns.
     cost = 0
     if isinstance(value, str) and "pattern" in schema:
         cost += len(value) * sum(map(pattern_weight, patterns(schema))) // 1000

@@ -227,7 +227,7 @@ def _canonical(schema: Any) -> str:
     return text
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=64)  # the schemas of tools in use; each has at most MAX_BYTES
 def _admit(canonical: str) -> None:
     schema = json.loads(canonical)
     if outside := refers_outside(schema):
@@ -303,7 +303,7 @@ def load_validator() -> None:
     import jsonschema_rs  # noqa: F401
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=32)  # compiled ones take many times the memory of their text
 def _compile(canonical: str) -> Validator:
     from jsonschema_rs import FancyRegexOptions, RegexOptions, ValidationError
 

@@ -265,6 +265,7 @@ class _Pairs:
 
 _lenient: Final = json.JSONDecoder(
     object_pairs_hook=_Pairs,
+    # Only ids are read from it: one of 20 digits and more is not ours, and int() of long texts takes quadratic time.
     parse_int=lambda text: int(text) if len(text) < 20 else None,
     parse_float=lambda text: None,
     parse_constant=lambda text: None,
