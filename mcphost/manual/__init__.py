@@ -5,6 +5,7 @@ A page begins with a title and a paragraph; the paragraph's first sentence descr
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -23,16 +24,21 @@ TOPICS: Final = (
 """In the order in which they are read."""
 
 _FOLDER: Final = Path(__file__).parent
+_LINK: Final = re.compile(r"\[([^\]]+)\]\(([a-z-]+)\.md(?:#[\w-]*)?\)")
+"""To another page, as the files have it for readers of the repository."""
 
 
 def topics() -> dict[str, str]:
     """Return the topics in reading order, each with a sentence about it."""
-    return {name: _about(name) for name in TOPICS if _path(name).is_file()}
+    return {name: _about(name) for name in TOPICS}
 
 
 def page(name: str) -> str:
-    """Return the page of a topic as Markdown. Raises FileNotFoundError."""
-    text = _path(name).read_text("utf-8")
+    """Return the page of a topic as Markdown; links to other pages name the command that shows them.
+
+    Raises FileNotFoundError.
+    """
+    text = _LINK.sub(r"\1 (`mcphost help \2`)", _path(name).read_text("utf-8"))
     if name == "configuration":
         from mcphost.manual.configuration import configuration_reference  # late: it needs pydantic
 

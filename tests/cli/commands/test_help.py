@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from pathlib import Path
 
 import pytest
 
-from mcphost.manual import topics
+from mcphost import manual
+from mcphost.manual import TOPICS, page, topics
 from tests.cli.conftest import Mcphost, mcphost_command
 from tests.terminal import Terminal
+
+
+def test_every_page_of_the_manual_has_a_topic() -> None:
+    assert {path.stem for path in Path(manual.__file__).parent.glob("*.md")} == set(TOPICS)
+
+
+@pytest.mark.parametrize("topic", TOPICS)
+def test_a_page_names_other_pages_by_their_commands(topic: str) -> None:
+    text = page(topic)
+    assert text.startswith("# ")
+    assert ".md)" not in text
+    assert set(re.findall(r"`mcphost help ([a-z-]+)`", text)) <= set(TOPICS)
 
 
 def test_without_a_topic_it_lists_them(mcphost: Mcphost) -> None:
