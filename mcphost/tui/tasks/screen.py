@@ -128,7 +128,7 @@ class TasksScreen(FramedScreen[None]):
 
     DEFAULT_CSS = """
     TasksScreen {
-        & > .frame { width: 94%; max-width: 160; height: 88%; max-height: 32; }
+        & > .frame { width: 94%; max-width: 160; height: 88%; max-height: 26; }
         #remarks { height: auto; max-height: 4; padding: 0 2; color: $text-warning; }
         RowList { height: 1fr; min-height: 3; }
         VerticalScroll {
