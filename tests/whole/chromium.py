@@ -49,15 +49,15 @@ async def sign_in(port: int, url: str) -> str:
             pages = await listed.json()
         place = next(page["webSocketDebuggerUrl"] for page in pages if page["type"] == "page")
         async with session.ws_connect(place) as tab:
-            await told(tab, "Page.navigate", url=url)
+            await run_command(tab, "Page.navigate", url=url)
             while True:
-                answer = await told(tab, "Runtime.evaluate", expression=FILL_IN)
+                answer = await run_command(tab, "Runtime.evaluate", expression=FILL_IN)
                 if words := answer.get("result", {}).get("value"):
                     return str(words)
                 await asyncio.sleep(0.05)
 
 
-async def told(tab: aiohttp.ClientWebSocketResponse, method: str, **params: Any) -> dict[str, Any]:
+async def run_command(tab: aiohttp.ClientWebSocketResponse, method: str, **params: Any) -> dict[str, Any]:
     await tab.send_json({"id": 1, "method": method, "params": params})
     while "id" not in (message := await tab.receive_json()):
         pass

@@ -47,8 +47,8 @@ async def script(url: str, *behaviors: dict[str, Any]) -> None:
         (await client.post(f"{url}/_llmock/scenario", json={"behaviors": behaviors})).raise_for_status()
 
 
-async def verdict(url: str) -> dict[str, Any]:
+async def findings(url: str) -> dict[str, Any]:
     """Return its findings about its clients since then."""
     async with httpx.AsyncClient(trust_env=False) as client:
-        told: dict[str, Any] = (await client.get(f"{url}/_llmock/verdict")).json()
-        return told
+        answer: dict[str, Any] = (await client.get(f"{url}/_llmock/verdict")).json()
+        return answer

@@ -45,7 +45,7 @@ SECRET_NAMES = ("access_token", "refresh_token", "id_token", "client_secret", "r
 
 
 @dataclass
-class Told:
+class Exchange:
     """One exchange with the authorization server, as that saw it."""
 
     path: str
@@ -100,25 +100,25 @@ class Authorization:
         self._process.kill()
         self._process.wait()
 
-    def told(self) -> list[Told]:
+    def exchanges(self) -> list[Exchange]:
         """All exchanges in order."""
         lines = self._journal.read_text().splitlines() if self._journal.exists() else []
-        return [Told(**json.loads(line)) for line in lines]
+        return [Exchange(**json.loads(line)) for line in lines]
 
     @contextmanager
-    def hearing(self) -> Iterator[Callable[[str], list[Told]]]:
+    def recording(self) -> Iterator[Callable[[str], list[Exchange]]]:
         """Record the exchanges at a path from now on."""
-        before = len(self.told())
-        yield lambda path: [each for each in self.told()[before:] if each.path == path]
+        before = len(self.exchanges())
+        yield lambda path: [each for each in self.exchanges()[before:] if each.path == path]
 
-    def takes(self, renewal: Told) -> int:
+    def takes(self, renewal: Exchange) -> int:
         """The status with which it answers who comes once more with the tokens that were the answer."""
         form = {**renewal.sent, "refresh_token": renewal.answer["refresh_token"]}
         return httpx.post(f"{self.issuer}/token", data=form, trust_env=False).status_code
 
     def secrets(self) -> set[str]:
         """Every secret that ever went through it."""
-        return {SECRET, *(secret for each in self.told() for secret in each.secrets())}
+        return {SECRET, *(secret for each in self.exchanges() for secret in each.secrets())}
 
 
 def clients() -> list[dict[str, Any]]:
@@ -134,7 +134,7 @@ def clients() -> list[dict[str, Any]]:
 
 
 @dataclass
-class Town:
+class SignInServers:
     """The servers there are."""
 
     authorization: Authorization
@@ -143,7 +143,7 @@ class Town:
 
 
 @contextmanager
-def town() -> Iterator[Town]:
+def sign_in_servers() -> Iterator[SignInServers]:
     """Both servers, until the block ends."""
     port = free_port()
     url = f"http://127.0.0.1:{port}/mcp"
@@ -151,7 +151,7 @@ def town() -> Iterator[Town]:
         authorization = Authorization(Path(folder), url)
         try:
             with listening([sys.executable, str(SERVERS / "notes.py"), str(port), authorization.issuer], port):
-                yield Town(authorization, url)
+                yield SignInServers(authorization, url)
         finally:
             authorization.end()
 
@@ -170,7 +170,7 @@ class Done:
 
 
 @dataclass
-class Desk:
+class UserMachine:
     """A person's machine: a desktop with a browser, a keychain, files, and mcphost with one server, ``notes``."""
 
     folder: Path
@@ -238,16 +238,16 @@ def thirds(secret: str) -> list[bytes]:
 
 
 @contextmanager
-def desk(folder: Path, url: str, vault: Path, *, unlocked: bool = True) -> Iterator[Desk]:
+def user_machine(folder: Path, url: str, vault: Path, *, unlocked: bool = True) -> Iterator[UserMachine]:
     """A machine whose files are in ``folder``, its keychain too; one in a file, not encrypted, in ``vault``."""
     with ExitStack() as after:
         if keyring_installed():
             keyring = after.enter_context(session(folder / "home", unlocked=unlocked))
-            made = Desk(folder, dict(keyring.env), keyring.unlock)
+            made = UserMachine(folder, dict(keyring.env), keyring.unlock)
         else:
             file = KeychainFile(vault / "keychain.json")
             file.lock(not unlocked)
-            made = Desk(folder, dict(file.env), lambda: file.lock(False), "Shelf", KeychainFile.PROGRAM)
+            made = UserMachine(folder, dict(file.env), lambda: file.lock(False), "Shelf", KeychainFile.PROGRAM)
         made.env |= {
             "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}",
             "DISPLAY": ":9",

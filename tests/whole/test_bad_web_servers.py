@@ -54,7 +54,7 @@ def posts(web: Web, method: str) -> list[Visit]:
     return [visit for visit in web.seen("POST") if visit.message.get("method") == method]
 
 
-def is_told(connection: Connection, card_text: str, state: ServerState) -> bool:
+def names_next_step(connection: Connection, card_text: str, state: ServerState) -> bool:
     """Return True if the card names the next step that fits the state."""
     if state is FAILED:
         return connection.retry_at is None and "r retries now" in card_text
@@ -73,15 +73,15 @@ def with_session(given: str) -> Serve:
     return lambda talk: echo.say(talk, echo.plain(talk.visit.message), Mcp_Session_Id=given)
 
 
-def to_the_old_way(told: str, status: int = 405) -> Serve:
-    """Takes no POST, and opens the older transport's stream, on which it says ``told``."""
+def older_transport(written: str, status: int = 405) -> Serve:
+    """Takes no POST, and opens the older transport's stream, on which it says ``written``."""
 
     def serve(talk: Talk) -> None:
         if talk.command != "GET":
             talk.whole(status)
             return
         talk.begin_events()
-        talk.events(told.encode())
+        talk.events(written.encode())
         talk.linger()
 
     return serve
@@ -114,7 +114,7 @@ CONNECTING: list[tuple[str, Serve, ServerState, str]] = [
     ("round", redirecting(307, lambda talk: "/mcp"), FAILED, "HTTP 307: it redirected more than once"),
     ("elsewhere", redirecting(307, lambda talk: "http://evil.example/"), FAILED, "redirects to http://evil.example:80"),
     ("moved", redirecting(302, lambda talk: "/there"), FAILED, "redirects to /there, but not with the same method"),
-    ("endpoint", to_the_old_way("event: endpoint\ndata: http://evil.example/m\n\n"), FAILED, "to another origin"),
+    ("endpoint", older_transport("event: endpoint\ndata: http://evil.example/m\n\n"), FAILED, "to another origin"),
     ("server-error", answering(502, b"<h1>Bad gateway</h1>"), RECONNECTING, "HTTP 502 (text/html): <h1>Bad gateway"),
     ("too-many", answering(429, retry_after="99999999"), RECONNECTING, "HTTP 429"),
     ("later", answering(503, retry_after="Fri, 31 Dec 9999 23:59:59 GMT"), RECONNECTING, "HTTP 503"),
@@ -129,8 +129,8 @@ CONNECTING: list[tuple[str, Serve, ServerState, str]] = [
     ("drips", at_first("drips"), RECONNECTING, OUT_OF_TIME),
     ("drips-body", at_first("drips-body"), RECONNECTING, OUT_OF_TIME),
     ("storm", at_first("storm"), RECONNECTING, OUT_OF_TIME),
-    ("no-endpoint", to_the_old_way(": hm\n\n"), RECONNECTING, OUT_OF_TIME),
-    ("old-silence", to_the_old_way("event: endpoint\ndata: /m\n\n", 202), FAILED, "HTTP 202"),
+    ("no-endpoint", older_transport(": hm\n\n"), RECONNECTING, OUT_OF_TIME),
+    ("old-silence", older_transport("event: endpoint\ndata: /m\n\n", 202), FAILED, "HTTP 202"),
 ]
 
 
@@ -152,7 +152,7 @@ async def test_the_card_explains_a_bad_server_and_retries_only_if_useful(
             assert time.monotonic() - began < 10
             assert connection.state is state, connection.reason
             assert says in words(host)
-            assert is_told(connection, words(host), state), words(host)
+            assert names_next_step(connection, words(host), state), words(host)
             assert connection.retry_at is None or connection.retry_at - time.monotonic() < 1
             assert connection.restarts == 1
         assert len(web.visits) <= 6
@@ -184,7 +184,7 @@ async def test_an_absent_server_is_retried_without_end(
         connection = host.servers["a"]
         assert connection.state is RECONNECTING
         assert says in words(host)
-        assert is_told(connection, words(host), RECONNECTING)
+        assert names_next_step(connection, words(host), RECONNECTING)
         if says is not OUT_OF_TIME:
             monkeypatch.setattr(retry, "FIRST", 0.001)
             monkeypatch.setattr(retry, "LONGEST", 0.001)
@@ -269,7 +269,7 @@ async def test_a_server_that_forgets_every_session_gets_three_more(until: Until)
             connection = host.servers["a"]
             await until(lambda: connection.state is FAILED)
             assert "no longer knows this session (HTTP 404: Session not found) (tried several times" in words(host)
-            assert is_told(connection, words(host), FAILED)
+            assert names_next_step(connection, words(host), FAILED)
             assert len(posts(web, "initialize")) == retry.LOST_SESSIONS == 4
             assert not any("mcp-session-id" in visit.headers for visit in posts(web, "initialize"))
             connection.start()

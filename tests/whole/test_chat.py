@@ -18,7 +18,7 @@ from mcphost.host.consent.questions import Answer
 from tests.cli.conftest import start
 from tests.host.conftest import NO, YES, RecordingHost, ScriptedApprover
 from tests.whole import model_endpoints
-from tests.whole.model_endpoints import FORMATS, script, verdict
+from tests.whole.model_endpoints import FORMATS, findings, script
 from tests.whole.peers import running
 
 pytestmark = pytest.mark.timeout(400)  # a first run installs
@@ -142,10 +142,10 @@ async def test_a_real_stream_is_stopped_and_the_conversation_goes_on(
 # Without a screen.
 
 
-def toml(path: Path, told: dict[str, Any]) -> Path:
+def toml(path: Path, content: dict[str, Any]) -> Path:
     from mcphost.config import write_toml
 
-    write_toml(path, told)
+    write_toml(path, content)
     return path
 
 
@@ -162,17 +162,17 @@ def test_the_command_streams_the_answer_and_reports_calls(
         assert out.decode() == "Let me look.\nA calm sea. \u2693\n"
         assert "every:echo done" in err.decode()
         return
-    told = [json.loads(line) for line in out.decode().splitlines()]
-    assert {each["type"] for each in told} == {"text", "tool_use", "tool_result", "end"}
-    assert told[-1]["state"] == "done"
-    again = start(["--config", str(path), "chat", "add two", "--resume", told[-1]["chat"], "--max-rounds", "1"],
+    events = [json.loads(line) for line in out.decode().splitlines()]
+    assert {each["type"] for each in events} == {"text", "tool_use", "tool_result", "end"}
+    assert events[-1]["state"] == "done"
+    again = start(["--config", str(path), "chat", "add two", "--resume", events[-1]["chat"], "--max-rounds", "1"],
                   stdin=subprocess.DEVNULL)  # fmt: skip
     out, err = again.communicate(timeout=60)
     assert (again.returncode, "chat.max_rounds" in err.decode()) == (1, True)
 
 
 @pytest.mark.parametrize(
-    ("words", "model", "code", "told"),
+    ("words", "model", "code", "remark"),
     [
         (["say it"], {}, 4, "add --allow every:echo to allow it"),
         (["say it", "--deny", "every:*", "--allow", "*:*"], {}, 4, "every:echo declined"),
@@ -185,14 +185,14 @@ def test_the_command_streams_the_answer_and_reports_calls(
     ],
 )
 def test_the_exit_code_says_what_failed(
-    words: list[str], model: dict[str, Any], code: int, told: str, aimock: str, every: dict[str, Any], tmp_path: Path
+    words: list[str], model: dict[str, Any], code: int, remark: str, aimock: str, every: dict[str, Any], tmp_path: Path
 ) -> None:
     settings = config("openai", aimock, every)
     settings["models"]["big"] |= model
     path = toml(tmp_path / "config.toml", settings)
     process = start(["--config", str(path), "chat", *words], stdin=subprocess.DEVNULL)
     _, err = process.communicate(timeout=60)
-    assert (process.returncode, told in err.decode()) == (code, True), err
+    assert (process.returncode, remark in err.decode()) == (code, True), err
 
 
 def test_without_a_model_the_command_says_what_to_write(tmp_path: Path) -> None:
@@ -229,5 +229,5 @@ async def test_the_referee_finds_no_fault_with_a_conversation(vendor: str, llmoc
         chat.go_on()
         await chat.ended()
         states.append(turn.state)
-    judged = await verdict(llmock)
+    judged = await findings(llmock)
     assert (judged["findings"], states) == ([], [TurnState.FAILED, TurnState.DONE])

@@ -78,8 +78,8 @@ async def test_completion_of_a_prompt_knows_the_other_arguments(met: RecordingHo
 @pytest.mark.requirement("PROMPT-05", "TOOLS-08")
 async def test_resources_embedded_in_prompts_and_results_are_kept(met: RecordingHost) -> None:
     chosen = {"resourceType": "Text", "resourceId": "2"}
-    told, embedded = (await met.resources.get_prompt("e", "resource-prompt", chosen)).messages
-    assert isinstance(told.content, TextContent)
+    said, embedded = (await met.resources.get_prompt("e", "resource-prompt", chosen)).messages
+    assert isinstance(said.content, TextContent)
     assert isinstance(embedded.content, EmbeddedResource)
     assert (embedded.content.resource.text or "").startswith("Resource 2:")
     blob = {"resourceType": "Blob", "resourceId": 3}

@@ -178,8 +178,8 @@ async def test_a_watched_resource_is_read_again_when_it_changes(met: RecordingHo
     await until(lambda: watch.result and watch.result.raw["contents"][0]["text"] == "news")
     await met.resources.unsubscribe("e", "memo://board")
     await met.run("e", "write", {"text": "more"})
-    told = [frame for frame in met.traffic.since(0) if frame.method == "notifications/resources/updated"]
-    assert len(told) == watch.updates == 1
+    notified = [frame for frame in met.traffic.since(0) if frame.method == "notifications/resources/updated"]
+    assert len(notified) == watch.updates == 1
 
 
 @pytest.mark.requirement("TASK-01")

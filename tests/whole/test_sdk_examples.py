@@ -102,9 +102,9 @@ async def test_prompts_hold_arguments_resources_and_pictures(met: RecordingHost)
     async def said(name: str, **arguments: str) -> list[object]:
         return [message.content for message in (await met.resources.get_prompt("e", name, arguments)).messages]
 
-    (told,) = await said("test_prompt_with_arguments", arg1="one", arg2="two")
-    assert isinstance(told, TextContent)
-    assert told.text == "Prompt with arguments: arg1='one', arg2='two'"
+    (answered,) = await said("test_prompt_with_arguments", arg1="one", arg2="two")
+    assert isinstance(answered, TextContent)
+    assert answered.text == "Prompt with arguments: arg1='one', arg2='two'"
     embedded, _ = await said("test_prompt_with_embedded_resource", resourceUri="test://mine")
     assert isinstance(embedded, EmbeddedResource)
     assert embedded.resource.uri == "test://mine"

@@ -19,7 +19,7 @@ from tests.transports.http.http_connection import Talk, Web
 from tests.whole.app import GUARD, find
 from tests.whole.app import agree as allow
 from tests.whole.browsing import visit
-from tests.whole.signing import BACK, DOCUMENT, SECONDS, Desk, Done, Town, desk, town
+from tests.whole.signing import BACK, DOCUMENT, SECONDS, Done, SignInServers, UserMachine, sign_in_servers, user_machine
 
 pytestmark = pytest.mark.timeout(400)  # a first run installs
 
@@ -30,9 +30,9 @@ WRITE = ("call", "notes", "write_note", "text=tea", "--yes")
 
 
 @pytest.fixture(scope="module")
-def city() -> Iterator[Town]:
+def services() -> Iterator[SignInServers]:
     """The servers of all these tests."""
-    with town() as found:
+    with sign_in_servers() as found:
         yield found
 
 
@@ -52,14 +52,14 @@ def vault() -> Iterator[Path]:
 
 
 @pytest.fixture
-def here(city: Town, machine: Path, vault: Path) -> Iterator[Desk]:
+def here(services: SignInServers, machine: Path, vault: Path) -> Iterator[UserMachine]:
     """A machine without a sign-in; in the end neither its files nor its output contain a secret."""
-    with desk(machine, city.url, vault) as found:
+    with user_machine(machine, services.url, vault) as found:
         yield found
-    assert found.leaks(city.authorization.secrets()) == []
+    assert found.leaks(services.authorization.secrets()) == []
 
 
-def signed_in(here: Desk, *more: str) -> Done:
+def signed_in(here: UserMachine, *more: str) -> Done:
     done = here.run("login", "notes", "--yes", *more)
     assert done.code == 0, done.err
     return done
@@ -74,17 +74,17 @@ def outlive_the_token() -> None:
 @pytest.mark.requirement(
     "AUTH-02", "AUTH-05", "AUTH-08", "AUTH-11", "AUTH-12", "AUTH-18", "AUTH-20", "AUTH-30", "AUTH-47", "SEC-09"
 )
-def test_one_sign_in_serves_every_program_until_its_sign_out(city: Town, here: Desk) -> None:
+def test_one_sign_in_serves_every_program_until_its_sign_out(services: SignInServers, here: UserMachine) -> None:
     """Seen, used, widened, renewed and revoked, each by a program of its own that asks no question."""
     assert "needs sign-in" in here.run("check").out
-    with city.authorization.hearing() as heard:
+    with services.authorization.recording() as seen_at:
         done = signed_in(here, "-v", "--traffic", "login.jsonl")
-    assert done.out.startswith(f"notes: signed in at 127.0.0.1:{city.authorization.port} for mcp:read until")
+    assert done.out.startswith(f"notes: signed in at 127.0.0.1:{services.authorization.port} for mcp:read until")
     assert f"tokens in the keychain ({here.keychain})" in done.out
-    (registered,), (asked, *_), (token, *_) = heard("/reg"), heard("/auth"), heard("/token")
+    (registered,), (asked, *_), (token, *_) = seen_at("/reg"), seen_at("/auth"), seen_at("/token")
     assert registered.sent["redirect_uris"] == [asked.query["redirect_uri"]] == [token.sent["redirect_uri"]]
     assert (registered.sent["application_type"], asked.query["code_challenge_method"]) == ("native", "S256")
-    assert asked.query["resource"] == token.sent["resource"] == city.url
+    assert asked.query["resource"] == token.sent["resource"] == services.url
 
     standing = here.run("check", "--json").object["signIn"]
     assert (standing["signedIn"], standing["scopes"], standing["renewable"]) == (True, ["mcp:read"], True)
@@ -97,13 +97,13 @@ def test_one_sign_in_serves_every_program_until_its_sign_out(city: Town, here: D
     assert here.run(*WRITE).out == "wrote tea\n"
 
     outlive_the_token()
-    with city.authorization.hearing() as heard:
+    with services.authorization.recording() as seen_at:
         assert here.run(*READ).out == "alice: tea\n"
         assert here.run("logout", "notes").out == "notes: signed out; the tokens were revoked\n"
-    (*_, renewal), (revocation,) = heard("/token"), heard("/token/revocation")
-    assert renewal.sent["resource"] == city.url
+    (*_, renewal), (revocation,) = seen_at("/token"), seen_at("/token/revocation")
+    assert renewal.sent["resource"] == services.url
     assert revocation.sent["token"] == renewal.answer["refresh_token"]
-    assert city.authorization.takes(renewal) == 400
+    assert services.authorization.takes(renewal) == 400
     assert (here.run(*READ).code, here.run("check", "--json").object["signIn"]["signedIn"]) == (3, False)
     own = {"login.keyring"} if here.keychain == "SecretService" else set()
     assert {path.name for path in here.files()} >= {"login.jsonl", "call.jsonl", "audit.jsonl"} | own
@@ -111,32 +111,32 @@ def test_one_sign_in_serves_every_program_until_its_sign_out(city: Town, here: D
 
 @pytest.mark.hostile("O17")
 @pytest.mark.requirement("AUTH-23")
-def test_programs_that_share_a_keychain_renew_each_token_once(city: Town, here: Desk) -> None:
+def test_programs_that_share_a_keychain_renew_each_token_once(services: SignInServers, here: UserMachine) -> None:
     """At this authorization server a refresh token that comes twice would end them all."""
     signed_in(here)
-    with city.authorization.hearing() as heard:
+    with services.authorization.recording() as seen_at:
         for _ in range(2):
             outlive_the_token()
             calls = [here.ended(each) for each in [here.begin(*READ) for _ in range(3)]]
             assert [call.code for call in calls] == [0, 0, 0], calls
-    tokens = [each.sent["refresh_token"] for each in heard("/token")]
+    tokens = [each.sent["refresh_token"] for each in seen_at("/token")]
     assert len(tokens) == len(set(tokens)) >= 2
-    assert {each.status for each in heard("/token")} == {200}
+    assert {each.status for each in seen_at("/token")} == {200}
 
 
 @pytest.mark.hostile("C08", "C10")
 @pytest.mark.requirement("AUTH-18")
-def test_tokens_survive_a_restart_of_the_keychain(city: Town, machine: Path, vault: Path) -> None:
-    with desk(machine, city.url, vault) as before:
+def test_tokens_survive_a_restart_of_the_keychain(services: SignInServers, machine: Path, vault: Path) -> None:
+    with user_machine(machine, services.url, vault) as before:
         signed_in(before)
     outlive_the_token()
-    with desk(machine, city.url, vault, unlocked=False) as after:
+    with user_machine(machine, services.url, vault, unlocked=False) as after:
         locked = after.run("check")
         assert (locked.code, "locked" in locked.out) == (3, True), locked
         assert "in memory until mcphost ends: it is locked" in signed_in(after).out
         after.unlock()
         assert after.run(*READ).out.startswith("alice: ")
-    secrets = city.authorization.secrets()
+    secrets = services.authorization.secrets()
     assert [*before.leaks(secrets), *after.leaks(secrets)] == []
 
 
@@ -152,17 +152,17 @@ def test_tokens_survive_a_restart_of_the_keychain(city: Town, machine: Path, vau
     ids=["basic", "post", "document", "machine"],
 )
 def test_a_client_that_is_known_already_registers_nowhere(
-    city: Town, here: Desk, entry: str, signs_in: str, who: str
+    services: SignInServers, here: UserMachine, entry: str, signs_in: str, who: str
 ) -> None:
-    here.configure(city.url, f"[servers.notes.oauth]\n{entry}\n")
-    city.authorization.document.write_text(here.run("config", "client-metadata", DOCUMENT, "--port", str(BACK)).out)
-    with city.authorization.hearing() as heard:
+    here.configure(services.url, f"[servers.notes.oauth]\n{entry}\n")
+    services.authorization.document.write_text(here.run("config", "client-metadata", DOCUMENT, "--port", str(BACK)).out)
+    with services.authorization.recording() as seen_at:
         assert not signs_in or signs_in in signed_in(here).err
         assert here.run(*READ).out.startswith(f"{who}: ")
-    assert (heard("/reg"), bool(heard("/token"))) == ([], True)
+    assert (seen_at("/reg"), bool(seen_at("/token"))) == ([], True)
 
 
-def test_a_refusal_in_the_browser_is_reported_and_stores_nothing(city: Town, here: Desk) -> None:
+def test_a_refusal_in_the_browser_is_reported_and_stores_nothing(services: SignInServers, here: UserMachine) -> None:
     here.browser("--refuse")
     done = here.run("login", "notes", "--yes")
     assert (done.code, "access was denied" in done.err) == (3, True), done
@@ -170,7 +170,7 @@ def test_a_refusal_in_the_browser_is_reported_and_stores_nothing(city: Town, her
 
 
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
-def test_a_real_browser_goes_there_and_back(city: Town, here: Desk, tmp_path: Path) -> None:
+def test_a_real_browser_goes_there_and_back(services: SignInServers, here: UserMachine, tmp_path: Path) -> None:
     """Which keeps to what the pages say of where their forms may lead."""
     page = tmp_path / "page"
     here.browser(str(page), program="chromium")
@@ -182,10 +182,10 @@ def test_a_real_browser_goes_there_and_back(city: Town, here: Desk, tmp_path: Pa
     assert page.read_text().startswith("You are back from the sign-in.")
 
 
-def test_an_unknown_resource_is_reported(city: Town, here: Desk) -> None:
+def test_an_unknown_resource_is_reported(services: SignInServers, here: UserMachine) -> None:
     def claims(talk: Talk) -> None:
         if "well-known" in talk.path:
-            talk.json({"resource": talk.web.url, "authorization_servers": [city.authorization.issuer]})
+            talk.json({"resource": talk.web.url, "authorization_servers": [services.authorization.issuer]})
         else:
             talk.whole(401)
 
@@ -195,13 +195,13 @@ def test_an_unknown_resource_is_reported(city: Town, here: Desk) -> None:
     assert (done.code, "(invalid_target)" in done.err) == (3, True), done
 
 
-def test_an_address_is_pasted_if_the_browser_cannot_return(city: Town, here: Desk) -> None:
+def test_an_address_is_pasted_if_the_browser_cannot_return(services: SignInServers, here: UserMachine) -> None:
     with here.sit("login", "notes", "--no-browser", columns=1000) as terminal:
         terminal.wait_for("Sign in to notes like this? [y/N]")
         terminal.press("y", "enter")
         shown = terminal.wait_for("and paste it.").splitlines()
-        (link,) = [line for line in shown if line.startswith(city.authorization.issuer)]
-        terminal.press(visit(link, stays_at=city.authorization.issuer), "enter")
+        (link,) = [line for line in shown if line.startswith(services.authorization.issuer)]
+        terminal.press(visit(link, stays_at=services.authorization.issuer), "enter")
         terminal.wait_for("notes: signed in at")
         assert terminal.wait_exit() == 0
     here.seen.clear()  # a terminal shows what is typed
@@ -210,7 +210,7 @@ def test_an_address_is_pasted_if_the_browser_cannot_return(city: Town, here: Des
 
 @pytest.mark.hostile("C10", "O17")
 @pytest.mark.requirement("AUTH-22", "AUTH-37", "AUTH-39", "SEC-09")
-def test_calls_on_screen_continue_after_each_sign_in(city: Town, here: Desk) -> None:
+def test_calls_on_screen_continue_after_each_sign_in(services: SignInServers, here: UserMachine) -> None:
     """For more rights, silently when the token ended, and again at a server that forgot who signed in."""
     with here.sit("--traffic", "screen.jsonl", columns=110, rows=34) as terminal:
         terminal.wait_for("needs sign-in")
@@ -228,21 +228,21 @@ def test_calls_on_screen_continue_after_each_sign_in(city: Town, here: Desk) -> 
         allow(terminal, "wrote bread")
 
         outlive_the_token()
-        with city.authorization.hearing() as heard:
+        with services.authorization.recording() as seen_at:
             call(terminal, "read_note")
             allow(terminal, "alice: bread")
-        assert (heard("/auth"), [each.status for each in heard("/token")]) == ([], [200])
+        assert (seen_at("/auth"), [each.status for each in seen_at("/token")]) == ([], [200])
 
-        city.authorization.end()
-        city.authorization.start()
+        services.authorization.end()
+        services.authorization.start()
         outlive_the_token()
-        with city.authorization.hearing() as heard:
+        with services.authorization.recording() as seen_at:
             call(terminal, "read_note")
             allow(terminal, WAITING)
             agree(terminal)
             terminal.wait_for("for want of a sign-in")
             allow(terminal, "alice: bread")
-        assert len(heard("/reg")) == 1
+        assert len(seen_at("/reg")) == 1
         for page in ("f3", "f4"):
             terminal.press(page)
             terminal.wait_for({"f3": "Logs", "f4": "Traffic"}[page])

@@ -123,8 +123,8 @@ def test_the_parser_tells_kinds_apart() -> None:
 def test_hostile_text_is_shown_as_marks_and_sends_no_sequence(together: str, benign: set[str], tmp_path: Path) -> None:
     with start(tmp_path, str(SERVERS / "hostile.py"), "escapes", "--kind", together) as terminal:
         screens = walk(terminal, "dressed", "")
-        told = kinds(bytes(terminal.raw))
-    assert told - benign == set()
+        sent = kinds(bytes(terminal.raw))
+    assert sent - benign == set()
     everything = "\n".join(" ".join(screen.split()) for screen in screens)
     for mark in chain.from_iterable(MARKS[kind] for kind in together.split("+")):
         assert mark in everything
