@@ -18,7 +18,7 @@ SECONDS = 60
 
 
 def main(folder: Path) -> None:
-    """Fail where anything does not do what it should. ``folder`` holds the program ``mcphost``."""
+    """Fail if anything does not work. ``folder`` contains the program ``mcphost``."""
     program = str(folder.absolute() / "mcphost")
     for page in ("man1/mcphost.1", "man5/mcphost-config.5"):
         if not (folder.parent / "share" / "man" / page).is_file():
@@ -29,6 +29,8 @@ def main(folder: Path) -> None:
         version = _answer(program, "--version", home=home, env=env)
         if version != f"mcphost {__version__}\n":
             raise SystemExit(f"--version says {version!r}")
+        if "lighthouse" not in _answer(program, "help", "tour", home=home, env=env):
+            raise SystemExit("the manual was not installed")
         with Terminal([program, "demo"], cwd=Path(home), env=env) as terminal:
             terminal.wait_for("demo", "Brew a storm")
             terminal.press("ctrl+q")
