@@ -11,8 +11,7 @@ from mcphost.tui.results.view import ResultView, Tab
 from mcphost.tui.sampling.dialogs import ModelScreen
 from tests.host.server_requests.pending import form
 from tests.tui.chat.chats import chatting
-from tests.tui.elicitation.questions import ask, at, got, question_stage
-from tests.tui.elicitation.test_form import NAME
+from tests.tui.elicitation.questions import NAME, ask, at, got, question_stage
 from tests.tui.stage import NARROW, WIDE, Stage, demo, echo, on_stage, server, servers
 
 pytestmark = [

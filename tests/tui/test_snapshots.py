@@ -54,8 +54,7 @@ from tests.host.sampling.sampling_host import create
 from tests.host.server_requests.pending import ROOTS, form, page
 from tests.tui import stage as stage_module
 from tests.tui.chat.chats import chatting
-from tests.tui.elicitation.questions import ask, at, question_stage
-from tests.tui.elicitation.test_form import EVERY
+from tests.tui.elicitation.questions import EVERY, ask, at, question_stage
 from tests.tui.imports.homes import claude_code, cursor, importing_stage, vscode
 from tests.tui.pictured import FOLDER, Snapshots
 from tests.tui.sampling.samplings import sampling_stage

@@ -79,7 +79,7 @@ class PatternRow(Vertical):
 
     @property
     def problem(self) -> str:
-        """Why the pattern is invalid or does not match this call; empty: it is right, or there is none."""
+        """The reason why the pattern is invalid or does not match this call; empty if it does, or has no text."""
         if not self.pattern:
             return ""
         wrong = wrong_with(self.pattern)
@@ -234,7 +234,7 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
 
     @property
     def typing(self) -> bool:
-        """Does a text field have the focus?"""
+        """True while a text field has the focus."""
         return isinstance(self.focused, Input)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -141,7 +141,7 @@ def argument_facts(arguments: Mapping[str, Any], provenance: Provenance = NOTHIN
 
 
 def is_cut(arguments: Mapping[str, Any]) -> bool:
-    """Are the arguments longer than `argument_rows` shows?"""
+    """True if the arguments are longer than `argument_rows` shows."""
     texts = (text for name, value in arguments.items() for text in (name, text_of(value)))
     return len(arguments) > SHOWN_ARGUMENTS or any(len(text) > SHOWN_CHARACTERS for text in texts)
 
@@ -242,7 +242,7 @@ def call_facts(question: ToolCallQuestion) -> Iterator[Fact]:
 
 
 def tool_facts(question: ToolCallQuestion) -> Iterator[Fact]:
-    """What changed, what is already allowed, and the server's description, unless it is among the changes."""
+    """The changes, the approvals so far, and the server's description unless it is among the changes."""
     for difference in question.approval.differences:
         yield from difference_facts(difference)
     for rule in question.approval.rules:

@@ -40,7 +40,7 @@ def difference_facts(difference: Difference) -> Iterator[Fact]:
 
 
 def is_shown_whole(difference: Difference) -> bool:
-    """Does `difference_facts` show all of the new value?"""
+    """True if `difference_facts` shows all of the new value."""
     return difference.after is not None and len(difference.after) <= SHOWN_CHARACTERS
 
 

@@ -28,7 +28,7 @@ def origin_of(host: Host, question: Question) -> QuestionOrigin:
 
 
 def cause(host: Host, question: Question, *, timed: bool = False) -> str:
-    """Who asks, and for which call; ``timed`` adds how long that call has been running."""
+    """The party that asks, and its call; ``timed`` adds how long that call has been running."""
     number = getattr(question, "call", None)
     if question.origin != question.server:
         return f"by {show_line(question.origin, 20)}"

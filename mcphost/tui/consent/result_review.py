@@ -36,7 +36,7 @@ class ResultScreen(QuestionDialog):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "allow", "send", id="result.allow", tooltip="Send it to the model as it is"),
         Binding("e", "edit", "edit", id="result.edit", tooltip="Edit what the model gets"),
-        Binding("n", "decline", "keep back", id="result.decline", tooltip="The model is told that you kept it back"),
+        Binding("n", "decline", "keep back", id="result.decline", tooltip="Keep it back; the model learns only that"),
         Binding("t", "tell", "keep back, say why", id="result.tell", tooltip="Keep it back, and tell the model why"),
         Binding("space,pagedown", "page(1)", "scroll", id="result.down", show=False),
         Binding("pageup", "page(-1)", "scroll back", id="result.up", show=False),

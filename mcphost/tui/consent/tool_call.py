@@ -97,7 +97,7 @@ class ToolCallScreen(QuestionDialog):
 
     @property
     def edited(self) -> bool:
-        """Did the user change the arguments?"""
+        """True if the user changed the arguments."""
         return self.arguments != self.question.arguments
 
     def compose(self) -> ComposeResult:
@@ -116,11 +116,11 @@ class ToolCallScreen(QuestionDialog):
 
     @property
     def by_model(self) -> bool:
-        """Does a model want it?"""
+        """True if a model asked for the call."""
         return self.question.origin != "you"
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A reason can be told only to a model, a rule needs text arguments, and some tools have nothing to edit."""
+        """Only a model can get a reason, a rule needs text arguments, and some tools have nothing to edit."""
         if action == "edit":
             return bool(self.arguments) or self.question.tool.takes_arguments
         if action == "rule":
@@ -289,16 +289,16 @@ class ToolCallScreen(QuestionDialog):
 
     @property
     def _more_to_read(self) -> bool:
-        """Is something cut off that was not yet seen? The first frame shows this, before `_all_seen` can be known."""
+        """True if something is cut off that was not yet seen. The first frame needs it before `_all_seen` is known."""
         return not self._all_seen and (not self._fits or self.what.cut_off or self.block.cut_off)
 
     @property
     def _written(self) -> bool:
-        """Has the user just written this call, by a definition that is known? Then it may run once without reading."""
+        """True if the user just wrote this call for a known definition; which may then run once unread."""
         return self.question.composed and self.question.approval.kind is not ApprovalStatus.CHANGED
 
     def _locked(self, lifetime: str) -> bool:
-        """Must more be read first?"""
+        """True if more must be read before this answer."""
         return not (self._all_seen or (self._written and lifetime == "once"))
 
     @on(ReadToEnd.Measured)

@@ -42,7 +42,7 @@ HIDDEN: Final = "••••••••"
 
 
 class FormElicitationScreen(ServerQuestionScreen):
-    """Shows a form, then its content for review. A yes carries that content."""
+    """Shows a form, then its content for review. Accepting sends that content."""
 
     HELP = (
         "A server asks you to fill in a form. Nothing is sent before you have seen all of it as JSON.\n"
@@ -165,7 +165,7 @@ class FormElicitationScreen(ServerQuestionScreen):
         self.add_class("-review")
         self._draw_review()
         self._show_warnings()
-        self._shown()  # a second y before the review could be read is no yes to it
+        self._shown()  # a second y before the review could be read does not send it
         self.call_after_refresh(self._fit)
         self.offer(at="e" if self._secrets() or self._message_asks_secret else "y")
         self.answers.focus()

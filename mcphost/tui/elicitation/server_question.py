@@ -33,11 +33,11 @@ ESCAPE_FIRST: Final = "esc, then a letter"
 
 
 class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
-    """Subclasses define what is asked and how it is agreed to."""
+    """The base of questions from a server. Subclasses define the facts, the widgets and the answer that agrees."""
 
     LETTERS: ClassVar[frozenset[str]] = LETTERS
     BEFORE: ClassVar[str] = "esc, then  "
-    """What to press before the keys of the answers while a field has the focus."""
+    """Shown before the keys of the answers while a field has the focus."""
     message: str = ""
     """The server's message."""
 
@@ -54,6 +54,7 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
 
     DEFAULT_CSS = """
     ServerQuestionScreen {
+        & > .dialog > ReadToEnd { max-height: 25vh; }
         .hint { height: auto; color: $text-warning; }
         .warning { height: auto; max-height: 6; color: $text-warning; }
         .short { height: auto; max-height: 2; color: $foreground-muted; }
@@ -87,7 +88,7 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
         yield from ()
 
     def body(self) -> ComposeResult:
-        """What is between the facts and the answers."""
+        """Yield the widgets between the facts and the answers."""
         yield from ()
 
     def options(self) -> Iterator[AnswerOption]:
@@ -108,7 +109,6 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
         return naming("asked by the server ", self.origin.server, ", not by mcphost")
 
     def compose(self) -> ComposeResult:
-        self.fit_height(self.app.size.height)  # before the first layout: what is cut off then does not count as seen
         with self.framed(self.title_line(), self.asked_by()):
             with self.what:
                 yield FactsTable(self.about())
@@ -123,14 +123,9 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
 
     def on_resize(self, event: events.Resize) -> None:
         self.set_class(event.size.height >= TALL, "-tall")
-        self.fit_height(event.size.height)
-
-    def fit_height(self, height: int) -> None:
-        """Limit the height of the facts, so that the rest stays on screen."""
-        self.what.styles.max_height = max(3, height // 4)
 
     def origin_facts(self) -> Iterator[Fact]:
-        """Who asks, why, and since when."""
+        """The origin of the question, and its time."""
         when = "" if self.waiting is None else f" · at {wall_clock(self.waiting.asked_at)}"
         yield fact("asked", f"{self.origin.cause}{when}")
         if self.origin.identity:
@@ -156,7 +151,7 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
 
     @property
     def typing(self) -> bool:
-        """Does a text field have the focus?"""
+        """True while a text field has the focus."""
         return self.focused is not None and self.focused is not self.answers
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

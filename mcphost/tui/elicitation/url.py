@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
@@ -22,7 +23,7 @@ from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.origin import QuestionOrigin
 from mcphost.tui.elicitation.server_question import LETTERS, ServerQuestionScreen
 from mcphost.tui.kit.answers import SCROLL_FIRST, AnswerOption, naming
-from mcphost.tui.kit.facts_table import Fact, fact
+from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 
 STATE_MARKS: Final[Mapping[UrlElicitationState, tuple[str, str]]] = {
     UrlElicitationState.WAITING: ("◐", "$text-warning"),
@@ -53,7 +54,10 @@ class UrlElicitationScreen(ServerQuestionScreen):
     ]
 
     DEFAULT_CSS = """
-    UrlElicitationScreen { .state { height: auto; } }
+    UrlElicitationScreen {
+        & > .dialog > ReadToEnd { max-height: 100%; }
+        .state { height: auto; }
+    }
     """
 
     def __init__(
@@ -85,17 +89,22 @@ class UrlElicitationScreen(ServerQuestionScreen):
         yield Fact("whole address:", _address(self.question.url, self._plain_host()), wide=True, mark="  ")
         yield from self.message_facts()
 
-    def body(self) -> ComposeResult:
-        yield self._state
+    def compose(self) -> ComposeResult:
+        """Leave all rows but those of the answers to the address."""
+        with self.framed(self.title_line(), self.asked_by()):
+            self.what.add_class("between")
+            with self.what:
+                yield FactsTable(self.about())
+            with Vertical(classes="below"):
+                yield self._hint
+                yield self._state
+                yield self._short
+                yield self.answers
 
     def on_mount(self) -> None:
         self.set_class(self._careful, "-careful")
         self._show(at="n" if self.waiting is not None else None)
         self.answers.focus()
-
-    def fit_height(self, height: int) -> None:
-        """Leave most of the height to the address."""
-        self.what.styles.max_height = max(4, int(height * 0.9) - 10)
 
     def show_elicitation(self, elicitation: UrlElicitation) -> None:
         """The elicitation was opened, or its state changed."""
@@ -104,7 +113,7 @@ class UrlElicitationScreen(ServerQuestionScreen):
             self._show()
 
     def is_about(self, elicitation: UrlElicitation) -> bool:
-        """Is this the elicitation that is shown here?"""
+        """True if this elicitation is shown here."""
         if self.elicitation is not None:
             return self.elicitation is elicitation
         shown = (self.question.server, self.question.elicitation)
@@ -225,7 +234,7 @@ def _address(url: str, host: str) -> Content:
 
 
 def question_of(elicitation: UrlElicitation) -> UrlQuestion:
-    """The question that this elicitation was asked by."""
+    """The question that asked for this elicitation."""
     address = elicitation.address
     return UrlQuestion(
         elicitation.server,

@@ -18,11 +18,11 @@ from mcphost.tui.kit.framed import FramedScreen
 class EditArgumentsScreen(FramedScreen[Mapping[str, Any] | None]):
     """Dismissed with the new arguments, or with None if they stay as they were.
 
-    ``owner`` stands before the tool's name in the title. ``arguments`` None: the schema's defaults. ``submit`` says
+    The title shows ``owner`` before the tool's name. ``arguments`` None: the schema's defaults. ``submit`` says
     what ctrl+r does.
     """
 
-    HELP = "Edit the arguments before anything is sent. ctrl+r submits them, esc drops the changes."
+    HELP = "Edit the arguments before anything is sent. Press ctrl+r to submit them, Esc to drop the changes."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "drop changes", id="edit.back", tooltip="Close without changes"),

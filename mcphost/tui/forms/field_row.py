@@ -86,7 +86,7 @@ def box_for(field: FormField, entry: Any) -> Box:
 
 
 def box_type(field: FormField, entry: Any) -> type[Box]:
-    """What an entry of the field is edited with: JSON text has a box for JSON, text of several lines has lines."""
+    """The type of the box for an entry of the field: JSON text has a box for JSON, text of several lines has lines."""
     if isinstance(entry, str) and field.kind in GROWING:
         return JsonBox
     if field.kind is FieldKind.STRING and isinstance(entry, str) and "\n" in entry and not field.secret_looking:
@@ -148,7 +148,7 @@ class FieldRow(Widget):
             self._last_entry = self.box.entry
 
     def draws(self, field: FormField, entry: Any) -> bool:
-        """Can this row show the field with this entry?"""
+        """True if this row can show the field with this entry."""
         mine = self.field
         same = (mine.kind, mine.choices, mine.required, mine.nullable) == (
             field.kind,
@@ -245,7 +245,7 @@ class FieldRow(Widget):
 
     @property
     def focused(self) -> bool:
-        """Is this the focused field?"""
+        """True if this is the focused field."""
         return self.box.has_focus
 
     @property
@@ -258,7 +258,7 @@ class FieldRow(Widget):
 
     @property
     def _note_is_below(self) -> bool:
-        """Are the limits below the box: because all are, or because these are too long for their column?"""
+        """True if the limits are below the box: all of them are, or these are too long for their column."""
         return Content(note_of(self.field)).cell_length >= self.columns.note
 
     @property

@@ -33,9 +33,11 @@ class Picker(Widget, can_focus=True):
     """The base of pickers: an entry, a height, and leaving."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "step(-1)", "before", id="form.pick_up", show=False, tooltip="Before, or the field before"),
-        Binding("down", "step(1)", "next", id="form.pick_down", show=False, tooltip="Next, or the next field"),
-        Binding("left", "cycle(-1)", "choice before", id="form.pick_left", show=False, tooltip="The choice before"),
+        Binding(
+            "up", "step(-1)", "before", id="form.pick_up", show=False, tooltip="Previous item, or the previous field"
+        ),
+        Binding("down", "step(1)", "next", id="form.pick_down", show=False, tooltip="Next item, or next field"),
+        Binding("left", "cycle(-1)", "choice before", id="form.pick_left", show=False, tooltip="Previous choice"),
         Binding("right", "cycle(1)", "next choice", id="form.pick_right", show=False, tooltip="The next choice"),
         Binding("space", "press", "choose", id="form.pick", tooltip="Choose, or open the list"),
         Binding("enter", "enter", "go on", id="form.pick_enter", show=False, tooltip="Open the list, choose, go on"),
@@ -153,7 +155,7 @@ def unknown_entry(entry: Any) -> Content:
 
 
 class RowsBox(Picker):
-    """How many rows a list or a map has; space adds one."""
+    """The number of rows of a list or a map; space adds one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "press", "add a row", id="form.rows_add", tooltip="Add a row at the end"),
@@ -463,7 +465,7 @@ class SeveralOf(_ListPicker):
 
 
 def same(one: Any, other: Any) -> bool:
-    """Are they the same choice? Unlike Python, true is not 1."""
+    """True if they are the same choice. Unlike in Python, true is not 1."""
     return one is other or (isinstance(one, bool) == isinstance(other, bool) and bool(one == other))
 
 

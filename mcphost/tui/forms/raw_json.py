@@ -28,7 +28,7 @@ class RawArea(JsonArea):
 
 
 class RawEditor(Vertical):
-    """The editor, why it is shown, and what is wrong with its text."""
+    """The editor, the reason why it is shown, and the problems of its text."""
 
     DEFAULT_CSS = """
     RawEditor {
@@ -79,7 +79,7 @@ class RawEditor(Vertical):
 
 
 def read_object(text: str) -> tuple[dict[str, Any] | None, str]:
-    """Return the object in ``text``, or None and why there is none."""
+    """Return the object in ``text``, or None and the reason."""
     try:
         value = parse(_ARGUMENTS, text)
     except FieldError as error:

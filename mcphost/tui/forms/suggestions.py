@@ -110,7 +110,7 @@ class SuggestingBox(LineBox):
         self.suggestions = Suggestions()
         self._accepted: str | None = None
         self._had_suggestions = False
-        """Was there ever a suggestion for this field?"""
+        """True once a suggestion was made for this field."""
 
     def suggest(self, value: str, found: Completion) -> None:
         """Show the suggestions for ``value``, unless the text has changed or the focus has gone."""

@@ -38,7 +38,7 @@ class QuestionKind:
     mark: str = "?"
     """One cell before it in the inbox."""
     asks: str = ""
-    """What the server asks for, as said in the top bar after its name."""
+    """The words of the top bar after the server's name."""
 
 
 def kind_of(question: Question) -> QuestionKind | None:
@@ -53,7 +53,7 @@ def words_of(question: Question) -> str:
 
 
 def asks_words(question: Question) -> str:
-    """Who asks for what, in one line; may hold foreign text."""
+    """The question in one line, with its server; may hold foreign text."""
     kind = kind_of(question)
     asks = "" if kind is None or getattr(question, "review", False) else kind.asks
     return f"{question.server} {asks}" if asks else f"{question.server}: {question.about}"

@@ -54,7 +54,7 @@ class QuestionQueue:
         self._typed_at = time.monotonic()
 
     def typing_done(self) -> None:
-        """What was typed is complete: a question may open at once."""
+        """Let a question open at once: the user has typed a complete entry."""
         self._typed_at = float("-inf")
 
     @property
@@ -156,7 +156,7 @@ class QuestionQueue:
                 yield waiting
 
     def _taken_over_by(self, screen: object) -> bool:
-        """Does the screen in front take over one of the questions?"""
+        """True if the screen in front takes over one of the questions."""
         if not isinstance(screen, QuestionDialog):
             return False
         question = next((waiting for waiting in self._next() if screen.adopt_question(waiting)), None)
@@ -202,7 +202,7 @@ class QuestionQueue:
         return self._typed_at + self.idle_seconds - time.monotonic()
 
     def _follows_user_call(self, waiting: OpenQuestion) -> bool:
-        """Does it belong to a call that the user started, with no key pressed since?"""
+        """True if it belongs to a call that the user started, with no key pressed since."""
         call = self._host.tool_calls.calls.get(getattr(waiting.question, "call", None) or 0)
         return call is not None and call.request.origin == "you" and call.asked_at >= self._typed_at
 
@@ -217,6 +217,6 @@ class QuestionQueue:
 
 
 def _unprompted(waiting: OpenQuestion) -> bool:
-    """Does a server ask, and for no call?"""
+    """True if a server asks outside of any call."""
     question = waiting.question
     return question.origin == question.server and getattr(question, "call", None) is None

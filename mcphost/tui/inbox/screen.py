@@ -27,7 +27,7 @@ from mcphost.tui.kit.rows import Cell, RowList, columns
 
 
 class RowKind(Enum):
-    """What a row stands for."""
+    """The kind of a row."""
 
     QUESTION = "question"
     URL = "page"
@@ -50,11 +50,11 @@ class InboxRow:
     limit: str = ""
     """The time until which it can be answered or continued."""
     by_server: bool = False
-    """Did the server ask, and not the user or a model?"""
+    """True if the server asked, not the user or a model."""
 
     @property
     def limited(self) -> bool:
-        """Does it expire?"""
+        """True if it expires."""
         return self.limit.startswith("until")
 
     @property
@@ -121,11 +121,11 @@ class InboxScreen(ListScreen[InboxRow, InboxRow | None]):
     """Lists the rows that ``read`` returns; dismissed with the row to open."""
 
     HELP = (
-        "Every question that waits for you, oldest first. enter opens one, n declines it, x cancels it (no answer),\n"
-        "N declines all of its server, M mutes its server until mcphost exits, or listens to it again. ◐ is under\n"
-        "way: a page that you opened, an answer that you left. ◌ is over: a question that ended before you answered,\n"
-        "and how it ended; x removes it. Calls do not time out while a question waits; where a page must be visited\n"
-        "in time, the time stands beside it."
+        "Every question that waits for you, oldest first. Press Enter to open one, n to decline it, x to cancel it\n"
+        "(no answer), N to decline all of its server, M to mute its server until mcphost exits or to unmute it.\n"
+        "◐ is under way: a page that you opened, an answer that you left. ◌ is over: a question that ended before you\n"
+        "answered, and how it ended; x removes it. Calls do not time out while a question waits; where a page must be\n"
+        "visited in time, the time is beside it."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -42,7 +42,7 @@ def patterns(stage: Stage) -> list[str]:
 
 @pytest.mark.hostile("P10")
 @pytest.mark.requirement("SEC-01", "TOOLS-29", "HOST-04")
-async def test_a_rule_is_tried_on_past_calls_then_holds_is_listed_and_is_taken_back() -> None:
+async def test_a_rule_is_tried_holds_is_listed_and_taken_back() -> None:
     async with on_stage(echo("--harmless"), size=NARROW) as stage:
         await stage.ready()
         for text, key in (("SELECT 1", "y"), ("SELECT secrets", "n"), ("DROP t", "n")):
@@ -72,7 +72,7 @@ async def test_a_rule_is_tried_on_past_calls_then_holds_is_listed_and_is_taken_b
 
 
 @pytest.mark.hostile("P10")
-async def test_always_is_a_rule_in_later_runs_and_lapses_when_the_tool_changes(tmp_path: Path) -> None:
+async def test_always_lapses_when_the_tool_changes(tmp_path: Path) -> None:
     state = tmp_path / "state"
     async with on_stage(echo("--harmless"), state) as stage:
         await stage.ready()
@@ -107,7 +107,7 @@ NO_RULE = [
 
 
 @pytest.mark.hostile("P10")
-async def test_what_is_no_rule_that_fits_the_call_is_said_and_allows_nothing() -> None:
+async def test_a_rule_that_does_not_fit_the_call_allows_nothing() -> None:
     async with on_stage(echo("--harmless")) as stage:
         await stage.ready()
         call = await make(stage, {"text": "hi"})
@@ -164,7 +164,7 @@ async def test_a_tool_that_claims_to_destroy_gets_no_rule_for_always() -> None:
         )
         call = await make(stage, {"text": "hi"})
         await stage.shows("not offered: the tool says that it is destructive")
-        await stage.press("enter", "a", "enter")  # the cursor stands where no harm is done
+        await stage.press("enter", "a", "enter")  # the cursor is where no harm is done
         await stage.call_dialog()
         assert call.state is CallState.ASKING
         await stage.press("n")
@@ -186,7 +186,7 @@ async def test_no_rule_is_made_of_what_was_not_seen_to_its_end() -> None:
 
 
 @pytest.mark.hostile("T08", "T09", "T10")
-async def test_hostile_texts_are_seen_in_patterns_and_past_calls_as_what_they_are() -> None:
+async def test_hostile_text_is_marked_in_patterns_and_past_calls() -> None:
     text = "[red]a\u202eb\x1b[2J\u200b"
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()

@@ -1,4 +1,4 @@
-"""What changed in a definition: the words that differ are marked, and in view however long the text is."""
+"""The difference of two definitions: its words are marked, and in view however long the text is."""
 
 from __future__ import annotations
 

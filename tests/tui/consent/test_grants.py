@@ -26,7 +26,7 @@ async def allow(stage: Stage, key: str, tool: str = "echo") -> None:
 
 @pytest.mark.hostile("P10")
 @pytest.mark.requirement("SEC-01", "TOOLS-29")
-async def test_a_grant_is_listed_and_once_taken_back_the_tool_is_asked_about_again() -> None:
+async def test_a_revoked_grant_makes_the_tool_ask_again() -> None:
     async with on_stage(echo("--harmless"), size=NARROW) as stage:
         await stage.ready()
         await stage.press("g")
@@ -45,7 +45,7 @@ async def test_a_grant_is_listed_and_once_taken_back_the_tool_is_asked_about_aga
 
 
 @pytest.mark.hostile("P10")
-async def test_always_outlives_a_restart_until_exit_does_not_and_another_command_lapses_both(tmp_path: Path) -> None:
+async def test_only_always_outlives_a_restart_of_the_same_command(tmp_path: Path) -> None:
     state = tmp_path / "state"
     async with on_stage(echo("--harmless"), state) as stage:
         await stage.ready()

@@ -21,7 +21,7 @@ from tests.tui.sampling.samplings import sampling_stage
 from tests.tui.stage import NARROW, Stage, echo, on_stage
 
 KNOWN = ["server says", "history", "sent to", "rule"]
-"""What mcphost says of every call."""
+"""The words of mcphost in every call."""
 
 
 def framed(screen: str) -> tuple[list[str], list[str]]:
@@ -66,7 +66,7 @@ async def test_no_argument_of_a_call_is_shown_as_a_fact_of_ours(size: tuple[int,
 
 
 @pytest.mark.requirement("TOOLS-14")
-def test_the_name_of_a_tool_that_has_a_title_is_quoted_among_the_facts() -> None:
+def test_the_name_of_a_tool_with_a_title_is_quoted() -> None:
     name = "echo · you allowed it before"
     tool = Tool.read({"name": name, "title": "Echo", "inputSchema": {"type": "object"}})
     approval = ToolApproval(ApprovalStatus.NEW)
@@ -104,7 +104,7 @@ async def test_no_field_of_a_form_is_shown_as_a_fact_of_ours(size: tuple[int, in
 
 @pytest.mark.slow
 @pytest.mark.parametrize("label", ["Send this? [y/N]", "asked for call 9 · by you"])
-async def test_the_inbox_quotes_what_a_server_says_and_how_its_tools_are_called(label: str) -> None:
+async def test_the_inbox_quotes_foreign_words_and_tool_names(label: str) -> None:
     async with question_stage(size=(120, 36)) as stage:
         ask(stage, form({"type": "object", "properties": {}}, message=f"Hello\n{label}"))
         await at(stage, ServerQuestionScreen)

@@ -20,7 +20,7 @@ A = {"a": echo()}
 
 @pytest.mark.hostile("M04", "T11")
 @pytest.mark.slow
-async def test_an_address_that_a_model_or_a_tool_shows_as_a_picture_is_not_fetched() -> None:
+async def test_no_picture_address_of_a_model_or_tool_is_fetched() -> None:
     """Nothing is sent to it, and the address can be read."""
     with Web(lambda talk: talk.whole(200)) as web:
         words = f"![chart]({web.url}/?q=secret) and <img src='{web.url}/x'>"
@@ -83,7 +83,7 @@ def test_what_is_not_all_shown_is_known_to_be_cut(arguments: dict[str, Any]) -> 
 
 @pytest.mark.hostile("P08", "M02")
 @pytest.mark.slow
-async def test_a_call_with_more_arguments_than_are_shown_is_read_elsewhere_first(
+async def test_more_arguments_than_fit_are_read_elsewhere_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(call_rows, "SHOWN_ARGUMENTS", 20)

@@ -46,9 +46,7 @@ PLACES = [
 
 @pytest.mark.hostile("M04", "T01", "T09", "T10")
 @pytest.mark.parametrize(("value", "words", "expected"), [case[1:] for case in PLACES], ids=[c[0] for c in PLACES])
-def test_what_is_marked_is_what_was_borrowed_wherever_marks_of_ours_move_it(
-    value: str, words: str, expected: list[str]
-) -> None:
+def test_marks_follow_the_text_that_other_marks_move(value: str, words: str, expected: list[str]) -> None:
     (content,) = shown(value, at(value, words))
     (bare,) = shown(value)
     assert underlined(content) == expected
@@ -59,7 +57,7 @@ def test_what_is_marked_is_what_was_borrowed_wherever_marks_of_ours_move_it(
 
 
 @pytest.mark.hostile("M04")
-def test_marks_that_overlap_or_stand_deep_inside_or_in_a_name_are_shown_once() -> None:
+def test_overlapping_and_nested_marks_are_shown_once() -> None:
     text = f"{TREE} behind the mill and more"
     (content,) = shown(text, at(text, TREE), at(text, "old oak tree behind the mill", "mail"))
     assert "".join(underlined(content)) == f"{TREE} behind the mill"
@@ -87,7 +85,7 @@ def test_what_is_too_long_to_show_is_cut_as_before_and_still_said() -> None:
 @pytest.mark.hostile("M04")
 @pytest.mark.slow
 @pytest.mark.requirement("TOOLS-14")
-async def test_the_dialog_names_the_server_that_the_words_are_from_and_an_edit_is_told_of() -> None:
+async def test_the_dialog_names_the_source_server_and_an_edit() -> None:
     script = uses(use("notes__read")), uses(use("mail__echo", text=f"Psst: {TREE}")), text("done")
     async with chatting(*script, servers=SERVERS, size=(100, 40)) as stage:
         await stage.say("do it")

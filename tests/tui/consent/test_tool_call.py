@@ -48,7 +48,7 @@ async def test_keys_typed_before_the_dialog_could_be_read_do_nothing() -> None:
 @pytest.mark.hostile("P09")
 @pytest.mark.requirement("TOOLS-11")
 @pytest.mark.parametrize("letter", ["y", "u", "a", "enter"])
-async def test_a_dialog_ignores_keys_for_a_quarter_of_a_second_after_it_was_drawn(letter: str) -> None:
+async def test_a_dialog_ignores_keys_soon_after_it_was_drawn(letter: str) -> None:
     """With the users' guard; a letter restarts its time."""
     async with on_stage(echo("--harmless"), guard=None) as stage:
         await stage.ready()
@@ -87,7 +87,7 @@ async def test_a_dialog_ignores_keys_for_a_quarter_of_a_second_after_it_was_draw
         ({"destructiveHint": True}, True, "n"),
     ],
 )
-async def test_the_easy_answer_is_no_to_what_may_destroy_and_to_what_changed(
+async def test_the_default_is_n_for_destructive_and_changed_tools(
     claims: dict[str, bool], changed: bool, easy: str
 ) -> None:
     """As soon as the dialog is drawn, without a key."""
@@ -118,21 +118,21 @@ ANSWERS = [
 
 
 @pytest.mark.requirement("TOOLS-11", "TOOLS-29", "HOST-04", "SEC-01")
-async def test_a_key_answers_and_the_server_sees_only_what_was_allowed(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("key", "state", "grants", "sent"), ANSWERS, ids=[answer[0] for answer in ANSWERS])
+async def test_a_key_answers_and_the_server_sees_only_what_was_allowed(
+    tmp_path: Path, key: str, state: CallState, grants: list[str], sent: int
+) -> None:
     record = tmp_path / "record"
     async with on_stage(echo("--harmless", "--record", record)) as stage:
         await stage.ready()
-        for number, (key, state, grants, sent) in enumerate(ANSWERS):
-            arguments = {"text": f"hi {number}"}
-            call = stage.call("echo", arguments)
-            await stage.call_dialog()
-            assert arguments not in [params["arguments"] for params in calls_in(record)]
-            await stage.press(key)
-            assert (await stage.ended(call)).state is state, key
-            await stage.gone()
-            assert [grant.lifetime.value for grant in stage.host.consent.approvals.grants()] == grants
-            assert [params["arguments"] for params in calls_in(record)].count(arguments) == sent
-            stage.host.consent.revoke("echo", "echo")
+        call = stage.call("echo", HI)
+        await stage.call_dialog()
+        assert not calls_in(record)
+        await stage.press(key)
+        assert (await stage.ended(call)).state is state
+        await stage.gone()
+        assert [grant.lifetime.value for grant in stage.host.consent.approvals.grants()] == grants
+        assert [params["arguments"] for params in calls_in(record)].count(HI) == sent
 
 
 async def test_leaving_a_question_neither_answers_it_nor_quits(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ async def test_leaving_a_question_neither_answers_it_nor_quits(tmp_path: Path) -
 
 
 @pytest.mark.hostile("P10")
-async def test_refusing_is_the_easy_answer_to_what_claims_to_destroy_and_always_is_not_offered() -> None:
+async def test_a_destructive_tool_defaults_to_n_without_always() -> None:
     async with on_stage() as stage:
         await stage.ready()
         call = stage.call("tear_out_pages")
@@ -201,7 +201,7 @@ async def test_a_claim_is_named_as_one_and_no_claim_is_no_promise() -> None:
 
 @pytest.mark.hostile("P03")
 @pytest.mark.requirement("TOOLS-30")
-async def test_a_changed_definition_is_asked_about_again_with_its_difference() -> None:
+async def test_a_changed_definition_is_asked_about_with_a_diff() -> None:
     async with on_stage() as stage:
         await stage.ready()
         flash = {"message": "ahoy", "times": 1}
@@ -263,7 +263,7 @@ async def test_the_first_frame_of_a_dialog_is_its_last_one(
 
 @pytest.mark.hostile("P08", "T12")
 @pytest.mark.requirement("TOOLS-14")
-async def test_long_arguments_must_have_been_seen_to_the_end_and_the_answers_stay_on_screen() -> None:
+async def test_long_arguments_must_be_read_and_leave_the_answers_shown() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         call = stage.call("echo", {"text": LONG})
@@ -281,7 +281,7 @@ async def test_long_arguments_must_have_been_seen_to_the_end_and_the_answers_sta
 
 @pytest.mark.hostile("P03")
 @pytest.mark.requirement("TOOLS-14", "TOOLS-30")
-async def test_a_call_just_written_waits_until_a_changed_definition_was_read() -> None:
+async def test_a_changed_definition_is_read_even_for_a_written_call() -> None:
     server = Echo(tools=[{"name": "echo", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}])
     with Web(server) as web:
         async with on_stage(servers(a=ServerConfig(url=web.url)), size=NARROW) as stage:
@@ -303,6 +303,18 @@ async def test_a_call_just_written_waits_until_a_changed_definition_was_read() -
             assert (await stage.ended(call)).state is CallState.DONE
 
 
+@pytest.mark.parametrize("height", [12, 16, 20])
+async def test_no_answer_is_cut_off_on_a_low_screen(height: int) -> None:
+    async with on_stage(echo(), size=(80, height)) as stage:
+        await stage.ready()
+        call = stage.call("echo", {"text": LONG, **dict.fromkeys("abcdefgh", "x")})
+        await stage.call_dialog()
+        await stage.shows("scroll to the end (space) to enable y", "don't run", "later")
+        assert stage.text.rstrip().endswith("asked by you ─╯")
+        await stage.press("n")
+        await stage.ended(call)
+
+
 async def test_a_locked_key_says_for_a_moment_what_to_press_first() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
@@ -315,7 +327,7 @@ async def test_a_locked_key_says_for_a_moment_what_to_press_first() -> None:
         await stage.press("n")
 
 
-async def test_what_a_long_path_pushes_out_of_a_small_terminal_must_have_been_seen_too(tmp_path: Path) -> None:
+async def test_facts_below_a_long_path_must_be_read_too(tmp_path: Path) -> None:
     words = "a folder with spaces, Ünïcode and a name "
     long = tmp_path / (words * 4).strip() / (words * 2).strip()
     long.parent.mkdir()
@@ -335,7 +347,7 @@ async def test_what_a_long_path_pushes_out_of_a_small_terminal_must_have_been_se
 
 
 @pytest.mark.hostile("P08")
-async def test_an_argument_too_long_for_the_dialog_is_read_to_its_end_elsewhere() -> None:
+async def test_a_long_argument_is_read_in_the_reader() -> None:
     async with on_stage(echo(), size=WIDE) as stage:
         await stage.ready()
         call = stage.call("echo", {"text": "word " * 4200 + "the end"})
@@ -372,15 +384,15 @@ PADDED = [
 
 @pytest.mark.hostile("P08", "T08", "T09", "T10")
 @pytest.mark.requirement("TOOLS-14", "SEC-08")
-async def test_what_hides_in_arguments_is_visible_and_counted() -> None:
+@pytest.mark.parametrize(("text", "words"), PADDED, ids=[words for _, words in PADDED])
+async def test_what_hides_in_arguments_is_visible_and_counted(text: str, words: str) -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
-        for text, words in PADDED:
-            call = stage.call("echo", {"text": text})
-            await stage.call_dialog()
-            assert words in stage.flat, text
-            await stage.press("n")
-            await stage.ended(call)
+        call = stage.call("echo", {"text": text})
+        await stage.call_dialog()
+        assert words in stage.flat
+        await stage.press("n")
+        await stage.ended(call)
 
 
 async def test_edited_arguments_are_marked_and_are_what_is_sent(tmp_path: Path) -> None:
@@ -525,7 +537,7 @@ async def test_a_ping_is_answered_behind_the_dialog() -> None:
 
 
 @pytest.mark.requirement("TOOLS-14")
-async def test_what_the_user_has_just_written_in_the_form_need_not_be_read_to_its_end_to_run_once() -> None:
+async def test_arguments_just_typed_need_not_be_read_to_run_once() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         await stage.open_tool("echo")
@@ -558,7 +570,7 @@ async def test_a_tool_without_arguments_has_nothing_to_edit() -> None:
         await stage.press("n")
 
 
-async def test_the_arrows_choose_an_answer_again_once_a_terminal_has_room_for_the_list() -> None:
+async def test_arrows_work_again_once_the_list_has_room() -> None:
     async with on_stage(echo("--harmless"), size=WIDE) as stage:
         await stage.ready()
         stage.call("echo", {"text": "x"})

@@ -15,9 +15,31 @@ from tests.tui.stage import Stage, on_stage, server
 
 Kind = TypeVar("Kind", bound=Dialog[Any])
 
+NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+"""A schema with one field."""
+EVERY = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "title": "Your name", "minLength": 2},
+        "mail": {"type": "string", "format": "email", "default": "a@b.example"},
+        "site": {"type": "string", "format": "uri", "default": "https://b.example"},
+        "day": {"type": "string", "format": "date", "default": "2026-11-20"},
+        "at": {"type": "string", "format": "date-time", "default": "2026-11-20T10:00:00Z"},
+        "age": {"type": "integer", "minimum": 18, "maximum": 99, "default": 36},
+        "part": {"type": "number", "default": 0.5},
+        "news": {"type": "boolean", "default": False},
+        "size": {"type": "string", "enum": ["s", "l"], "enumNames": ["Small", "Large"], "default": "l"},
+        "lens": {"type": "string", "oneOf": [{"const": "a", "title": "First order"}], "default": "a"},
+        "days": {"type": "array", "items": {"enum": ["mon", "tue"]}, "minItems": 1, "default": ["tue"]},
+        "pets": {"type": "array", "items": {"anyOf": [{"const": "c", "title": "Cat"}]}, "default": ["c"]},
+    },
+    "required": ["name"],
+}
+"""A schema with every kind of field."""
+
 
 def asking(*names: str) -> Config:
-    """Servers that ask what a test tells them to; their tools run without approval."""
+    """Servers that send the questions of a test; their tools run without approval."""
     servers = {name: server("asks.py") for name in names or ("a",)}
     return Config.model_validate({"servers": servers, "policy": {"default": "allow"}}, strict=False)
 

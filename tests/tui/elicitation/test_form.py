@@ -17,29 +17,10 @@ from mcphost.tui.inbox.screen import InboxScreen
 from mcphost.tui.kit.modal_screen import AskScreen
 from mcphost.tui.kit.reader import ReaderScreen
 from tests.host.server_requests.pending import form
-from tests.tui.elicitation.questions import ask, at, got, question_stage
+from tests.tui.elicitation.questions import EVERY, NAME, ask, at, got, question_stage
 from tests.tui.stage import NARROW, WIDE, Stage
 
 pytestmark = pytest.mark.slow
-NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
-EVERY = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string", "title": "Your name", "minLength": 2},
-        "mail": {"type": "string", "format": "email", "default": "a@b.example"},
-        "site": {"type": "string", "format": "uri", "default": "https://b.example"},
-        "day": {"type": "string", "format": "date", "default": "2026-11-20"},
-        "at": {"type": "string", "format": "date-time", "default": "2026-11-20T10:00:00Z"},
-        "age": {"type": "integer", "minimum": 18, "maximum": 99, "default": 36},
-        "part": {"type": "number", "default": 0.5},
-        "news": {"type": "boolean", "default": False},
-        "size": {"type": "string", "enum": ["s", "l"], "enumNames": ["Small", "Large"], "default": "l"},
-        "lens": {"type": "string", "oneOf": [{"const": "a", "title": "First order"}], "default": "a"},
-        "days": {"type": "array", "items": {"enum": ["mon", "tue"]}, "minItems": 1, "default": ["tue"]},
-        "pets": {"type": "array", "items": {"anyOf": [{"const": "c", "title": "Cat"}]}, "default": ["c"]},
-    },
-    "required": ["name"],
-}
 DEFAULTS = {
     "mail": "a@b.example", "site": "https://b.example", "day": "2026-11-20", "at": "2026-11-20T10:00:00Z",
     "age": 36, "part": 0.5, "news": False, "size": "l", "lens": "a", "days": ["tue"], "pets": ["c"],
@@ -84,24 +65,24 @@ ANSWERS: list[tuple[list[str], Any]] = [
 
 
 @pytest.mark.requirement("ELIC-02", "ELIC-03", "ELIC-04")
-async def test_each_key_answers_as_it_says_and_letters_answer_nothing_while_one_types() -> None:
+@pytest.mark.parametrize(("keys", "answer"), ANSWERS, ids=[" ".join(keys) for keys, _ in ANSWERS])
+async def test_each_key_answers_but_no_letter_while_the_user_types(keys: list[str], answer: Any) -> None:
     async with question_stage(size=NARROW) as stage:
-        for keys, answer in ANSWERS:
-            call = ask(stage, form(NAME))
-            await at(stage, FormElicitationScreen)
-            await stage.shows(
-                "“a” asks you to fill in a form", "asked by the server “a”, not by mcphost", "call ", "asks.py"
-            )
-            for key in keys:
-                await stage.press(key)
-                await stage.pilot.pause()
-                if key in ("ctrl+r", "y", "enter") and "-review" not in stage.app.screen.classes:
-                    await stage.until(lambda app: "-review" in app.screen.classes or len(app.screen_stack) == 1)
-            assert await got(stage, call) == answer, keys
+        call = ask(stage, form(NAME))
+        await at(stage, FormElicitationScreen)
+        await stage.shows(
+            "“a” asks you to fill in a form", "asked by the server “a”, not by mcphost", "call ", "asks.py"
+        )
+        for key in keys:
+            await stage.press(key)
+            await stage.pilot.pause()
+            if key in ("ctrl+r", "y", "enter") and "-review" not in stage.app.screen.classes:
+                await stage.until(lambda app: "-review" in app.screen.classes or len(app.screen_stack) == 1)
+        assert await got(stage, call) == answer
 
 
 @pytest.mark.requirement("ELIC-05", "ELIC-14", "ELIC-15")
-async def test_every_kind_of_field_is_shown_with_its_default_and_sent_as_what_it_is() -> None:
+async def test_every_kind_of_field_is_shown_and_sent_with_its_type() -> None:
     async with question_stage(size=WIDE) as stage:
         call = ask(stage, form(EVERY))
         await at(stage, FormElicitationScreen)
@@ -181,7 +162,7 @@ async def test_a_secret_is_warned_of_hidden_and_asked_about_once_more() -> None:
 
 
 @pytest.mark.requirement("ELIC-08")
-async def test_a_message_that_asks_for_a_secret_is_warned_of_and_asked_about_once_more() -> None:
+async def test_a_message_that_asks_for_a_secret_is_asked_about_again() -> None:
     async with question_stage(size=WIDE) as stage:
         call = ask(stage, form(NAME, "Paste the output of cat ~/.aws/credentials"))
         await at(stage, FormElicitationScreen)
@@ -202,7 +183,7 @@ HOSTILE = "\x1b[2J[bold]x[/] \u202e click https://evil.example now " + "word " *
 @pytest.mark.hostile("T01", "T08")
 @pytest.mark.requirement("ELIC-20")
 @pytest.mark.parametrize("size", [NARROW, WIDE])
-async def test_a_long_hostile_message_hides_neither_the_form_nor_the_answers_and_is_no_link(
+async def test_a_long_hostile_message_hides_neither_form_nor_answers(
     size: tuple[int, int],
 ) -> None:
     async with question_stage(size=size) as stage:
@@ -230,7 +211,7 @@ async def test_a_long_hostile_message_hides_neither_the_form_nor_the_answers_and
 
 
 @pytest.mark.hostile("P08")
-async def test_a_review_longer_than_the_screen_is_read_to_its_end_before_it_is_sent() -> None:
+async def test_a_long_review_must_be_read_before_it_is_sent() -> None:
     fields = {f"field_{number}": {"type": "string", "default": "x"} for number in range(40)}
     async with question_stage(size=NARROW) as stage:
         call = ask(stage, form({"type": "object", "properties": fields}))
@@ -263,25 +244,25 @@ async def test_a_hundred_thousand_choices_do_not_freeze_the_screen() -> None:
         assert (await task.wait()).content == {"one": "v99999"}
 
 
-async def test_a_question_that_was_taken_back_closes_its_dialog_with_a_note() -> None:
+@pytest.mark.parametrize("end", ["taken back", "call cancelled", "connection lost"])
+async def test_a_withdrawn_question_closes_its_dialog_with_a_note(end: str) -> None:
     async with question_stage("a") as stage:
-        for end in ("taken back", "call cancelled", "connection lost"):
-            call = ask(stage, form(NAME))
-            await at(stage, FormElicitationScreen)
-            if end == "taken back":
-                stage.call("take_back")
-            elif end == "call cancelled":
-                call.cancel()
-            else:
-                stage.host.servers["a"].stop()
-            await stage.gone()
-            await stage.until(lambda app: "was withdrawn: nothing of the form was sent" in told(stage)[-1])
-            assert not stage.app.approver.open
+        call = ask(stage, form(NAME))
+        await at(stage, FormElicitationScreen)
+        if end == "taken back":
+            stage.call("take_back")
+        elif end == "call cancelled":
+            call.cancel()
+        else:
+            stage.host.servers["a"].stop()
+        await stage.gone()
+        await stage.until(lambda app: "was withdrawn: nothing of the form was sent" in told(stage)[-1])
+        assert not stage.app.approver.open
 
 
 @pytest.mark.hostile("P09")
 @pytest.mark.requirement("ELIC-07")
-async def test_everything_of_a_server_is_declined_by_one_key_and_heard_again_by_the_same() -> None:
+async def test_m_mutes_a_server_and_unmutes_it() -> None:
     async with question_stage("a", "b", size=WIDE) as stage:
         first = ask(stage, form(NAME), form(NAME), server="a")
         await at(stage, FormElicitationScreen)
@@ -309,7 +290,7 @@ async def test_everything_of_a_server_is_declined_by_one_key_and_heard_again_by_
         assert other.state is CallState.RUNNING
 
 
-async def test_what_a_server_asks_waits_while_one_types_and_comes_by_itself_then() -> None:
+async def test_a_question_waits_while_the_user_types() -> None:
     async with question_stage(size=WIDE) as stage:
         stage.app.questions.idle_seconds = 30.0
         await stage.press("t", "slash")
@@ -326,7 +307,7 @@ async def test_what_a_server_asks_waits_while_one_types_and_comes_by_itself_then
 
 
 @pytest.mark.hostile("P09")
-async def test_what_a_server_asks_for_anothers_call_waits_a_second_after_the_last_key() -> None:
+async def test_a_question_for_another_call_waits_after_the_last_key() -> None:
     """With the users' times."""
     async with question_stage(guard=None) as stage:
         await stage.press("t", "slash")
@@ -337,7 +318,7 @@ async def test_what_a_server_asks_for_anothers_call_waits_a_second_after_the_las
         assert time.monotonic() - before >= 1.0
 
 
-async def test_what_is_asked_for_a_call_one_began_by_the_last_key_comes_at_once() -> None:
+async def test_a_question_for_the_call_just_begun_opens_at_once() -> None:
     async with question_stage() as stage:
         stage.app.questions.idle_seconds = 60.0
         await stage.press("t", "slash")
@@ -364,7 +345,7 @@ async def test_a_word_that_was_begun_elsewhere_is_dropped_whole() -> None:
         await stage.ended(call)
 
 
-async def test_a_review_grows_to_the_height_there_is_before_it_must_be_scrolled() -> None:
+async def test_a_review_uses_the_whole_height_before_it_scrolls() -> None:
     async with question_stage(size=(120, 36)) as stage:
         call = ask(stage, form(EVERY))
         await at(stage, FormElicitationScreen)

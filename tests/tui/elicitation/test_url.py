@@ -78,7 +78,7 @@ async def test_both_spellings_of_a_host_are_shown_and_what_is_odd_is_said() -> N
 
 @pytest.mark.hostile("F06")
 @pytest.mark.parametrize("size", [NARROW, WIDE])
-async def test_an_address_longer_than_the_screen_is_seen_to_its_end_before_it_opens(size: tuple[int, int]) -> None:
+async def test_a_long_address_must_be_read_before_it_opens(size: tuple[int, int]) -> None:
     browser = Browser()
     async with question_stage(browser=browser, size=size) as stage:
         call = ask(stage, page("https://example.com/" + "a" * 8000 + "end", message="word " * 2000))
@@ -104,7 +104,7 @@ ENDS: list[tuple[list[str], UrlElicitationState]] = [
 
 
 @pytest.mark.requirement("ELIC-22", "ELIC-23")
-async def test_an_opened_page_waits_until_the_server_or_the_user_says_that_it_is_done() -> None:
+async def test_an_opened_page_waits_until_someone_says_it_is_done() -> None:
     browser = Browser()
     async with question_stage(browser=browser, size=NARROW) as stage:
         for number, (keys, state) in enumerate(ENDS):
@@ -130,7 +130,7 @@ async def test_an_opened_page_waits_until_the_server_or_the_user_says_that_it_is
             await stage.gone()
 
 
-async def test_a_page_that_was_left_is_in_the_inbox_and_a_note_says_when_it_is_done() -> None:
+async def test_a_page_left_open_is_in_the_inbox_until_it_is_done() -> None:
     async with question_stage(size=WIDE) as stage:
         call = ask(stage, page())
         await at(stage, UrlElicitationScreen)
@@ -159,7 +159,7 @@ async def test_a_page_that_no_browser_could_be_had_for_says_so() -> None:
 
 
 @pytest.mark.requirement("ELIC-24")
-async def test_a_call_that_needs_a_visit_presents_the_page_and_goes_on_after_it() -> None:
+async def test_a_call_that_needs_a_visit_goes_on_after_it() -> None:
     async with question_stage(size=WIDE) as stage:
         call = stage.call("demand", {"data": {"elicitations": [required()]}})
         await at(stage, UrlElicitationScreen)
@@ -188,7 +188,7 @@ async def test_a_call_that_needs_a_visit_presents_the_page_and_goes_on_after_it(
         assert json.loads(call.outcome.raw["content"][0]["text"]) == "visited"
 
 
-async def test_a_page_that_is_taken_back_before_it_was_opened_closes_with_a_note() -> None:
+async def test_a_page_withdrawn_before_it_opens_closes_with_a_note() -> None:
     browser = Browser()
     async with question_stage(browser=browser) as stage:
         ask(stage, page())

@@ -112,25 +112,23 @@ LEFT_OUT: list[tuple[Any, list[str]]] = [
 
 
 @pytest.mark.requirement("TOOLS-03")
-async def test_keys_in_a_field_make_its_value() -> None:
-    async with shown(schema()) as (app, pilot):
-        for part, keys, value in VALUES:
-            await begin(app, schema("it", it=part))
-            await pilot.press(*keys)
-            assert (part, keys, app.form.values()) == (part, keys, {"it": value})
+@pytest.mark.parametrize(("part", "keys", "value"), VALUES)
+async def test_keys_in_a_field_make_its_value(part: Any, keys: str | list[str], value: Any) -> None:
+    async with shown(schema("it", it=part)) as (app, pilot):
+        await pilot.press(*keys)
+        assert app.form.values() == {"it": value}
         await pilot.press("ctrl+r")
         assert app.submitted == [{"it": value}]
 
 
-async def test_an_optional_field_with_nothing_in_it_is_not_sent() -> None:
-    async with shown(schema()) as (app, pilot):
-        for part, keys in LEFT_OUT:
-            await begin(app, schema(it=part))
-            await pilot.press(*keys)
-            assert (part, keys, app.form.values()) == (part, keys, {})
+@pytest.mark.parametrize(("part", "keys"), LEFT_OUT)
+async def test_an_optional_field_with_nothing_in_it_is_not_sent(part: Any, keys: list[str]) -> None:
+    async with shown(schema(it=part)) as (app, pilot):
+        await pilot.press(*keys)
+        assert app.form.values() == {}
 
 
-async def test_defaults_stand_in_a_new_form_and_arguments_are_kept_as_they_were() -> None:
+async def test_a_new_form_has_defaults_and_keeps_arguments() -> None:
     wanted = schema(a={**STRING, "default": "x"}, b={**COLOURS, "default": "g"}, c=INTEGER)
     async with shown(wanted) as (app, _):
         assert app.form.values() == {"a": "x", "b": "g"}
@@ -152,19 +150,17 @@ BLANK: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_a_default_that_cannot_be_seen_is_a_hint_and_typing_is_all_that_is_sent() -> None:
-    async with shown(schema()) as (app, pilot):
-        for part, words in BLANK:
-            await begin(app, schema(it=part))
-            await pilot.pause()
-            assert words in app.screen_text()
-            assert app.form.values() == {}
-            await pilot.press("ctrl+j")
-            assert app.query_one(RawArea).text == "{}"
-            await pilot.press("ctrl+j", "a", "b", "c")
-            assert "abc" in json.dumps(app.form.values()).strip('{}" :[]').split('"')
-            await pilot.press("backspace", "backspace", "backspace")
-            assert app.form.values() == {}
+@pytest.mark.parametrize(("part", "words"), BLANK)
+async def test_an_invisible_default_is_a_hint_and_not_sent(part: dict[str, Any], words: str) -> None:
+    async with shown(schema(it=part)) as (app, pilot):
+        assert words in app.screen_text()
+        assert app.form.values() == {}
+        await pilot.press("ctrl+j")
+        assert app.query_one(RawArea).text == "{}"
+        await pilot.press("ctrl+j", "a", "b", "c")
+        assert "abc" in json.dumps(app.form.values()).strip('{}" :[]').split('"')
+        await pilot.press("backspace", "backspace", "backspace")
+        assert app.form.values() == {}
 
 
 FILLED: list[tuple[dict[str, Any], Any]] = [
@@ -177,20 +173,19 @@ FILLED: list[tuple[dict[str, Any], Any]] = [
 ]
 
 
-async def test_typing_replaces_what_the_form_filled_in() -> None:
-    async with shown(schema()) as (app, pilot):
-        for part, value in FILLED:
-            await begin(app, schema(it=part))
-            assert app.form.values() == {"it": part["default"]}
-            await pilot.press("7")
-            assert (part, app.form.values()) == (part, {"it": value})
-            await begin(app, schema(it={**part, "default": None}), {"it": part["default"]})
-            await pilot.press("7")
-            assert (part, app.form.values()) == (part, {"it": value})
+@pytest.mark.parametrize(("part", "value"), FILLED)
+async def test_typing_replaces_what_the_form_filled_in(part: dict[str, Any], value: Any) -> None:
+    async with shown(schema(it=part)) as (app, pilot):
+        assert app.form.values() == {"it": part["default"]}
+        await pilot.press("7")
+        assert app.form.values() == {"it": value}
+        await begin(app, schema(it={**part, "default": None}), {"it": part["default"]})
+        await pilot.press("7")
+        assert app.form.values() == {"it": value}
 
 
 @pytest.mark.parametrize("kind", [STRING, LINES])
-async def test_what_was_typed_is_not_replaced_when_its_field_gets_the_focus_again(kind: dict[str, Any]) -> None:
+async def test_typed_text_is_not_selected_when_focus_returns(kind: dict[str, Any]) -> None:
     async with shown(schema(a={**kind, "default": "old"}, b=STRING)) as (app, pilot):
         await pilot.press("n", "e", "tab", "shift+tab", "w")
         assert app.form.values() == {"a": "new"}
@@ -216,7 +211,7 @@ async def test_an_error_appears_under_a_field_once_it_was_touched() -> None:
         assert app.valid == [False]
 
 
-async def test_a_submit_with_errors_goes_to_the_first_of_them_and_says_how_many() -> None:
+async def test_a_submit_with_errors_goes_to_the_first_one() -> None:
     async with shown(schema("b", "c", a=STRING, b=STRING, c=COLOURS)) as (app, pilot):
         await pilot.press("ctrl+r")
         await pilot.pause()
@@ -324,7 +319,7 @@ async def test_the_form_asked_for_last_is_the_one_that_stays() -> None:
         assert [row.field.name for row in app.query(FieldRow)] == ["d"]
 
 
-async def test_problems_from_outside_mark_their_fields_until_these_are_edited() -> None:
+async def test_problems_mark_their_fields_until_these_are_edited() -> None:
     parts = schema(**{"items": {"type": "array", "items": STRING}, "odd name": STRING, "g": schema(x=STRING)})
     async with shown(parts) as (app, pilot):
         problems = [
@@ -358,7 +353,7 @@ async def test_what_looks_secret_is_hidden_until_asked_for() -> None:
 
 
 @pytest.mark.hostile("T01")
-async def test_text_from_outside_is_marked_and_never_markup_and_is_sent_as_it_was() -> None:
+async def test_foreign_text_is_marked_and_sent_as_it_was() -> None:
     evil = "\x1b]0;x\x07\u202e[red]"
     parts = schema(
         **{evil: {**STRING, "description": evil, "default": evil}},
@@ -491,7 +486,7 @@ async def test_another_schema_does_not_keep_what_was_said_of_the_one_before() ->
         assert "invalid" not in app.screen_text()
 
 
-async def test_the_key_line_names_the_key_to_raw_json_as_the_form_does_and_says_where_it_leads() -> None:
+async def test_the_key_line_names_the_key_to_raw_json() -> None:
     class WithKeys(FormApp):
         def compose(self) -> ComposeResult:
             yield SchemaForm()
@@ -534,7 +529,7 @@ ORDER = schema(
 )
 
 
-async def test_what_the_whole_schema_forbids_stands_under_its_field_once_typing_pauses() -> None:
+async def test_a_schema_problem_is_shown_once_typing_pauses() -> None:
     async with shown(ORDER) as (app, pilot):
         await pilot.press(*'[{"qty":0}]')
         await until_shown(app, pilot, "▲ [0].sku is required; [0].qty must be at least 1")
@@ -557,7 +552,7 @@ async def test_the_whole_schema_is_not_looked_at_while_one_types(monkeypatch: py
         await until_shown(app, pilot, "▲ must match the pattern ^[a-z]+$")
 
 
-async def test_a_submit_that_only_the_whole_schema_refuses_goes_to_its_field_at_once() -> None:
+async def test_a_submit_that_the_schema_refuses_goes_to_its_field() -> None:
     async with shown(ORDER, {"lines": [], "code": "7"}) as (app, pilot):
         await pilot.press("ctrl+r")
         await pilot.pause()
@@ -717,7 +712,7 @@ async def test_a_hostile_schema_is_drawn_in_bounded_time() -> None:
             assert len(app.query(FieldRow)) <= 250
 
 
-async def test_the_schema_is_one_key_away_and_stands_beside_the_fields_where_there_is_room() -> None:
+async def test_f6_shows_the_schema_beside_the_fields_if_wide() -> None:
     async with shown(MEMORY, size=(200, 40)) as (app, pilot):
         await pilot.press("tab", "f6")
         await until_shown(app, pilot, '"description": "The type of the entity"')

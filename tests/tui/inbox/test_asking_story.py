@@ -1,4 +1,4 @@
-"""What the demo server asks in the first five minutes, answered by keys; its answers show what arrived."""
+"""The questions of the demo server in the first five minutes, answered by keys; its answers show what arrived."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def test_the_guest_book_is_signed(size: tuple[int, int]) -> None:
         await stage.shows("The guest book says:", "Ada")
 
 
-async def test_a_call_whose_question_is_parked_waits_for_you_and_does_not_say_that_it_runs() -> None:
+async def test_a_call_with_a_parked_question_waits_for_you() -> None:
     async with on_stage(size=NARROW) as stage:
         await stage.ready()
         await begin(stage, "guest")

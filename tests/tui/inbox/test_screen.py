@@ -15,8 +15,7 @@ from mcphost.tui.kit.ranking import Search
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.roots.screen import RootsScreen
 from tests.host.server_requests.pending import ROOTS, form, page
-from tests.tui.elicitation.questions import ask, at, question_stage
-from tests.tui.elicitation.test_form import NAME
+from tests.tui.elicitation.questions import NAME, ask, at, question_stage
 from tests.tui.stage import NARROW, calls_in, echo, on_stage, server, servers
 
 pytestmark = pytest.mark.slow
@@ -45,7 +44,7 @@ async def test_parked_questions_are_listed_oldest_first_and_opened_by_enter(tmp_
 
 
 @pytest.mark.hostile("P09")
-async def test_n_declines_one_and_shift_n_all_of_a_server_while_the_list_follows() -> None:
+async def test_n_declines_one_question_and_shift_n_all_of_a_server() -> None:
     async with on_stage(servers(one=server("echo.py"), two=server("echo.py"))) as stage:
         await stage.ready()
         await stage.press("f2")
@@ -65,7 +64,7 @@ async def test_n_declines_one_and_shift_n_all_of_a_server_while_the_list_follows
         await stage.gone()
 
 
-async def test_a_filter_lists_some_questions_and_declining_all_takes_those_that_it_hides() -> None:
+async def test_declining_all_includes_filtered_questions() -> None:
     async with on_stage(servers(one=server("echo.py"), two=server("echo.py"))) as stage:
         await stage.ready()
         await stage.press("f2")
@@ -88,9 +87,7 @@ async def test_a_filter_lists_some_questions_and_declining_all_takes_those_that_
     [(ROOTS, "share your roots (folders)"), (form(NAME), "fill in a form"), (page(), "open a page")],
     ids=["roots", "form", "page"],
 )
-async def test_what_its_server_gave_up_is_listed_with_what_became_of_it_until_it_is_removed(
-    request_: dict[str, Any], about: str
-) -> None:
+async def test_an_ended_question_is_listed_until_it_is_removed(request_: dict[str, Any], about: str) -> None:
     async with question_stage() as stage:
         call = ask(stage, request_)
         await stage.until(lambda app: isinstance(app.screen, ServerQuestionScreen))
@@ -130,7 +127,7 @@ def test_a_row_of_the_inbox_uses_all_its_room(width: int) -> None:
     assert (why in drawn) == (width > 100)
 
 
-async def test_what_a_server_asks_for_no_call_waits_in_the_inbox_and_is_named_in_the_top_bar() -> None:
+async def test_an_unprompted_question_waits_in_the_inbox() -> None:
     async with question_stage(size=NARROW) as stage:
         asking = stage.app.run_worker(stage.app.approver.ask(RootsQuestion("a")))
         await stage.shows("a asks for its roots · f2")
@@ -148,7 +145,7 @@ async def test_what_a_server_asks_for_no_call_waits_in_the_inbox_and_is_named_in
         assert not (await asking.wait()).allow
 
 
-async def test_the_inbox_is_as_high_as_its_entries_need_and_stays_so_as_they_go() -> None:
+async def test_the_inbox_keeps_its_height_as_entries_go() -> None:
     async with question_stage("a", "b", size=(120, 36)) as stage:
         calls = [ask(stage, page(message="word " * 60 * each), server=name) for each, name in enumerate("ab")]
         for _ in calls:
