@@ -438,7 +438,7 @@ NOT_YET_SEEN = {
     f"mcphost.tui.{name}"
     for name in ("sign_in.screen", "elicitation.form", "elicitation.url", "roots.screen", "sampling.screen",
                  "consent.tool_call", "results.picture_view", "chat.dialogs", "chat.tools", "chat.pane", "chat.input",
-                 "results.view", "traffic.pane", "sampling.board")
+                 "results.view", "traffic.pane", "sampling.text_pane")
 } | {
     "mcphost.auth.ports", "mcphost.providers.base", "mcphost.host.chat.chat", "mcphost.imports", "yaml", "pyjson5",
     *SELDOM_ASKED,

@@ -57,8 +57,7 @@ from tests.tui.chat.chats import chatting
 from tests.tui.elicitation.questions import EVERY, ask, at, question_stage
 from tests.tui.imports.homes import claude_code, cursor, importing_stage, vscode
 from tests.tui.pictured import FOLDER, Snapshots
-from tests.tui.sampling.samplings import sampling_stage
-from tests.tui.sampling.test_screen import ASKED
+from tests.tui.sampling.samplings import ASKED, sampling_stage
 from tests.tui.sign_in.sign_ins import PAGE, REDIRECT, ScriptedPort, at_sign_in, signing
 from tests.tui.stage import Stage, demo, on_stage
 from tests.tui.still_clock import NOW, stop_clock

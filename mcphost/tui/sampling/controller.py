@@ -52,7 +52,7 @@ class SamplingController:
         """Ask the user, then raise the sampling budget of this server."""
         from mcphost.tui.kit.facts_table import fact
         from mcphost.tui.kit.modal_screen import AskScreen
-        from mcphost.tui.sampling.facts import has_budget, usage_words
+        from mcphost.tui.sampling.request_facts import has_budget, usage_words
 
         usage, called = self._host.sampling.usage(server), show_line(server, 60)
         if not has_budget(usage):

@@ -21,7 +21,7 @@ from mcphost.tui.forms.schema_form import SchemaForm
 from mcphost.tui.kit.facts_table import FactsTable
 from mcphost.tui.kit.framed import FramedScreen, LineScreen, PickScreen
 from mcphost.tui.kit.rows import Cell, columns
-from mcphost.tui.sampling.facts import model_words, price_words, setup_facts
+from mcphost.tui.sampling.request_facts import model_words, price_words, setup_facts
 
 
 class ModelScreen(PickScreen[AvailableModel, str]):
@@ -76,7 +76,7 @@ TOOLS: Final = "tools"
 class LimitsScreen(FramedScreen[SamplingEdit | None]):
     """Dismissed with the changes, or None."""
 
-    HELP = "Limits of the model's answer. ctrl+r keeps the changes, esc drops them."
+    HELP = "Limits of the model's answer. Press ctrl+r to keep the changes, Esc to drop them."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "drop changes", id="limits.back", tooltip="Close without changes"),
@@ -146,7 +146,7 @@ def edit_of(sampling: Sampling, arguments: dict[str, Any]) -> SamplingEdit:
 class RefusalScreen(LineScreen[str | None]):
     """Asks for a reason; dismissed with the text for ``server`` (safe to show), or with None: not refused."""
 
-    HELP = "Say why, if you like: whoever asked gets this text with your no. enter declines, esc goes back."
+    HELP = "Give a reason, if you like: whoever asked gets this text. Press Enter to decline, Esc to go back."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back", id="words.back", tooltip="Go back without declining"),

@@ -32,7 +32,7 @@ from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.marks import SERVER_MARKS
 from mcphost.tui.kit.messages import BudgetRequested, MuteToggled, RelistRequested, RootsRequested, SignInRequested
 from mcphost.tui.roots.facts import folder_words, last_request_words
-from mcphost.tui.sampling.facts import has_budget, usage_words
+from mcphost.tui.sampling.request_facts import has_budget, usage_words
 from mcphost.tui.sign_in.status import NOBODY, SignInSummary, key_of, sign_in_facts
 from mcphost.tui.textual_private.corrections import ScrolledColumn
 

@@ -21,11 +21,26 @@ from mcphost.tui.app import McphostApp
 from mcphost.tui.bridge import ScreenApprover
 from mcphost.tui.sampling.screen import SamplingScreen
 from mcphost.tui.start_info import StartInfo
-from tests.host.sampling.sampling_host import MODEL, Attempt, ScriptedModels
+from tests.host.sampling.sampling_host import MODEL, Attempt, ScriptedModels, create
 from tests.tui.elicitation.questions import ask, at
 from tests.tui.stage import NARROW, Stage, server
 
 LOCAL = {"provider": "openai", "model": "qwen3", "cost": 1.0, "speed": 0.8, "intelligence": 0.3}
+
+TIDES = {"name": "tides", "inputSchema": {"type": "object"}}
+ASKED = create(
+    "Which of **these**\n\n- one\n- two",
+    systemPrompt="Be a harbour master",
+    temperature=0.25,
+    stopSequences=["END"],
+    metadata={"user_id": "u-7"},
+    includeContext="allServers",
+    maxTokens=9000,
+    modelPreferences={"hints": [{"name": "sonnet"}], "costPriority": 0.2, "intelligencePriority": 0.9},
+    tools=[TIDES],
+    toolChoice={"mode": "required"},
+)
+"""A request in which everything is set that a server can set."""
 
 
 class AudioModels(ScriptedModels):
@@ -73,7 +88,7 @@ class SamplingStage(Stage):
 def sampling_config(
     models: Mapping[str, Any] | None = None, sampling: Mapping[str, Any] | None = None, **entry: Any
 ) -> Config:
-    """A server, `a`, that asks what a test tells it to; its tools run without approval."""
+    """A server, `a`, that sends the requests of a test; its tools run without approval."""
     entries = {"claude": MODEL, "local": LOCAL} if models is None else models
     table = server("asks.py", **entry).model_dump(exclude_unset=True) | {"sampling": sampling or {}}
     policy = {"default": "allow"}

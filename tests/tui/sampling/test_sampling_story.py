@@ -58,7 +58,7 @@ async def test_a_model_looks_out_of_the_window_first() -> None:
         await stage.press("y")
         await stage.until(lambda _: len(stage.host.sampling.all) == 2)
         await stage.listens()
-        await stage.press("tab", "end")
+        await stage.press("G")
         await stage.shows('"tall ship"')
         await stage.press("y")
         await stage.shows("Ships at dusk")

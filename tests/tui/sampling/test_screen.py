@@ -15,12 +15,13 @@ from mcphost.providers.base import AnswerFinished, RetryScheduled, TextDelta, To
 from mcphost.tui.inbox.screen import InboxScreen
 from mcphost.tui.kit.facts_table import FactsTable
 from mcphost.tui.kit.reader import ReaderScreen
+from mcphost.tui.results.picture_view import PictureView
 from mcphost.tui.sampling.dialogs import LimitsScreen, ModelScreen, RefusalScreen
 from mcphost.tui.sampling.screen import SamplingScreen
 from tests.host.sampling.sampling_host import Attempt, create, for_ever
 from tests.tui.elicitation.questions import got
 from tests.tui.results.samples import picture
-from tests.tui.sampling.samplings import LOCAL, SamplingStage, sampling_config, sampling_stage
+from tests.tui.sampling.samplings import ASKED, LOCAL, TIDES, SamplingStage, sampling_config, sampling_stage
 from tests.tui.stage import NARROW, WIDE
 
 pytestmark = pytest.mark.slow
@@ -28,7 +29,6 @@ UNREACHABLE: Attempt = (ModelUnreachable("claude", "nobody answers at [red]api.e
 CUT: Attempt = (TextDelta("Half an"), ModelAnswerCut("claude", "broke off"))
 BAH: Attempt = (TextDelta("Bah"), TokenUsage(9, 1), AnswerFinished("endTurn", "m"))
 STUCK: Attempt = (TextDelta("So far"), for_ever)
-TIDES = {"name": "tides", "inputSchema": {"type": "object"}}
 USE: Attempt = (TextDelta("I look"), ToolUseReady("u1", "tides", {"day": 5}, True), AnswerFinished("toolUse", "m"))
 REJECTED = {"error": {"code": -1, "message": "User rejected sampling request"}}
 
@@ -68,8 +68,15 @@ WALKS: list[tuple[list[Any], list[Attempt], Any]] = [
         [BAH],
         said("Bahoh", "human"),
     ),
-    (["y", "x", "y", "n"], [BAH], refused()),
+    (["y", "e", "f7", "delete", "ctrl+r", "y", "n"], [BAH], refused()),
 ]
+
+
+def _walk_id(value: Any) -> str | None:
+    """The keys of a walk as its id."""
+    if isinstance(value, list) and value and isinstance(value[0], str):
+        return " ".join(key for key in value if isinstance(key, str))
+    return ""
 
 
 async def walk(stage: SamplingStage, keys: list[Any]) -> None:
@@ -95,20 +102,18 @@ async def settled(stage: SamplingStage) -> None:
 
 
 @pytest.mark.requirement("SAMP-02", "SAMP-03", "SAMP-04")
-@pytest.mark.parametrize("walks", [WALKS[:10], WALKS[10:]], ids=["first", "second"])
-async def test_each_key_does_what_it_says_and_the_server_gets_what_was_agreed_to(walks: list[Any]) -> None:
-    async with sampling_stage() as stage:
-        for keys, attempts, expected in walks:
-            stage.port.play("claude", attempts)
-            call, _ = await stage.request_sampling(create())
-            await walk(stage, keys)
-            await stage.gone()
-            assert await got(stage, call) == expected, keys
-            told = "Sent to a" if "role" in expected else "Declined: a was told"
-            await stage.until(lambda _: any(note.startswith(told) for note in stage.notes))  # noqa: B023
+@pytest.mark.parametrize(("keys", "attempts", "expected"), WALKS, ids=lambda value: _walk_id(value))
+async def test_the_server_gets_what_was_agreed_to(keys: list[Any], attempts: list[Attempt], expected: Any) -> None:
+    async with sampling_stage({"claude": attempts}) as stage:
+        call, _ = await stage.request_sampling(create())
+        await walk(stage, keys)
+        await stage.gone()
+        assert await got(stage, call) == expected
+        ended = "Sent to a" if "role" in expected else "Declined"
+        await stage.until(lambda _: any(note.startswith(ended) for note in stage.notes))
 
 
-async def test_arrows_and_enter_choose_among_the_answers_and_one_that_is_dimmed_does_nothing() -> None:
+async def test_arrows_and_enter_choose_an_answer_that_is_not_dimmed() -> None:
     async with sampling_stage({"claude": [UNREACHABLE]}) as stage:
         call, screen = await stage.request_sampling(create())
         await stage.shows("▸ y   ask claude", "  n   decline", "  p   decide later")
@@ -128,7 +133,7 @@ async def test_arrows_and_enter_choose_among_the_answers_and_one_that_is_dimmed_
         assert await got(stage, call) == said("Hello")
 
 
-async def test_the_answers_share_a_line_where_there_is_no_room_for_a_list() -> None:
+async def test_the_answers_share_a_line_on_a_low_screen() -> None:
     async with sampling_stage(size=(80, 18)) as stage:
         call, _ = await stage.request_sampling(create())
         await stage.shows("▸y ask claude · e edit · m model · n decline · t say why · p later", "Say hello")
@@ -140,7 +145,7 @@ async def test_the_answers_share_a_line_where_there_is_no_room_for_a_list() -> N
 
 
 @pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x60"])
-async def test_the_dialog_is_as_high_as_the_answer_and_the_facts_need(size: tuple[int, int]) -> None:
+async def test_the_dialog_is_as_high_as_its_content_needs(size: tuple[int, int]) -> None:
     async with sampling_stage(size=size) as stage:
         call, screen = await stage.request_sampling(create())
         await stage.press("y")
@@ -153,26 +158,14 @@ async def test_the_dialog_is_as_high_as_the_answer_and_the_facts_need(size: tupl
         assert await got(stage, call) == said("Hello")
 
 
-ASKED = create(
-    "Which of **these**\n\n- one\n- two",
-    systemPrompt="Be a harbour master",
-    temperature=0.25,
-    stopSequences=["END"],
-    metadata={"user_id": "u-7"},
-    includeContext="allServers",
-    maxTokens=9000,
-    modelPreferences={"hints": [{"name": "sonnet"}], "costPriority": 0.2, "intelligencePriority": 0.9},
-    tools=[TIDES],
-    toolChoice={"mode": "required"},
-)
 SHOWN = [
     "“a” asks for a language model's answer · no time limit",
     "asked by the server “a”, not by mcphost",
     "Send this prompt to claude? asked for call 1 · ask",
-    "system prompt · text",
+    "━━ system prompt",
     "Be a harbour master",
-    "1 · user · text",
-    "• two",
+    "━━ 1 · user",
+    "- two",
     "claude · claude-sonnet-4-5",
     "the server's hint “sonnet” is part of its name",
     "up to 4,096 more for the answer; at most 0.06",
@@ -198,14 +191,14 @@ PRICED |= {"intelligence": 0.9, "input_price": 3.0, "output_price": 15.0}
 @pytest.mark.hostile("F04", "P12")
 @pytest.mark.requirement("SAMP-02", "SAMP-08", "SAMP-16")
 @pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x60"])
-async def test_all_that_would_be_asked_is_shown_and_what_the_server_does_not_get_too(size: tuple[int, int]) -> None:
+async def test_all_that_would_be_asked_is_shown(size: tuple[int, int]) -> None:
     config = sampling_config({"claude": PRICED, "local": LOCAL}, {"budget_tokens": 50_000})
     async with sampling_stage(config=config, size=size) as stage:
         _, screen = await stage.request_sampling(ASKED)
         seen = stage.flat
         await stage.press("space")
         seen += stage.flat + " ".join(screen.query_one(".known FactsTable", FactsTable).text.split())
-        await stage.press("tab", "tab", "end")
+        await stage.press("tab", "end")
         await stage.shows("rule", "'ask'")
         for words in SHOWN:
             assert words in seen, f"{words}\n{stage.text}"
@@ -213,19 +206,19 @@ async def test_all_that_would_be_asked_is_shown_and_what_the_server_does_not_get
 
 
 @pytest.mark.requirement("SAMP-02", "SAMP-08")
-async def test_what_is_asked_is_changed_where_it_stands_and_the_model_gets_the_change() -> None:
+async def test_the_model_gets_the_edited_prompt() -> None:
     request = create(systemPrompt="Be kind", temperature=0.3, stopSequences=["END"], includeContext="thisServer")
     request["params"]["messages"].insert(0, {"role": "user", "content": {"type": "text", "text": "Leave me out"}})
     async with sampling_stage() as stage:
         await stage.ended(stage.call("heard"))  # what it says now is its context
         _, screen = await stage.request_sampling(request)
-        await stage.press("e", "!", "ctrl+r")
-        await stage.shows("system prompt · changed", "Be kind!")
-        await stage.press("tab", "down", "x")
+        await stage.press("e")
+        await stage.shows("━━ system prompt", "━━ 1 · user", "Leave me out", "━━ 2 · user")
+        screen._pane.area.text = "━━ system prompt\nBe kind!\n━━ 2 · user\nSay hello"
+        await stage.press("ctrl+r")
         await stage.until(lambda _: len(stage.sampling.request.messages) == 1)
-        await stage.shows("1 · user · text · 9 B")
-        await stage.press("x")
-        assert any("This is the only block" in note for note in stage.notes)
+        await stage.shows("system prompt · changed", "Be kind!", "━━ 1 · user", "prompt edited by you")
+        assert "Leave me out" not in stage.text
         await stage.press("l")
         await stage.at(LimitsScreen)
         await stage.press("end", "backspace", "enter", "end", "backspace", "backspace", "backspace", "ctrl+r")
@@ -244,13 +237,59 @@ async def test_what_is_asked_is_changed_where_it_stands_and_the_model_gets_the_c
         assert [message.text for message in question_stage.messages] == ["Say hello"]
         await stage.press("q")
         await stage.shows("Be kind!", "r ask again")
-        await stage.press("e", "?", "ctrl+r", "r")
+        await stage.press("e", "?", "ctrl+r")
+        await stage.until(lambda _: stage.sampling.request.messages[0].text == "Say hello?")
+        await stage.press("r")
         await settled(stage)
         assert stage.port.requests[1][1].messages[0].text == "Say hello?"
 
 
+async def test_deleting_the_whole_prompt_is_refused_and_undone() -> None:
+    async with sampling_stage() as stage:
+        _, screen = await stage.request_sampling(create(systemPrompt="Be kind"))
+        await stage.press("e", "f7", "delete", "ctrl+r")
+        await stage.shows("✖ A prompt needs at least one message. n declines.")
+        await stage.press("ctrl+z")
+        await stage.shows("━━ system prompt", "Be kind", "━━ 1 · user", "Say hello")
+        await stage.press("!", "ctrl+r")
+        await stage.until(lambda _: not screen.screen_state.editing)
+        assert stage.sampling.request.messages[0].text == "Say hello!"
+        assert stage.sampling.request.system == "Be kind"
+
+
+async def test_a_changed_temperature_marks_the_prompt_as_edited() -> None:
+    async with sampling_stage() as stage:
+        await stage.request_sampling(create(temperature=0.3))
+        assert "edited by you" not in stage.text
+        await stage.press("l")
+        await stage.at(LimitsScreen)
+        await stage.press("enter", "1", "ctrl+r")
+        await stage.until(lambda _: stage.sampling.request.temperature == 1)
+        await stage.shows("prompt edited by you")
+
+
+@pytest.mark.requirement("SAMP-02", "SAMP-03")
+async def test_y_is_locked_until_the_end_was_in_view() -> None:
+    long: Attempt = (TextDelta("line\n" * 60 + "the end"), AnswerFinished("endTurn", "m"))
+    async with sampling_stage({"claude": [long]}) as stage:
+        call, _ = await stage.request_sampling(create("word\n" * 60 + "last words"))
+        await stage.shows("y   ▼ scroll to the end (space) to enable y")
+        await stage.press("y", "enter")
+        assert not stage.port.requests
+        await stage.press("G")
+        await stage.shows("last words", "▸ y   ask claude")
+        await stage.press("y")
+        await settled(stage)
+        await stage.shows("y   ▼ scroll to the end (space) to enable y")
+        await stage.press("y", "enter")
+        await stage.press("G")
+        await stage.shows("the end", "▸ y   send it to “a”")
+        await stage.press("y")
+        assert (await got(stage, call))["content"]["text"].endswith("the end")
+
+
 @pytest.mark.requirement("SAMP-03")
-async def test_an_answer_is_shown_while_it_comes_and_stopping_keeps_what_came() -> None:
+async def test_stopping_an_answer_keeps_what_has_come() -> None:
     async with sampling_stage({"claude": [STUCK]}) as stage:
         call, _ = await stage.request_sampling(create())
         await stage.press("y")
@@ -263,7 +302,7 @@ async def test_an_answer_is_shown_while_it_comes_and_stopping_keeps_what_came() 
         assert (await got(stage, call))["content"]["text"] == "So far"
 
 
-async def test_a_busy_model_and_one_that_thinks_are_told_of_and_can_be_refused() -> None:
+async def test_a_request_can_be_declined_while_the_model_is_busy() -> None:
     busy: Attempt = (RetryScheduled(7.0, 2, 3, "it answered 529"), for_ever)
     async with sampling_stage({"claude": [busy]}) as stage:
         call, _ = await stage.request_sampling(create())
@@ -293,7 +332,7 @@ async def test_a_refusal_typed_while_the_answer_ends_is_not_lost() -> None:
 
 @pytest.mark.requirement("SAMP-02", "SAMP-03", "SAMP-13")
 @pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x60"])
-async def test_without_a_model_one_writes_the_answer_and_is_told_how_to_have_one(size: tuple[int, int]) -> None:
+async def test_without_a_model_the_user_writes_the_answer(size: tuple[int, int]) -> None:
     async with sampling_stage(config=sampling_config({}), size=size) as stage:
         call, screen = await stage.request_sampling(create("Who are you?"))
         await stage.shows("You are the model: write an answer to this prompt?", "y write the answer", "m shows how")
@@ -315,7 +354,7 @@ async def test_without_a_model_one_writes_the_answer_and_is_told_how_to_have_one
 
 
 @pytest.mark.hostile("M05")
-async def test_what_went_wrong_is_told_with_what_to_do_next_and_never_to_the_server() -> None:
+async def test_a_failure_is_shown_with_advice_and_not_sent() -> None:
     lasting: Attempt = (ModelKeyRefused("claude", "set api_key"),)
     async with sampling_stage({"claude": [UNREACHABLE, lasting, CUT]}) as stage:
         call, screen = await stage.request_sampling(create())
@@ -330,15 +369,13 @@ async def test_what_went_wrong_is_told_with_what_to_do_next_and_never_to_the_ser
         await stage.shows("The model's API key is missing or was not accepted", "correct the cause first")
         await stage.listens()
         await stage.press("r")
-        await stage.shows("The answer broke off", "The answer of claude broke off. Send this much")
-        await stage.press("space")
-        await stage.shows("Half an")
+        await stage.shows("The answer broke off", "The answer of claude broke off. Send this much", "Half an")
         await stage.press("n")
         assert await got(stage, call) == refused()
 
 
 @pytest.mark.requirement("SAMP-16", "SAMP-18")
-async def test_tools_that_the_model_wants_are_shown_changed_and_sent_as_they_stand() -> None:
+async def test_tool_uses_are_shown_edited_and_sent() -> None:
     messages = [
         {"role": "user", "content": {"type": "text", "text": "High water?"}},
         {"role": "assistant", "content": [{"type": "tool_use", "id": "u0", "name": "tides", "input": {"day": 4}}]},
@@ -356,9 +393,9 @@ async def test_tools_that_the_model_wants_are_shown_changed_and_sent_as_they_sta
             assert words in seen + stage.text
         await stage.press("y")
         await stage.shows("I look", '→ wants the tool "tides" · id "u1"', '"day": 5', "with tool calls")
-        await stage.press("tab", "down", "e", "x", "ctrl+r")
-        await stage.shows("✖ this is no JSON")
-        await stage.press("backspace", "left", "left", "7", "ctrl+r")
+        await stage.press("e", "x", "ctrl+r")
+        await stage.shows("✖ this is not JSON")
+        await stage.press("backspace", "up", "end", "7", "ctrl+r")
         await stage.until(lambda _: not screen.screen_state.editing)
         await stage.press("v")
         await stage.at(ReaderScreen)
@@ -371,7 +408,7 @@ async def test_tools_that_the_model_wants_are_shown_changed_and_sent_as_they_sta
 
 
 @pytest.mark.requirement("SAMP-10")
-async def test_pictures_are_drawn_sounds_are_named_and_long_conversations_are_folded() -> None:
+async def test_pictures_are_drawn_and_sounds_are_named() -> None:
     content = [
         {"type": "image", "data": base64.b64encode(picture()).decode(), "mimeType": "image/png"},
         {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"},
@@ -381,28 +418,28 @@ async def test_pictures_are_drawn_sounds_are_named_and_long_conversations_are_fo
         {"role": "user", "content": content},
     ]
     async with sampling_stage(size=WIDE) as stage:
-        await stage.request_sampling(create(messages=messages))
-        await stage.shows("… 52 earlier blocks: h shows them", "number 52", "61 · user · 1 of 2")
-        assert "number 51" not in stage.text
-        await stage.press("tab", "end")
-        await stage.shows("61 · user · 1 of 2 · image image/png · 40×20", "audio audio/wav")
-        await stage.press("h")
-        await stage.shows("… 12 earlier blocks", "number 12")
-        await stage.press("h")
+        _, screen = await stage.request_sampling(create(messages=messages))
         await stage.shows("number 0")
-        await stage.press("end")
-        await stage.shows("… 50 later blocks")
-        await stage.press("home")
-        await stage.press("down", "e", "!", "ctrl+r")
+        await stage.press("G")
+        await stage.shows("━━ 61 · user · 1 of 2 · image image/png · 40×20", "audio audio/wav")
+        await stage.until(lambda app: app.screen.query_one(PictureView)._drawing is not None)
+        await stage.press("i")
+        await stage.shows("Pictures are off: i turns them on.")
+        await stage.press("i", "f")
+        await stage.at(ReaderScreen)
+        await stage.shows("a › the prompt", "━━ 1 · user", "number 0")
+        await stage.press("escape", "e")
+        screen._pane.area.move_cursor((1, 8))
+        await stage.press("!", "ctrl+r")
         await stage.until(lambda _: stage.sampling.edited)
         await stage.press("y")
         await settled(stage)
-        assert stage.port.requests[0][1].messages[1].text == "number 1!"
+        assert stage.port.requests[0][1].messages[0].text == "number 0!"
         assert len(stage.port.requests[0][1].messages) == 61
 
 
 @pytest.mark.parametrize("step", ["asking", "choosing", "streaming", "reviewing", "editing"])
-async def test_what_is_taken_back_closes_and_says_so(step: str) -> None:
+async def test_a_withdrawn_request_closes_the_dialog_with_a_note(step: str) -> None:
     keys = {"asking": "", "choosing": "m", "streaming": "y", "reviewing": "y", "editing": "e"}[step]
     async with sampling_stage({"claude": [STUCK] if step == "streaming" else []}) as stage:
         call, _ = await stage.request_sampling(create())
@@ -418,7 +455,7 @@ async def test_what_is_taken_back_closes_and_says_so(step: str) -> None:
         await stage.ended(call)
 
 
-async def test_leaving_parks_and_what_was_changed_is_there_again() -> None:
+async def test_a_parked_request_keeps_its_edits() -> None:
     async with sampling_stage() as stage:
         call, _ = await stage.request_sampling(create())
         await stage.press("escape")
@@ -445,7 +482,7 @@ async def test_leaving_parks_and_what_was_changed_is_there_again() -> None:
         assert await got(stage, call) == said("Hello!")
 
 
-async def test_an_answer_that_one_left_goes_on_and_comes_back_for_review() -> None:
+async def test_an_answer_goes_on_while_its_dialog_is_closed() -> None:
     begun: Attempt = (TextDelta("Hal"), lambda: stage.gate.wait(), TextDelta("lo"), AnswerFinished("endTurn", "m"))
     async with sampling_stage({"claude": [begun]}) as stage:
         call, _ = await stage.request_sampling(create())
@@ -467,7 +504,7 @@ async def test_an_answer_that_one_left_goes_on_and_comes_back_for_review() -> No
 
 
 @pytest.mark.hostile("P09")
-async def test_keys_meant_for_something_else_ask_no_model_and_send_nothing() -> None:
+async def test_early_keys_ask_no_model_and_send_nothing() -> None:
     async with sampling_stage(guard=60.0) as stage:
         stage.app.questions.idle_seconds = 0.0
         await stage.request_sampling(create())
@@ -477,8 +514,7 @@ async def test_keys_meant_for_something_else_ask_no_model_and_send_nothing() -> 
 
 
 @pytest.mark.hostile("F03")
-async def test_a_budget_is_raised_and_the_card_tells_of_it() -> None:
-    """What a server uses is shown, bounded, and stopped by one key."""
+async def test_a_budget_is_raised_and_the_card_shows_it() -> None:
     config = sampling_config(sampling={"budget_tokens": 12})
     async with sampling_stage(config=config) as stage:
         call, _ = await stage.request_sampling(create("Hi"))
@@ -506,7 +542,7 @@ HOSTILE = "[bold]x[/] \x1b[2J\u202egnp " + "\n" * 60 + "the end"
 
 
 @pytest.mark.hostile("F04", "M01", "P08", "T01")
-async def test_foreign_words_stay_what_they_are_and_none_is_out_of_sight_without_a_word() -> None:
+async def test_foreign_text_is_marked_and_hidden_text_is_announced() -> None:
     bad: Attempt = (TextDelta("\x1b"), TextDelta("[2J[red]y[/]"), AnswerFinished("\x1b[0m", "\x1b]0;z"))
     request = create(HOSTILE, systemPrompt="\x1b[31m[link]", stopSequences=["\x1b[K"], modelPreferences={
         "hints": [{"name": "\x1b[7msonnet"}]
@@ -522,7 +558,7 @@ async def test_foreign_words_stay_what_they_are_and_none_is_out_of_sight_without
         ):
             assert words in stage.text
         await stage.press(*["space"] * 5)
-        assert "the end" in stage.text
+        await stage.shows("the end", "y   ask claude")
         assert "more below" not in stage.text
         await stage.press("y")
         await stage.shows("␛[2J[red]y[/]", "␛]0;z", "␛[0m")

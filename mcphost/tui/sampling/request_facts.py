@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def usage_words(usage: SamplingUsage) -> str:
-    """What a server has used in this run, and its budget."""
+    """The requests, tokens and money that a server used in this run, and its budget."""
     tokens = _of(f"{usage.tokens:,}", None if usage.most_tokens is None else f"{usage.most_tokens:,}")
     parts = [f"{usage.requests} request{'' if usage.requests == 1 else 's'}", f"{tokens} tokens"]
     if usage.cost or usage.most_cost is not None:
@@ -50,23 +50,26 @@ LISTED: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """What the screen knows besides the request."""
+    """Facts from outside the request."""
 
     origin: QuestionOrigin
     age: str
-    """Since when the question waits."""
+    """The time since the question was asked, in words."""
     usage: SamplingUsage
     config: Path | None
     """The path of the configuration file."""
     no_model: bool
-    """Is no model configured?"""
+    """True if no model is configured."""
     seconds: float | None = None
     """The duration of the last answer, if it was seen."""
+    rewritten: bool = False
+    """True if the user changed the answer."""
 
 
 def request_facts(sampling: Sampling, context: RequestContext) -> Iterator[Fact]:
-    """What would be asked."""
+    """The facts before a model is asked."""
     yield from _model(sampling)
+    yield from _edited(sampling)
     if context.no_model:
         yield fact("", "m shows how to configure a model that answers instead")
     yield from _estimate(sampling)
@@ -88,7 +91,7 @@ def request_facts(sampling: Sampling, context: RequestContext) -> Iterator[Fact]
 
 
 def answer_facts(sampling: Sampling, context: RequestContext) -> Iterator[Fact]:
-    """What was answered, and at what cost."""
+    """The facts of an answer, with its cost."""
     nothing = sampling.error is not None and not sampling.blocks
     yield fact("model" if nothing else "answered by", answered_by(sampling))
     if sampling.attempts:
@@ -98,12 +101,13 @@ def answer_facts(sampling: Sampling, context: RequestContext) -> Iterator[Fact]:
     yield fact("asked", context.origin.cause)
     if context.origin.identity:
         yield fact("goes to", f"{context.origin.server}  ({context.origin.identity})")
-    if sampling.edited:
-        yield fact("prompt", "edited by you")
+    yield from _edited(sampling)
+    if context.rewritten:
+        yield fact("answer", "edited by you")
 
 
 def setup_facts(config: Path | None) -> Iterator[Fact]:
-    """How to configure a model."""
+    """Instructions for configuring a model."""
     where = "mcphost.toml" if config is None else show_line(str(config), 200)
     yield Fact("", Content(""), wide=True)
     yield fact("no model", f"is configured, so you write the answer. To let a model answer, add to {where}:")
@@ -112,10 +116,10 @@ def setup_facts(config: Path | None) -> Iterator[Fact]:
 
 
 def answered_by(sampling: Sampling) -> str:
-    """The name that the server is told."""
+    """The name of the model in the response to the server."""
     name = sampling.answered_by or sampling.model.name
-    by_hand = sampling.model.by_hand and not sampling.answered_by
-    return f"{show_line(name, 80)} (you)" if by_hand else show_line(name, 80)
+    answered_by_user = sampling.model.by_hand and not sampling.answered_by
+    return f"{show_line(name, 80)} (you)" if answered_by_user else show_line(name, 80)
 
 
 def model_words(model: AvailableModel) -> str:
@@ -147,6 +151,12 @@ def _model(sampling: Sampling) -> Iterator[Fact]:
     yield fact("because", show_line(sampling.reason, 300))
     if sampling.problem:
         yield fact("▲ but", show(sampling.problem, limit=300), "bold $text-error")
+
+
+def _edited(sampling: Sampling) -> Iterator[Fact]:
+    """Marks a prompt of which anything was changed, be it only the temperature."""
+    if sampling.edited:
+        yield fact("prompt", "edited by you", "$text-warning")
 
 
 def _estimate(sampling: Sampling) -> Iterator[Fact]:

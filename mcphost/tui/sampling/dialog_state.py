@@ -1,4 +1,4 @@
-"""The steps of a sampling dialog: what the user decides or waits for, in words, and the answers of each."""
+"""The states of a sampling dialog: what the user decides or waits for, in words, and the answers in each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mcphost.errors import (
 from mcphost.host.sampling.request import Sampling, SamplingState
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
-from mcphost.tui.kit.answers import LATER, AnswerOption, naming
+from mcphost.tui.kit.answers import LATER, SCROLL_FIRST, AnswerOption, naming
 from mcphost.tui.results.failure import Failure, Quote
 
 Severity = Literal["information", "warning", "error"]
@@ -42,30 +42,27 @@ class SamplingScreenState:
 
     step: SamplingStep
     question: bool = False
-    """Is the request in view while there is an answer?"""
+    """True if the prompt is in view although there is an answer, or the beginning of one."""
     sendable: bool = False
-    """Is there an answer to send?"""
+    """True if there is an answer to send."""
     editing: bool = False
     writing: bool = False
-    """Is it the user's own answer that is edited?"""
-    budget: bool = False
-    folded: bool = False
+    """True while the user writes the answer, with the prompt in view."""
+    unread: bool = False
+    """True until the end of what would be sent was in view."""
     below: bool = False
-    """Is there more below the view?"""
-    cut: bool = False
-    """Is only the beginning of some part shown?"""
-    several: bool = False
-    """Is there more than one block that keys may act on?"""
+    """True if there is more below the view."""
     context: bool = False
+    budget: bool = False
 
     @property
     def place(self) -> tuple[object, ...]:
-        """What decides what is in view."""
+        """The fields that decide which part of the dialog is in view."""
         return self.step, self.question, self.editing, self.writing
 
     @property
     def on_request(self) -> bool:
-        """Do keys act on the request, not on the answer?"""
+        """True if keys act on the request, not on the answer."""
         return self.step is SamplingStep.ASKING or (self.question and self.step is SamplingStep.REVIEWING)
 
 
@@ -78,25 +75,25 @@ def step_of(sampling: Sampling, is_open: bool) -> SamplingStep:
     return SamplingStep.ASKING if sampling.state is SamplingState.ASKING else SamplingStep.REVIEWING
 
 
-_ALWAYS: Final = frozenset(("back", "json", "full", "save"))
-_QUESTION_ACTIONS: Final = frozenset(("agree", "edit", "drop", "model", "decline", "decline_with", "mute", "park"))
+_ALWAYS: Final = frozenset(("back", "json", "full", "pictures"))
+_QUESTION_ACTIONS: Final = frozenset(("agree", "edit", "model", "decline", "decline_with", "mute", "park"))
+_REQUEST_ACTIONS: Final = frozenset(("limits", "context"))
 _IN: Final[Mapping[SamplingStep, frozenset[str]]] = {
-    SamplingStep.ASKING: _QUESTION_ACTIONS | {"limits", "context", "history", "budget"},
-    SamplingStep.STREAMING: frozenset(("drop", "decline", "decline_with", "mute", "question", "park")),
-    SamplingStep.REVIEWING: _QUESTION_ACTIONS | {"again", "question", "limits", "context", "history", "budget"},
+    SamplingStep.ASKING: _QUESTION_ACTIONS | _REQUEST_ACTIONS | {"budget"},
+    SamplingStep.STREAMING: frozenset(("stop", "decline", "decline_with", "mute", "question", "park")),
+    SamplingStep.REVIEWING: _QUESTION_ACTIONS | _REQUEST_ACTIONS | {"again", "question", "budget"},
     SamplingStep.BETWEEN: frozenset(("park",)),
 }
 
 
 def is_active(action: str, state: SamplingScreenState) -> bool:
-    """Does this action do something in this state?"""
+    """True if this action does something in this state."""
     if state.editing:
         return action in ("take", "back")
     if action == "take" or action not in _ALWAYS | _IN[state.step]:
         return False
-    if action in ("limits", "context", "history"):
-        possible = {"context": state.context, "history": state.folded}.get(action, True)
-        return possible and state.on_request
+    if action in _REQUEST_ACTIONS:
+        return state.on_request and (action == "limits" or state.context)
     if action == "agree":
         return state.step is SamplingStep.ASKING or (state.sendable and not state.question)
     return action != "budget" or state.budget
@@ -106,7 +103,7 @@ def options(sampling: Sampling, state: SamplingScreenState) -> Iterator[AnswerOp
     """The answers of this step, in the order of every question; none between two steps."""
     server = show_line(sampling.server, 40)
     if state.step is SamplingStep.ASKING:
-        yield _agree(sampling)
+        yield _agree(sampling, state)
         yield AnswerOption("e", "edit the prompt", "edit", "edit")
         yield AnswerOption("m", "choose who answers", "model", "model")
     elif state.step is SamplingStep.REVIEWING:
@@ -117,7 +114,7 @@ def options(sampling: Sampling, state: SamplingScreenState) -> Iterator[AnswerOp
             yield AnswerOption("r", again, "again", again)
         yield AnswerOption("m", "ask another model", "model", "other model")
     elif state.step is SamplingStep.STREAMING:
-        yield AnswerOption("x", "stop, keep this much", "drop", "stop, keep this much")
+        yield AnswerOption("x", "stop, keep this much", "stop", "stop, keep this much")
     if state.step is not SamplingStep.BETWEEN:
         yield AnswerOption("n", "decline", "decline", "decline")
         yield AnswerOption("t", naming("decline, and tell ", server, " why"), "decline_with", "say why")
@@ -127,10 +124,10 @@ def options(sampling: Sampling, state: SamplingScreenState) -> Iterator[AnswerOp
             yield AnswerOption("p", LATER, "park", "later")
 
 
-def _agree(sampling: Sampling) -> AnswerOption:
+def _agree(sampling: Sampling, state: SamplingScreenState) -> AnswerOption:
     entry = show_line(sampling.model.entry, 40)
     words = "write the answer" if sampling.model.by_hand else f"ask {entry}"
-    return AnswerOption("y", words, "agree", words)
+    return AnswerOption("y", SCROLL_FIRST if state.unread else words, "agree", words, locked=state.unread)
 
 
 def _send(server: str, state: SamplingScreenState) -> AnswerOption:
@@ -138,7 +135,9 @@ def _send(server: str, state: SamplingScreenState) -> AnswerOption:
     if not state.sendable:
         return AnswerOption("y", "nothing to send yet", "agree", "nothing to send", locked=True)
     words = Content("q goes back to the answer, to send it") if state.question else naming("send it to ", server)
-    return AnswerOption("y", words, "agree", "send it", locked=state.question)
+    if state.unread and not state.question:
+        words = Content(SCROLL_FIRST)
+    return AnswerOption("y", words, "agree", "send it", locked=state.question or state.unread)
 
 
 def _edit(state: SamplingScreenState) -> AnswerOption:
@@ -163,7 +162,7 @@ def default_key(sampling: Sampling, state: SamplingScreenState) -> str:
 
 
 def other_keys(state: SamplingScreenState) -> Iterator[AnswerOption]:
-    """The keys for the line below the answers; while something is edited, the only ones."""
+    """The keys for the line below the answers; while a text is edited, the only ones."""
     if state.editing:
         yield AnswerOption("ctrl+r", "", "take", "review what would be sent" if state.writing else "keep changes")
         yield AnswerOption("esc", "", "back", "to the answers (your text is kept)" if state.writing else "drop changes")
@@ -173,28 +172,19 @@ def other_keys(state: SamplingScreenState) -> Iterator[AnswerOption]:
         return
     if state.below:
         yield AnswerOption("space", "", "page(1)", "▼ more below")
-    if state.several:
-        yield AnswerOption("tab", "", "blocks", "blocks")
-    if state.cut:
-        yield AnswerOption("f", "", "full", "read all")
     if state.on_request:
-        yield from _request_keys(state)
+        yield AnswerOption("l", "", "limits", "limits")
+        if state.context:
+            yield AnswerOption("c", "", "context", "add context")
     if state.step in (SamplingStep.STREAMING, SamplingStep.REVIEWING):
         yield AnswerOption("q", "", "question", "the answer" if state.question else "the prompt")
     if state.step in (SamplingStep.ASKING, SamplingStep.REVIEWING):
+        yield AnswerOption("f", "", "full", "read in full")
         yield AnswerOption("v", "", "json", "JSON")
         if state.budget:
             yield AnswerOption("b", "", "budget", "budget")
     yield AnswerOption("M", "", "mute", "mute")
     yield AnswerOption("?", "", "app.keys", "all keys")
-
-
-def _request_keys(state: SamplingScreenState) -> Iterator[AnswerOption]:
-    yield AnswerOption("l", "", "limits", "limits")
-    if state.folded:
-        yield AnswerOption("h", "", "history", "history")
-    if state.context:
-        yield AnswerOption("c", "", "context", "add context")
 
 
 def state_line(
@@ -268,11 +258,11 @@ def failure_of_model(error: McphostError) -> Failure:
     return Failure("✖", headline, advice, quotes=(Quote("what happened", str(error)),))
 
 
-_NOT_TOLD: Final = "The server is not told about it."
+_NOT_TOLD: Final = "The server learns nothing of it."
 
 
 def ended_words(sampling: Sampling) -> tuple[str, Severity]:
-    """How the request ended, for a notification, and the severity."""
+    """The outcome of the request, for a notification, and its severity."""
     server = show_line(sampling.server, 60)
     match sampling.state:
         case SamplingState.SENT:
@@ -283,7 +273,7 @@ def ended_words(sampling: Sampling) -> tuple[str, Severity]:
         case SamplingState.FAILED:
             return f"{server} got no model's answer: {show_line(str(sampling.error), 300)}", "error"
     why = f" ({show_line(sampling.refusal, 200)})" if sampling.refusal else ""
-    return f"Declined: {server} was told no{why}. Nothing else was sent.", "information"
+    return f"Declined{why}. Nothing else was sent to {server}.", "information"
 
 
 class SamplingClock:
@@ -298,7 +288,7 @@ class SamplingClock:
         self._waits_until = 0.0
 
     def update(self) -> None:
-        """Call this whenever the request may have changed."""
+        """Must be called whenever the request may have changed."""
         now, sampling = time.monotonic(), self._sampling
         if sampling.attempts != self._attempt:
             streams = sampling.state is SamplingState.STREAMING
