@@ -158,7 +158,7 @@ class MainScreenUpdater:
         questions = questions_of(self._host, server or "")
         usage = None if connection is None else self._program_usage(connection)
         self._main.card.show_server(
-            connection, time.monotonic(), dropped, self._sign_in_status.of(server or ""), questions, usage
+            connection, time.monotonic(), dropped, self._sign_in_status.summary_of(server or ""), questions, usage
         )
 
     def _program_usage(self, connection: Connection) -> ProgramUsage | None:

@@ -33,7 +33,7 @@ from mcphost.tui.kit.marks import SERVER_MARKS
 from mcphost.tui.kit.messages import BudgetRequested, MuteToggled, RelistRequested, RootsRequested, SignInRequested
 from mcphost.tui.roots.facts import folder_words, last_request_words
 from mcphost.tui.sampling.request_facts import has_budget, usage_words
-from mcphost.tui.sign_in.status import NOBODY, SignInSummary, key_of, sign_in_facts
+from mcphost.tui.sign_in.status import NOT_SIGNED_IN, SignInSummary, key_of, sign_in_facts
 from mcphost.tui.textual_private.corrections import ScrolledColumn
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ class ServerCard(ScrolledColumn):
         connection: Connection | None,
         now: float,
         dropped: int = 0,
-        sign_in: SignInSummary = NOBODY,
+        sign_in: SignInSummary = NOT_SIGNED_IN,
         questions: ServerQuestions = NO_QUESTIONS,
         program: ProgramUsage | None = None,
     ) -> None:
@@ -351,7 +351,7 @@ def card(
     connection: Connection,
     now: float,
     dropped: int,
-    sign_in: SignInSummary = NOBODY,
+    sign_in: SignInSummary = NOT_SIGNED_IN,
     questions: ServerQuestions = NO_QUESTIONS,
     program: ProgramUsage | None = None,
 ) -> Iterator[Fact]:

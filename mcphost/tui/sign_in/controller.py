@@ -111,7 +111,7 @@ class SignInController:
             if connection.config.signs_in:
                 about = "Through the browser, or see how that goes"
                 yield SystemCommand(f"Sign in to {called}", about, lambda name=name: self.sign_in(name))
-                if self._sign_in_status.of(name).signed_in:
+                if self._sign_in_status.summary_of(name).signed_in:
                     about = "Its tokens are revoked and forgotten"
                     yield SystemCommand(f"Sign out of {called}", about, lambda name=name: self.sign_out(name))
             about = "Tokens, what you allowed, what was learned; asks first"
@@ -124,7 +124,7 @@ class SignInController:
                 yield number
 
     def _ended(self, events: Iterable[Event]) -> bool:
-        """Did a sign-in end?"""
+        """True if one of these events ended a sign-in."""
         found = (self._host.sign_ins.all.get(event.sign_in) for event in events if isinstance(event, SignInChanged))
         return any(each is not None and each.state.ended for each in found)
 

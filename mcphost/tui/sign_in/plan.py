@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -27,7 +27,7 @@ LONG = 2000
 
 
 def plan_facts(server: str, plan: SignInPlan) -> Iterator[Fact]:
-    """What the user should know before agreeing, warnings first. ``server`` is the configured name."""
+    """The facts to know before agreeing, warnings first. ``server`` is the configured name."""
     if plan.problem:
         yield fact("asked again", show(plan.problem, limit=600), "$text-warning")
     for warning in warnings(plan):
@@ -92,9 +92,9 @@ class Scope:
 
 
 class ScopeList(RowList[Scope]):
-    """Check boxes; ``chosen`` are the checked scopes."""
+    """Check boxes; ``chosen`` are the checked scopes. Textual's SelectionList marks these by colour alone."""
 
-    HELP = "The scopes to ask for. space removes one or puts it back; enter goes to the answers."
+    HELP = "The scopes to ask for. Press Space to remove one or put it back, Enter to go to the answers."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "ask_or_not", "ask for it or not", id="scopes.toggle", tooltip="Remove it, or put it back"),
@@ -142,22 +142,20 @@ def _row(scope: Scope, width: int) -> Content:
     )
 
 
-LEAST: Final = 3
-"""Rows of the facts that are always on screen."""
-
-
 class AgreePanel(Vertical):
     """Shows a plan. ``server`` is the configured name."""
 
     DEFAULT_CSS = """
     AgreePanel {
         height: 1fr;
-        & > .note { height: auto; color: $foreground-muted; }
-        & > .hint { height: auto; color: $text-warning; }
-        & > ScopeList { height: auto; }
-        & > .field { height: 1; }
-        & > .field > Static { width: 15; color: $foreground-muted; }
-        & > .field > Input { width: 1fr; background: $panel; }
+        & > ReadToEnd { height: 1fr; }
+        & > .below { dock: bottom; height: auto; }
+        .note { height: auto; color: $foreground-muted; }
+        .hint { height: auto; color: $text-warning; display: none; }
+        ScopeList { height: auto; max-height: 6; }
+        .field { height: 1; }
+        .field > Static { width: 15; color: $foreground-muted; }
+        .field > Input { width: 1fr; background: $panel; }
     }
     """
 
@@ -173,24 +171,24 @@ class AgreePanel(Vertical):
         self.scopes = ScopeList(plan.scopes, plan.granted)
         self.answers = AnswerOptions()
         self._facts_area = ReadToEnd(FactsTable(plan_facts(server, plan), labels=15))
-        self._facts_area.styles.max_height = LEAST  # until the height is known: what is cut off does not count as seen
         self._scopes_line, self._hint = Static(classes="note", markup=False), Static(classes="hint", markup=False)
         self._client_id = Input(
             placeholder="as the authorization server gave it to you", compact=True, select_on_focus=False
         )
-        self._secret = Input(placeholder="empty where there is none", password=True, compact=True)
+        self._secret = Input(placeholder="empty if it has none", password=True, compact=True)
         self._missing = ""
 
     def compose(self) -> ComposeResult:
         yield self._facts_area
-        yield self._scopes_line
-        if self.plan.scopes:
-            yield self.scopes
-        if self.asks_for_client:
-            yield Horizontal(Static("client id", markup=False), self._client_id, classes="field")
-            yield Horizontal(Static("client secret", markup=False), self._secret, classes="field")
-        yield self._hint
-        yield self.answers
+        with Vertical(classes="below"):
+            yield self._scopes_line
+            if self.plan.scopes:
+                yield self.scopes
+            if self.asks_for_client:
+                yield Horizontal(Static("client id", markup=False), self._client_id, classes="field")
+                yield Horizontal(Static("client secret", markup=False), self._secret, classes="field")
+            yield self._hint
+            yield self.answers
 
     def on_mount(self) -> None:
         """Select the safe answer if care is needed."""
@@ -200,22 +198,13 @@ class AgreePanel(Vertical):
         self._count()
         self.call_after_refresh(self._update_hint)
 
-    def on_resize(self) -> None:
-        """Limit the facts and the scopes, so that the answers stay on screen."""
-        fixed = (
-            4 + bool(self.plan.scopes) + 1 + 1 + 2 * self.asks_for_client
-        )  # the answers, the scopes' line, the hint, the fields
-        rows = min(len(self.plan.scopes), max(2, (self.size.height - fixed) // 3))
-        self.scopes.styles.height = rows
-        self._facts_area.styles.max_height = max(LEAST, self.size.height - fixed - rows)
-
     @property
     def asks_for_client(self) -> bool:
-        """Must the user enter a client id?"""
+        """True if the user must enter a client id."""
         return self.plan.client is ClientOrigin.ASKED
 
     def consent(self) -> SignInConsent | None:
-        """What the user agrees to; None while something is missing, which is then shown."""
+        """The consent; None while something is missing, which is then shown."""
         if not self._facts_area.reached:
             return None
         name = self._client_id.value.strip()
@@ -243,7 +232,7 @@ class AgreePanel(Vertical):
             self.answers.focus()
 
     @on(Input.Submitted)
-    def _on(self, event: Input.Submitted) -> None:
+    def _submitted(self, event: Input.Submitted) -> None:
         event.stop()
         (self._secret if event.input is self._client_id else self.answers).focus()
 

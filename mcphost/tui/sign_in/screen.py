@@ -48,8 +48,8 @@ class SignInScreen(QuestionDialog):
 
     HELP = (
         "Sign in to a server. First you see who asks for what, and where: nothing was registered or opened yet.\n"
-        "Then a page opens in the browser; if that is on another machine, s copies the line to run there.\n"
-        "Every step is listed with its request and response, secrets masked. esc leaves; the sign-in continues."
+        "Then a page opens in the browser; if that is on another machine, press s to copy the line to run there.\n"
+        "Every step is listed with its request and response, secrets masked. Press Esc to leave; the sign-in continues."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -63,12 +63,15 @@ class SignInScreen(QuestionDialog):
         Binding("c", "copy_link", "copy link", id="sign-in.copy", tooltip="Copy the address of the page"),
         Binding("o", "open_again", "open again", id="sign-in.open", tooltip="Open the page in the browser once more"),
         Binding("v", "paste", "paste", id="sign-in.paste", tooltip="Go where the address is pasted"),
-        Binding("q", "code", "QR code", id="sign-in.code", tooltip="Show the link as a QR code"),
         Binding("s", "copy_ssh", "copy ssh line", id="sign-in.ssh", tooltip="Copy the line to run at the browser"),
         Binding("x", "cancel", "cancel", id="sign-in.cancel", tooltip="Stop this sign-in; nothing of it is kept"),
         Binding("r", "again", "try again", id="sign-in.again", tooltip="Begin another attempt"),
         Binding(
-            "escape", "back", "back", id="sign-in.back", tooltip="Leave: the question waits in f2, a sign-in continues"
+            "escape",
+            "back",
+            "back",
+            id="sign-in.back",
+            tooltip="Close; the question stays in the inbox (F2), and a sign-in keeps running",
         ),
     ]
 
@@ -270,12 +273,6 @@ class SignInScreen(QuestionDialog):
     def action_paste(self) -> None:
         if isinstance(self._panel, VisitPanel):
             self._panel.focus_address()
-
-    def action_code(self) -> None:
-        from mcphost.tui.sign_in.visit import QrScreen
-
-        if self.sign_in.link is not None:
-            self.app.push_screen(QrScreen(self.sign_in.link.url))
 
     def action_cancel(self) -> None:
         self.sign_in.cancel()

@@ -1,4 +1,4 @@
-"""How a sign-in stands, for a server's card, and how it ended, for its screen."""
+"""The state of a sign-in for a server's card, and its outcome for its screen."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SignInSummary:
 
     @property
     def signed_in(self) -> bool:
-        """Is the user signed in, as far as is known?"""
+        """True if the user is known to be signed in."""
         return self.status is not None and self.status.signed_in
 
 
@@ -46,17 +46,16 @@ class SignInStatusCache:
         self._host = host
         self.statuses: dict[str, SignInStatus] = {}
 
-    def of(self, server: str) -> SignInSummary:
-        """What is known of the sign-in at this server."""
+    def summary_of(self, server: str) -> SignInSummary:
         attempts = [each for each in self._host.sign_ins.all.values() if each.server == server]
         return SignInSummary(self.statuses.get(server), attempts[-1] if attempts else None)
 
 
-NOBODY: Final = SignInSummary()
+NOT_SIGNED_IN: Final = SignInSummary()
 
 
 def key_of(connection: Connection, summary: SignInSummary) -> str:
-    """What the sign-in key does for this server: ``sign_in``, ``sign_out``, or nothing."""
+    """The action of the sign-in key for this server: ``sign_in``, ``sign_out``, or ""."""
     if not connection.config.signs_in:
         return ""
     needed = connection.state is ServerState.NEEDS_SIGN_IN or summary.running is not None
@@ -96,7 +95,7 @@ def _last_try(attempt: SignIn | None) -> Iterator[Fact]:
 
 
 MEMORY: Final = "in memory"
-"""How the place of tokens that do not outlast this run starts (`mcphost.auth.storage.tokens.TokenStore.place`)."""
+"""The first words of `TokenStore.place` for tokens that do not outlast this run."""
 
 
 def end_facts(sign_in: SignIn, now: Callable[[], float] = time.time) -> Iterator[Fact]:
@@ -108,13 +107,13 @@ def end_facts(sign_in: SignIn, now: Callable[[], float] = time.time) -> Iterator
         yield from _failed(sign_in)
     elif sign_in.state is SignInState.DECLINED:
         yield fact("◌ declined", _declined(sign_in.error))
-        yield fact("so", "nobody was registered, no page was opened, nothing was kept")
+        yield fact("so", "no client was registered, no page was opened, nothing was kept")
     else:
         yield fact("◌ cancelled", "nothing of it was kept")
 
 
 def status_facts(status: SignInStatus, now: float) -> Iterator[Fact]:
-    """Who is signed in, with which scopes, and for how long. ``now``: seconds since 1970."""
+    """The facts of a sign-in: issuer, scopes, expiry, place of the tokens. ``now``: seconds since 1970."""
     issuer, resource = host_in(status.issuer), show(status.resource, limit=500)
     yield fact("issuer", f"{issuer.both}, for {resource}")
     yield fact("granted", _listed(status.scopes) or "the authorization server names no scopes")
@@ -168,10 +167,10 @@ def _declined(error: McphostError | None) -> str:
 
 def _failed(sign_in: SignIn) -> Iterator[Fact]:
     error = sign_in.error
-    yield fact("✖ failed", show(str(error or "nothing is known of why"), limit=1500), "bold $text-error")
+    yield fact("✖ failed", show(str(error or "the reason is not known"), limit=1500), "bold $text-error")
     number = failing(sign_in)
     yield fact("where", f"step {number}: enter shows it" if number else _no_step(sign_in.reached))
-    blame, advice = _verdict(sign_in)
+    blame, advice = _fault(sign_in)
     yield fact("whose fault", blame)
     yield fact("do next", advice)
     yield fact("so", "nothing of it was kept; r tries again")
@@ -183,8 +182,8 @@ def _no_step(reached: SignInState) -> str:
     return f"while {reached.value}" if reached is not SignInState.AGREEING else "before anything was asked of you"
 
 
-def _verdict(sign_in: SignIn) -> tuple[str, str]:
-    """Whose fault it is, and what to do."""
+def _fault(sign_in: SignIn) -> tuple[str, str]:
+    """The party at fault, and what to do."""
     error, number = sign_in.error, failing(sign_in)
     if isinstance(error, ConfigError):
         return "your configuration's", "Correct what it names, and save the file."
@@ -193,7 +192,7 @@ def _verdict(sign_in: SignIn) -> tuple[str, str]:
         return _BY_CODE[code]
     if sign_in.reached is SignInState.VISITING:
         return (
-            "nobody's, or of the page in the browser",
+            "no one's, or the page's in the browser",
             "Try again, and stay on the page until it says that it is done.",
         )
     return _of_exchange(sign_in, sign_in.steps[number - 1]) if number else (_UNKNOWN, "Look at the steps.")
@@ -205,7 +204,7 @@ def _of_exchange(sign_in: SignIn, exchange: RecordedExchange) -> tuple[str, str]
     party = "the authorization server's" if signs_in else "the MCP server's"
     whose = f"{party}, at {host.wire}"
     if exchange.problem:
-        return f"nobody's, or of {host.wire}", "Check the network and the address, and try again."
+        return f"no one's, or that of {host.wire}", "Check the network and the address, and try again."
     status = exchange.status or 0
     if status >= 500 or status == 429:
         return whose, "It is in trouble: try again later."
@@ -224,13 +223,16 @@ _CLIENT: Final = (
     "Check client_id and client_secret of this server; what was registered may be gone there: sign out, try again.",
 )
 _BY_CODE: Final[Mapping[str, tuple[str, str]]] = {
-    "access_denied": ("yours, or of your account's rights", "Somebody said no on the page, or the account may not."),
+    "access_denied": (
+        "yours, or of your account's rights",
+        "The request was declined on the page, or the account may not do this.",
+    ),
     "invalid_client": _CLIENT,
     "unauthorized_client": _CLIENT,
     "invalid_scope": ("of what was asked for", "Try again with fewer scopes, or set scopes for this server."),
-    "invalid_grant": ("nobody's: the code was used up or too old", "Try again."),
+    "invalid_grant": ("no one's: the code was used up or too old", "Try again."),
     "temporarily_unavailable": ("the authorization server's", "It is in trouble: try again later."),
     "server_error": ("the authorization server's", "It is in trouble: try again later, or tell whoever runs it."),
-    "refused": ("the authorization server's", "It registers nobody by itself: ask it for a client id."),
+    "refused": ("the authorization server's", "It does not register clients: ask whoever runs it for a client id."),
 }
 """OAuth's error codes in words, RFC 6749 4.1.2.1 and 5.2; ``refused`` comes from registration."""

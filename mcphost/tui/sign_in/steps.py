@@ -81,7 +81,7 @@ def steps_of(sign_in: SignIn) -> Iterator[SignInStep]:
 
 
 def failing(sign_in: SignIn) -> int | None:
-    """The number of the exchange that failed; None if there is none, or if something else failed."""
+    """The number of the exchange that failed; None if something else failed, or nothing."""
     if sign_in.state is not SignInState.FAILED or not sign_in.steps or sign_in.reached in _PERSON:
         return None
     return len(sign_in.steps)
@@ -178,7 +178,7 @@ _MARKS: Final[Mapping[SignInState, tuple[str, str]]] = {
 }
 _KEYS: Final[Mapping[SignInState, str]] = {
     SignInState.AGREEING: "l steps · x cancel",
-    SignInState.VISITING: "c copy · o open · v paste · q QR code · x cancel · esc leave (it continues)",
+    SignInState.VISITING: "c copy · o open · v paste · x cancel · esc leave (it continues)",
     SignInState.DONE: "enter opens a step · esc back",
     SignInState.FAILED: "r try again · enter opens a step · esc back",
     SignInState.DECLINED: "r try again · esc back",
@@ -194,7 +194,6 @@ _ONLY_IN: Final[Mapping[str, SignInState]] = {
     "copy_link": SignInState.VISITING,
     "copy_ssh": SignInState.VISITING,
     "open_again": SignInState.VISITING,
-    "code": SignInState.VISITING,
     "paste": SignInState.VISITING,
 }
 
@@ -209,7 +208,7 @@ def keys_in(state: SignInState) -> str:
 
 
 def acts_in(action: str, state: SignInState) -> bool:
-    """Does this action do something in this state?"""
+    """True if this action does something in this state."""
     if action == "cancel":
         return not state.ended
     if action == "again":

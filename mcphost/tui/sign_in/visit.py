@@ -1,14 +1,12 @@
-"""The panel shown while mcphost waits for the browser: the page, the time left, and ways from another machine."""
+"""The panel while mcphost waits for the browser: the page, the time left, and the ways from another machine."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import ClassVar, Final
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content, Span
 from textual.message import Message
@@ -21,12 +19,11 @@ from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show
 from mcphost.protocol.host_names import host_in
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
-from mcphost.tui.kit.modal_screen import HELP_BINDING, Modal
 from mcphost.tui.textual_private.corrections import ScrolledColumn
 
 
 class AddressInput(Input):
-    """Accepts an address pasted in pieces, and hides it: it holds a code."""
+    """Accepts an address pasted in pieces, and masks it, since it holds a code."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -41,7 +38,7 @@ class AddressInput(Input):
 
 
 class VisitPanel(Vertical):
-    """`show_visit` updates it."""
+    """Call `show_visit` to update it."""
 
     DEFAULT_CSS = """
     VisitPanel {
@@ -50,7 +47,7 @@ class VisitPanel(Vertical):
         & > .field { height: 1; }
         & > .field > Static { width: 15; color: $foreground-muted; }
         & > .field > Input { width: 1fr; background: $panel; }
-        & > .told { height: auto; padding: 0 0 0 15; }
+        & > .remark { height: auto; padding: 0 0 0 15; }
     }
     """
 
@@ -62,7 +59,7 @@ class VisitPanel(Vertical):
 
     def __init__(self) -> None:
         super().__init__()
-        self._facts, self._remark = FactsTable(labels=15), Static(classes="told", markup=False)
+        self._facts, self._remark = FactsTable(labels=15), Static(classes="remark", markup=False)
         self._address = AddressInput()
         self._problem = ""
 
@@ -157,79 +154,3 @@ def _place(typed: str) -> str:
     """The start of an address, without what may be secret."""
     start = typed.partition("?")[0]
     return show(start, limit=60) if start.startswith(("http://", "https://")) else "what was pasted"
-
-
-QUIET: Final = 2
-"""Light modules around the code: the standard requires four, but cameras accept two on a light background."""
-
-
-class QrScreen(Modal[None]):
-    """Shows ``url`` as a QR code, or how much room that needs."""
-
-    HELP = "The link as a QR code, for the camera of another machine. esc goes back."
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "back", "back", id="qr.back", tooltip="Close"),
-        HELP_BINDING,
-    ]
-
-    DEFAULT_CSS = """
-    QrScreen {
-        align: center middle;
-        background: $background;
-        & > Vertical { width: auto; height: auto; }
-        #code { width: auto; height: auto; color: black; background: white; }
-        #code.-none { color: $text-warning; background: $background; max-width: 70; }
-    }
-    """
-
-    def __init__(self, url: str) -> None:
-        super().__init__()
-        self._lines = half_blocks(url)
-
-    def compose(self) -> ComposeResult:
-        with Vertical():
-            yield Static(id="code", markup=False)
-
-    def on_mount(self) -> None:
-        self._draw()
-
-    def on_resize(self) -> None:
-        self._draw()
-
-    def action_back(self) -> None:
-        self.dismiss(None)
-
-    def _draw(self) -> None:
-        rows, cells = len(self._lines), max(map(len, self._lines), default=0)
-        fits = bool(rows) and rows <= self.size.height and cells <= self.size.width
-        code = self.query_one("#code", Static)
-        code.set_class(not fits, "-none")
-        code.update(Content("\n".join(self._lines)) if fits else Content(self._too_small(rows, cells)))
-
-    def _too_small(self, rows: int, cells: int) -> str:
-        here = f"this terminal has {self.size.width} × {self.size.height}"
-        if not rows:
-            return "The link is too long for a QR code.\nesc goes back; c copies the link."
-        return (
-            f"The QR code of this link needs {cells} columns and {rows} rows; {here}.\n"
-            "Make it larger, or its letters smaller. esc goes back; c copies the link."
-        )
-
-
-def half_blocks(text: str) -> Sequence[str]:
-    """The QR code of ``text`` in half blocks, dark on light; empty if the text is too long."""
-    import segno  # late: seldom used
-
-    try:
-        code = segno.make_qr(text, error="l", boost_error=False)
-    except segno.DataOverflowError:
-        return ()
-    modules = [[bool(module) for module in row] for row in code.matrix_iter(border=QUIET)]
-    if len(modules) % 2:
-        modules.append([False] * len(modules[0]))
-    return ["".join(map(_block, upper, lower)) for upper, lower in zip(modules[::2], modules[1::2], strict=True)]
-
-
-def _block(upper: bool, lower: bool) -> str:
-    return (" ", "▄", "▀", "█")[2 * upper + lower]

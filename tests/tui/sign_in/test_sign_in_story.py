@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 
 class Browser:
-    """Visits the page and returns; ``absent``: there is no browser, and somebody opens the page elsewhere."""
+    """Visits the page and returns; ``absent``: this machine has no browser, and the page is opened elsewhere."""
 
     def __init__(self, *, absent: bool = False) -> None:
         self.absent = absent
@@ -107,7 +107,7 @@ async def test_a_person_signs_in_calls_a_tool_and_signs_out(size: tuple[int, int
         assert not guard.valid
 
 
-async def test_a_call_begins_a_sign_in_which_is_finished_by_pasting_the_address() -> None:
+async def test_a_call_begins_a_sign_in_that_a_pasted_address_ends() -> None:
     guard, browser = Guarded(), Browser(absent=True)
     async with protected_stage(guard, browser, NARROW) as stage:
         call = stage.call("echo", {"text": "hi"})

@@ -1,4 +1,4 @@
-"""What a server's card says of its sign-in."""
+"""The words of a server's card about its sign-in."""
 
 from __future__ import annotations
 

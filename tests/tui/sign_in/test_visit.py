@@ -1,4 +1,4 @@
-"""What is shown while the browser is waited for."""
+"""The panel while mcphost waits for the browser."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mcphost.tui.sign_in.visit import visit_facts
 
 
 @pytest.mark.parametrize("client", ClientOrigin)
-def test_a_page_that_may_have_forgotten_mcphost_is_left_by_signing_out(client: ClientOrigin) -> None:
+def test_a_known_client_is_advised_to_sign_out(client: ClientOrigin) -> None:
     service: Any = None
     sign_in = SignIn(1, "web", AuthorizationRequired("Bearer"), service)
     places = ("https://as.example",) * 6
