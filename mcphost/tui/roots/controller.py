@@ -1,4 +1,4 @@
-"""Lets the user choose the roots of servers, and shows their changes."""
+"""Opens the dialog for roots, and updates it when they change."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class RootsController:
                 screen.refresh_seen()
 
     def commands(self) -> Iterator[SystemCommand]:
-        about = "Choose the folders it may use, in a tree"
+        about = "Choose the folders it may use"
         yield SystemCommand("Roots of all servers", about, lambda: self.show(None))
         for name in self._host.servers:
             yield SystemCommand(f"Roots of “{show_line(name, 60)}”", about, lambda name=name: self.show(name))

@@ -1,24 +1,25 @@
-"""Facts about roots: which folders a server may know of, why, and what it was told last."""
+"""Facts about roots: the folders that a server may use, why, and the last list that it got."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from textual.content import Content
 
+from mcphost.config import home_folder
 from mcphost.host.host import Host
 from mcphost.host.server_requests.roots import OfferedRoot, SentRoots
-from mcphost.protocol.display import age_text
+from mcphost.protocol.display import age_text, show_line
 from mcphost.tui.kit.facts_table import Fact, fact
-from mcphost.tui.roots.tree import short
 
 SHOWN = 30
 """Folders that are listed; more are counted."""
 
 
 def root_facts(host: Host, server: str | None) -> Iterator[Fact]:
-    """The roots of this server (None: of every server), and what it was told last."""
+    """The roots of this server (None: of every server), and the last list that it got."""
     folders = host.roots.offered(server)
     who = "shared now"
     if not folders:
@@ -49,8 +50,15 @@ def folder_words(folder: OfferedRoot, server: str | None) -> Content:
 
 
 def last_request_words(sent: SentRoots | None, now: float) -> str:
-    """When the server last asked, and what it was told."""
+    """The time of the server's last request, and the number of folders in the response."""
     if sent is None:
         return "not in this run"
     count = len(sent.roots)
     return f"{age_text(now - sent.at)}: got {'no folder' if not count else f'{count} folder' + 's' * (count > 1)}"
+
+
+def short(path: Path) -> str:
+    """A path, safe to show, with home as ``~``."""
+    home = home_folder() or path
+    inside = path == home or home in path.parents
+    return show_line(str(Path("~") / path.relative_to(home) if inside else path), 1000)

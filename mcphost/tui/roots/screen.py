@@ -1,4 +1,4 @@
-"""The dialog for roots: a tree of folders with check marks, the folders shared now, and when the server last asked.
+"""The dialog for roots: folders with check boxes, those shared now, and when the server last asked.
 
 The user opens it, or a server's question does. Marking a folder shares nothing; a key does, after a question about
 anything unusual.
@@ -17,7 +17,7 @@ from typing import ClassVar, Final
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
+from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Input
 from textual.worker import Worker
@@ -28,22 +28,16 @@ from mcphost.host.consent.questions import Answer, RootsQuestion
 from mcphost.host.host import Host
 from mcphost.host.server_requests.folders import FolderCheck, check_folder
 from mcphost.host.server_requests.roots import OfferedRoot
-from mcphost.protocol.display import show, show_line
+from mcphost.protocol.display import show
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.origin import QuestionOrigin, origin_of
 from mcphost.tui.elicitation.server_question import LETTERS, ServerQuestionScreen
 from mcphost.tui.kit.answers import LATER, AnswerOption, naming
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.messages import QuestionsDeclined, RootsShared
-from mcphost.tui.roots.facts import root_facts
-from mcphost.tui.roots.tree import FolderEntry, FolderTree, offered, short, top_above
+from mcphost.tui.roots.facts import root_facts, short
+from mcphost.tui.roots.rows import FolderRow, FolderRows, FolderScreen, known_folders
 from mcphost.tui.textual_private.corrections import ScrolledColumn
-
-WIDE: Final = 150
-"""Columns from which the shared folders are shown beside the tree: there both have room for a path."""
-
-FEWEST: Final = 8
-"""Rows of the tree, even if it lists fewer folders."""
 
 DRAFT: Final = "folders"
 """The key of the marks that are kept with the question."""
@@ -53,13 +47,14 @@ class RootsScreen(ServerQuestionScreen):
     """Chooses the folders that ``server`` (None: every server) may know of; ``target`` is for whom they are marked."""
 
     HELP = (
-        "The roots of a server: the folders it may use. space marks one; nothing is shared before y or a.\n"
-        "A root tells the server where a folder is. It does not confine the server to it. m lists more answers:\n"
-        "a remembers, t chooses for all servers. If several servers ask, Y and N answer all of them."
+        "The roots of a server: the folders it may use. Press Space to mark one, o to choose another in a tree,\n"
+        "/ to type a path. Nothing is shared before y or a. A root tells the server where a folder is; it does not\n"
+        "confine the server to it. m lists more answers: a remembers, t chooses for all servers. If several servers\n"
+        "ask, Y and N answer all of them."
     )
     WITHDRAWN = "no folder was shared"
-    LETTERS = LETTERS | {"share", "share_all", "decline_all", "target", "go_to", "more"}
-    BEFORE = "space marks · "
+    LETTERS = LETTERS | {"share", "share_all", "decline_all", "target", "choose", "go_to", "more"}
+    BEFORE = "space marks · o another · "
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "share('session')", "share", id="folders.share", tooltip="Share the marked folders until exit"),
@@ -76,33 +71,27 @@ class RootsScreen(ServerQuestionScreen):
         ),
         Binding("t", "target", "one or all", id="folders.target", tooltip="For this server, or for all servers"),
         Binding("m", "more", "more answers", id="folders.more", tooltip="List more answers, or fewer"),
-        Binding("slash", "go_to", "go to path", id="folders.path", tooltip="Type a path to go to"),
+        Binding("o", "choose", "another", id="folders.open", tooltip="Choose another folder in a tree"),
+        Binding("slash", "go_to", "type a path", id="folders.path", tooltip="Type the path of a folder"),
     ]
 
     DEFAULT_CSS = """
     RootsScreen {
-        & > .dialog { height: 60%; max-width: 160; }
+        & > .dialog { max-width: 160; }
         &.-short > .dialog { max-height: 100%; }
-        .both { height: 1fr; border-top: solid $border-blurred; }
-        FolderTree { height: 1fr; }
+        FolderRows { height: auto; min-height: 3; border-top: solid $border-blurred; }
         .seen { height: auto; max-height: 5; scrollbar-size-vertical: 1; border-top: solid $border-blurred; }
-        &.-wide .seen { width: 2fr; height: 1fr; max-height: 100%; border-top: none; padding-left: 1;
-                        border-left: solid $border-blurred; }
-        &.-wide FolderTree { width: 3fr; }
-        &.-narrow .both { layout: vertical; }
         Input { display: none; height: 1; background: $panel; }
         Input.-shown { display: block; }
     }
     """
 
-    _tallest = 0
-    """The most rows that the tree has had: it keeps them, so that closing a folder moves nothing."""
     _more = False
-    """Are all answers listed?"""
+    """True while all answers are listed."""
     _others: tuple[OpenQuestion, ...] = ()
     """Other servers' questions for roots."""
     _sharing = _was_asked = False
-    """Is something being shared, and was a question open when that started?"""
+    """True while folders are being shared; and if a question was open when that began."""
 
     def __init__(
         self,
@@ -114,12 +103,15 @@ class RootsScreen(ServerQuestionScreen):
         waiting: OpenQuestion | None = None,
     ) -> None:
         super().__init__(waiting, origin)
-        self._host, self.server, self.target, self._here = host, server, server, here
+        self._host, self.server, self.target = host, server, server
         self._checks: dict[Path, FolderCheck] = {}
         self._staged: dict[str | None, set[Path]] = {}
         question = self.question
-        self.picker = FolderTree(top_above(here), offered(here, suggested), ())
-        self._both, self._seen = Horizontal(classes="both"), ScrolledColumn(classes="seen", can_focus=False)
+        self._known = known_folders(host, here, suggested)
+        """The folders in the list, each with a remark."""
+        self.marked: set[Path] = set()
+        self._suggested = tuple(suggested)
+        self.picker, self._seen = FolderRows(), ScrolledColumn(classes="seen", can_focus=False)
         self._shared_facts, self._path = FactsTable(labels=15), Input(placeholder="path of a folder", compact=True)
         self._problem = "" if question is None else question.problem
 
@@ -135,63 +127,46 @@ class RootsScreen(ServerQuestionScreen):
         return naming("Roots of ", self._target_name, " (folders it may use)", quoted=self.target is not None)
 
     def asked_by(self) -> Content:
-        return Content("space marks · / go to a path · esc close") if self.waiting is None else super().asked_by()
+        return (
+            Content("space marks · o another folder · / a path · esc close")
+            if self.waiting is None
+            else super().asked_by()
+        )
 
     def about(self) -> Iterator[Fact]:
         if self.waiting is not None:
             yield from self.origin_facts()
 
-    def body(self) -> ComposeResult:
-        with self._both:
+    def compose(self) -> ComposeResult:
+        with self.framed(self.title_line(), self.asked_by()):
+            self.what.add_class("above")
+            with self.what:
+                yield FactsTable(self.about())
             yield self.picker
-            with self._seen:
-                yield self._shared_facts
-        yield self._path
+            with Vertical(classes="below"):
+                with self._seen:
+                    yield self._shared_facts
+                yield self._path
+                yield self._hint
+                yield self._short
+                yield self.answers
 
     def on_mount(self) -> None:
-        """Show the marks that were kept, and go to the working directory."""
+        """Show the marks that were kept, or mark the folder that is likely meant."""
         kept = None if self.waiting is None else self.waiting.drafts.get(DRAFT)
         self._staged.update(kept if kept is not None else self._suggestion())
         self._set_target(self.target)
-        self.picker.reveal(self._here, go=not self.picker.folders.first)
         self.picker.focus()
 
     def on_resize(self, event: events.Resize) -> None:
         super().on_resize(event)
         self.set_class(event.size.height < 30, "-short")
-        self.set_class(event.size.width >= WIDE, "-wide")
-        self.set_class(event.size.width < WIDE, "-narrow")
-        self._tallest = 0
-        self.call_after_refresh(self._fit)
-
-    @property
-    def share(self) -> float:
-        return 1.0 if self.has_class("-short") else super().share
-
-    @on(FolderTree.Changed)
-    def _listed_others(self, event: FolderTree.Changed) -> None:
-        event.stop()
-        self.call_after_refresh(self._fit)
-
-    def _fit(self) -> None:
-        """Be as tall as the tree, as far as there is room."""
-        self._tallest = max(self._tallest, FEWEST, len(self.picker.items))
-        if self.has_class("-wide"):
-            needed = max(self._tallest, self._shared_facts.outer_size.height)
-        else:
-            needed = self._tallest + self._seen.outer_size.height
-        self.fit(self._both, needed + 1)  # its border
 
     @property
     def typing(self) -> bool:
         return isinstance(self.focused, Input)
 
     # Marks.
-
-    @property
-    def marked(self) -> set[Path]:
-        """The resolved paths of marked folders."""
-        return self.picker.folders.marked
 
     @property
     def changes(self) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
@@ -204,10 +179,9 @@ class RootsScreen(ServerQuestionScreen):
 
     def _suggestion(self) -> dict[str | None, set[Path]]:
         """Mark the folder that is likely meant, if nothing is shared yet."""
-        suggested = next(iter(self.picker.folders.first), None)
-        if self.question is None or suggested is None or self._shared():
+        if self.question is None or not self._suggested or self._shared():
             return {}
-        return {self.target: {suggested}}
+        return {self.target: {self._suggested[0]}}
 
     def refresh_seen(self) -> None:
         self._show_state()
@@ -219,15 +193,18 @@ class RootsScreen(ServerQuestionScreen):
         return "all servers" if self.target is None else self.origin.server
 
     def _is_own(self, path: Path) -> bool:
-        """Can it be taken back for this target?"""
+        """True if it can be taken back for this target."""
         return all(folder.server == self.target for folder in self._shared() if folder.path == path)
 
     def _set_target(self, target: str | None) -> None:
         self.target = target
         shared = {folder.path for folder in self._shared()}
-        self.picker.folders.marked = self._staged.pop(target, shared)
-        self.picker.refresh_rows()
+        self.marked = self._staged.pop(target, shared)
         self._show_state()
+
+    def _show_rows(self) -> None:
+        paths = dict.fromkeys((*self._known, *sorted(self.marked)))
+        self.picker.show_rows([FolderRow(path, self._known.get(path, ""), path in self.marked) for path in paths])
 
     def _close_path(self) -> None:
         self._path.value = ""
@@ -236,20 +213,24 @@ class RootsScreen(ServerQuestionScreen):
 
     def _show_state(self) -> None:
         self.frame.border_title = self.title_line()
+        self._show_rows()
         self._shared_facts.show_facts(root_facts(self._host, self.target))
         self.hint(f"✖ {self._problem}" if self._problem else self._warnings())
         self.offer()
         self.refresh_bindings()
-        self.call_after_refresh(self._fit)
 
     def _warnings(self) -> str:
-        unusual = (look for path in self.changes[0] if (look := self._checks.get(path)) and look.warning)
-        return "\n".join(f"▲ {short(look.path)}: {look.warning}" for look in unusual)
+        return "\n".join(f"▲ {short(path)}: {warning}" for path, warning in self._unusual().items())
+
+    def _unusual(self) -> dict[Path, str]:
+        """The folders to share of which the user is warned."""
+        checks = (self._checks[path] for path in self.changes[0] if path in self._checks)
+        return {check.path: check.warning for check in checks if check.warning}
 
     # Questions.
 
     def adopt_question(self, waiting: OpenQuestion) -> bool:
-        """Take over a question of the server that the user is choosing for."""
+        """Take over a question of the server for which the user is choosing."""
         question = waiting.question
         if self.waiting is not None or not isinstance(question, RootsQuestion) or question.server != self.server:
             return False
@@ -270,24 +251,18 @@ class RootsScreen(ServerQuestionScreen):
         else:
             super().withdrawn()
 
-    async def _mark(self, entry: FolderEntry) -> None:
-        """Check a folder; mark it, or say why not."""
-        look = await asyncio.to_thread(check_folder, entry.path)
-        self._problem = f"{short(entry.path)} cannot be shared: it {look.problem}" if look.problem else ""
-        if not look.problem:
-            self._checks[look.path] = look
-            self.marked.add(look.path)
-            self.picker.refresh_rows()
-        self._show_state()
-
-    async def _go(self, path: Path) -> None:
-        """Go to a path that was typed, or say why not."""
-        look = await asyncio.to_thread(check_folder, path)
-        self._problem = f"{show_line(str(look.given), 200)} {look.problem}" if look.problem else ""
-        if not look.problem:
+    async def _mark(self, path: Path) -> None:
+        """Check a folder, then mark it, or say why it cannot be shared; a link is shared as its target."""
+        check = await asyncio.to_thread(check_folder, path)
+        self._problem = f"{short(check.given)} cannot be shared: it {check.problem}" if check.problem else ""
+        if not check.problem:
+            self._checks[check.path] = check
+            self._known.setdefault(check.path, "chosen by you")
+            self.marked.add(check.path)
             self._close_path()
-            self.picker.reveal(look.path)
         self._show_state()
+        if not check.problem:
+            self.picker.highlighted = next(at for at, row in enumerate(self.picker.items) if row.path == check.path)
 
     def _finish_sharing(self, problem: str) -> None:
         """The folders were shared and taken back, or ``problem`` says why not."""
@@ -315,18 +290,26 @@ class RootsScreen(ServerQuestionScreen):
             return self.server is not None and not self.typing
         return not self.typing if action in self.LETTERS else True
 
-    @on(FolderTree.Toggled)
-    def _toggle(self, event: FolderTree.Toggled) -> None:
+    @on(FolderRows.Toggled)
+    def _toggle(self, event: FolderRows.Toggled) -> None:
         event.stop()
-        real = event.entry.real
-        if real not in self.marked:
-            _: Worker[None] = self.run_worker(partial(self._mark, event.entry), group="disk")
+        path = event.path
+        if path not in self.marked:
+            self._mark_later(path)
             return
-        self._problem = "" if self._is_own(real) else f"{short(real)} is shared with all servers: t goes there"
-        if self._is_own(real):
-            self.marked.discard(real)
-            self.picker.refresh_rows()
+        self._problem = "" if self._is_own(path) else f"{short(path)} is shared with all servers: t goes there"
+        if self._is_own(path):
+            self.marked.discard(path)
         self._show_state()
+
+    def _mark_later(self, path: Path | None) -> None:
+        """Mark a folder once it was checked, which reads the disk; None: the user chose none."""
+        if path is not None:
+            _: Worker[None] = self.run_worker(partial(self._mark, path), group="disk")
+
+    def action_choose(self) -> None:
+        """Choose another folder in a tree below home."""
+        self.app.push_screen(FolderScreen(), self._mark_later)
 
     def action_target(self) -> None:
         """Choose for all servers, or for this one again."""
@@ -337,7 +320,6 @@ class RootsScreen(ServerQuestionScreen):
         """List all answers, or the three that matter most."""
         self._more = not self._more
         self.offer()
-        self.call_after_refresh(self._fit)
 
     def action_go_to(self) -> None:
         self._path.add_class("-shown")
@@ -346,16 +328,14 @@ class RootsScreen(ServerQuestionScreen):
     @on(Input.Submitted)
     def _typed(self, event: Input.Submitted) -> None:
         event.stop()
-        _: Worker[None] = self.run_worker(
-            partial(self._go, Path(event.value.strip() or "~").expanduser()), group="disk"
-        )
+        self._mark_later(Path(event.value.strip() or "~").expanduser())
 
     def action_share(self, lifetime: str) -> None:
         """Share the marked folders, after a question about any that are unusual."""
         add, remove = self.changes
         if not add and not remove:
             self._nothing_marked()
-        elif unusual := {path: look.warning for path in add if (look := self._checks.get(path)) and look.warning}:
+        elif unusual := self._unusual():
             self._ask(unusual, Lifetime(lifetime))
         else:
             self._share(Lifetime(lifetime))
@@ -369,7 +349,6 @@ class RootsScreen(ServerQuestionScreen):
         if self.target is not None:
             self.action_target()
             self.marked.update(marked)
-            self.picker.refresh_rows()
         self.action_share(Lifetime.SESSION.value)
 
     def action_decline_all(self) -> None:

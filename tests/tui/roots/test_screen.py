@@ -1,4 +1,4 @@
-"""The dialog for roots: the tree, its marks, what a key shares, and the questions before that."""
+"""The dialog for roots: its rows, the tree to choose another folder, and what each key shares."""
 
 from __future__ import annotations
 
@@ -12,18 +12,9 @@ from mcphost.host.server_requests import roots
 from mcphost.host.tool_calls.call import CallState
 from mcphost.tui.kit.facts_table import FactsTable
 from mcphost.tui.kit.modal_screen import AskScreen
-from mcphost.tui.roots import tree as roots_tree
+from mcphost.tui.roots import rows as roots_rows
+from mcphost.tui.roots.rows import FolderRow, FolderScreen, FolderTree, folder_row
 from mcphost.tui.roots.screen import RootsScreen
-from mcphost.tui.roots.tree import (
-    FolderEntry,
-    FolderListing,
-    FolderRow,
-    FolderRows,
-    FolderTree,
-    Mark,
-    folder_row,
-    list_folders,
-)
 from mcphost.tui.servers.card import ServerCard
 from tests.host.server_requests.pending import ROOTS
 from tests.tui.elicitation.questions import ask, at, got, question_stage
@@ -49,36 +40,13 @@ def told(folders: list[Path]) -> dict[str, Any]:
     return {"roots": [{"uri": folder.as_uri(), "name": folder.name} for folder in folders]}
 
 
-async def settled(stage: Stage) -> RootsScreen:
-    """The dialog, once it has read all folders that it asked for."""
+async def mark(stage: Stage, path: Path) -> None:
+    """Type the path of a folder, which marks it."""
     screen = await at(stage, RootsScreen)
-    await stage.until(lambda _: "reading…" not in stage.text)
-    return screen
-
-
-def under_cursor(stage: Stage) -> Path | None:
-    row = stage.app.screen.query_one(FolderTree).item
-    return row.entry.path if row is not None and row.entry is not None else None
-
-
-async def go(stage: Stage, path: Path) -> None:
-    """Go to a folder by its path."""
     await stage.press("slash")
-    for character in str(path):
-        await stage.pilot.press(
-            {"/": "slash", "_": "underscore", "-": "minus", ".": "full_stop"}.get(character, character)
-        )
+    await stage.write(str(path))
     await stage.press("enter")
-    await stage.until(lambda _: under_cursor(stage) == path)
-
-
-async def mark(stage: Stage) -> None:
-    """Mark the selected folder, which is checked first."""
-    screen = stage.app.screen
-    assert isinstance(screen, RootsScreen)
-    before = set(screen.marked)
-    await stage.press("space")
-    await stage.until(lambda _: screen.marked != before)
+    await stage.until(lambda _: path in screen.marked)
 
 
 @pytest.mark.hostile("F09")
@@ -86,7 +54,7 @@ async def mark(stage: Stage) -> None:
 async def test_the_suggested_work_tree_is_marked_and_one_key_shares_it(work: Path) -> None:
     async with question_stage(size=NARROW) as stage:
         call = ask(stage, ROOTS)
-        screen = await settled(stage)
+        screen = await at(stage, RootsScreen)
         await stage.shows("“a” asks for its roots (folders it may use)", "suggested: the git work tree you are in")
         await stage.shows(
             "shared now  none", "last requested  not in this run", "y share · n share none · p later · m more"
@@ -96,7 +64,8 @@ async def test_the_suggested_work_tree_is_marked_and_one_key_shares_it(work: Pat
         await stage.until(lambda _: not screen.marked)
         await stage.press("y")
         await stage.shows("no folder is marked")
-        await mark(stage)
+        await stage.press("space")
+        await stage.until(lambda _: screen.marked == {work})
         assert call.state is CallState.RUNNING
         await stage.press("y")
         assert await got(stage, call) == told([work])
@@ -105,13 +74,13 @@ async def test_the_suggested_work_tree_is_marked_and_one_key_shares_it(work: Pat
         assert "just now: got 1 folder" in stage.app.main.query_one(ServerCard).text
 
 
-async def test_each_way_out_of_the_picker_tells_the_server_of_no_folder(work: Path, tmp_path: Path) -> None:
-    for key in ("n", "x", "M"):
-        async with question_stage(size=NARROW, state=tmp_path / key) as stage:
-            call = ask(stage, ROOTS)
-            await settled(stage)
-            await stage.press(key)
-            assert await got(stage, call) == told([]), key
+@pytest.mark.parametrize("key", ["n", "x", "M"])
+async def test_each_way_out_shares_no_folder(work: Path, key: str) -> None:
+    async with question_stage(size=NARROW) as stage:
+        call = ask(stage, ROOTS)
+        await at(stage, RootsScreen)
+        await stage.press(key)
+        assert await got(stage, call) == told([])
 
 
 @pytest.mark.requirement("ROOT-09")
@@ -119,7 +88,7 @@ async def test_each_way_out_of_the_picker_tells_the_server_of_no_folder(work: Pa
 async def test_servers_that_ask_together_are_answered_together(work: Path, keys: tuple[str, ...], share: bool) -> None:
     async with question_stage("a", "b", "c", size=NARROW) as stage:
         calls = [ask(stage, ROOTS, server=name) for name in "abc"]
-        await settled(stage)
+        await at(stage, RootsScreen)
         await stage.press("m")
         await stage.shows("Y all · N none for all")
         await stage.press(*keys)
@@ -135,13 +104,12 @@ async def test_servers_that_ask_together_are_answered_together(work: Path, keys:
 async def test_marks_stay_with_a_question_that_is_left_for_later(work: Path) -> None:
     async with question_stage(size=NARROW) as stage:
         call = ask(stage, ROOTS)
-        screen = await settled(stage)
-        await go(stage, work / "src")
-        await mark(stage)
+        screen = await at(stage, RootsScreen)
+        await mark(stage, work / "src")
         await stage.press("escape")
         await stage.gone()
         await stage.press("f2", "enter")
-        again = await settled(stage)
+        again = await at(stage, RootsScreen)
         assert again is not screen
         assert again.marked == {work, work / "src"}
         await stage.press("a")
@@ -150,48 +118,49 @@ async def test_marks_stay_with_a_question_that_is_left_for_later(work: Path) -> 
 
 
 @pytest.mark.hostile("F10")
-async def test_the_tree_tells_links_and_hidden_and_unreadable_folders(work: Path) -> None:
-    (work / "evil\x1b[2J\u202e[bold]").mkdir()
-    locked = work / "locked"
-    locked.mkdir(mode=0o000)
-    listing = list_folders(work, work)
-    assert {entry.path.name: entry.problem for entry in listing.entries}["locked"] in (
-        "cannot be read",
-        "",
-    )  # root reads
+async def test_a_folder_is_chosen_in_a_tree_of_home(work: Path) -> None:
+    evil = Path.home() / "evil\x1b[2J\u202e[bold]"
+    (evil / "inner").mkdir(parents=True)
+    (Path.home() / ".cache").mkdir()
+    (Path.home() / "a file").touch()
     async with question_stage(size=(110, 40)) as stage:
-        ask(stage, ROOTS)
-        await settled(stage)
-        await stage.press("end")
-        await go(stage, work / "src")
-        await stage.press("left")
-        target = str(work.parents[1] / "other")[:50]  # the row may cut the rest
-        for words in (f"link → {target}", "evil␛[2J⟨U+202E⟩[bold]", "▹ [·] src", "▾ [x] api"):
-            await stage.shows(words)
+        call = ask(stage, ROOTS)
+        screen = await at(stage, RootsScreen)
+        await stage.press("o")
+        await stage.at(FolderScreen)
+        await stage.shows("evil␛[2J⟨U+202E⟩[bold]")
         assert ".cache" not in stage.text
+        assert "a file" not in stage.text
         await stage.press("full_stop")
-        await stage.shows(".cache", ".git")
-        await stage.press("left")
-        assert ".cache" not in stage.text
-        locked.chmod(0o700)
+        await stage.shows(".cache")
+        await stage.press("full_stop")
+        await stage.until(lambda _: ".cache" not in stage.text)
+        await stage.press("down", "space")
+        await stage.shows("inner")
+        await stage.press("escape")
+        await at(stage, RootsScreen)
+        assert screen.marked == {work}
+        await stage.press("o")
+        await stage.at(FolderScreen)
+        await stage.shows("evil")
+        await stage.press("down", "enter")
+        await stage.until(lambda _: screen.marked == {work, evil})
+        await stage.shows("evil␛[2J⟨U+202E⟩[bold]", "chosen by you")
+        await stage.press("y")
+        assert await got(stage, call) == told(sorted([work, evil]))
 
 
 @pytest.mark.hostile("F10")
-async def test_a_link_is_shared_as_what_it_leads_to_and_opened_there(work: Path) -> None:
+async def test_a_link_is_shared_as_its_target(work: Path) -> None:
     other = work.parents[1] / "other"
     async with question_stage(size=WIDE) as stage:
         call = ask(stage, ROOTS)
-        screen = await settled(stage)
-        await go(stage, work / "src")
-        await stage.until(lambda _: any(row.entry and row.entry.is_link for row in screen.picker.items))
-        screen.picker.highlighted = next(
-            at for at, row in enumerate(screen.picker.items) if row.entry and row.entry.path == work / "link"
-        )
-        await stage.press("space")
+        screen = await at(stage, RootsScreen)
+        await stage.press("slash")
+        await stage.write(str(work / "link"))
+        await stage.press("enter")
         await stage.until(lambda _: screen.marked == {work, other})
         await stage.shows("it is reached over a link")
-        await stage.press("right")
-        await stage.until(lambda _: under_cursor(stage) == other)
         await stage.press("y")
         await stage.at(AskScreen)
         await stage.press("y")
@@ -202,9 +171,8 @@ async def test_a_link_is_shared_as_what_it_leads_to_and_opened_there(work: Path)
 async def test_home_and_the_root_are_asked_about_once_more(work: Path) -> None:
     async with question_stage(size=WIDE) as stage:
         call = ask(stage, ROOTS)
-        await settled(stage)
-        await go(stage, Path.home())
-        await stage.press("space")
+        await at(stage, RootsScreen)
+        await stage.press("down", "space")
         await stage.shows("far more than a project")
         await stage.press("y")
         await stage.at(AskScreen)
@@ -219,9 +187,9 @@ async def test_home_and_the_root_are_asked_about_once_more(work: Path) -> None:
 async def test_a_path_that_leads_nowhere_is_said_and_esc_leaves_the_field(work: Path) -> None:
     async with question_stage(size=NARROW) as stage:
         ask(stage, ROOTS)
-        await settled(stage)
+        await at(stage, RootsScreen)
         await stage.press("slash", "y", "n", "enter")
-        await stage.shows("✖ yn is not an absolute path")
+        await stage.shows("✖ yn cannot be shared: it is not an absolute path")
         await stage.press("escape", "escape")
         await stage.gone()
         await stage.shows("a asks for its roots · f2")
@@ -233,22 +201,23 @@ async def test_folders_are_added_and_taken_back_for_one_server_and_for_all(work:
         await stage.press("s", "down", "enter")
         await stage.shows("Server · a", "none: f chooses folders")
         await stage.press("f")
-        screen = await settled(stage)
+        screen = await at(stage, RootsScreen)
         await stage.shows("Roots of “a” (folders it may use)", "space marks")
         assert "asked by" not in stage.text
-        await mark(stage)
+        await stage.press("space")
+        await stage.until(lambda _: screen.marked == {work})
         await stage.press("y")
         await stage.until(lambda app: [each.path for each in app.host.roots.offered("a")] == [work])
         await stage.shows("● ", "until mcphost exits")
         await stage.press("t")
         await stage.shows("Roots of all servers (folders it may use)", "shared now  none")
-        await go(stage, work / "src")
-        await mark(stage)
+        await mark(stage, work / "src")
         await stage.press("a")
         await stage.until(lambda app: [each.path for each in app.host.roots.offered(None)] == [work / "src"])
         await stage.press("t")
         seen = screen.query_one(".seen FactsTable", FactsTable)
         await stage.until(lambda _: "(remembered, all servers)" in seen.text)
+        screen.picker.highlighted = [row.path for row in screen.picker.items].index(work / "src")
         await stage.press("space")
         await stage.shows("is shared with all servers: t goes there")
         await stage.press("home", "space")
@@ -265,33 +234,27 @@ async def test_folders_are_added_and_taken_back_for_one_server_and_for_all(work:
         assert notices.outcome.raw["content"][0]["text"].count("roots/list_changed") == 3
 
 
-async def test_a_folder_of_thousands_is_cut_and_says_so(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(roots_tree, "MOST", 50)
-    for number in range(80):
-        (work / "src" / f"n{number:03}").mkdir()
-    listing = list_folders(work / "src", work / "src")
-    assert len(listing.entries) == 50
-    rows = FolderRows(work)
-    assert rows.open(work / "src")
-    rows.store(work, list_folders(work, work))
-    rows.open(work)
-    rows.store(work / "src", listing)
-    assert any("only the first 50 are listed" in row.remark for row in rows.rows())
-    assert list_folders(work / "none", work / "none") == FolderListing(problem="No such file or directory")
+async def test_folders_that_are_shared_already_are_offered(work: Path) -> None:
+    async with question_stage("a", "b", size=WIDE) as stage:
+        await stage.host.roots.share("b", work / "src")
+        ask(stage, ROOTS, server="a")
+        screen = await at(stage, RootsScreen)
+        assert [row.path for row in screen.picker.items] == [work, work / "src", Path.home()]
+        await stage.shows("until mcphost exits, b", "home")
+        assert screen.marked == {work}
 
 
-def test_a_mark_is_seen_from_above_and_from_below(work: Path) -> None:
-    rows = FolderRows(work, marked={work / "src"})
-    for folder in (work, work / "src"):
-        rows.open(folder)
-        rows.store(folder, list_folders(folder, folder))
-    marks = {row.entry.path: row.mark for row in rows.rows() if row.entry}
-    assert marks == {
-        work: Mark.PARTLY,
-        work / "src": Mark.SHARED,
-        work / "src" / "deep": Mark.WITHIN,
-        work / "link": Mark.NONE,
-    }
+async def test_a_folder_of_thousands_is_cut(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(roots_rows, "LISTED", 5)
+    for number in range(8):
+        (Path.home() / f"n{number}").mkdir()
+    async with question_stage(size=WIDE) as stage:
+        ask(stage, ROOTS)
+        await at(stage, RootsScreen)
+        await stage.press("o")
+        await stage.at(FolderScreen)
+        await stage.shows("home")
+        await stage.until(lambda app: len(app.screen.query_one(FolderTree).root.children) == 5)
 
 
 @pytest.mark.requirement("ROOT-04", "ROOT-08")
@@ -313,40 +276,24 @@ async def test_who_comes_back_to_the_terminal_has_the_folders_looked_at(
 
 
 @pytest.mark.parametrize("width", [60, 118])
-def test_of_a_long_path_its_end_is_shown_beside_its_mark(width: int) -> None:
+def test_of_a_long_path_its_end_is_shown(width: int) -> None:
     path = Path("/a-rather-long-name") / "with-another-long-folder" / "inside-of-it" / "packages" / "frontend"
-    row = FolderRow(FolderEntry(path, path), mark=Mark.SHARED, full_path=True, remark="suggested")
-    drawn = folder_row(row, width).plain
+    drawn = folder_row(FolderRow(path, "suggested", marked=True), width).plain
     assert "[x] " in drawn
     assert "packages/frontend " in drawn
     assert (str(path) in drawn) == (width == 118)
 
 
 @pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x60"])
-async def test_the_dialog_is_as_high_as_its_tree_and_keeps_its_height_when_folders_are_closed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
-) -> None:
-    src = tmp_path / "api" / "src"
-    for number in range(20):
-        (src / f"package-{number:02}").mkdir(parents=True)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.chdir(src.parent)
+async def test_many_folders_leave_the_answers_in_view(work: Path, size: tuple[int, int]) -> None:
+    folders = [work / "src" / f"package-{number:02}" for number in range(30)]
+    for folder in folders:
+        folder.mkdir()
     async with question_stage(size=size) as stage:
-        ask(stage, ROOTS)
-        screen = await settled(stage)
-
-        def height() -> int:
-            return screen.query_one(".dialog").outer_size.height
-
-        await stage.until(lambda _: 0 < height() < 21)
-        few, listed = height(), len(screen.picker.items)
-        await go(stage, src)
-        await stage.press("right")
-        await stage.until(lambda _: len(screen.picker.items) > listed + 20)
-        await stage.until(lambda _: height() > few)
-        assert height() <= size[1]
-        many = height()
-        await stage.press("left")
-        await stage.until(lambda _: len(screen.picker.items) < listed + 20)
-        await stage.pilot.pause()
-        assert height() == many
+        for folder in folders:
+            await stage.host.roots.share(None, folder)
+        await stage.press("s", "down", "enter", "f")
+        screen = await at(stage, RootsScreen)
+        await stage.shows("package-00", "close")
+        assert screen.picker.show_vertical_scrollbar == (size == NARROW)
+        assert screen.query_one(".dialog").outer_size.height <= size[1]
