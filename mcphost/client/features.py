@@ -15,6 +15,7 @@ from mcphost.client.paging import ListedItems
 from mcphost.client.requester import Requester
 from mcphost.client.requests import ProgressCallback, RequestTimeouts
 from mcphost.errors import CapabilityMissing, ResourceMissing, ServerError
+from mcphost.json_values import as_dict
 from mcphost.protocol.lifecycle.revisions import offers
 from mcphost.protocol.models.prompts import Completion, CompletionRef, GetPromptResult, Prompt
 from mcphost.protocol.models.resources import ReadResourceResult, Resource, ResourceTemplate
@@ -86,7 +87,7 @@ class Resources:
 
 
 def _named(error: ServerError) -> str | None:
-    uri = error.data.get("uri") if isinstance(error.data, dict) else None
+    uri = as_dict(error.data).get("uri")
     return uri if isinstance(uri, str) else None
 
 

@@ -11,6 +11,7 @@ from types import NoneType
 from typing import Any, Generic, TypeVar
 
 from mcphost.errors import InvalidResult, McphostError, ServerError
+from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.limits import LIST_ITEMS, LIST_PAGES, LIST_SECONDS
 from mcphost.protocol.models.base import Wire, unread_words
@@ -142,7 +143,7 @@ async def _page(
 def _take(items: list[object], read: Callable[[object], Item], listed: ListedItems[Item], most: int) -> None:
     left = most - _count(listed)
     for item in items[:left]:
-        name = item.get("name") if isinstance(item, dict) else None
+        name = as_dict(item).get("name")
         named = name if isinstance(name, str) else "unnamed"
         try:
             found = read(item)

@@ -23,6 +23,7 @@ from mcphost.errors import (
     ServerError,
     SessionExpired,
 )
+from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.mirrors import mirrors_of
 from mcphost.protocol.lifecycle.revisions import MAY_ASK, Revision
@@ -238,7 +239,7 @@ def with_what_was_sent(error: ServerError, request: Request, rules: SessionRules
 
 def _missing(data: object, declared: Set[str]) -> list[str]:
     """The capabilities that the server says it needs and that were not declared; all of them if all were."""
-    required = data.get("requiredCapabilities") if isinstance(data, dict) else None
+    required = as_dict(data).get("requiredCapabilities")
     needed = list(_names(required)) if isinstance(required, dict) else []
     missing = [name for name in needed if name not in declared]
     return (missing or needed)[:MOST_NAMED]

@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 from mcphost.cancellation import is_cancelled
 from mcphost.client.deadlines import TimeBudget
 from mcphost.errors import McphostError
+from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.capabilities import FORM, modes_of
 from mcphost.protocol.lifecycle.revisions import ASKS_FOR
@@ -249,7 +250,7 @@ def _read(request: Request) -> InputRequest:
 def _with_related_task(request: Request, result: Mapping[str, Any]) -> Mapping[str, Any]:
     """Name the related task in the answer if the request did."""
     meta = (request.params or {}).get("_meta")
-    related = meta.get(RELATED_TASK) if isinstance(meta, dict) else None
+    related = as_dict(meta).get(RELATED_TASK)
     if related is None:
         return result
     return {**result, "_meta": {**result.get("_meta", {}), RELATED_TASK: related}}

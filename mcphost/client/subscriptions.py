@@ -382,7 +382,7 @@ class SubscriptionListener:
 
     def _listen_of(self, params: Mapping[str, Any]) -> _Listen | None:
         meta = params.get("_meta")
-        listen = self._by_id(meta.get(SUBSCRIPTION_ID) if isinstance(meta, dict) else None)
+        listen = self._by_id(as_dict(meta).get(SUBSCRIPTION_ID))
         if listen is None:
             self.strays += 1
         return listen

@@ -21,6 +21,7 @@ from mcphost.errors import (
     TaskExpired,
     TaskStopped,
 )
+from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.challenge import read_challenge
 from mcphost.protocol.lifecycle.revisions import MODERN_REVISIONS, TASKS_EXTENSION
@@ -61,7 +62,7 @@ def _era_advice(error: McphostError, server: str, config: ServerConfig | None) -
     if not isinstance(error, ServerError):
         return ""
     if error.code == ErrorCode.UNSUPPORTED_PROTOCOL_VERSION and config is not None and config.protocol == "legacy":
-        listed = error.data.get("supported") if isinstance(error.data, dict) else None
+        listed = as_dict(error.data).get("supported")
         spoken = [each.version for each in MODERN_REVISIONS if isinstance(listed, list) and each.version in listed]
         return f"It speaks {', '.join(spoken)}: use {_protocol('auto', server, config)}." if spoken else ""
     return older_version_advice(error.message, server, config)

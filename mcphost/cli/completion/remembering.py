@@ -17,6 +17,7 @@ from mcphost.cli.completion.known_names import (
 from mcphost.config import GivenServer, state_folder
 from mcphost.config.state import replace_file
 from mcphost.errors import ConfigError
+from mcphost.json_values import as_dict
 
 if TYPE_CHECKING:
     from mcphost.host.host import Host
@@ -55,5 +56,5 @@ def _offers(host: Host, server: str) -> Offered:
 
 
 def _properties(schema: Any) -> list[str]:
-    properties = schema.get("properties") if isinstance(schema, dict) else None
+    properties = as_dict(schema).get("properties")
     return list(properties) if isinstance(properties, dict) else []

@@ -13,6 +13,7 @@ from typing import Any, Final
 from mcphost.config import SamplingConfig
 from mcphost.errors import InvalidSampling
 from mcphost.host.models import AvailableModel
+from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.sampling import CreateMessageRequest, SamplingMessage, ToolResult, ToolUse
@@ -125,7 +126,7 @@ def _notes(asked: CreateMessageRequest, settings: SamplingConfig, added: int) ->
 
 
 def _content(message: object) -> object:
-    return message.get("content") if isinstance(message, dict) else None
+    return as_dict(message).get("content")
 
 
 def _texts(messages: tuple[SamplingMessage, ...]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any, Final
 
 from mcphost.host.traffic.request_state import StateSummary, hide_state, state_summary
+from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.revisions import ASKS_FOR
 from mcphost.protocol.lifecycle.session import META_PREFIX
@@ -416,13 +417,10 @@ def metadata_words(text: str) -> str:
     if META_PREFIX not in text:
         return ""
     try:
-        message = json.loads(text)
+        message = as_dict(json.loads(text))
     except (ValueError, RecursionError):
         return ""
-    holder = message.get("params") or message.get("result") if isinstance(message, dict) else None
-    meta = holder.get("_meta") if isinstance(holder, dict) else None
-    if not isinstance(meta, dict):
-        return ""
+    meta = as_dict(as_dict(message.get("params") or message.get("result")).get("_meta"))
     names = (name for name in meta if name.startswith(META_PREFIX))
     return " · ".join(f"{name.removeprefix(META_PREFIX)} {_short(meta[name])}" for name in names)
 

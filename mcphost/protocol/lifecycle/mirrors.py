@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from mcphost.json_values import as_dict
 from mcphost.protocol.lifecycle.session import META_PREFIX, NAMED_BY
 from mcphost.protocol.wire.headers import PARAMETER_PREFIX, decode_header_value
 
@@ -44,10 +45,8 @@ def mirrors_of(headers: Mapping[str, str], body: Mapping[str, Any], *, hidden: s
     A header whose value is ``hidden`` was masked, and agrees.
     """
     given = {name.lower(): value for name, value in headers.items()}
-    params = body.get("params")
-    params = params if isinstance(params, dict) else {}
-    meta = params.get("_meta")
-    version = meta.get(f"{META_PREFIX}protocolVersion") if isinstance(meta, dict) else None
+    params = as_dict(body.get("params"))
+    version = as_dict(params.get("_meta")).get(f"{META_PREFIX}protocolVersion")
     if version is None and METHOD_HEADER.lower() not in given:
         return []
     return list(_mirrors(given, body.get("method"), params, version, hidden))

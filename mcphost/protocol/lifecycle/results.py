@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from mcphost.errors import InvalidResult
+from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.revisions import MAY_NEED_INPUT, TASKS_EXTENSION, has_extension
 
@@ -86,8 +87,8 @@ def read_inputs(given: object) -> dict[str, ServerInput]:
 
 
 def _read_input(key: str, value: object) -> ServerInput:
-    method = value.get("method") if isinstance(value, dict) else None
-    params = value.get("params") if isinstance(value, dict) else None
+    given = as_dict(value)
+    method, params = given.get("method"), given.get("params")
     params = {} if params in (None, []) else params  # PHP writes an object without members as []
     if not isinstance(method, str) or not isinstance(params, dict):
         raise InvalidResult(f"input request {key[:RESULT_TYPE_LENGTH]!r} has no method, or no object as params")

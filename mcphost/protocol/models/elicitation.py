@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mcphost.errors import InvalidResult
+from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line, size_text
 from mcphost.protocol.forms.fields import read_form
@@ -70,7 +71,7 @@ def read_elicitation(params: Mapping[str, Any], *, has_id: bool = True) -> FormE
 
 def read_required(data: Any) -> list[UrlElicitationRequest]:
     """The URL elicitations that error -32042 requires. Raises InvalidResult for none or too many."""
-    listed = data.get("elicitations") if isinstance(data, dict) else None
+    listed = as_dict(data).get("elicitations")
     if not isinstance(listed, list) or not listed:
         raise InvalidResult("the error names no page to visit")
     if len(listed) > PAGES:

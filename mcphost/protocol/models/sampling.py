@@ -15,6 +15,7 @@ from typing import Any, Final, Literal
 from pydantic import Field
 
 from mcphost.errors import InvalidResult, InvalidSampling
+from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.base import Hint, Wire
 from mcphost.protocol.models.content import Content, MediaContent, TextContent, UnreadableContent, read_content
@@ -81,7 +82,7 @@ def text_block(text: str) -> TextContent:
 
 def read_block(item: object) -> Block:
     """Parse one block of a message. Never raises: other content is unreadable."""
-    kind = item.get("type") if isinstance(item, dict) else None
+    kind = as_dict(item).get("type")
     try:
         if kind == "tool_use":
             return ToolUse.read(item)

@@ -33,7 +33,7 @@ class TaskSupport(Enum):
     @classmethod
     def read(cls, execution: Any) -> TaskSupport:
         """Parse a tool's ``execution``; FORBIDDEN if it is invalid."""
-        word = execution.get("taskSupport") if isinstance(execution, dict) else None
+        word = as_dict(execution).get("taskSupport")
         return next((each for each in cls if each.value == word), cls.FORBIDDEN)
 
 
@@ -118,7 +118,7 @@ class Tool(Wire):
     @property
     def _ui(self) -> Mapping[str, Any]:
         meta = (self.model_extra or {}).get("_meta")
-        ui = meta.get("ui") if isinstance(meta, dict) else None
+        ui = as_dict(meta).get("ui")
         return as_dict(ui)
 
     @property

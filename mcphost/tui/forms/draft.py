@@ -29,8 +29,7 @@ def first_object(schema: Any, arguments: Mapping[str, Any] | None) -> dict[str, 
     """Return what the raw editor starts with if there are no fields: the arguments, or the defaults."""
     if arguments is not None:
         return dict(arguments)
-    parts = schema.get("properties") if isinstance(schema, dict) else None
-    named = as_dict(parts).items()
+    named = as_dict(as_dict(schema).get("properties")).items()
     return {name: part["default"] for name, part in named if isinstance(part, dict) and part.get("default") is not None}
 
 
