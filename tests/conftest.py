@@ -30,8 +30,7 @@ from tests.loop_watchdog import LoopWatchdog
 
 pytest_plugins = (
     "pytester",
-    "tests.hostile_cases",
-    "tests.requirement_rows",
+    "tests.marks",
     "tests.secret_search",
     "tests.slow_tests",
 )
