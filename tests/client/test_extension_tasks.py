@@ -18,7 +18,7 @@ from mcphost.client.server_requests import InputRequest
 from mcphost.client.tasks import GivenInputs
 from mcphost.errors import InputNotGiven, InvalidResult, RequestTimeout, ServerError, TaskExpired, TaskStopped
 from mcphost.protocol.lifecycle.capabilities import ClientCapabilities
-from mcphost.protocol.lifecycle.revisions import REVISIONS, TASKS_EXTENSION, V2026_07_28, has_extension
+from mcphost.protocol.lifecycle.revisions import REVISIONS, TASKS_EXTENSION, V2026_07_28, Revision, has_extension
 from mcphost.protocol.lifecycle.session import ClientMetadata, ModernRules
 from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.models.tasks import ExtensionTask
@@ -568,11 +568,11 @@ async def test_rounds_come_before_the_task_and_progress_with_them(draw: Draw) ->
 
 
 @pytest.mark.requirement("EXT-01", "EXT-05")
-def test_extensions_are_declared_in_modern_revisions_only() -> None:
+@pytest.mark.parametrize("revision", REVISIONS, ids=str)
+def test_extensions_are_declared_in_modern_revisions_only(revision: Revision) -> None:
     declared = ClientCapabilities(extensions=frozenset({TASKS_EXTENSION}))
-    for revision in REVISIONS:
-        assert declared.under(revision) == ({"extensions": {TASKS_EXTENSION: {}}} if revision.modern else {})
-        assert ClientCapabilities().under(revision) == {}
+    assert declared.under(revision) == ({"extensions": {TASKS_EXTENSION: {}}} if revision.modern else {})
+    assert ClientCapabilities().under(revision) == {}
 
 
 def test_a_status_is_kept_as_it_came() -> None:

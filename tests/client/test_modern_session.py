@@ -284,20 +284,21 @@ async def test_a_probe_that_no_handshake_may_follow_has_all_the_time(draw: Draw)
 
 
 @pytest.mark.requirement("HDR-06", "HDR-12", "HDR-14")
-async def test_tools_with_invalid_header_annotations_are_left_out(draw: Draw) -> None:
+@pytest.mark.parametrize(("http", "usable", "rejected"), [(True, ["good"], ["bad"]), (False, ["good", "bad"], [])])
+async def test_tools_with_invalid_header_annotations_are_left_out(
+    draw: Draw, http: bool, usable: list[str], rejected: list[str]
+) -> None:
     def tool(name: str, **annotated: Any) -> dict[str, Any]:
         return {"name": name, "inputSchema": {"type": "object", "properties": {"a": annotated}}}
 
     tools = [tool("good", type="string", **{"x-mcp-header": "A"}), tool("bad", type="number", **{"x-mcp-header": "A"})]
-    for own_stream in (True, False):
-        line = draw({"server/discover": DISCOVERED, "tools/list": {"tools": tools}}, era="auto")
-        line.server.own_stream = own_stream
-        await line.client.connect(5)
-        listed = await line.client.list_tools()
-        assert [each.name for each in listed.items] == (["good"] if own_stream else ["good", "bad"])
-        assert [each.name for each in listed.rejected] == (["bad"] if own_stream else [])
-        if own_stream:
-            assert "is not a string, integer or boolean" in listed.rejected[0].reason
+    line = draw({"server/discover": DISCOVERED, "tools/list": {"tools": tools}}, era="auto")
+    line.server.own_stream = http
+    await line.client.connect(5)
+    listed = await line.client.list_tools()
+    assert [each.name for each in listed.items] == usable
+    assert [each.name for each in listed.rejected] == rejected
+    assert all("is not a string, integer or boolean" in each.reason for each in listed.rejected)
 
 
 async def test_a_task_that_nobody_asked_for_is_no_answer(draw: Draw) -> None:

@@ -59,15 +59,24 @@ def test_a_url_elicitation_completes_with_a_visit(newcomer: Keeper) -> None:
     assert "the answer was cancel" in reply(newcomer, asked(newcomer), result={"action": "cancel"})
 
 
-def test_roots_are_listed_and_missing_capabilities_reported(newcomer: Keeper) -> None:
+ROOTS = [{"uri": "file:///a%20b", "name": "mine"}, {"uri": "file:///c"}]
+
+
+@pytest.mark.parametrize(
+    ("roots", "words"),
+    [(ROOTS, "On the table:\nmine: /a b\nunnamed: /c"), ([], "You brought no charts")],
+)
+def test_roots_are_listed(newcomer: Keeper, roots: list[Json], words: str) -> None:
     newcomer.greet(roots={})
-    roots = [{"uri": "file:///a%20b", "name": "mine"}, {"uri": "file:///c"}]
-    for given, words in ((roots, "On the table:\nmine: /a b\nunnamed: /c"), ([], "You brought no charts")):
-        newcomer.start("look_at_charts")
-        assert reply(newcomer, asked(newcomer), result={"roots": given}).startswith(words)
-    for name in ("sign_guest_book", "stamp_ticket"):
-        result = newcomer.call(name)
-        assert (result["isError"], "Your host" in result["content"][0]["text"]) == (True, True)
+    newcomer.start("look_at_charts")
+    assert reply(newcomer, asked(newcomer), result={"roots": roots}).startswith(words)
+
+
+@pytest.mark.parametrize("name", ["sign_guest_book", "stamp_ticket"])
+def test_a_tool_without_its_capability_fails(newcomer: Keeper, name: str) -> None:
+    newcomer.greet(roots={})
+    result = newcomer.call(name)
+    assert (result["isError"], "Your host" in result["content"][0]["text"]) == (True, True)
 
 
 def test_a_cancelled_call_cancels_its_request(newcomer: Keeper) -> None:
