@@ -133,7 +133,8 @@ class Client(Requester):
         try:
             async with asyncio.timeout(seconds):
                 await self._transport.open(self)
-                # In the meantime the server program starts, which takes longer.
+                # Models are built at their first use, which takes some milliseconds each. Here it costs no time, since
+                # the server program is still starting; every tool call needs these three.
                 for model in (InitializeResult, Tool, TextContent):
                     model.model_rebuild()
                 session = await self._open_session(opening)
@@ -221,10 +222,11 @@ class Client(Requester):
 
     async def aclose(self) -> None:
         """End all requests in both directions, send pending cancellations, and close the transport. Never raises."""
-        self._rules = None
+        self._rules = None  # first, so that nothing new is sent meanwhile
         if self._listening is not None:
             self._listening.cancel()
             await asyncio.wait((self._listening,))
+        # Last answers and cancellations need the transport, which is closed after them.
         await self._server_requests.aclose()
         await self.requests.drain()
         await self._transport.aclose()

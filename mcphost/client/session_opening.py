@@ -221,6 +221,7 @@ class SessionOpening:
         self.begin("initialize")
         request = Request(next(self._ids), "initialize", params)
         answer = asyncio.create_task(self._transport.request(request, {}), name="initialize")
+        # Both may end in one round of the event loop; which came first decides the era, so that the order is recorded.
         ended: list[asyncio.Task[Response]] = []
         for task in filter(None, (answer, self._probe)):
             task.add_done_callback(ended.append)

@@ -287,6 +287,7 @@ class SubscriptionListener:
             await self._end(current)
             await self._ended(new)
             return
+        # The new stream is open before the old one ends, so that no change falls between them.
         self._current = new
         await self._end(current)
         announced = frozenset[str]() if self._interrupted else self.honoured.tasks

@@ -244,7 +244,7 @@ class Tasks:
         rules, task_id = self._rules, task.task_id
         pending = self._pending[task_id] = _PendingTask(wait.report)
         inputs = _TaskInputs(self._requester, task_id, wait, limit, pending.news.set)
-        self._listen_for(task_id)
+        self._listen_for(task_id)  # before the first poll: nothing is replayed
         try:
             pending.update(task)
             while not rules.is_due(pending.task):
