@@ -48,9 +48,9 @@ class RootsScreen(ServerQuestionScreen):
 
     HELP = (
         "The roots of a server: the folders it may use. Press Space to mark one, o to choose another in a tree,\n"
-        "/ to type a path. Nothing is shared before y or a. A root tells the server where a folder is; it does not\n"
-        "confine the server to it. m lists more answers: a remembers, t chooses for all servers. If several servers\n"
-        "ask, Y and N answer all of them."
+        "/ to type a path. Nothing is shared before y or a. A root tells the server where a folder is.\n"
+        "It does not confine the server to it. m lists more answers: a remembers, t chooses for all servers.\n"
+        "If several servers ask, Y and N answer all of them."
     )
     WITHDRAWN = "no folder was shared"
     LETTERS = LETTERS | {"share", "share_all", "decline_all", "target", "choose", "go_to", "more"}
