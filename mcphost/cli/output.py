@@ -144,7 +144,6 @@ class ErrorReport:
         return cls(kind, message or str(error), exit_for(error), advice, dict(_details(error)))
 
     def as_object(self) -> dict[str, Any]:
-        """For ``--json``."""
         advice = {"advice": self.advice} if self.advice else {}
         said = {"kind": self.kind, "message": self.message[:MESSAGE_CHARACTERS], "exit_code": int(self.exit_code)}
         return {"error": {**said, **advice, **self.details}}
@@ -233,7 +232,6 @@ def _wrapped(line: str, width: int) -> str:
 
 
 def report(error: ErrorReport) -> None:
-    """Write an error to stderr."""
     if stderr_is_json():
         _to_stderr(json.dumps(error.as_object()))
         return

@@ -45,7 +45,6 @@ class FoundSettings:
 
 
 def find(explicit: str | None, env: Mapping[str, str]) -> ConfigLocation:
-    """Find the configuration file."""
     return find_config(None if explicit is None else Path(explicit), working_folder(), env)
 
 

@@ -210,7 +210,6 @@ class Importer:
 
     @property
     def path(self) -> Path:
-        """The file that is written."""
         return self._file
 
     def compare(self, found: Iterable[FoundServer], places: Iterable[str] = ()) -> ImportComparison:

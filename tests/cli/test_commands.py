@@ -88,7 +88,7 @@ def test_an_unknown_argument_is_answered_with_the_known_ones(mcphost: Mcphost) -
     ],
 )
 def test_what_a_server_did_instead_of_answering_names_it(mcphost: Mcphost, mode: str, code: int, err: str) -> None:
-    """(its last words), J10, L03 (a list that failed is not an empty one)."""
+    # A server's last words are quoted, and a list that failed is not an empty one.
     said = mcphost("call", hostile(mode), "act", "--yes")
     assert (said.code, said.out) == (code, "")
     assert err in said.err

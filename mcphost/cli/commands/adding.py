@@ -31,7 +31,6 @@ def run_add(options: Namespace) -> int:
 
 
 def run_search(options: Namespace) -> int:
-    """Search the registries by name."""
     _refuse_traffic(options)
     words = " ".join(options.words).strip()
     if not words:

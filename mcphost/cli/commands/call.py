@@ -72,7 +72,6 @@ _DEFINITIONS: Final = ("$defs", "definitions")
 
 
 def run_call(options: Namespace) -> int:
-    """Call a tool."""
     given = read_arguments(options.pairs, options.args)
     claim(options.output)
     chosen, name = select_server(options)

@@ -36,14 +36,12 @@ LIST_SECONDS: Final = 3.0
 
 
 def run_list(options: Namespace) -> int:
-    """List what servers offer."""
     chosen = select_servers(options)
     what = options.kind, chosen.names, chosen.broken
     return run_without_calls(options, chosen, lambda host: list_catalog(host, *what, as_json=options.json))
 
 
 def run_read(options: Namespace) -> int:
-    """Read a resource."""
     claim(options.output)
     chosen, name = select_server(options)
     how = {"output": options.output, "as_json": options.json}
@@ -51,7 +49,6 @@ def run_read(options: Namespace) -> int:
 
 
 def run_prompt(options: Namespace) -> int:
-    """Get a prompt."""
     given = read_arguments(options.pairs, None)
     arguments = {**given.values, **given.texts}
     chosen, name = select_server(options)
@@ -60,7 +57,6 @@ def run_prompt(options: Namespace) -> int:
 
 
 def run_complete(options: Namespace) -> int:
-    """Complete an argument."""
     ref, others = read_ref(options.ref), read_arguments(options.pairs, None).texts
     chosen, name = select_server(options)
     field = ref, options.argument, options.value, others

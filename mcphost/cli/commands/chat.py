@@ -81,7 +81,6 @@ class ChatRequested:
 
     text: str
     piped: str = ""
-    """The text read from stdin."""
     model: str = ""
     resume: str = ""
     """The id of an earlier chat, the start of that id, or ``last``."""

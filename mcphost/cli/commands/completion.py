@@ -81,5 +81,4 @@ SCRIPTS: Final = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
 def run_completion(options: Namespace) -> int:
-    """Print the script."""
     return finish(Outcome(SCRIPTS[options.shell]))

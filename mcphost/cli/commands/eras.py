@@ -71,7 +71,6 @@ class ServerEras:
         return Exit.DONE if all(era in self.speaks for era in asked) else Exit.NEGATIVE
 
     def as_object(self) -> dict[str, Any]:
-        """For ``--json``."""
         return {
             "server": self.name,
             "speaks": self.speaks,
@@ -79,7 +78,6 @@ class ServerEras:
         }
 
     def as_row(self) -> tuple[str, ...]:
-        """For people."""
         unknown = [f"{era} is not known" for era in ERAS if not self.eras[era].known]
         spoken = " and ".join(self.speaks) or ("" if unknown else "neither")
         return self.name, "; ".join(filter(None, [spoken, *unknown])), *(self.eras[era].answer for era in ERAS)

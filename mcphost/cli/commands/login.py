@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 
 def run_login(options: Namespace) -> int:
-    """Sign in."""
     chosen, name = select_for_sign_in(options)
     requested = LoginRequested(name, tuple(options.scope), options.verbose, options.json)
     approver, open_url = LoginApprover(yes=options.yes), no_browser if options.no_browser else open_page
@@ -49,7 +48,6 @@ def run_login(options: Namespace) -> int:
 
 
 def run_logout(options: Namespace) -> int:
-    """Sign out."""
     return sign_out(options, *select_for_sign_in(options))
 
 

@@ -10,5 +10,4 @@ from mcphost.cli.run import finish
 
 
 def run_man(options: Namespace) -> int:
-    """Print the page as roff."""
     return finish(Outcome(configuration_page() if options.page == "config" else command_page()))

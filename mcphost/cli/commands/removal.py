@@ -26,7 +26,6 @@ from mcphost.imports.importer import Importer
 
 
 def run_remove(options: Namespace) -> int:
-    """Remove a server."""
     if options.traffic is not None:
         raise UsageError("--traffic: this command connects to no server")
     importer = open_importer(options.config, os.environ)

@@ -35,7 +35,6 @@ class _Store:
 
 
 def run_secret(options: Namespace) -> int:
-    """Set, list or forget secrets."""
     if options.traffic is not None:
         raise UsageError("--traffic: this command connects to no server")
     if options.action == "list" and options.names:

@@ -59,7 +59,6 @@ class ServerCheck:
     """The sign-in status; None for a server without sign-in."""
 
     def as_object(self) -> dict[str, Any]:
-        """For ``--json``."""
         return {
             "server": self.name,
             "state": "needs sign-in" if self.needs_sign_in else "failed" if self.failure else "ready",
@@ -73,7 +72,6 @@ class ServerCheck:
         }
 
     def as_row(self) -> tuple[str, ...]:
-        """For people."""
         claimed = f"{self.server.get('name', '')} {self.server.get('version', '')}".strip() if self.server else ""
         return (
             "▲ needs sign-in" if self.needs_sign_in else "✖ failed" if self.failure else "● ready",

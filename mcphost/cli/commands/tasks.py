@@ -45,8 +45,6 @@ def run_tasks(options: Namespace) -> int:
 
 
 async def show(host: Host, server: str, broken: BrokenServers, *, as_json: bool) -> Outcome:
-    """List a server's tasks."""
-
     async def work() -> Outcome:
         listing = await host.tasks.listed(server)
         remarks = [f"{server}: {listing.notice}"] if listing.notice else []

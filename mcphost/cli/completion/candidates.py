@@ -57,7 +57,6 @@ class _Line:
 
     @property
     def positional(self) -> argparse.Action | None:
-        """The argument at the cursor."""
         place = len(self.words)
         for action in self.parser._get_positional_actions():
             if place == 0 or action.nargs == "*":

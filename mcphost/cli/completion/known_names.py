@@ -55,7 +55,6 @@ class KnownNames:
         return self._entries(config, ("servers", "mcp_servers"))
 
     def models(self, config: str | None = None) -> list[str]:
-        """The language models."""
         return self._entries(config, ("models",))
 
     def items(self, server: str, kind: str) -> list[str]:

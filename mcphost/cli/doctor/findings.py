@@ -41,7 +41,6 @@ class Finding:
     fix: str = ""
 
     def as_object(self) -> dict[str, Any]:
-        """For ``--json``."""
         return {"topic": self.topic, "status": self.severity.value, "text": self.text, "fix": self.fix or None}
 
     def lines(self, width: int, columns: int) -> Iterator[str]:

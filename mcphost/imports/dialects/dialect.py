@@ -36,7 +36,6 @@ class HostDocument:
     place: str
     """The path of the file, or what stands for it, such as ``stdin``."""
     label: str = ""
-    """The host's name, for people."""
     scope: str = ""
     folder: Path | None = None
     """The folder of the file, to which paths in it are relative; None for a paste."""
@@ -98,7 +97,6 @@ class HostDialect:
     path: tuple[str, ...]
     """The keys under which the servers are written."""
     syntax: Syntax
-    """The spelling of variables."""
     timeouts: Timeouts = field(default_factory=dict)
     """Keys of timeouts, each with ours and its unit in seconds; None: unknown, taken for milliseconds from 1000 on."""
     shape: EntryShape = EntryShape()
