@@ -67,9 +67,7 @@ async def test_records_keep_their_order_in_a_private_file(path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-async def test_after_a_slow_append_a_thread_writes_and_the_loop_waits_for_no_disk(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_after_a_slow_append_a_thread_writes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audit, "SLOW_SECONDS", -1.0)
     log, whole, disk = AuditLog(path, unmasked), os.write, threading.Event()
 
@@ -231,7 +229,7 @@ async def test_the_time_of_a_record_is_local_with_its_offset(
 
 @pytest.mark.hostile("P06")
 @pytest.mark.requirement("TOOLS-17")
-async def test_each_call_has_one_decision_and_each_that_was_allowed_one_outcome(host: HostOf, path: Path) -> None:
+async def test_each_call_has_one_decision_and_if_allowed_one_outcome(host: HostOf, path: Path) -> None:
     """The configured name is written down, never what the server calls itself."""
     answers = (YES, NO, YES)
     async with host(a=echo("--name", "filesystem"), answers=answers, dependencies={"audit_path": path}) as running:

@@ -168,7 +168,7 @@ def test_the_protocol_setting_that_helps_is_named(error: ServerError, protocol: 
     assert bool(step) is bool(says)
 
 
-def test_a_failure_after_a_failed_probe_names_the_setting_that_leaves_it_out() -> None:
+def test_a_failure_after_a_failed_probe_names_the_setting() -> None:
     error = HttpStatusError(500)
     error.after_probe = "asked in 2026-07-28, did not answer"
     for config, entry in ((None, "[servers.web]"), (GivenServer(url="https://h/"), "an entry for it")):
@@ -186,7 +186,7 @@ def test_what_says_it_all_by_itself_gets_nothing_added() -> None:
         assert (advice_on(error, "web"), next_step(error, "web")) == (None, "")
 
 
-def test_what_the_configuration_declares_is_missing_for_another_reason() -> None:
+def test_a_declared_capability_is_missing_for_another_reason() -> None:
     error = ClientCapabilityMissing(REFUSED, "nothing", ["sampling", TASKS_EXTENSION])
     config = ServerConfig(command="x")
     advice = next_step(error, "web", config)

@@ -78,7 +78,7 @@ async def test_a_value_learned_while_the_file_is_read_is_newer() -> None:
     assert [known.get(key) for key in "ab"] == ["new", "2"]
 
 
-async def test_a_file_that_cannot_be_used_is_reported_and_has_no_other_effect() -> None:
+async def test_an_unusable_file_is_only_reported() -> None:
     reports: list[str] = []
     known = remembered(BrokenStore(), reports.append)
     await known.load()

@@ -170,7 +170,7 @@ OFFERS = {"a": script("offers.py"), "b": echo()}
 
 @pytest.mark.hostile("P11")
 @pytest.mark.requirement("RES-14", "RES-15", "PROMPT-08")
-async def test_only_what_the_user_composed_reaches_the_model_and_it_can_be_looked_at_before(tmp_path: Path) -> None:
+async def test_the_model_gets_what_the_user_could_preview(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("my notes")
     async with chat_host(text("ok"), servers=OFFERS) as host:
         await host.servers.ready()

@@ -31,7 +31,7 @@ def started(folder: Path, servers: Any = SERVERS, **more: Any) -> Any:
     return chat_host(text("x"), servers=servers, store=FileStore(folder), chats_path=folder / "chats", **more)
 
 
-async def test_a_new_conversation_begins_with_what_was_set_last_also_in_the_next_run(tmp_path: Path) -> None:
+async def test_a_new_conversation_has_the_last_settings_of_any_run(tmp_path: Path) -> None:
     async with started(tmp_path) as host:
         await host.servers.ready()
         models(host)

@@ -168,7 +168,7 @@ def test_words_for_people_name_the_source_and_hide_nothing() -> None:
 
 
 @pytest.mark.hostile("M04")
-def test_after_an_edit_only_what_still_stands_is_marked_and_that_is_said() -> None:
+def test_after_an_edit_only_remaining_copies_are_marked() -> None:
     before = borrowing({"a": f"x {OAK}", "b": [KEY], "c": KEY, "d": {OAK: 1}, "e": KEY})
     edited: dict[str, Any] = {"a": f"much more {OAK}", "b": [], "c": "no", "d": {OAK: 2}, "f": KEY}
     after = before.after(edited)
@@ -190,7 +190,7 @@ def marks(host: ChatHost, number: int = -1) -> list[tuple[str, str]]:
 
 @pytest.mark.hostile("M04")
 @pytest.mark.requirement("HOST-02")
-async def test_words_of_another_servers_result_are_marked_and_a_servers_own_are_not() -> None:
+async def test_words_of_another_servers_result_are_marked() -> None:
     """The second call goes to another server, the third back to where the words came from."""
     script = (
         uses(use("notes__read", "1")),
@@ -234,7 +234,7 @@ async def test_what_was_read_is_known_in_later_messages_and_in_branches() -> Non
         ("whatever was typed by the person themselves", ""),
     ],
 )
-async def test_instructions_and_files_are_sources_and_what_was_typed_is_none(
+async def test_instructions_and_files_are_sources_and_typed_text_is_not(
     words: str, source: str, tmp_path: Path
 ) -> None:
     """The system prompt, the user's file, another server's instructions."""
@@ -283,7 +283,7 @@ async def test_a_call_of_the_users_own_is_not_compared() -> None:
 
 
 @pytest.mark.hostile("M04", "M02")
-async def test_a_huge_call_is_asked_about_with_a_word_on_what_was_not_compared() -> None:
+async def test_the_question_of_a_huge_call_says_what_was_not_compared() -> None:
     script = uses(use("notes__read")), uses(use("mail__echo", text="la " * 200_000)), text("done")
     async with chat_host(*script, servers={"notes": READ_DIARY, "mail": echo()}, answers=(YES, NO)) as host:
         await host.servers.ready()

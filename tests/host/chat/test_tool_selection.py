@@ -59,13 +59,13 @@ def test_no_server_can_choose_a_name_that_looks_like_anothers(a: str, b: str, c:
 
 @pytest.mark.hostile("M02", "P05")
 @pytest.mark.requirement("HOST-06")
-def test_two_servers_with_the_same_tool_are_two_tools_and_a_name_is_matched_exactly() -> None:
+def test_the_same_tool_of_two_servers_is_two_tools() -> None:
     tools = box(offered("a", "search"), offered("b", "search"))
     assert [(entry.server, entry.name) for entry in tools.entries] == [("a", "a__search"), ("b", "b__search")]
     assert [tools.find(name) for name in ("search", "A__search", "a__search ", "a__sеarch")] == [None] * 4
 
 
-def test_the_order_is_the_configurations_and_then_the_names_however_a_server_lists() -> None:
+def test_tools_are_ordered_by_configuration_and_then_by_name() -> None:
     first = box(offered("z", "b"), offered("z", "a"), offered("a", "c"))
     second = box(offered("z", "a"), offered("z", "b"), offered("a", "c"))
     assert [entry.name for entry in first.entries] == ["z__a", "z__b", "a__c"]
@@ -104,7 +104,7 @@ def test_a_tool_for_an_apps_user_interface_alone_is_given_to_no_model() -> None:
 
 
 @pytest.mark.requirement("SCHEMA-06")
-def test_what_mcphost_does_not_understand_of_a_schema_reaches_the_model() -> None:
+def test_unknown_parts_of_a_schema_reach_the_model() -> None:
     schema = {
         "type": "object",
         "properties": {"x": {"anyOf": [{"$ref": "#/$defs/y"}, {"type": "null"}], "x-hint": 1}},
@@ -171,7 +171,7 @@ def test_more_tools_than_vendors_take_are_searched() -> None:
     assert len(tools.search("long")) == 8
 
 
-def test_a_tool_that_is_the_same_is_not_checked_again_and_one_that_is_gone_is_forgotten() -> None:
+def test_an_unchanged_tool_is_not_checked_again() -> None:
     x, y, again = offered("a", "x"), offered("a", "y"), offered("a", "x")
     checked = CheckedTools()
     assert checked.check([x, y], 60)
@@ -183,7 +183,7 @@ def test_a_tool_that_is_the_same_is_not_checked_again_and_one_that_is_gone_is_fo
     assert checked.selected(x) is checked.selected(y) is None
 
 
-async def test_of_very_many_tools_some_are_there_at_once_and_all_before_the_model_is_asked(
+async def test_all_of_very_many_tools_are_checked_before_the_model_is_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(chat_module, "CHECK_SECONDS", 0.0005)

@@ -99,7 +99,7 @@ async def test_secrets_are_masked_in_what_is_kept_and_exported(tmp_path: Path) -
     assert "hunter2" not in exported + json.dumps(records(tmp_path))
 
 
-async def test_what_was_under_way_when_mcphost_died_is_kept_as_far_as_it_came(tmp_path: Path) -> None:
+async def test_an_interrupted_turn_is_kept_as_far_as_it_came(tmp_path: Path) -> None:
     script = uses(use("a__echo", text="x"))
     async with chat_host(script, TOLD, servers={"a": echo()}, policy=ALLOW, chats_path=tmp_path) as host:
         await host.servers.ready()

@@ -26,7 +26,7 @@ def answered(text: str, *, seconds: float = 0.1, **envelope: Any) -> CallObserva
     return CallObservation("echo", result, None, seconds, Exchange(2, 10, 20))
 
 
-def test_sides_that_offer_and_answer_alike_are_the_same_whatever_their_envelopes() -> None:
+def test_sides_with_equal_offers_and_answers_are_the_same() -> None:
     first = seen("a", ECHO, calls=(answered("hi"),))
     second = seen("b", dict(reversed(ECHO.items())), calls=(answered("hi", resultType="complete", _meta={"x": 1}),))
     assert compare_sides(first, second).same
@@ -45,7 +45,7 @@ def test_definitions_differ_by_name_and_by_field() -> None:
     assert rows == [("old", "yes", "-"), ("new", "-", "yes"), ("echo · inputSchema.required", "-", '["text"]')]
 
 
-def test_an_answer_that_varies_on_one_side_is_no_difference_between_the_sides() -> None:
+def test_an_answer_that_varies_on_one_side_is_not_a_difference() -> None:
     first = seen("a", calls=(answered("12:00"), answered("12:01")))
     assert not compare_sides(replace(first, calls=first.calls[:1]), seen("b", calls=(answered("12:02"),))).same
     found = compare_sides(first, seen("b", calls=(answered("12:02"), answered("12:03"))))

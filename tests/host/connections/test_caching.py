@@ -65,7 +65,7 @@ async def read(running: RecordingHost, *, again: bool = False) -> str | None:
 
 
 @pytest.mark.requirement("CACHE-01", "CACHE-02")
-async def test_a_resource_is_read_once_while_it_is_fresh_and_the_traffic_says_so(tapped: HostOf) -> None:
+async def test_a_fresh_resource_is_read_once_and_the_traffic_says_so(tapped: HostOf) -> None:
     async with tapped(a=serve(HOUR)) as running:
         await running.servers.ready()
         assert await read(running) == "1"
@@ -79,7 +79,7 @@ async def test_a_resource_is_read_once_while_it_is_fresh_and_the_traffic_says_so
 
 
 @pytest.mark.requirement("CACHE-06")
-async def test_a_list_past_its_ttl_is_listed_again_when_it_is_used_and_not_before(
+async def test_an_expired_list_is_listed_again_when_it_is_used(
     tapped: HostOf, monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
     monkeypatch.setattr(listings, "LEAST_FRESH", 0.0)

@@ -96,7 +96,7 @@ async def test_what_trying_again_cannot_mend_fails_with_words(host: HostOf, entr
 @pytest.mark.parametrize(
     ("protocol", "begins"), [("auto", ["server/discover", "initialize"]), ("legacy", ["initialize"])]
 )
-async def test_a_server_with_a_handshake_is_probed_unless_the_configuration_says_what_it_speaks(
+async def test_a_server_is_probed_unless_its_protocol_is_configured(
     host: HostOf, tmp_path: Path, protocol: str, begins: list[str]
 ) -> None:
     async with host(a=echo("--record", tmp_path / "wire", protocol=protocol)) as running:
@@ -139,7 +139,7 @@ async def test_a_server_that_hangs_in_initialize_is_tried_again_later(host: Host
 
 
 @pytest.mark.hostile("L03")
-async def test_a_list_that_does_not_come_leaves_a_ready_server_with_a_notice(host: HostOf) -> None:
+async def test_a_missing_list_leaves_a_ready_server_with_a_notice(host: HostOf) -> None:
     """Connected, and the tools could not be listed: never zero tools silently."""
     async with host(a=hostile("initialize-silent", "--at", "tools/list", startup_timeout_sec=1.5)) as running:
         await running.servers.ready()
@@ -203,9 +203,7 @@ async def test_a_change_of_what_was_never_offered_is_ignored(host: HostOf) -> No
 
 
 @pytest.mark.requirement("LOG-01", "LOG-02")
-async def test_the_log_level_is_set_and_remembered_and_a_refusal_keeps_the_old_one(
-    host: HostOf, tmp_path: Path, until: Until
-) -> None:
+async def test_the_log_level_is_remembered_unless_it_is_refused(host: HostOf, tmp_path: Path, until: Until) -> None:
     async with host(a=echo("--record", tmp_path / "wire", log_level="error"), policy=ALLOW) as running:
         connection = running.servers["a"]
         await running.servers.ready()
@@ -309,9 +307,7 @@ async def test_an_answered_ping_is_a_sign_of_life_even_if_it_is_an_error(
 
 
 @pytest.mark.parametrize("mode", [(), ("both", "--at", "ping")])
-async def test_the_latest_round_trip_is_that_of_the_handshake_until_a_ping_is_answered(
-    host: HostOf, until: Until, mode: tuple[str, ...]
-) -> None:
+async def test_the_first_round_trip_is_that_of_the_handshake(host: HostOf, until: Until, mode: tuple[str, ...]) -> None:
     async with host(a=hostile(*mode) if mode else echo("--delay", 0.02)) as running:
         await running.servers.ready()
         connection = running.servers["a"]
@@ -463,7 +459,7 @@ async def test_every_change_of_state_is_an_event(host: HostOf) -> None:
     assert list(dict.fromkeys(states)) == [STARTING, READY, STOPPED]
 
 
-async def test_nothing_is_awaited_for_ever_when_supervising_ends_before_it_began(host: HostOf) -> None:
+async def test_waiters_are_released_if_supervision_never_began(host: HostOf) -> None:
     async with host(a=echo()) as running:
         call = running.tool_calls.call("a", "echo", {"text": "x"})
         await running.apply(running.config.model_copy(update={"servers": {}}))

@@ -30,7 +30,7 @@ ALLOW = {"default": "allow"}
 STATE = "canary-state-20260728"
 
 
-async def test_leaving_while_a_failed_probe_is_written_down_closes_the_connection(
+async def test_leaving_while_a_failed_probe_is_saved_closes_the_connection(
     host: HostOf, tmp_path: Path, until: Until
 ) -> None:
     class SlowDisk(FileStore):
@@ -48,9 +48,7 @@ async def test_leaving_while_a_failed_probe_is_written_down_closes_the_connectio
 
 
 @pytest.mark.requirement("MOD-28", "MOD-31")
-async def test_a_server_that_dies_of_the_probe_is_started_again_at_once_and_not_probed_the_next_time(
-    host: HostOf, tmp_path: Path
-) -> None:
+async def test_a_server_that_dies_of_the_probe_is_not_probed_again(host: HostOf, tmp_path: Path) -> None:
     kept = {"store": FileStore(tmp_path)}
     entry = hostile("probe-dies", "--record", tmp_path / "wire")
     async with host(a=entry, dependencies=kept) as running:
@@ -68,9 +66,7 @@ async def test_a_server_that_dies_of_the_probe_is_started_again_at_once_and_not_
 
 
 @pytest.mark.requirement("MOD-28")
-async def test_a_server_that_refuses_everything_after_the_probe_is_started_again_without_it(
-    host: HostOf, tmp_path: Path
-) -> None:
+async def test_a_server_that_the_probe_broke_is_restarted_without_it(host: HostOf, tmp_path: Path) -> None:
     kept = {"store": FileStore(tmp_path)}
     entry = hostile("probe-refuses", "--record", tmp_path / "wire")
     for methods in (["server/discover", "initialize", "initialize"], ["initialize"]):
@@ -86,7 +82,7 @@ async def test_a_server_that_refuses_everything_after_the_probe_is_started_again
     ("kind", "evidence", "starts"),
     [("refuses", "asked in 2026-07-28, answered late", 1), ("answers", "asked in 2026-07-28, answered", 2)],
 )
-async def test_a_slow_first_start_does_not_keep_a_modern_server_in_the_old_era(
+async def test_a_slow_start_does_not_keep_a_modern_server_in_the_old_era(
     host: HostOf, tmp_path: Path, kind: str, evidence: str, starts: int
 ) -> None:
     kept = {"store": FileStore(tmp_path)}
@@ -106,7 +102,7 @@ async def test_a_slow_first_start_does_not_keep_a_modern_server_in_the_old_era(
 
 
 @pytest.mark.requirement("MOD-28", "MOD-32")
-async def test_where_only_the_modern_era_is_wanted_a_server_that_dies_of_the_probe_has_failed(host: HostOf) -> None:
+async def test_dying_of_the_probe_is_final_if_only_modern_is_wanted(host: HostOf) -> None:
     async with host(a=hostile("probe-dies", protocol="modern")) as running:
         await running.servers.ready()
         connection = running.servers["a"]
@@ -117,9 +113,7 @@ async def test_where_only_the_modern_era_is_wanted_a_server_that_dies_of_the_pro
 
 @pytest.mark.requirement("MOD-09", "MOD-29")
 @pytest.mark.parametrize("mode", ["probe-silent", "probe-late"])
-async def test_a_server_that_leaves_the_probe_unanswered_is_greeted_on_the_same_pipe(
-    host: HostOf, tmp_path: Path, mode: str
-) -> None:
+async def test_an_unanswered_probe_is_followed_by_initialize(host: HostOf, tmp_path: Path, mode: str) -> None:
     entry = hostile(mode, "--record", tmp_path / "wire", startup_timeout_sec=7)
     async with host(a=entry, policy=ALLOW, dependencies={"store": FileStore(tmp_path)}) as running:
         await running.servers.ready()
@@ -193,7 +187,7 @@ async def test_requests_of_a_modern_server_are_counted_and_not_answered(host: Ho
         ("nothing", InvalidResult, "asks for nothing and has no requestState"),
     ],
 )
-async def test_a_modern_server_that_needs_too_much_ends_its_call_and_nothing_else(
+async def test_a_modern_server_that_needs_too_much_ends_only_its_call(
     host: HostOf, tmp_path: Path, kind: str, error: type[Exception], says: str
 ) -> None:
     async with host(a=hostile("modern-needs", "--kind", kind, roots=[str(tmp_path)]), policy=ALLOW) as running:
@@ -222,7 +216,7 @@ async def test_a_state_is_in_no_log(host: HostOf, tmp_path: Path, kind: str) -> 
 
 
 @pytest.mark.requirement("SUB-03", "SUB-12")
-async def test_announcements_of_no_subscription_change_nothing_and_are_counted(host: HostOf, tmp_path: Path) -> None:
+async def test_announcements_without_a_subscription_are_only_counted(host: HostOf, tmp_path: Path) -> None:
     async with host(a=hostile("modern-strays", "--record", tmp_path / "wire"), policy=ALLOW) as running:
         await running.servers.ready()
         await running.run("a", "act")
@@ -233,7 +227,7 @@ async def test_announcements_of_no_subscription_change_nothing_and_are_counted(h
 
 
 @pytest.mark.requirement("SUB-09", "SUB-11")
-async def test_a_server_that_announces_nothing_stays_usable_and_says_so_on_its_card(host: HostOf) -> None:
+async def test_a_server_without_announcements_stays_usable(host: HostOf) -> None:
     async with host(a=hostile("modern-refuses-to-listen"), policy=ALLOW) as running:
         await running.servers.ready()
         listening = running.servers["a"].listening
@@ -271,7 +265,7 @@ async def test_a_page_to_visit_waits_for_the_word_of_the_user(tmp_path: Path, un
 
 
 @pytest.mark.requirement("TRANS-STDIO-11", "TRANS-STDIO-17", "SUB-05", "MOD-17")
-async def test_a_modern_server_that_exits_is_started_again_listened_to_again_and_no_call_is_repeated(
+async def test_a_modern_server_that_exits_is_restarted_without_repeats(
     host: HostOf, tmp_path: Path, until: Until, impatient: None
 ) -> None:
     async with host(a=hostile("modern-exits", "--record", tmp_path / "wire"), policy=ALLOW) as running:
@@ -297,7 +291,7 @@ def listening_words(running: RecordingHost) -> str:
 
 @pytest.mark.requirement("HDR-07")
 @pytest.mark.parametrize("kind", ["same", "changed"])
-async def test_after_a_header_mismatch_the_tools_are_listed_and_only_what_was_allowed_is_sent_once_more(
+async def test_after_a_header_mismatch_an_allowed_call_is_sent_once_more(
     host: HostOf, tmp_path: Path, kind: str
 ) -> None:
     entry = hostile("modern-mismatch", "--kind", kind, "--record", tmp_path / "wire")
@@ -314,7 +308,7 @@ async def test_after_a_header_mismatch_the_tools_are_listed_and_only_what_was_al
 
 
 @pytest.mark.requirement("HDR-13")
-async def test_an_argument_that_looks_secret_and_stands_in_a_header_is_pointed_out(host: HostOf) -> None:
+async def test_a_secret_argument_that_goes_into_a_header_is_pointed_out(host: HostOf) -> None:
     async with host(a=hostile("modern-annotated")) as running:
         await running.servers.ready()
         said = [text for text in running.said("a") if "header" in text]
@@ -347,7 +341,7 @@ async def test_a_verdict_holds_for_a_week_and_for_one_entry() -> None:
 
 
 @pytest.mark.requirement("MOD-32")
-def test_a_verdict_changes_nothing_where_the_configuration_says_what_is_wanted() -> None:
+def test_a_configured_protocol_overrides_the_remembered_era() -> None:
     verdicts = EraMemory(None, lambda: TODAY, lambda text: None)
     assert verdicts.get(SERVER) is None
     for given in ({"protocol": "modern"}, {"minimum_version": "2026-07-28"}):

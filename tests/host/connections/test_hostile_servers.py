@@ -67,7 +67,7 @@ async def test_a_list_is_read_to_a_bound_and_what_is_missing_is_said(
 
 @pytest.mark.hostile("L05")
 @pytest.mark.requirement("SCHEMA-03", "SCHEMA-04")
-async def test_a_tool_whose_schema_stands_elsewhere_is_refused_and_nothing_is_fetched(host: HostOf) -> None:
+async def test_a_tool_with_an_external_schema_is_refused(host: HostOf) -> None:
     """A canary at the address that the schemas point to, of arguments and of results, has no visitor; whatever the
     policy says, the tool stays listed and is not run, and why is said and written down.
     """
@@ -114,7 +114,7 @@ ANSWERS: dict[Any, Any] = {
 
 @pytest.mark.hostile("F11", "J13")
 @pytest.mark.requirement("MSG-07", "MSG-10")
-async def test_each_request_that_can_be_answered_is_answered_once_by_its_own_id(host: HostOf, until: Until) -> None:
+async def test_each_valid_request_is_answered_once_by_its_own_id(host: HostOf, until: Until) -> None:
     """Ids of other types than a string or a whole number have no answer, and are counted on the card."""
     async with host(a=hostile("server-requests"), policy=ALLOW) as running:
         assert (await running.run("a", "act")).state is CallState.DONE
@@ -131,7 +131,7 @@ async def test_each_request_that_can_be_answered_is_answered_once_by_its_own_id(
 @pytest.mark.hostile("F03", "F09")
 @pytest.mark.requirement("SEC-07", "PING-01")
 @pytest.mark.parametrize("kind", ["sampling", "roots", "elicitation", "ping", "unknown"])
-async def test_a_thousand_requests_at_once_get_a_thousand_answers_and_hold_up_nobody(
+async def test_a_thousand_requests_at_once_are_all_answered(
     host: HostOf, kind: str, loop_watchdog: LoopWatchdog
 ) -> None:
     """While nothing of this is offered: refused at once, without a question to anybody."""

@@ -93,7 +93,7 @@ async def test_leaving_closes_every_socket_to_the_server(old: bool, until: Until
 
 @pytest.mark.hostile("H03")
 @pytest.mark.requirement("HTTP-09", "HTTP-10", "HTTP-11", "HTTP-18")
-async def test_a_new_session_begins_without_the_old_one_and_brings_back_what_was_set(until: Until) -> None:
+async def test_a_new_session_restores_what_was_set(until: Until) -> None:
     echo = Echo(capabilities={"tools": {}, "logging": {}, "resources": {"subscribe": True}})
     with Web(echo) as web:
         async with hosted(web, policy=ALLOW, log_level="error") as running:
@@ -138,7 +138,7 @@ async def test_a_call_whose_connection_is_closed_says_what_was_found_before(unti
 
 
 @pytest.mark.requirement("PAGE-03", "HTTP-10")
-async def test_a_list_that_broke_off_with_its_session_begins_anew_in_the_next(until: Until) -> None:
+async def test_a_list_cut_by_its_session_starts_again_in_the_next(until: Until) -> None:
     echo, cursors = Echo(), list[Any]()
 
     def serve(talk: Talk) -> None:
@@ -177,7 +177,7 @@ async def test_a_call_is_cancelled_by_a_message_and_not_by_hanging_up_alone(unti
 @pytest.mark.hostile("H10")
 @pytest.mark.requirement("HTTP-22", "TIME-01")
 @pytest.mark.parametrize("where", ["unasked", "another"])
-async def test_an_answer_on_a_stream_that_is_not_its_own_is_shown_and_taken_by_nobody(where: str, until: Until) -> None:
+async def test_an_answer_on_a_foreign_stream_is_shown_and_ignored(where: str, until: Until) -> None:
     """On the stream for what is said unasked, and on that of another call; the call waits to its own end."""
     echo = Echo()
 
@@ -210,9 +210,7 @@ async def test_an_answer_on_a_stream_that_is_not_its_own_is_shown_and_taken_by_n
 
 @pytest.mark.hostile("P03", "P04", "P11", "H10")
 @pytest.mark.requirement("HTTP-22", "SEC-05", "SSE-04")
-async def test_what_comes_late_or_unasked_is_distrusted_as_what_comes_at_once(
-    until: Until, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_late_and_unasked_messages_are_distrusted_alike(until: Until, monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer by resume that says what it likes, and a list that changes behind the user."""
     monkeypatch.setattr(offers, "RELIST_PAUSE", 0.05)
     monkeypatch.setattr(resumption, "FIRST_WAIT", 0.01)
@@ -240,7 +238,7 @@ async def test_what_comes_late_or_unasked_is_distrusted_as_what_comes_at_once(
 
 
 @pytest.mark.requirement("PING-01", "HTTP-19", "HTTP-21", "MSG-07", "MSG-10")
-async def test_a_ping_is_answered_at_once_while_a_call_runs_and_a_question_is_open(until: Until) -> None:
+async def test_a_ping_is_answered_during_a_call_and_a_question(until: Until) -> None:
     question, echo = Waiting(), Echo()
     with Web(echo) as web:
         async with hosted(web, answers=(YES, question)) as running:
@@ -275,7 +273,7 @@ async def test_each_request_of_a_batch_gets_its_answer(old: bool, until: Until) 
 
 
 @pytest.mark.requirement("PING-02")
-async def test_pings_come_no_closer_than_was_set_and_none_where_they_are_off(until: Until) -> None:
+async def test_pings_keep_the_configured_distance(until: Until) -> None:
     with Web(Echo()) as web, Web(Echo()) as quiet:
         async with hosted(web, ping_interval_sec=0.05) as running, hosted(quiet, ping_interval_sec=0):
             await until(lambda: len(seen(web, "ping")) > 4)

@@ -28,7 +28,7 @@ def frames(record: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.requirement("HOST-01")
-async def test_each_server_has_a_connection_ids_variables_and_a_state_of_its_own(host: HostOf, tmp_path: Path) -> None:
+async def test_servers_share_no_connection_ids_variables_or_state(host: HostOf, tmp_path: Path) -> None:
     """Three of the same program: nothing is shared, and the end of one is not felt by the others."""
     entries = {name: echo("--record", tmp_path / name, env={"TOKEN": f"for {name}"}) for name in NAMES}
     async with host(**entries, policy=ALLOW) as running:
@@ -55,9 +55,7 @@ async def test_each_server_has_a_connection_ids_variables_and_a_state_of_its_own
 
 @pytest.mark.hostile("P12")
 @pytest.mark.requirement("HOST-02", "COMP-08")
-async def test_a_session_with_two_servers_brings_neither_what_the_other_said_or_heard(
-    host: HostOf, tmp_path: Path
-) -> None:
+async def test_neither_of_two_servers_learns_of_the_other(host: HostOf, tmp_path: Path) -> None:
     """By turns a call, a resource, a prompt and a completion; each server hears of its own alone."""
     entries = {name: serve("--record", tmp_path / name, "--name", f"program-{name}") for name in "ab"}
     async with host(**entries, policy=ALLOW) as running:

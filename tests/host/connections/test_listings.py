@@ -85,19 +85,19 @@ NO_CLIENT: Any = None
 
 @pytest.mark.requirement("TOOLS-05")
 @pytest.mark.parametrize("late", [False, True])
-async def test_a_change_announced_while_or_right_after_a_list_is_read_is_listed_again(late: bool) -> None:
+async def test_a_change_during_or_right_after_a_listing_is_listed_again(late: bool) -> None:
     listing, read = changing("a", "ab", "abc", late=late)
     await listing.settled(NO_CLIENT, ANY, announces=True)
     assert ([tool.name for tool in listing.items], read) == (["a", "b", "c"], [1, 2, 3])
 
 
-async def test_a_server_that_announces_changes_without_end_is_listed_a_few_times() -> None:
+async def test_endless_changes_are_listed_a_few_times() -> None:
     listing, read = changing(*["a"] * 99)
     await listing.settled(NO_CLIENT, ANY, announces=True)
     assert len(read) == offers.MOST_CHANGES
 
 
-async def test_a_list_that_does_not_change_is_waited_for_only_where_changes_are_announced() -> None:
+async def test_a_change_is_awaited_only_if_changes_are_announced() -> None:
     clock = asyncio.get_running_loop().time
     for announces, least in ((False, 0.0), (True, offers.ANNOUNCE_SECONDS)):
         listing, read = changing("a")
@@ -206,7 +206,7 @@ async def test_a_changed_list_is_listed_again_but_not_for_each_word_of_it(
     assert len(asked(tmp_path / "wire", "prompts/list")) <= 4
 
 
-async def test_a_server_that_goes_takes_its_offers_along_and_brings_them_again(host: HostOf, until: Until) -> None:
+async def test_offers_go_and_come_back_with_their_server(host: HostOf, until: Until) -> None:
     async with host(a=serve()) as running:
         await running.servers.ready()
         await listed(running)
@@ -334,7 +334,7 @@ async def test_the_same_question_is_asked_once(host: HostOf, tmp_path: Path) -> 
 
 
 @pytest.mark.requirement("COMP-04", "COMP-07", "COMP-08", "PROMPT-09")
-async def test_typing_fast_asks_once_and_only_the_last_text_gets_suggestions(host: HostOf, tmp_path: Path) -> None:
+async def test_only_the_last_of_fast_typed_texts_gets_suggestions(host: HostOf, tmp_path: Path) -> None:
     async with host(a=serve("--record", tmp_path / "wire")) as running:
         await running.servers.ready()
         typed = [running.completion.suggest("a", PromptRef("review"), "language", "rust"[:end]) for end in range(5)]
@@ -412,9 +412,7 @@ async def test_a_tool_that_may_run_as_a_task_does_so_where_that_is_wanted(
 
 
 @pytest.mark.requirement("CANC-09", "TASK-09")
-async def test_a_cancelled_call_cancels_its_task_and_another_task_is_cancelled_by_its_id(
-    host: HostOf, until: Until, tmp_path: Path
-) -> None:
+async def test_tasks_are_cancelled_with_their_call_or_by_id(host: HostOf, until: Until, tmp_path: Path) -> None:
     audit = tmp_path / "audit"
     served = serve("--record", tmp_path / "wire")
     async with host(a=served, policy=ALLOW, dependencies={"audit_path": audit}) as running:

@@ -78,7 +78,7 @@ async def test_the_share_of_a_processor_is_that_since_the_look_before() -> None:
 
 
 @pytest.mark.hostile("S10")
-async def test_a_program_over_its_limit_is_warned_of_once_each_time_it_was_started() -> None:
+async def test_a_program_over_its_limit_is_warned_of_once_per_start() -> None:
     machine = Machine([(49_000_000, 0.0)] * 2 + [(51_000_000, 0.0)] * 4)
     usage, server = machine.process_usage(), connection()
     found = [await usage.read(server) for _ in range(3)]

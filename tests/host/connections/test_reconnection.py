@@ -39,7 +39,7 @@ def test_a_life_that_lasted_starts_the_waits_anew(lived: float, last: float) -> 
 
 @pytest.mark.hostile("S06")
 @pytest.mark.parametrize(("apart", "tired"), [(CRASH_WINDOW / 4, True), (CRASH_WINDOW / 4 + 0.1, False)])
-def test_five_failures_within_the_window_end_the_trying_until_somebody_looked(apart: float, tired: bool) -> None:
+def test_five_failures_within_the_window_end_the_retries(apart: float, tired: bool) -> None:
     """A crash loop stops by itself."""
     backoff = Backoff(lambda: 0.5)
     assert (waits(backoff, [0.0] * 5, apart)[-1] is None) is tired
@@ -49,7 +49,7 @@ def test_five_failures_within_the_window_end_the_trying_until_somebody_looked(ap
 
 @pytest.mark.hostile("H03", "S06")
 @pytest.mark.requirement("LIFE-27", "HTTP-10")
-def test_an_outage_is_no_crash_however_long_and_lost_sessions_are_counted_apart() -> None:
+def test_an_outage_is_not_a_crash_however_long() -> None:
     backoff = Backoff(lambda: 0.5)
     assert [backoff.after_failure(0, 0, outage=True) for _ in range(9)] == [
         min(FIRST * 2**n, LONGEST) for n in range(9)

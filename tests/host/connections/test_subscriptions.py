@@ -58,9 +58,7 @@ def test_an_update_concerns_a_resource_and_those_above_it(watched: str, updated:
 
 
 @pytest.mark.requirement("RES-05", "RES-06")
-async def test_a_watched_resource_is_read_again_when_it_changes_until_it_is_let_go(
-    host: HostOf, until: Until, tmp_path: Path
-) -> None:
+async def test_a_subscribed_resource_is_read_again_when_it_changes(host: HostOf, until: Until, tmp_path: Path) -> None:
     async with host(a=serve("--record", tmp_path / "wire"), policy=ALLOW) as running:
         await running.servers.ready()
         watch = await running.resources.subscribe("a", README)
@@ -92,9 +90,7 @@ async def test_a_change_below_a_watched_resource_is_one_of_it(host: HostOf, unti
 
 
 @pytest.mark.hostile("F03")
-async def test_a_flood_of_updates_is_read_a_few_times_and_ends_with_the_last(
-    host: HostOf, until: Until, tmp_path: Path
-) -> None:
+async def test_a_flood_of_updates_is_read_a_few_times(host: HostOf, until: Until, tmp_path: Path) -> None:
     async with host(a=serve("--record", tmp_path / "wire"), policy=ALLOW) as running:
         watch = await running.resources.subscribe("a", README)
         await running.run("a", "change", {"uri": README, "times": 5000})
@@ -106,7 +102,7 @@ async def test_a_flood_of_updates_is_read_a_few_times_and_ends_with_the_last(
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.requirement("HTTP-11", "LIFE-27")
-async def test_what_was_watched_is_watched_again_after_a_reconnect_and_read_anew(
+async def test_subscriptions_are_restored_and_read_after_a_reconnect(
     host: HostOf, until: Until, tmp_path: Path
 ) -> None:
     async with host(a=serve("--record", tmp_path / "wire"), policy=ALLOW) as running:

@@ -55,9 +55,7 @@ async def test_what_another_mcphost_revokes_is_asked_about_at_once(
             assert GrantsChanged() in second.events
 
 
-async def test_a_rule_that_another_revokes_holds_no_longer_and_the_others_do(
-    shared: Shared, tmp_path: Path, until: Until
-) -> None:
+async def test_a_rule_revoked_by_another_mcphost_no_longer_holds(shared: Shared, tmp_path: Path, until: Until) -> None:
     async with shared(RULE, ALWAYS) as first:
         await first.run("a", "echo", {"text": "x1"})
         await first.run("a", "echo", {"text": "y"})
@@ -69,9 +67,7 @@ async def test_a_rule_that_another_revokes_holds_no_longer_and_the_others_do(
             assert (await second.run("a", "echo", {"text": "y"})).state is CallState.DECLINED
 
 
-async def test_what_was_allowed_until_the_end_of_this_run_is_not_for_others_to_revoke(
-    shared: Shared, tmp_path: Path, until: Until
-) -> None:
+async def test_approvals_for_this_run_are_not_revoked_by_others(shared: Shared, tmp_path: Path, until: Until) -> None:
     async with shared(ALWAYS) as first, shared(SESSION, NO) as second:
         await second.run("a", "echo", {"text": "1"})
         await until(saved(tmp_path))  # that the second has seen the tool
@@ -101,7 +97,7 @@ async def test_a_deleted_file_revokes_everything(shared: Shared, tmp_path: Path,
         assert (await one.run("a", "echo", {"text": "2"})).state is CallState.DECLINED
 
 
-async def test_a_file_deleted_while_it_is_still_being_saved_revokes_everything(host: HostOf, tmp_path: Path) -> None:
+async def test_a_file_deleted_during_a_save_revokes_everything(host: HostOf, tmp_path: Path) -> None:
     """The thread that writes comes back only after somebody deleted the file and the next call looked at it."""
 
     class Late(FileStore):
@@ -126,9 +122,7 @@ async def test_a_file_deleted_while_it_is_still_being_saved_revokes_everything(h
         assert (await one.run("a", "echo", {"text": "2"})).state is CallState.DECLINED
 
 
-async def test_a_file_that_cannot_be_read_again_is_said_and_not_written_over(
-    shared: Shared, tmp_path: Path, until: Until
-) -> None:
+async def test_an_unreadable_file_is_reported_and_not_overwritten(shared: Shared, tmp_path: Path, until: Until) -> None:
     async with shared(ALWAYS) as one:
         await one.run("a", "echo", {"text": "1"})
         await until(saved(tmp_path))

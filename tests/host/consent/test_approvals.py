@@ -97,9 +97,7 @@ def test_what_an_earlier_version_allowed_still_holds(sent: dict[str, Any]) -> No
         {"_meta": {"b": None}},
     ],
 )
-def test_what_an_earlier_version_allowed_does_not_hold_for_another_definition(
-    sent: dict[str, Any], change: dict[str, Any]
-) -> None:
+def test_an_earlier_versions_approval_holds_for_one_definition(sent: dict[str, Any], change: dict[str, Any]) -> None:
     known = approvals_of_0_1_0().status_of("shop", "python -m shop", Tool.read({**sent, **change}))
     assert known.kind is ApprovalStatus.CHANGED
     assert known.differences
@@ -226,7 +224,7 @@ def test_a_second_yes_keeps_or_replaces_the_first(
 
 
 @pytest.mark.hostile("P03")
-def test_a_yes_to_the_changed_tool_drops_the_standing_yes_to_the_old_one() -> None:
+def test_approving_the_changed_tool_drops_the_old_approval() -> None:
     """An approval never outlives the definition it was given to."""
     approvals = allowed(Lifetime.ALWAYS)
     approvals.allow("s", RUN, tool(title="Other"), Lifetime.ONCE, NOW)
@@ -329,7 +327,7 @@ def test_rules_survive_a_file_and_those_of_the_run_do_not(tmp_path: Path) -> Non
         {"lifetime": "once"}, {"lifetime": 1},
     ],
 )  # fmt: skip
-def test_a_rule_of_the_wrong_shape_is_left_out_and_none_of_it_is_believed(change: dict[str, Any]) -> None:
+def test_a_rule_of_the_wrong_shape_is_left_out_whole(change: dict[str, Any]) -> None:
     """Half a rule would allow more than was agreed to."""
     (entry,) = to_toml(ruled((Lifetime.ALWAYS, SQL)).saved_part())["approval"]
     (good,) = entry["rules"]
@@ -339,7 +337,7 @@ def test_a_rule_of_the_wrong_shape_is_left_out_and_none_of_it_is_believed(change
 
 
 @pytest.mark.hostile("C07")
-def test_two_hosts_keep_the_rules_that_either_was_told_and_drop_what_either_revoked() -> None:
+def test_rules_of_two_hosts_are_merged() -> None:
     one, two, three, four = ({"sql": each} for each in "1234")
     always = [(Lifetime.ALWAYS, when) for when in (one, two)]
     before = tuple(ruled(*always).saved_part())

@@ -133,13 +133,13 @@ async def test_past_calls_are_those_of_the_tool_and_the_newest_first(tmp_path: P
     assert trials[0].call.name == "call 2"
 
 
-async def test_before_the_first_call_of_all_there_is_no_log_and_nothing_is_wrong_with_it(tmp_path: Path) -> None:
+async def test_a_missing_log_before_the_first_call_is_fine(tmp_path: Path) -> None:
     past = await call_history(question(), [call(1, "x")], tmp_path / "absent", BEGAN)
     assert (len(past.calls), past.reaches) == (1, "this run, audit log")
 
 
 @pytest.mark.parametrize("kind", ["none", "folder"])
-async def test_without_a_log_that_can_be_read_only_this_run_is_told_and_it_is_said(tmp_path: Path, kind: str) -> None:
+async def test_without_a_readable_log_the_history_is_of_this_run(tmp_path: Path, kind: str) -> None:
     log = {"none": None, "folder": tmp_path}[kind]
     past = await call_history(question(), [call(1, "x")], log, BEGAN)
     assert [each.name for each in past.calls] == ["call 1"]

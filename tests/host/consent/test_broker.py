@@ -53,7 +53,7 @@ def sent(record: Path) -> int:
 
 @pytest.mark.hostile("P01", "P06")
 @pytest.mark.requirement("TOOLS-11", "TOOLS-14", "TOOLS-29", "SEC-02", "HOST-06")
-async def test_a_question_shows_all_there_is_to_know_before_anything_is_sent(host: HostOf, tmp_path: Path) -> None:
+async def test_a_question_shows_everything_before_anything_is_sent(host: HostOf, tmp_path: Path) -> None:
     """Description, schema, arguments, command, configured name; and a no means that nothing is sent."""
     server = echo("--record", tmp_path / "wire", "--name", "mcphost")
     async with host(files=server, answers=(NO,)) as running:
@@ -93,7 +93,7 @@ async def test_what_a_flag_allowed_was_seen_by_nobody(host: HostOf, tmp_path: Pa
 
 @pytest.mark.parametrize(("answer", "questions"), [(YES, 2), (SESSION, 1), (ALWAYS, 1)])
 @pytest.mark.requirement("SEC-01", "TOOLS-29")
-async def test_a_yes_holds_as_long_as_it_was_given_for_and_can_be_taken_back(
+async def test_an_approval_holds_for_its_lifetime_and_can_be_revoked(
     host: HostOf, answer: Answer, questions: int
 ) -> None:
     async with host(a=echo(), b=echo(), answers=(answer,)) as running:
@@ -117,7 +117,7 @@ def made_older(folder: Path, age: timedelta) -> None:
 
 @pytest.mark.hostile("P10")
 @pytest.mark.parametrize(("days", "asked"), [(90, 1), (0, 0), (200, 0)])
-async def test_what_was_allowed_for_good_is_asked_about_again_after_its_days(
+async def test_an_approval_for_good_lapses_after_remember_days(
     host: HostOf, tmp_path: Path, days: int, asked: int
 ) -> None:
     store = FileStore(tmp_path)
@@ -149,7 +149,7 @@ async def test_a_tool_that_changed_is_asked_about_again_with_what_changed(
 
 
 @pytest.mark.hostile("P03")
-async def test_a_silent_change_is_found_at_the_next_listing_and_in_the_next_run(host: HostOf, tmp_path: Path) -> None:
+async def test_a_silent_change_is_found_at_the_next_listing(host: HostOf, tmp_path: Path) -> None:
     """Without list_changed, and compared with what an earlier run saw."""
     store = FileStore(tmp_path)
     entry = hostile("silent-change")
@@ -164,7 +164,7 @@ async def test_a_silent_change_is_found_at_the_next_listing_and_in_the_next_run(
 
 @pytest.mark.parametrize(("seconds", "listed", "state"), [(0, 2, CallState.DECLINED), (3600, 1, CallState.DONE)])
 @pytest.mark.requirement("TOOLS-30")
-async def test_a_silent_change_is_found_before_a_call_that_was_allowed_by_a_list_that_is_too_old(
+async def test_a_silent_change_is_found_before_a_call_by_an_old_listing(
     host: HostOf, tmp_path: Path, seconds: int, listed: int, state: CallState
 ) -> None:
     entry = hostile("silent-change", "--record", tmp_path / "wire")
@@ -179,9 +179,7 @@ async def test_a_silent_change_is_found_before_a_call_that_was_allowed_by_a_list
     )
 
 
-async def test_what_runs_by_a_rule_of_the_configuration_is_not_held_up_by_another_listing(
-    host: HostOf, tmp_path: Path
-) -> None:
+async def test_a_configured_rule_needs_no_new_listing(host: HostOf, tmp_path: Path) -> None:
     entry = echo("--record", tmp_path / "wire")
     async with host(a=entry, policy={"relist_sec": 0, "allow": ["a:*"]}) as running:
         for _ in range(2):
@@ -354,7 +352,7 @@ async def test_policy_decides_without_a_question(
 @pytest.mark.hostile("P03", "P07")
 @pytest.mark.parametrize(("trusted", "questions"), [(False, 2), (True, 1)])
 @pytest.mark.requirement("TOOLS-19")
-async def test_what_a_tool_claims_spares_a_question_only_where_it_is_trusted_and_unchanged(
+async def test_a_claim_spares_a_question_only_if_trusted_and_unchanged(
     host: HostOf, trusted: bool, questions: int
 ) -> None:
     """A tool that changed after a yes is asked about, though its server is trusted."""
@@ -370,7 +368,7 @@ async def test_what_a_tool_claims_spares_a_question_only_where_it_is_trusted_and
     assert len(running.approver.questions) == 1 + questions
 
 
-async def test_where_nobody_can_be_asked_the_answer_is_no_and_says_what_would_help(host: HostOf) -> None:
+async def test_without_a_user_a_call_is_declined_with_advice(host: HostOf) -> None:
     answer = await DeclineAll("pass --yes").ask(None)  # type: ignore[arg-type]
     assert answer == Answer(allow=False, reason="pass --yes", by="policy")
 
@@ -392,9 +390,7 @@ RULE = Answer(allow=True, lifetime=Lifetime.ALWAYS, when={"text": "^x"})
 
 @pytest.mark.hostile("P10")
 @pytest.mark.requirement("SEC-01", "HOST-04")
-async def test_a_rule_made_when_asked_lets_by_what_it_fits_in_later_runs_too_and_is_written_down(
-    host: HostOf, tmp_path: Path
-) -> None:
+async def test_a_rule_made_in_the_dialog_holds_in_later_runs(host: HostOf, tmp_path: Path) -> None:
     """Other arguments, another server and a changed tool are asked about as ever."""
     parts = {"store": FileStore(tmp_path), "audit_path": tmp_path / "audit.jsonl"}
     async with host(a=echo(), answers=(RULE, NO), dependencies=parts) as running:
@@ -426,7 +422,7 @@ async def _not_listed() -> Proposal:
 
 @pytest.mark.hostile("P10")
 @pytest.mark.parametrize(("outside", "verdict"), [("", PolicyDecision.ALLOW), ("a web page", PolicyDecision.ASK)])
-async def test_a_rule_is_asked_about_again_once_the_model_has_read_from_outside(
+async def test_a_rule_is_asked_about_again_after_outside_text(
     host: HostOf, outside: str, verdict: PolicyDecision
 ) -> None:
     async with host(a=echo(), answers=(RULE, NO)) as running:
@@ -479,9 +475,7 @@ async def test_what_nothing_changed_in_is_not_written(host: HostOf, tmp_path: Pa
 
 
 @pytest.mark.hostile("P03")
-async def test_a_rule_of_the_user_stands_but_a_tool_that_changed_under_it_is_told_of(
-    host: HostOf, tmp_path: Path
-) -> None:
+async def test_a_configured_rule_holds_but_a_changed_tool_is_reported(host: HostOf, tmp_path: Path) -> None:
     """A rule is bound to names, so a change since the tool last ran cannot stop it; it is an alarm, once."""
     entry, store = hostile("silent-change", "--kind", "annotations"), FileStore(tmp_path)
     for alarms in (1, 2):  # the next run begins with what it was at first

@@ -93,7 +93,7 @@ async def test_the_rules_say_what_is_asked_about(
         assert host.last_sampling.rule.endswith(f"{sampling.get('policy', policy)!r}")
 
 
-async def test_a_rule_that_changes_while_a_server_is_connected_holds_at_once() -> None:
+async def test_a_changed_policy_holds_at_once() -> None:
     async with lending_host(sampling=ALLOW) as host:
         await host.servers.ready()
         for settings, policy in (({"policy": "deny"}, "ask"), (ALLOW, "deny")):
@@ -181,7 +181,7 @@ async def test_a_flood_of_requests_is_refused_but_for_a_few() -> None:
 @pytest.mark.requirement("SAMP-11")
 @pytest.mark.parametrize("asked", [False, True])
 @pytest.mark.parametrize("most", [3, 12])
-async def test_the_configured_number_a_minute_holds_with_a_question_and_without(most: int, asked: bool) -> None:
+async def test_the_rate_limit_holds_with_and_without_questions(most: int, asked: bool) -> None:
     answers = [YES] * 2 * most
     async with lending_host(*answers, sampling={**({} if asked else ALLOW), "per_minute": most}) as host:
         await host.servers.ready()
@@ -265,7 +265,7 @@ async def test_a_muted_server_gets_no_model_whatever_its_policy_says() -> None:
         assert "result" in (await host.replies(create()))[0]
 
 
-async def test_what_a_model_does_not_tell_is_guessed_and_what_it_never_took_is_free() -> None:
+async def test_unreported_tokens_are_estimated_and_unused_ones_free() -> None:
     untold: Attempt = (TextDelta("Hello" * 8), AnswerFinished("endTurn", "m"))
     busy: Attempt = (ModelOverloaded("claude", "no room"),)
     async with lending_host(sampling=ALLOW, attempts={"claude": [untold, busy]}) as host:
@@ -295,7 +295,7 @@ async def test_a_server_that_lets_the_model_use_tools_for_ever_is_stopped() -> N
 
 
 @pytest.mark.requirement("SAMP-16", "SAMP-18")
-async def test_tools_their_uses_and_results_reach_the_model_as_the_server_sent_them() -> None:
+async def test_tools_uses_and_results_reach_the_model_unchanged() -> None:
     use = {"type": "tool_use", "id": "u1", "name": "add", "input": {"a": 1}, "_meta": {"k": [1]}}
     result = {"type": "tool_result", "toolUseId": "u1", "content": [{"type": "text", "text": "3"}], "_meta": {"k": 2}}
     told = [
@@ -324,7 +324,7 @@ async def test_an_answer_is_one_block_where_the_revision_knows_no_more() -> None
 
 
 @pytest.mark.requirement("SAMP-12")
-async def test_the_audit_log_says_who_asked_which_model_and_nothing_of_what_was_said(tmp_path: Path) -> None:
+async def test_the_audit_log_names_the_models_and_quotes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "audit.jsonl"
     async with lending_host(YES, YES, NO, audit_path=path) as host:
         await host.servers.ready()
@@ -349,7 +349,7 @@ async def test_the_audit_log_says_who_asked_which_model_and_nothing_of_what_was_
         assert private not in texts
 
 
-async def test_nothing_is_asked_of_a_model_where_it_must_be_written_down_and_cannot() -> None:
+async def test_no_model_is_asked_if_a_required_record_fails() -> None:
     async with lending_host(sampling=ALLOW) as host:
         rules = host.config.policy.model_copy(update={"audit": "required"})
         host.config = host.config.model_copy(update={"policy": rules})
@@ -370,7 +370,7 @@ async def test_a_prompt_of_ten_megabytes_freezes_nothing(loop_watchdog: LoopWatc
         assert loop_watchdog.longest < 1.0
 
 
-async def test_the_estimate_is_of_all_that_is_sent_and_of_the_dearest_answer() -> None:
+async def test_the_estimate_covers_the_request_and_the_longest_answer() -> None:
     image = {"role": "user", "content": {"type": "image", "data": "aGk=", "mimeType": "image/png"}}
     text = {"role": "user", "content": {"type": "text", "text": "abcd" * 100}}
     async with lending_host(NO, models={"claude": PRICED}) as host:

@@ -161,7 +161,7 @@ async def test_where_no_model_is_the_user_is_one(models: Any, policy: str, steps
         assert (host.last_sampling.attempts, host.last_sampling.estimate.cost) == (0, 0.0)
 
 
-async def test_the_user_may_write_instead_of_a_model_and_have_another_one_asked() -> None:
+async def test_the_user_may_write_the_answer_or_choose_another_model() -> None:
     async def by_hand(question: SamplingQuestion) -> Answer:
         assert [model.entry for model in host.sampling.all[question.sampling].models] == ["claude", "manual"]
         return Answer(True, content=SamplingEdit(model="manual"))
@@ -201,7 +201,7 @@ DECLARED: list[tuple[Any, dict[str, Any], str, frozenset[str], Any]] = [
 
 @pytest.mark.requirement("SAMP-01", "SAMP-13", "SAMP-15")
 @pytest.mark.parametrize(("models", "entry", "policy", "answers", "expected"), DECLARED)
-async def test_sampling_is_declared_where_a_model_and_somebody_stands_behind_it(
+async def test_sampling_is_declared_if_a_model_and_a_user_can_answer(
     models: Any, entry: dict[str, Any], policy: str, answers: frozenset[str], expected: Any
 ) -> None:
     async with lending_host(models=models, policy=policy, answers=answers, **split(entry)) as host:

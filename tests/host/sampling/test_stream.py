@@ -82,14 +82,14 @@ async def test_what_came_until_it_was_stopped_is_reviewed(steps: Any, text: str 
             assert (host.last_sampling.stopped, host.last_sampling.error) == (True, None)
 
 
-async def test_an_answer_that_was_stopped_is_reviewed_even_where_nothing_else_is(until: Until) -> None:
+async def test_a_stopped_answer_is_always_reviewed(until: Until) -> None:
     async with lending_host(NO, sampling=ALLOW, attempts={"claude": [HALF]}) as host:
         call = await half_way(host, until)
         host.last_sampling.stop()
         assert [reply["error"]["code"] for reply in await told(call)] == [-1]
 
 
-async def test_a_refusal_in_the_middle_stops_the_model_and_tells_the_server_why(until: Until) -> None:
+async def test_a_refusal_stops_the_model_and_gives_the_server_a_reason(until: Until) -> None:
     async with lending_host(YES, attempts={"claude": [HALF]}) as host:
         call = await half_way(host, until)
         host.last_sampling.refuse("not this way")
@@ -195,7 +195,7 @@ async def test_nobody_is_hurried_by_the_time_limit_of_the_call(until: Until) -> 
 @pytest.mark.parametrize(
     "attempt", [(ModelUnreachable("claude", "away"),), (TextDelta("x"), ModelAnswerCut("c", "cut"))]
 )
-async def test_where_nobody_is_asked_a_model_that_fails_is_an_error_that_says_nothing_of_it(attempt: Attempt) -> None:
+async def test_a_model_failure_without_a_user_is_a_plain_error(attempt: Attempt) -> None:
     async with lending_host(sampling=ALLOW, attempts={"claude": [attempt]}) as host:
         await host.servers.ready()
         (reply,) = await host.replies(create())

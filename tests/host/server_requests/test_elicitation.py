@@ -199,7 +199,7 @@ async def test_a_question_goes_with_the_connection_that_asked_it(until: Until) -
 
 
 @pytest.mark.hostile("F05")
-async def test_the_audit_log_says_what_was_asked_and_never_what_was_answered(tmp_path: Path) -> None:
+async def test_the_audit_log_has_the_question_and_never_the_answer(tmp_path: Path) -> None:
     async with asked_host(yes(name="canary-answer"), YES, audit_path=tmp_path / "audit") as host:
         await host.replies(form(), page())
     text = (tmp_path / "audit").read_text()
@@ -240,9 +240,7 @@ async def test_only_what_somebody_can_answer_is_declared_and_answered(
 
 @pytest.mark.hostile("F03", "P09")
 @pytest.mark.requirement("ELIC-07")
-async def test_a_server_that_asks_without_end_is_refused_and_the_log_says_so_once(
-    until: Until, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_endless_questions_are_refused_and_logged_once(until: Until, monkeypatch: pytest.MonkeyPatch) -> None:
     """One question on screen and five behind it; ten a minute; a muted server asks nobody."""
     async with asked_host() as host:
         asking = host.ask(*[form()] * 25)
@@ -293,7 +291,7 @@ class Browser:
 
 @pytest.mark.hostile("F06")
 @pytest.mark.requirement("ELIC-16", "ELIC-17", "ELIC-18", "ELIC-21", "ELIC-22", "ELIC-23")
-async def test_a_page_is_opened_after_a_yes_and_waited_for_until_the_server_or_the_user_says_so(until: Until) -> None:
+async def test_an_agreed_page_is_opened_and_waited_for(until: Until) -> None:
     browser = Browser("", "no browser here")
     async with asked_host(NO, YES, YES, YES, open_url=browser) as host:
         await host.replies(page())
@@ -327,7 +325,7 @@ def _visit(host: AskedHost, times: int = 1, *pages: dict[str, Any]) -> ToolCall:
 
 
 @pytest.mark.requirement("ELIC-24", "ELIC-23")
-async def test_a_call_that_wants_pages_visited_first_is_sent_again_afterwards(until: Until) -> None:
+async def test_a_call_is_sent_again_after_its_pages_were_visited(until: Until) -> None:
     browser = Browser()
     entry = {"tool_timeout_max_sec": 77}
     async with asked_host(YES, YES, open_url=browser, entry=entry) as host:
@@ -355,7 +353,7 @@ async def test_a_call_that_wants_pages_visited_first_is_sent_again_afterwards(un
         ([], ("https://example.com",), 0),
     ],
 )
-async def test_without_a_yes_to_each_page_the_call_ends_with_the_servers_error(
+async def test_without_consent_to_each_page_the_call_fails(
     steps: list[Step], pages: tuple[Any, ...], asked: int
 ) -> None:
     async with asked_host(*steps) as host:
@@ -395,7 +393,7 @@ async def test_a_server_that_wants_visits_for_ever_gets_three() -> None:
         assert len(host.person.asked) == 3
 
 
-async def test_a_call_says_that_it_waits_for_an_answer_as_long_as_its_server_does(until: Until) -> None:
+async def test_a_call_shows_that_its_server_waits_for_an_answer(until: Until) -> None:
     answer = asyncio.Event()
 
     async def later(question: FormQuestion) -> Answer:

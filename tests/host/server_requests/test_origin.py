@@ -22,7 +22,7 @@ QUESTION = {"jsonrpc": "2.0", "id": "q", "method": "elicitation/create"}
 PARAMS = {"message": "Who?", "requestedSchema": SCHEMA}
 
 
-async def test_over_http_a_question_belongs_to_the_call_on_whose_stream_it_came(until: Until) -> None:
+async def test_over_http_a_question_belongs_to_the_call_of_its_stream(until: Until) -> None:
     echo = Echo()
 
     def serve(talk: Talk) -> None:
@@ -71,7 +71,7 @@ def calls_of_questions(book: TrafficBook) -> list[int | None]:
     return [message.call for message in book.since(0) if message.method == "elicitation/create"]
 
 
-async def test_over_one_pipe_it_is_probably_for_the_newest_and_then_outlives_it(until: Until) -> None:
+async def test_over_one_pipe_a_question_is_probably_for_the_newest_call(until: Until) -> None:
     async with asked_host(NEVER, NEVER) as host:
         first = host.ask(form())
         await until(lambda: len(host.person.asked) == 1)

@@ -124,9 +124,7 @@ async def test_a_folder_one_cannot_read_is_not_shared(tree: Path) -> None:
 
 @pytest.mark.hostile("F10")
 @pytest.mark.requirement("ROOT-07")
-async def test_links_and_dots_are_told_as_where_they_lead_and_wide_folders_are_warned_of(
-    tree: Path, isolated: Path
-) -> None:
+async def test_links_are_resolved_and_wide_folders_warned_of(tree: Path, isolated: Path) -> None:
     """One agrees to a place on the disk, whatever its name leads to later."""
     async with asked_host() as host:
         link = await host.roots.share("a", tree / "link")
@@ -185,7 +183,7 @@ async def test_each_server_whose_own_list_changed_is_told(tree: Path, until: Unt
 
 
 @pytest.mark.requirement("ROOT-04", "ROOT-08", "ROOT-11")
-async def test_a_folder_that_goes_and_comes_back_is_told_when_a_tool_is_called(tree: Path, until: Until) -> None:
+async def test_a_folder_that_comes_and_goes_is_announced_at_a_call(tree: Path, until: Until) -> None:
     async with asked_host(entry={"roots": [str(tree / "plain")]}) as host:
         await host.roots.check()
         assert await notices(host) == 0  # nothing was told yet that could be another now
@@ -200,9 +198,7 @@ async def test_a_folder_that_goes_and_comes_back_is_told_when_a_tool_is_called(t
             assert RootsChanged(None) not in host.events
 
 
-async def test_a_look_that_takes_long_does_not_replace_what_a_later_one_found(
-    tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_slow_check_does_not_replace_a_later_result(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entered, go_on, folder = asyncio.Event(), threading.Event(), tree / "plain"
     loop = asyncio.get_running_loop()
 
@@ -226,7 +222,7 @@ async def test_a_look_that_takes_long_does_not_replace_what_a_later_one_found(
 
 
 @pytest.mark.requirement("ROOT-08", "ROOT-11")
-async def test_a_folder_that_is_gone_is_left_out_of_the_next_list_though_nobody_looked(tree: Path) -> None:
+async def test_a_missing_folder_is_left_out_of_the_next_list(tree: Path) -> None:
     """Not even a call, which looks as well, began in between."""
     async with asked_host(granted(tree / "plain", tree / "größe")) as host:
         assert await listed(host) == [str(tree / "plain"), str(tree / "größe")]
@@ -313,7 +309,7 @@ async def test_ten_thousand_questions_cost_one_look(tree: Path, monkeypatch: pyt
     assert len(looks) <= 2
 
 
-async def test_one_question_serves_all_that_ask_meanwhile_and_is_taken_back_with_each(tree: Path, until: Until) -> None:
+async def test_one_question_serves_all_requests_that_come_meanwhile(tree: Path, until: Until) -> None:
     async with asked_host(NEVER, granted(tree)) as host:
         host.ask(ROOTS)
         await until(lambda: host.person.asked)
@@ -340,9 +336,7 @@ async def test_what_is_shared_meanwhile_answers_the_question_which_folders(tree:
 
 
 @pytest.mark.requirement("ROOT-09")
-async def test_a_no_is_remembered_for_the_program_it_was_said_to_until_a_folder_is_shared(
-    tree: Path, tmp_path: Path
-) -> None:
+async def test_a_refusal_is_remembered_for_its_program(tree: Path, tmp_path: Path) -> None:
     store = FileStore(tmp_path)
     async with asked_host(NO, store=store) as host:
         await listed(host)

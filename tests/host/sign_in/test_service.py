@@ -233,7 +233,7 @@ async def test_a_call_waits_for_the_sign_in_it_needs_and_is_settled_anew(
     assert door.refused == ["echo"]
 
 
-async def test_a_read_is_repeated_at_once_and_calls_that_wait_share_one_sign_in(until: Until) -> None:
+async def test_waiting_calls_share_one_sign_in(until: Until) -> None:
     door, keeper, agreed = Door("good"), Keeper("good"), asyncio.Event()
     keeper.token = "good"
 
@@ -278,7 +278,7 @@ async def test_a_call_goes_over_to_the_session_of_whoever_is_signed_in_now() -> 
 
 
 @pytest.mark.requirement("AUTH-37")
-async def test_after_a_sign_in_what_may_have_been_done_is_not_repeated_in_a_new_session() -> None:
+async def test_after_a_sign_in_no_call_is_repeated_in_a_new_session() -> None:
     keeper = Keeper("good")
     async with hosted(Door("good"), keeper) as running:
         retry = SignInRetry(running.sign_ins, begins=True)
@@ -308,7 +308,7 @@ async def test_a_call_to_a_server_that_waits_begins_the_sign_in() -> None:
     ],
     ids=["declined", "failed", "cancelled"],
 )
-async def test_a_sign_in_that_comes_to_nothing_ends_the_calls_that_wait_with_its_reason(
+async def test_a_failed_sign_in_ends_the_waiting_calls_with_its_reason(
     agrees: Answer | None, token: Any, state: CallState, words: str, until: Until
 ) -> None:
     asked = asyncio.Event()
@@ -334,7 +334,7 @@ async def test_a_sign_in_that_comes_to_nothing_ends_the_calls_that_wait_with_its
         assert words in str(await reading)
 
 
-async def test_stopping_a_call_leaves_the_sign_in_to_the_person_who_is_in_it(until: Until) -> None:
+async def test_stopping_a_call_does_not_stop_its_sign_in(until: Until) -> None:
     keeper = Keeper("good", pastes=True)
     keeper.token = "good"
     async with hosted(Door("good"), keeper, policy=ALLOW) as running:
@@ -354,7 +354,7 @@ async def test_stopping_a_call_leaves_the_sign_in_to_the_person_who_is_in_it(unt
 
 @pytest.mark.hostile("O15")
 @pytest.mark.requirement("AUTH-38")
-async def test_rights_are_widened_twice_for_one_operation_and_then_its_refusal_is_final() -> None:
+async def test_rights_are_widened_twice_at_most_for_one_operation() -> None:
     """A server that refuses for ever leads to no endless loop of browsers, until a person begins anew."""
     door = Door(wants={"echo": "more", "resources/read": "more"})
     door.why = ', error_description="ask your administrator"'
@@ -403,7 +403,7 @@ async def test_where_no_sign_in_is_begun_the_refusal_is_the_answer(kind: str) ->
         assert isinstance(await outcome(running.resources.read("web", "memo:///x")), AuthorizationRequired)
 
 
-async def test_a_list_that_needs_a_sign_in_ends_no_call_and_is_read_after_it(until: Until) -> None:
+async def test_a_list_that_needs_a_sign_in_is_read_after_it(until: Until) -> None:
     door, keeper = Door(), Keeper("good")
     async with hosted(door, keeper, policy=ALLOW) as running:
         server, call = running.servers["web"], running.tool_calls.call("web", "sleep", {})
@@ -418,7 +418,7 @@ async def test_a_list_that_needs_a_sign_in_ends_no_call_and_is_read_after_it(unt
 
 
 @pytest.mark.requirement("AUTH-38")
-async def test_a_list_for_want_of_rights_is_read_again_after_they_were_widened(until: Until) -> None:
+async def test_a_refused_list_is_read_again_after_rights_were_widened(until: Until) -> None:
     door, keeper = Door(wants={"tools/list": "more"}), Keeper("t1", "with more", *("t",) * 9)
     async with hosted(door, keeper) as running:
         server = running.servers["web"]

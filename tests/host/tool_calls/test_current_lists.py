@@ -116,7 +116,7 @@ class Unlisted(StdioTransport):
         return await super().request(request, headers)
 
 
-async def test_what_was_allowed_is_asked_about_again_where_its_tools_cannot_be_listed_again() -> None:
+async def test_an_approval_is_asked_again_if_tools_cannot_be_listed() -> None:
     async def open_transport(config: Config, name: str) -> Transport:
         server = config.servers[name]
         return Unlisted(Command(server.command or "", server.args), TransportLimits(exit_grace=0.1), os.environ)

@@ -83,7 +83,7 @@ async def test_the_extension_is_declared_or_withheld_for_each_server(
 
 
 @pytest.mark.requirement("EXT-04")
-def test_no_extension_but_tasks_is_used_unless_the_configuration_says_so() -> None:
+def test_tasks_are_the_only_extension_used_by_default() -> None:
     config = settings(a={"url": "https://a.example/mcp"}).servers["a"]
     assert (config.capabilities.extensions, config.oauth.grant) == ((TASKS_EXTENSION,), "authorization_code")
 
@@ -111,7 +111,7 @@ async def test_a_task_outlives_the_host_and_is_collected_by_the_next(
     assert len([params for params in sent(tmp_path, "tools/call") if params["name"] == "research"]) == 1
 
 
-async def test_a_task_that_is_cancelled_or_unknown_to_the_store_ends_with_the_host(
+async def test_a_task_that_cannot_be_collected_later_ends_with_the_host(
     host: HostOf, until: Until, server: dict[str, Any], tmp_path: Path
 ) -> None:
     async with host(a=server, policy=ALLOW) as running:
@@ -206,7 +206,7 @@ async def test_a_task_left_with_a_question_open_asks_it_in_the_next_run(
     assert len(later.asked) == 1
 
 
-async def test_only_the_latest_tasks_are_remembered_and_a_damaged_file_does_no_harm(tmp_path: Path) -> None:
+async def test_only_the_latest_tasks_are_remembered(tmp_path: Path) -> None:
     store, warnings = FileStore(tmp_path), list[str]()
     a, b = (settings(s={"command": name}).servers["s"] for name in "ab")
     tasks = StartedTasks(store, warnings.append)

@@ -321,7 +321,7 @@ async def test_a_call_cancelled_before_it_began_ends_too(host: HostOf) -> None:
 @pytest.mark.hostile("S06")
 @pytest.mark.parametrize(("kind", "code"), [("exit", 3), ("half", 3), ("kill", -9)])
 @pytest.mark.requirement("LIFE-27")
-async def test_a_call_on_a_dying_server_ends_at_once_with_its_last_words_and_is_not_sent_again(
+async def test_a_call_on_a_dying_server_ends_with_its_last_words(
     host: HostOf, tmp_path: Path, until: Until, impatient: None, kind: str, code: int
 ) -> None:
     """The exit code, the last lines of stderr, and one tools/call whatever reconnects."""

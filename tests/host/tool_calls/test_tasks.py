@@ -118,9 +118,7 @@ async def test_a_task_stopped_by_its_id_ends_the_call_that_waits_for_it(
             await running.tasks.cancel("a", "task-9")
 
 
-async def test_the_tasks_of_a_server_are_known_with_the_calls_that_began_them(
-    host: HostOf, until: Until, tmp_path: Path
-) -> None:
+async def test_tasks_are_listed_with_the_calls_that_began_them(host: HostOf, until: Until, tmp_path: Path) -> None:
     keep = tmp_path / "tasks"
     keep.write_text(json.dumps({"task-1": {"left": 0, "token": None, "status": "working"}}))
     async with host(a=errands("--keep", keep), b=echo(), policy=ALLOW) as running:
@@ -136,7 +134,7 @@ async def test_the_tasks_of_a_server_are_known_with_the_calls_that_began_them(
 
 
 @pytest.mark.parametrize("ended", [True, False])
-async def test_what_a_task_of_an_earlier_run_brought_is_collected_without_a_question(
+async def test_an_earlier_runs_task_is_collected_without_a_question(
     host: HostOf, until: Until, tmp_path: Path, ended: bool
 ) -> None:
     """The task outlives whoever waits for it."""
@@ -156,9 +154,7 @@ async def test_what_a_task_of_an_earlier_run_brought_is_collected_without_a_ques
     assert statuses(audit) == ["collect", "completed" if ended else "working"]
 
 
-async def test_a_task_is_collected_under_its_tools_name_and_an_unknown_one_is_an_error(
-    host: HostOf, until: Until
-) -> None:
+async def test_a_task_is_collected_under_its_tools_name(host: HostOf, until: Until) -> None:
     async with host(a=errands(), policy=ALLOW) as running:
         call = await running.run("a", "research", {"polls": 1})
         again = running.tasks.collect("a", "task-1")

@@ -129,7 +129,7 @@ def large_rest() -> tuple[bytes, float]:
 @pytest.mark.parametrize(
     ("start", "kind"), [(b'{"a":1,', MessageKind.MALFORMED), (b" [", MessageKind.BATCH), (b"text", MessageKind.STRAY)]
 )
-def test_a_large_text_that_begins_as_no_message_does_is_not_read_whole(
+def test_a_large_text_that_is_not_a_message_is_not_read_whole(
     large_rest: tuple[bytes, float], start: bytes, kind: MessageKind
 ) -> None:
     rest, whole = large_rest
@@ -170,7 +170,7 @@ def head(**headers: str) -> str:
     return "\n".join(("POST http://example.com/mcp", *lines))
 
 
-def test_the_probe_is_marked_with_its_answer_and_a_later_discover_is_not(book: Book) -> None:
+def test_only_the_probe_and_its_answer_are_marked(book: Book) -> None:
     book.a.sent(request(1, "server/discover"))
     book.a.received(answer(1, supportedVersions=["2026-07-28"]))
     book.a.sent(request(2, "tools/list"))
@@ -201,9 +201,7 @@ def test_a_listen_is_open_and_does_not_wait(book: Book) -> None:
 
 @pytest.mark.requirement("MRTR-15")
 @pytest.mark.parametrize("spelled", [STATE, 'with "quotes" \\ and ü', "", "\n" * 5000])
-def test_a_request_state_is_shown_and_exported_by_size_and_digest_alone(
-    book: Book, tmp_path: Path, spelled: str
-) -> None:
+def test_a_request_state_is_exported_by_size_and_digest_alone(book: Book, tmp_path: Path, spelled: str) -> None:
     needs = {"a": {"method": "elicitation/create"}, "b": {"method": "roots/list"}, "c": {"method": "roots/list"}}
     book.a.sent(request(1, name="x"))
     book.a.received(answer(1, resultType="input_required", inputRequests=needs, requestState=spelled))
@@ -267,7 +265,7 @@ def test_what_is_no_request_has_no_headers_to_compare(book: Book, body: bytes) -
     assert book.mirrors(book.last) == []  # no head stands before it
 
 
-def test_a_request_is_sent_again_without_what_belonged_to_that_one_time(book: Book) -> None:
+def test_a_request_is_sent_again_without_its_own_metadata(book: Book) -> None:
     meta = {**META, "progressToken": 1}
     book.a.sent(request(1, "prompts/get", name="x", _meta=meta, inputResponses={"a": {}}, requestState=STATE))
     again = request_in(book.last)
@@ -295,7 +293,7 @@ def test_an_answer_is_paired_with_its_request_in_both_directions(book: Book) -> 
     assert book.partner(fourth) is third
 
 
-def test_ids_are_paired_within_their_connection_type_and_direction_alone(book: Book) -> None:
+def test_ids_are_paired_by_connection_type_and_direction(book: Book) -> None:
     book.a.sent(request(1))
     book.tap("a").received(answer(1))
     book.tap("b").received(answer(1))
@@ -321,7 +319,7 @@ def test_progress_cancel_and_batches_find_the_request_they_are_about(book: Book)
     assert [message.number for message in book.since(0) if message.call == 12] == [1, 2, 3, 4]
 
 
-def test_what_a_server_asks_during_a_call_is_part_of_the_call_with_its_answer(book: Book) -> None:
+def test_server_requests_during_a_call_are_part_of_it(book: Book) -> None:
     running = {"a": 12}
     book.running_call = running.get
     for method in ("sampling/createMessage", "elicitation/create", "roots/list", "ping"):
@@ -334,7 +332,7 @@ def test_what_a_server_asks_during_a_call_is_part_of_the_call_with_its_answer(bo
     assert [message.call for message in book.since(0)] == [12, 12, 12, None, None, 12, 12, 12, None, None]
 
 
-def test_a_request_waits_only_until_it_is_cancelled_or_its_connection_ends(book: Book) -> None:
+def test_a_request_waits_until_cancelled_or_disconnected(book: Book) -> None:
     book.a.sent(request(1))
     book.a.sent(request(2))
     book.a.sent(encoded(method="notifications/cancelled", params={"requestId": 2}))
@@ -384,7 +382,7 @@ def test_pairing_remembers_a_bounded_number_of_requests(book: Book, monkeypatch:
 
 
 @pytest.mark.requirement("SEC-07")
-def test_each_server_keeps_its_share_and_a_flood_costs_the_neighbour_nothing(book: Book) -> None:
+def test_a_flood_costs_the_other_servers_nothing(book: Book) -> None:
     book.set_budget("flood", TrafficBudget(messages=10, bytes=1000))
     quiet, flood = book.tap("quiet"), book.tap("flood")
     quiet.received(b"x")
@@ -411,7 +409,7 @@ def test_of_all_servers_the_one_with_most_makes_room() -> None:
 
 
 @pytest.mark.requirement("SEC-07")
-def test_a_frame_over_a_quarter_of_the_share_keeps_its_start_and_what_it_is(book: Book) -> None:
+def test_a_huge_message_keeps_its_start_and_its_facts(book: Book) -> None:
     book.set_budget("a", TrafficBudget(bytes=400_000))
     book.a.sent(request(1, "tools/call"))
     book.a.received(answer(1, text="x" * 1_000_000))
@@ -687,7 +685,7 @@ async def test_what_was_planted_under_the_name_of_the_file_is_not_touched(
     assert target.read_text() == "mine"
 
 
-async def test_a_large_file_makes_way_and_a_slow_disk_costs_frames_not_memory(
+async def test_a_slow_disk_costs_messages_and_not_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
     path, book = tmp_path / "traffic.jsonl", Book()

@@ -111,7 +111,7 @@ def test_the_examples_are_understood() -> None:
     assert len(parse_traffic_filter(EXAMPLES.replace("-not", "")).tests) >= 10
 
 
-def test_a_slow_call_among_ten_thousand_frames_is_found_while_one_types() -> None:
+def test_a_slow_call_among_ten_thousand_messages_is_found() -> None:
     now = [0.0]
     book = TrafficBook(monotonic=lambda: now[0])
     tap = book.tap("a")
