@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import sys
@@ -96,7 +97,7 @@ HostOf = Callable[..., RecordingHost]
 
 
 async def open_stdio(config: Config, name: str) -> Transport:
-    """What the wiring does, without references; a server named `missing` has none."""
+    """Open a transport as composition does, without references; a server named `missing` has none."""
     server = config.servers[name]
     if server.command == "missing":
         raise ConfigError("servers.missing.env.TOKEN: ${TOKEN} is not set")
@@ -150,3 +151,52 @@ def host() -> HostOf:
         return RecordingHost(settings(policy=policy, **servers), ScriptedApprover(*answers), **(dependencies or {}))
 
     return build
+
+
+def wire(record: Path, method: str) -> list[dict[str, Any]]:
+    """The messages of this method that the server received."""
+    lines = record.read_text().splitlines() if record.exists() else []
+    messages = [json.loads(line) for line in lines if line.startswith("{")]
+    return [message for message in messages if message.get("method") == method]
+
+
+def asked(record: Path, method: str) -> list[dict[str, Any]]:
+    """The params of each request of this method that the server received."""
+    frames = [json.loads(line) for line in record.read_text().splitlines() if line[0] == "{"]
+    return [frame.get("params") for frame in frames if frame.get("method") == method]
+
+
+def statuses(audit: Path) -> list[str]:
+    records = [json.loads(line) for line in audit.read_text().splitlines()]
+    return [record["status"] for record in records if record["event"] == "task"]
+
+
+class Waiting:
+    """A step of the script that waits for its answer to be set."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+        self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self.withdrawn = False
+
+    async def __call__(self, question: ToolCallQuestion) -> Answer:
+        self.asked.set()
+        try:
+            return await self.answer
+        except asyncio.CancelledError:
+            self.withdrawn = True
+            raise
+
+
+async def change_tool(running: RecordingHost) -> None:
+    tool = running.catalog.tool("a", "echo")
+    running.catalog.keep("a", [tool.model_copy(update={"description": "Now it also deletes."})])
+
+
+async def drop_tool(running: RecordingHost) -> None:
+    running.catalog.keep("a", [])
+
+
+async def stop_server(running: RecordingHost) -> None:
+    running.servers["a"].stop()
+    await running.servers["a"].settled()

@@ -152,7 +152,7 @@ async def test_a_record_torn_by_a_full_disk_is_an_error_and_spoils_no_other(
 
 @pytest.mark.hostile("C12")
 async def test_a_large_log_makes_way_for_a_new_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It does not grow for ever."""
+    """The log is bounded."""
     monkeypatch.setattr(audit, "ROTATE", 18)
     await written(path, *({"n": n} for n in range(100, 104)))
     assert len(records(path)) + len(records(path.with_name("audit.jsonl.1"))) == 4

@@ -1,4 +1,4 @@
-"""What is handed to the desktop's opener: addresses of the web, as one argument, and nothing else."""
+"""The desktop's opener gets web addresses, as one argument, and nothing else."""
 
 from __future__ import annotations
 

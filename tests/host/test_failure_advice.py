@@ -1,4 +1,4 @@
-"""What is said of errors beyond their own sentence, for every front."""
+"""Advice on errors, for every front end."""
 
 from __future__ import annotations
 

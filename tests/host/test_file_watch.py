@@ -1,4 +1,4 @@
-"""Files that are watched on the disk: every way in which an editor or another program changes one is told once."""
+"""Files that are watched on the disk: every way in which an editor or another program changes one is reported once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has 
 
 @asynccontextmanager
 async def watching(*files: Path) -> AsyncIterator[list[float]]:
-    """The times at which changes of these files were told."""
+    """The times at which changes of these files were reported."""
     told: list[float] = []
     watch = FileWatch(files, lambda: told.append(time.monotonic()))
     assert watch.start()
@@ -33,7 +33,7 @@ async def watching(*files: Path) -> AsyncIterator[list[float]]:
 
 
 def _clock_of(folder: Path) -> int:
-    """What the file system takes for now; its clock is coarser than ours."""
+    """The present time of the file system, whose clock is coarser than Python's."""
     probe = folder / "probe"
     probe.touch()
     return probe.stat().st_ctime_ns

@@ -1,4 +1,4 @@
-"""What is remembered by server, over runs."""
+"""Values remembered by server, over runs."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ Answer = list[Any]
 
 
 class Wait:
-    """The model says nothing until it is let go on, or somebody closes the stream."""
+    """The model says nothing until it is released or its stream is closed."""
 
     def __init__(self) -> None:
         self.reached, self.release = asyncio.Event(), asyncio.Event()
@@ -83,7 +83,7 @@ class ScriptedProvider:
         return [tool.name for tool in self.requests[-1].tools]
 
     def results(self) -> list[tuple[str, bool]]:
-        """What the model was told of the last uses: the texts, and whether each is an error."""
+        """The results of the last uses as the model got them: the texts, and whether each is an error."""
         found = self.requests[-1].messages[-1].results
         return [
             ("\n".join(b.text for b in each.blocks if isinstance(b, TextContent)), bool(each.is_error))

@@ -1,4 +1,4 @@
-"""What a person brings into a conversation by hand: prompts, resources and files."""
+"""Prompts, resources and files that the user adds to a conversation."""
 
 from __future__ import annotations
 

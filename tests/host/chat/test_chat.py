@@ -20,9 +20,7 @@ from mcphost.protocol.models.content import MediaContent
 from mcphost.providers.base import AnswerFinished, ModelCapabilities, TextDelta, TokenUsage, lacking
 from tests.conftest import Until
 from tests.host.chat.scripted_model import ABLE, Wait, chat_host, given, text, tool_result, use, uses
-from tests.host.conftest import NO, YES, RecordingHost, ScriptedApprover, Step, echo
-from tests.host.consent.test_broker import drop_tool, stop_server
-from tests.host.tool_calls.test_service import wire
+from tests.host.conftest import NO, YES, RecordingHost, ScriptedApprover, Step, drop_tool, echo, stop_server, wire
 
 pytestmark = pytest.mark.slow
 
@@ -399,7 +397,7 @@ async def test_remembered_approvals_are_asked_again_after_outside_text(
 @pytest.mark.hostile("P11")
 @pytest.mark.parametrize("hold", ["never", "always"])
 async def test_outside_text_counts_even_if_the_turn_was_stopped(hold: str, until: Until) -> None:
-    """A result that the model gets next was there when somebody stopped what came after it."""
+    """The result that the model gets next came before the stop."""
     script = uses(use("a__fetch", "1"), use("a__echo", "2", text="x")), text("ok")
     stuck = asyncio.Event()
 

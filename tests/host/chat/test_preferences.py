@@ -1,4 +1,4 @@
-"""What a person sets of a conversation: kept with it, and what the next one begins with."""
+"""The settings of a conversation, kept with it and used for the next one."""
 
 from __future__ import annotations
 

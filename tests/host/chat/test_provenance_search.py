@@ -184,7 +184,7 @@ READ_DIARY = given({"name": "read", "answer": tool_result(DIARY)})
 
 
 def marks(host: ChatHost, number: int = -1) -> list[tuple[str, str]]:
-    """What the question of this number says: whose words, and which."""
+    """The marks in the question of this number: the source and the words of each."""
     return [(mark.source, mark.text) for mark in host.approver.questions[number].provenance.marks]
 
 

@@ -1,4 +1,4 @@
-"""What a model is offered of all servers' tools, and under which names."""
+"""The tools of all servers that a model gets, and their names."""
 
 from __future__ import annotations
 

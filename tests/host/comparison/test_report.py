@@ -1,4 +1,4 @@
-"""What the comparison of two sides says, from what was observed of them."""
+"""The comparison of two observed sides."""
 
 from __future__ import annotations
 

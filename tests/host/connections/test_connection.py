@@ -28,7 +28,7 @@ RECONNECTING, STARTING, DISABLED = ServerState.RECONNECTING, ServerState.STARTIN
 
 
 async def seen(running: RecordingHost, server: str = "a") -> dict[str, int]:
-    """How often a hostile server was asked what."""
+    """The number of requests to a hostile server by method."""
     call = await running.run(server, "report")
     assert call.outcome is not None
     counts: dict[str, int] = call.outcome.structured["seen"]
@@ -181,7 +181,7 @@ async def test_of_an_odd_list_what_is_good_is_used(
 @pytest.mark.hostile("F02")
 @pytest.mark.requirement("TOOLS-18")
 async def test_a_flood_of_changes_is_a_listing_or_two(host: HostOf, until: Until) -> None:
-    """Ten thousand announcements, one refetch, and nobody waits for it; one more where they come slowly."""
+    """Ten thousand announcements cause one listing without a wait, and one more where they come slowly."""
     async with host(a=hostile("list-changed-flood"), policy=ALLOW) as running:
         await running.servers.ready()
         call = await running.run("a", "act")

@@ -1,4 +1,4 @@
-"""How a host finds out which era each server speaks, what it remembers of that, and that nothing modern harms it."""
+"""Detection and memory of each server's era, and hostile servers of the modern era."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ async def test_a_state_is_in_no_log(host: HostOf, tmp_path: Path, kind: str) -> 
         assert len(call.rounds) == 1
         logged = [record.text for record in running.logs.of_server("a")]
         said = [*logged, *call.needs(), str(call.error)]
-    assert sum("bytes, sha256" in text for text in logged) == 4  # of what was no message, or answered no request
+    assert sum("bytes, sha256" in text for text in logged) == 4  # of text that is not a message, or answers no request
     assert not [text for text in said if STATE in text]
     assert (tmp_path / "audit").exists()
     assert secrets_in(tmp_path) == []

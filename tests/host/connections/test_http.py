@@ -24,9 +24,9 @@ from mcphost.transports.http import resumption
 from mcphost.transports.http.sse_2024 import SseTransport
 from mcphost.transports.http.streamable import HttpTransport
 from tests.conftest import Until
-from tests.host.conftest import NO, YES, RecordingHost, ScriptedApprover, Step, settings
-from tests.host.consent.test_broker import Waiting
-from tests.transports.http.http_connection import QUICK, Echo, Talk, Visit, Web
+from tests.host.conftest import NO, YES, RecordingHost, ScriptedApprover, Step, Waiting, settings
+from tests.host.connections.web_messages import replies, said, seen
+from tests.transports.http.http_connection import QUICK, Echo, Talk, Web
 
 pytestmark = pytest.mark.slow
 
@@ -53,28 +53,11 @@ async def hosted(
         yield running
 
 
-def seen(web: Web, method: str) -> list[Visit]:
-    """The messages with this method that the server got."""
-    return [visit for visit in web.seen("POST") if visit.message.get("method") == method]
-
-
-def replies(web: Web) -> dict[Any, Any]:
-    """What was answered to the server's requests, by their ids."""
-    messages = [visit.message for visit in web.seen("POST")]
-    return {
-        message["id"]: message.get("result", message.get("error")) for message in messages if "method" not in message
-    }
-
-
 def ask(request_id: int | str, method: str) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": request_id, "method": method}
 
 
 CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
-
-
-def said(request_id: Any, words: str) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": request_id, "result": {"content": [{"type": "text", "text": words}]}}
 
 
 # Leaving, and coming back

@@ -15,7 +15,7 @@ from mcphost.host.tool_calls.call import CallState
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.models.prompts import PromptRef
 from tests.host.conftest import NO, HostOf, echo
-from tests.host.connections.test_listings import ODD, README, listed, serve
+from tests.host.connections.offers import ODD, README, listed, serve
 
 pytestmark = pytest.mark.slow
 

@@ -36,27 +36,12 @@ from mcphost.protocol.wire.jsonrpc import Request, Response
 from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.stdio.transport import Command, StdioTransport
 from tests.conftest import Until
-from tests.host.conftest import HostOf, RecordingHost, echo, script, settings
+from tests.host.conftest import HostOf, RecordingHost, asked, echo, settings
+from tests.host.connections.offers import ODD, README, listed, serve
 
 pytestmark = pytest.mark.slow
 
 ALLOW = {"default": "allow"}
-README, ODD = "memo:///readme.md", "Foo+BAR://x/%7e%2F/ü ?a=b"
-
-
-def serve(*args: object, **entry: Any) -> dict[str, Any]:
-    return script("offers.py", *args, **entry)
-
-
-def asked(record: Path, method: str) -> list[dict[str, Any]]:
-    """The params of each request of this method that the server received."""
-    frames = [json.loads(line) for line in record.read_text().splitlines() if line[0] == "{"]
-    return [frame.get("params") for frame in frames if frame.get("method") == method]
-
-
-async def listed(running: RecordingHost, server: str = "a") -> None:
-    for kind in CatalogKind:
-        await running.resources.current(server, kind)
 
 
 def changing(*lists: Sequence[str], late: bool = False) -> tuple[Listing[Tool], list[int]]:

@@ -1,4 +1,4 @@
-"""What programs take is read when somebody looks, and warned of once."""
+"""The usage of programs is read on demand, and warned of once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Server:
 
 @dataclass
 class Machine:
-    """A clock, and what each look finds: memory in bytes, seconds of a processor since the look before."""
+    """A clock, and the readings: memory in bytes, seconds of a processor since the last reading."""
 
     looks: Sequence[tuple[int, float] | None]
     time: float = 100.0
@@ -63,7 +63,7 @@ def connection(**more: Any) -> Connection:
 
 @pytest.mark.hostile("S10")
 async def test_the_share_of_a_processor_is_that_since_the_look_before() -> None:
-    """The first look is two; a child that ended takes its time along, and that is no negative share."""
+    """The first share takes two readings; the time of a child that ended is lost, which is not a negative share."""
     machine = Machine([(1, 0.0), (1, 0.5), (1, 2.0), (1, -3.0)])
     usage, server = machine.process_usage(), connection()
     assert usage.reading_of(server) is None
@@ -74,7 +74,7 @@ async def test_the_share_of_a_processor_is_that_since_the_look_before() -> None:
         (0.0, False),
     ]
     assert usage.reading_of(server) == readings[-1]
-    assert usage.reading_of(connection(process=ProcessReport(pid=8))) is None  # it was started anew
+    assert usage.reading_of(connection(process=ProcessReport(pid=8))) is None  # it was started again
 
 
 @pytest.mark.hostile("S10")

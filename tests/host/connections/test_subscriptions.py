@@ -16,8 +16,10 @@ from mcphost.host.connections.subscriptions import Subscription, SubscriptionSta
 from mcphost.host.events import ResourceUpdated
 from mcphost.protocol.models.content import ResourceContents
 from tests.conftest import Until
-from tests.host.conftest import HostOf, RecordingHost
-from tests.host.connections.test_listings import ALLOW, README, asked, serve
+from tests.host.conftest import HostOf, RecordingHost, asked
+from tests.host.connections.offers import README, serve
+
+ALLOW = {"default": "allow"}
 
 FOLDER, CHILD = "memo:///folder", "memo:///folder/child"
 

@@ -98,7 +98,7 @@ async def test_a_deleted_file_revokes_everything(shared: Shared, tmp_path: Path,
 
 
 async def test_a_file_deleted_during_a_save_revokes_everything(host: HostOf, tmp_path: Path) -> None:
-    """The thread that writes comes back only after somebody deleted the file and the next call looked at it."""
+    """The writing thread returns only after the file was deleted and the next call read its version."""
 
     class Late(FileStore):
         deleted, looked = threading.Event(), threading.Event()

@@ -72,7 +72,7 @@ AS_SENT: list[dict[str, Any]] = [
 
 
 def approvals_of_0_1_0() -> Approvals:
-    """What version 0.1.0 wrote, when it read each definition into its models and wrote what they held."""
+    """The file of version 0.1.0, which read each definition into its models and wrote their content."""
     text = Path(__file__).with_name("approvals_of_0_1_0.toml").read_text("utf-8")
     return Approvals(from_toml(tomllib.loads(text)))
 
@@ -171,7 +171,7 @@ def test_every_change_is_shown_by_its_place(before: Any, after: Any, found: list
 )
 @pytest.mark.requirement("TOOLS-30")
 def test_any_change_of_a_definition_ends_its_approval(change: dict[str, Any], field: str) -> None:
-    """Fingerprints cover all of a definition, members nobody knows included."""
+    """Fingerprints cover all of a definition, including unknown members."""
     standing = allowed(Lifetime.ALWAYS).status_of("s", RUN, tool(**change))
     assert standing.kind is ApprovalStatus.CHANGED
     assert standing.remembered({}) is None

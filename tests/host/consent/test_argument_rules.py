@@ -44,7 +44,7 @@ BEGAN = datetime(2026, 11, 20, 12, tzinfo=UTC)
 def test_a_rule_fits_where_every_text_it_names_is_there_and_matches(
     when: dict[str, str], arguments: dict[str, Any], fit: bool
 ) -> None:
-    """What cannot be tried at once is no match, and a rule that names nothing fits nothing."""
+    """A pattern that cannot be tried at once does not match, and a rule that names nothing fits nothing."""
     assert fits(when, arguments) is fit
 
 
@@ -116,7 +116,7 @@ def line(**change: Any) -> str:
 
 @pytest.mark.hostile("P10")
 async def test_past_calls_are_those_of_the_tool_and_the_newest_first(tmp_path: Path) -> None:
-    """What a rule would have allowed is told from this run and from the log, whatever else stands in it."""
+    """The history is of this run and of the log, whatever else is in the log."""
     log = tmp_path / "audit.jsonl"
     others = [
         line(server="t"), line(sent_to="run other"), line(tool="other"), line(event="outcome"), line(arguments="left"),

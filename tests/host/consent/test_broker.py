@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import shlex
@@ -16,35 +15,31 @@ from mcphost.host.consent.approval_store import from_toml
 from mcphost.host.consent.approvals import ApprovalStatus, Lifetime
 from mcphost.host.consent.broker import Proposal
 from mcphost.host.consent.policy import PolicyDecision
-from mcphost.host.consent.questions import Answer, DeclineAll, ToolCallQuestion
+from mcphost.host.consent.questions import Answer, DeclineAll
 from mcphost.host.events import GrantsChanged
 from mcphost.host.tool_calls.call import CallState
 from tests.conftest import Until
-from tests.host.conftest import NO, YES, FileStore, HostOf, RecordingHost, echo, hostile, settings
-from tests.host.tool_calls.test_service import wire
+from tests.host.conftest import (
+    NO,
+    YES,
+    FileStore,
+    HostOf,
+    RecordingHost,
+    Waiting,
+    change_tool,
+    drop_tool,
+    echo,
+    hostile,
+    settings,
+    stop_server,
+    wire,
+)
 
 pytestmark = pytest.mark.slow
 
 ALWAYS = Answer(allow=True, lifetime=Lifetime.ALWAYS)
 SESSION = Answer(allow=True, lifetime=Lifetime.SESSION)
 SAY = {"text": "x"}
-
-
-class Waiting:
-    """A step of the script that answers when it is told to."""
-
-    def __init__(self) -> None:
-        self.asked = asyncio.Event()
-        self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self.withdrawn = False
-
-    async def __call__(self, question: ToolCallQuestion) -> Answer:
-        self.asked.set()
-        try:
-            return await self.answer
-        except asyncio.CancelledError:
-            self.withdrawn = True
-            raise
 
 
 def sent(record: Path) -> int:
@@ -54,7 +49,7 @@ def sent(record: Path) -> int:
 @pytest.mark.hostile("P01", "P06")
 @pytest.mark.requirement("TOOLS-11", "TOOLS-14", "TOOLS-29", "SEC-02", "HOST-06")
 async def test_a_question_shows_everything_before_anything_is_sent(host: HostOf, tmp_path: Path) -> None:
-    """Description, schema, arguments, command, configured name; and a no means that nothing is sent."""
+    """Description, schema, arguments, command, configured name; and nothing is sent after a refusal."""
     server = echo("--record", tmp_path / "wire", "--name", "mcphost")
     async with host(files=server, answers=(NO,)) as running:
         call = await running.run("files", "echo", SAY, origin="model x")
@@ -78,7 +73,7 @@ async def test_a_question_shows_everything_before_anything_is_sent(host: HostOf,
 @pytest.mark.requirement("SEC-01", "TOOLS-29")
 @pytest.mark.parametrize("by", ["--yes", "--allow"])
 async def test_what_a_flag_allowed_was_seen_by_nobody(host: HostOf, tmp_path: Path, by: str) -> None:
-    """Who is asked later is told that the tool is new, and a change of it is none to somebody who saw it."""
+    """A later question says that the tool is new, and a change of it is not a change for a user who saw it."""
     store, flag = FileStore(tmp_path), Answer(allow=True, by=by, reason=by)
     async with host(a=echo(), answers=(flag, flag), dependencies={"store": store}) as running:
         for _ in range(2):
@@ -187,26 +182,12 @@ async def test_a_configured_rule_needs_no_new_listing(host: HostOf, tmp_path: Pa
     assert len(wire(tmp_path / "wire", "tools/list")) == 1
 
 
-async def change_tool(running: RecordingHost) -> None:
-    tool = running.catalog.tool("a", "echo")
-    running.catalog.keep("a", [tool.model_copy(update={"description": "Now it also deletes."})])
-
-
-async def drop_tool(running: RecordingHost) -> None:
-    running.catalog.keep("a", [])
-
-
 async def other_command(running: RecordingHost) -> None:
     await running.apply(settings(a=echo("--name", "other")))  # the old one is still there
 
 
 async def remove_server(running: RecordingHost) -> None:
     await running.apply(settings(b=echo()))
-
-
-async def stop_server(running: RecordingHost) -> None:
-    running.servers["a"].stop()
-    await running.servers["a"].settled()
 
 
 async def restart_server(running: RecordingHost) -> None:
@@ -355,7 +336,7 @@ async def test_policy_decides_without_a_question(
 async def test_a_claim_spares_a_question_only_if_trusted_and_unchanged(
     host: HostOf, trusted: bool, questions: int
 ) -> None:
-    """A tool that changed after a yes is asked about, though its server is trusted."""
+    """A tool that changed after its approval is asked about, though its server is trusted."""
     async with host(a=echo(trust_hints=trusted), answers=(ALWAYS, NO)) as running:
         await running.servers.ready()
         tool = running.catalog.tool("a", "echo")
@@ -401,7 +382,7 @@ async def test_a_rule_made_in_the_dialog_holds_in_later_runs(host: HostOf, tmp_p
         assert (await running.run("a", "echo", SAY)).state is CallState.DONE
         assert (await running.run("b", "echo", SAY)).state is CallState.DECLINED
         past = await running.tool_calls.history(running.approver.questions[0])
-        assert past.calls == ()  # of b; what stands in the log is a's
+        assert past.calls == ()  # of b; the log has calls of a
         await change_tool(running)
         assert (await running.run("a", "echo", SAY)).state is CallState.DECLINED
         past = await running.tool_calls.history(running.approver.questions[1])
@@ -496,7 +477,7 @@ async def test_a_configured_rule_holds_but_a_changed_tool_is_reported(host: Host
 
 @pytest.mark.hostile("C07")
 async def test_two_hosts_at_once_lose_nothing_of_what_either_was_told(host: HostOf, tmp_path: Path) -> None:
-    """What one allows does not undo what the other allowed or revoked meanwhile."""
+    """An approval in one does not undo an approval or revocation in the other."""
     store, always = FileStore(tmp_path), (ALWAYS, ALWAYS)
     async with host(a=echo(), answers=always, dependencies={"store": store}) as first:
         await first.run("a", "echo", SAY)

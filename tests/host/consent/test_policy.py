@@ -37,7 +37,7 @@ OWN = {"tools": {"t": {"approval": "allow"}}}
 def test_the_strongest_rule_decides_and_is_named(
     policy: dict[str, Any], entry: dict[str, Any], known: dict[str, Any], verdict: PolicyDecision, rule: str
 ) -> None:
-    """What a server claims of itself counts only where the user said that it does."""
+    """A server's claims count only where the user trusts them."""
     config = settings(policy=policy, s=echo(**entry))
     result = decide(config, "s", "t", **{"remembered": None, "claims_read_only": False, **known})
     assert result.decision is verdict

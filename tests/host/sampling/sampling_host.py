@@ -23,7 +23,7 @@ from tests.host.conftest import open_stdio, script, settings
 from tests.host.server_requests.pending import AskedHost, Person, Step
 
 Attempt = Sequence[ProviderEvent | Exception | Callable[[], Awaitable[object]]]
-"""What a model does when it is asked: tells events, fails, or waits for something."""
+"""The behaviour of a model when it is asked: it streams events, fails, or waits."""
 
 HELLO: Attempt = (TextDelta("Hel"), TextDelta("lo"), TokenUsage(10, 2), AnswerFinished("endTurn", "claude-real-1"))
 MODEL = {"provider": "anthropic", "model": "claude-sonnet-4-5", "api_key": "sk-canary"}
@@ -73,7 +73,7 @@ class ScriptedModels:
 
     @property
     def requests(self) -> list[tuple[str, ModelRequest]]:
-        """What was asked of which model."""
+        """The requests, each with the name of its model."""
         return [(name, request) for name, provider in self.providers.items() for request in provider.requests]
 
 

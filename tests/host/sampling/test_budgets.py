@@ -1,4 +1,4 @@
-"""What servers ask of language models, and how much: rules, budgets, floods, tools, and what is written down."""
+"""Limits of sampling: rules, budgets, floods, tools, and the audit log."""
 
 from __future__ import annotations
 
@@ -360,7 +360,7 @@ async def test_no_model_is_asked_if_a_required_record_fails() -> None:
 
 @pytest.mark.hostile("F04")
 async def test_a_prompt_of_ten_megabytes_freezes_nothing(loop_watchdog: LoopWatchdog) -> None:
-    """It is shown whole, and estimated."""
+    """The prompt is shown whole, and estimated."""
     async with lending_host(NO) as host:
         await host.servers.ready()
         loop_watchdog.restart()

@@ -1,4 +1,4 @@
-"""What servers ask of language models: who is asked, what the model gets, and what the server does."""
+"""Sampling requests: the questions to the user, the request to the model, and the result for the server."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ ANSWERED: list[tuple[dict[str, Any], Sequence[Step], Sequence[Attempt], Any, int
     ({}, [YES, AGAIN, YES], [UNREACHABLE], said("Hello"), 2),
     ({}, [YES, NO], [UNREACHABLE], error(REJECTED, "no"), 1),
     ({}, [YES, written("It is away")], [UNREACHABLE], said("It is away", "human"), 1),
-    # Half an answer is sent only by somebody who saw it.
+    # Half an answer is sent only after the user saw it.
     ({}, [YES, YES], [CUT], said("Hal", "claude-sonnet-4-5", None), 1),
     ({}, [BY_RULE, BY_RULE], [CUT], error(NO_ANSWER), 1),
     ({}, [BY_RULE, BY_RULE], [], said("Hello"), 1),
@@ -100,7 +100,7 @@ ANSWERED: list[tuple[dict[str, Any], Sequence[Step], Sequence[Attempt], Any, int
 async def test_the_server_gets_what_was_agreed_to(
     wanted: dict[str, Any], steps: Sequence[Step], attempts: Sequence[Attempt], expected: Any, asked: int
 ) -> None:
-    """What went wrong at the model is the user's to see; the server learns that there is no answer."""
+    """The user sees the failure of the model; the server learns only that it has no answer."""
     async with lending_host(*steps, attempts={"claude": attempts}) as host:
         await host.servers.ready()
         assert await host.replies(create(**wanted)) == [expected]
@@ -189,7 +189,7 @@ DECLARED: list[tuple[Any, dict[str, Any], str, frozenset[str], Any]] = [
     ({"claude": MODEL}, {"sampling": {"policy": "deny"}}, "ask", SCREEN_KINDS, None),
     ({"claude": MODEL}, {"sampling": {"policy": "allow"}}, "deny", SCREEN_KINDS, None),
     ({"claude": MODEL}, {"sampling": {"per_minute": 0}}, "ask", SCREEN_KINDS, None),
-    ({"claude": MODEL}, {}, "ask", DIALOG_KINDS, None),  # nobody can be asked
+    ({"claude": MODEL}, {}, "ask", DIALOG_KINDS, None),  # without a user
     ({"claude": MODEL}, {}, "ask", DIALOG_KINDS | {SAMPLING}, {"tools": {}}),
     ({}, {}, "ask", DIALOG_KINDS | {SAMPLING}, None),  # who answers by rule writes nothing
     ({"me": {"provider": "manual"}}, {}, "allow", DIALOG_KINDS, None),

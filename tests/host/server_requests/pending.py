@@ -59,7 +59,7 @@ class AskedHost(RecordingHost):
         return self.tool_calls.call("a", "ask", {"requests": list(requests)})
 
     async def replies(self, *requests: Mapping[str, Any]) -> list[Any]:
-        """What the server got for its requests."""
+        """The responses to the server's requests."""
         found: list[Any] = await told(self.ask(*requests))
         return found
 

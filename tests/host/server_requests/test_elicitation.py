@@ -241,7 +241,7 @@ async def test_only_what_somebody_can_answer_is_declared_and_answered(
 @pytest.mark.hostile("F03", "P09")
 @pytest.mark.requirement("ELIC-07")
 async def test_endless_questions_are_refused_and_logged_once(until: Until, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One question on screen and five behind it; ten a minute; a muted server asks nobody."""
+    """One question on screen and five behind it; ten a minute; a muted server is not heard."""
     async with asked_host() as host:
         asking = host.ask(*[form()] * 25)
         await until(lambda: len(host.person.asked) == pending.MOST_PENDING)

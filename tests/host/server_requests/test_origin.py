@@ -14,7 +14,7 @@ from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.http.streamable import HttpTransport
 from tests.conftest import Until
 from tests.host.conftest import settings
-from tests.host.connections.test_http import replies, said, seen
+from tests.host.connections.web_messages import replies, said, seen
 from tests.host.server_requests.pending import NEVER, SCHEMA, AskedHost, Person, asked_host, form
 from tests.transports.http.http_connection import QUICK, Echo, Talk, Web
 

@@ -32,7 +32,7 @@ CHANGED = "notifications/roots/list_changed"
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A work tree with folders of every spelling, in which mcphost was started; every look at it is a new one."""
+    """A work tree with folders of every spelling, in which mcphost was started; no check of it is reused."""
     monkeypatch.setattr(roots, "FRESH", 0.0)
     project = (tmp_path / "work").resolve()
     for name in (".git", "plain", "with space#and?marks%41", "größe", "\udcff"):
@@ -48,7 +48,7 @@ def granted(*paths: Path, lifetime: Lifetime = Lifetime.ONCE) -> Answer:
 
 
 async def listed(host: AskedHost) -> list[str]:
-    """What the server is told, as paths."""
+    """The folders that the server gets, as paths."""
     (reply,) = await host.replies(ROOTS)
     return [unquote(urlsplit(root["uri"]).path, errors="surrogateescape") for root in reply["result"]["roots"]]
 
@@ -61,7 +61,7 @@ async def notices(host: AskedHost) -> int:
 @pytest.mark.hostile("F09")
 @pytest.mark.requirement("ROOT-02", "ROOT-09", "ROOT-06")
 async def test_the_first_time_it_is_asked_and_a_no_holds(tree: Path) -> None:
-    """Nothing is told of that nobody chose, and a server that asks again asks nobody."""
+    """Only chosen folders are shared, and a server that asks again causes no question."""
     async with asked_host(LATER, NO) as host:
         assert await listed(host) == []  # left without an answer: it is asked again
         for _ in range(3):
@@ -186,7 +186,7 @@ async def test_each_server_whose_own_list_changed_is_told(tree: Path, until: Unt
 async def test_a_folder_that_comes_and_goes_is_announced_at_a_call(tree: Path, until: Until) -> None:
     async with asked_host(entry={"roots": [str(tree / "plain")]}) as host:
         await host.roots.check()
-        assert await notices(host) == 0  # nothing was told yet that could be another now
+        assert await notices(host) == 0  # the server got nothing yet that could have changed
         assert await listed(host) == [str(tree / "plain")]
         for changes, change in enumerate(((tree / "plain").rmdir, (tree / "plain").mkdir), 1):
             change()
@@ -332,7 +332,7 @@ async def test_what_is_shared_meanwhile_answers_the_question_which_folders(tree:
         assert await listed(host) == [str(tree / "plain")]
         await host.roots.unshare(None, tree / "plain")
         host.ask(ROOTS)
-        await until(lambda: len(host.person.asked) == 2)  # nobody said that it may know of none
+        await until(lambda: len(host.person.asked) == 2)  # the user did not decline
 
 
 @pytest.mark.requirement("ROOT-09")

@@ -196,7 +196,7 @@ async def test_a_server_that_waits_for_a_sign_in_goes_on_by_itself_after_it(unti
         assert keeper.challenges == [(401, 'Bearer scope="read"')]
         assert (await running.sign_ins.status("web")).kept_in == "in memory"
         assert [each.title for each in running.sign_ins.all[1].steps] == ["Look", "Exchange"]
-        assert running.sign_ins.begin("web").why.www_authenticate == ""  # anew: nobody refused anything
+        assert running.sign_ins.begin("web").why.www_authenticate == ""  # a new one, without a refusal
 
 
 @pytest.mark.requirement("AUTH-37")
@@ -253,7 +253,7 @@ async def test_waiting_calls_share_one_sign_in(until: Until) -> None:
 
 
 async def test_a_call_goes_over_to_the_session_of_whoever_is_signed_in_now() -> None:
-    """Servers tie a session to its user and client; that one is not known to them any more is no reason to give up."""
+    """Servers tie a session to its user and client; a session they forgot is replaced."""
     door, keeper = Door("good"), Keeper("good")
     door.stateless, keeper.token = False, "good"
     door.capabilities = {"tools": {}}  # no resources: listing them could find the session gone before the call does
@@ -355,7 +355,7 @@ async def test_stopping_a_call_does_not_stop_its_sign_in(until: Until) -> None:
 @pytest.mark.hostile("O15")
 @pytest.mark.requirement("AUTH-38")
 async def test_rights_are_widened_twice_at_most_for_one_operation() -> None:
-    """A server that refuses for ever leads to no endless loop of browsers, until a person begins anew."""
+    """A server that refuses for ever leads to no endless loop of browsers, until the user begins again."""
     door = Door(wants={"echo": "more", "resources/read": "more"})
     door.why = ', error_description="ask your administrator"'
     keeper = Keeper(*(f"t{number}" for number in range(9)))
@@ -423,7 +423,7 @@ async def test_a_refused_list_is_read_again_after_rights_were_widened(until: Unt
     async with hosted(door, keeper) as running:
         server = running.servers["web"]
         await until(lambda: server.ready and server.refusal is not None)
-        assert (server.tools, running.sign_ins.all) == ([], {})  # nobody is asked for what nobody wanted
+        assert (server.tools, running.sign_ins.all) == ([], {})  # no question about an unwanted list
         await running.resources.relist("web", CatalogKind.TOOLS)
         assert len(server.tools) == 5
         assert [status for status, _ in keeper.challenges] == [403, 403]

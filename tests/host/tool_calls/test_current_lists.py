@@ -18,8 +18,7 @@ from mcphost.protocol.wire.jsonrpc import ErrorObject, Request, Response
 from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.stdio.transport import Command, StdioTransport
 from tests.conftest import Until
-from tests.host.conftest import RecordingHost, ScriptedApprover, echo, settings
-from tests.host.tool_calls.test_service import wire
+from tests.host.conftest import RecordingHost, ScriptedApprover, echo, settings, wire
 
 pytestmark = pytest.mark.slow
 
@@ -27,7 +26,7 @@ SAY = {"text": "x"}
 
 
 class Gate:
-    """What asks for tools waits here while it is shut."""
+    """Requests for tools wait here while it is shut."""
 
     def __init__(self) -> None:
         self.waiting, self.opened = 0, asyncio.Event()

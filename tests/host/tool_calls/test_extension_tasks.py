@@ -16,9 +16,10 @@ from mcphost.host.tool_calls.started_tasks import KEPT, StartedTasks
 from mcphost.host.tool_calls.tasks import keeps_tasks, tasks_withheld
 from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION
 from tests.conftest import Until
-from tests.host.conftest import FileStore, HostOf, RecordingHost, script, settings
+from tests.host.conftest import FileStore, HostOf, RecordingHost, script, settings, statuses
 from tests.host.server_requests.pending import NO, Person
-from tests.host.tool_calls.test_tasks import ALLOW, statuses
+
+ALLOW = {"default": "allow"}
 
 
 @pytest.fixture

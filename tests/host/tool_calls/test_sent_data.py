@@ -20,7 +20,7 @@ from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.models.prompts import PromptRef
 from tests.conftest import Until
 from tests.host.conftest import HostOf, RecordingHost, hostile
-from tests.host.connections.test_listings import README, listed, serve
+from tests.host.connections.offers import README, listed, serve
 
 pytestmark = pytest.mark.slow
 

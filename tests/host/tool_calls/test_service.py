@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import math
 import weakref
 from pathlib import Path
@@ -17,19 +16,12 @@ from mcphost.host.tool_calls import registry
 from mcphost.host.tool_calls.call import CallState
 from mcphost.protocol.models.content import TextContent, UnreadableContent
 from tests.conftest import Until
-from tests.host.conftest import NO, HostOf, echo, hostile
+from tests.host.conftest import NO, HostOf, echo, hostile, wire
 from tests.loop_watchdog import LoopWatchdog
 
 pytestmark = pytest.mark.slow
 
 ALLOW = {"default": "allow"}
-
-
-def wire(record: Path, method: str) -> list[dict[str, Any]]:
-    """What the server received with this method."""
-    lines = record.read_text().splitlines() if record.exists() else []
-    messages = [json.loads(line) for line in lines if line.startswith("{")]
-    return [message for message in messages if message.get("method") == method]
 
 
 @pytest.mark.parametrize(
@@ -175,7 +167,7 @@ async def test_a_tool_whose_schema_is_null_takes_anything_with_a_remark(host: Ho
 async def test_a_bad_schema_is_flagged_and_leaves_nine_good_tools(
     host: HostOf, kind: str, left_out: str | None, note: str | None, state: CallState
 ) -> None:
-    """Left out with a warning where it is no schema; else the question says what could not be checked."""
+    """The tool is left out with a warning if it is not a schema; else the question says what was not checked."""
     async with host(a=hostile("one-bad-tool", "--kind", kind)) as running:
         await running.servers.ready()
         call = await running.run("a", "bad")
@@ -266,7 +258,7 @@ async def test_progress_keeps_a_call_alive_and_is_shown(host: HostOf) -> None:
 )
 @pytest.mark.requirement("PROG-03", "PROG-04", "CANC-08", "CAP-07")
 async def test_odd_traffic_during_a_call_is_tolerated(host: HostOf, mode: str) -> None:
-    """Progress that falls, floods or belongs to nobody, and cancellations of what never was."""
+    """Progress that falls, floods or belongs to no request, and cancellations of unknown requests."""
     async with host(a=hostile(mode), policy=ALLOW) as running:
         call = await running.run("a", "act")
         assert (await running.run("a", "report")).state is CallState.DONE

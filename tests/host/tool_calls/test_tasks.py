@@ -13,8 +13,7 @@ from mcphost.errors import CapabilityMissing, ConnectionLost, ServerError
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.host.tool_calls.tasks import keeps_tasks
 from tests.conftest import Until
-from tests.host.conftest import HostOf, RecordingHost, echo, script
-from tests.host.connections.test_listings import asked
+from tests.host.conftest import HostOf, RecordingHost, asked, echo, script, statuses
 
 pytestmark = pytest.mark.slow
 
@@ -31,11 +30,6 @@ async def begun(running: RecordingHost, until: Until, **arguments: Any) -> ToolC
     call = running.tool_calls.call("a", "research", {**LONG, **arguments})
     await until(lambda: call.task)
     return call
-
-
-def statuses(audit: Path) -> list[str]:
-    records = [json.loads(line) for line in audit.read_text().splitlines()]
-    return [record["status"] for record in records if record["event"] == "task"]
 
 
 @pytest.mark.requirement("TASK-06", "TASK-09")

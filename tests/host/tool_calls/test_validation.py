@@ -98,7 +98,7 @@ async def test_giving_up_a_check_ends_the_child(until: Any) -> None:
 
 
 async def test_a_module_in_the_working_directory_is_not_run_by_the_child(tmp_path: Path) -> None:
-    """The folder a user stands in may be anybody's: C01."""
+    """The working directory may hold code of others: C01."""
     (tmp_path / "mcphost.py").write_text("open('caught', 'w')")
     (tmp_path / "json.py").write_text("open('caught', 'w')")
     assert (await validate(IN_A_CHILD, "a", limit_seconds=5)).valid

@@ -119,7 +119,7 @@ def test_what_stands_between_messages_keeps_its_place_and_its_kind(book: Book) -
 
 @pytest.fixture(scope="module")
 def large_rest() -> tuple[bytes, float]:
-    """What ends a large object, and the seconds in which it is read whole."""
+    """The end of a large object, and the seconds in which it is read whole."""
     rest = b",".join(b'"%x":0' % n for n in range(300_000)) + b"}"
     began = time.thread_time()
     json.loads(b"{" + rest)
@@ -262,7 +262,7 @@ def test_what_is_no_request_has_no_headers_to_compare(book: Book, body: bytes) -
     book.a.sent(body)
     assert book.mirrors(book.last) == []
     book.a.sent(request(1, name="echo", _meta=META))
-    assert book.mirrors(book.last) == []  # no head stands before it
+    assert book.mirrors(book.last) == []  # without a head before it
 
 
 def test_a_request_is_sent_again_without_its_own_metadata(book: Book) -> None:
@@ -599,7 +599,7 @@ async def test_a_call_is_found_with_all_its_frames(watched: HostOf) -> None:
         assert 0 < (messages[0].latency or 0) <= call.elapsed
         methods = [message.method for message in running.traffic.since(0) if message.sent]
         assert methods[:3] == ["initialize", "notifications/initialized", "tools/list"]
-        assert running.events.count(TrafficAdded()) == 1  # nobody had looked
+        assert running.events.count(TrafficAdded()) == 1  # it was not read in between
         await running.run("a", "echo", {"text": "hello"})
         assert running.events.count(TrafficAdded()) == 2
 
