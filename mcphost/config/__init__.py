@@ -36,7 +36,7 @@ from mcphost.config.servers import (
     ServerConfig,
     ToolConfig,
 )
-from mcphost.config.state import TrustedFolders, file_version, read_toml, state_folder, update_toml, write_toml
+from mcphost.config.state import TrustedFolders, read_toml, state_folder, update_toml
 from mcphost.config.values import KEYRING_SERVICE, Values
 from mcphost.places import home_folder, servers_path, users_path, with_tilde, working_folder
 
@@ -70,7 +70,6 @@ __all__ = [
     "TrustedFolders",
     "Values",
     "compare",
-    "file_version",
     "find_config",
     "home_folder",
     "load",
@@ -89,5 +88,4 @@ __all__ = [
     "users_path",
     "with_tilde",
     "working_folder",
-    "write_toml",
 ]

@@ -113,7 +113,7 @@ def call_numbers(sign: str, value: str, *, compared: str) -> Callable[[int | Non
     numbers = listed("call", sign, value, compared=compared)
     if numbers == ["*"]:
         return lambda call: call is not None
-    if not all(number.isdecimal() and len(number) < 20 for number in numbers):
+    if not all(number.isdecimal() and len(number) < 20 for number in numbers):  # int() takes long texts slowly
         raise FilterError(f"A call is a number, as in call:12, or call:* for any call; {value} is neither.")
     calls = {int(number) for number in numbers}
     return lambda call: call in calls

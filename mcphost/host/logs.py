@@ -57,6 +57,7 @@ class LogRecord:
 class LogBudget:
     """The lines and bytes of one server that are kept, and its rate."""
 
+    # As `mcphost.config.limits.Limits` has them, with the reasons.
     lines: int = 5000
     bytes: int = 5_000_000
     per_second: int = 2000

@@ -234,7 +234,7 @@ class DemoScript:
             offered = next(tool.name for tool in request.tools if _plain(tool.name) == answer.tool)
             use = f"demo-{sum(len(message.uses) for message in request.messages) + 1}"
             yield ToolUseBegun(use, offered, True)
-            yield ToolUseReady(use, offered, answer.arguments, True)
+            yield ToolUseReady(use, offered, dict(answer.arguments), True)
             stop = "toolUse"
         asked = estimate_tokens(request.system + "".join(_every_text(request.messages)))
         yield TokenUsage(asked, estimate_tokens("".join(words)) or 1)

@@ -17,7 +17,8 @@ import pytest
 
 from mcphost.cli.completion import known_names
 from mcphost.composition import detected_transports
-from mcphost.config import TrustedFolders, read_toml, state, state_folder, update_toml, write_toml
+from mcphost.config import TrustedFolders, read_toml, state, state_folder, update_toml
+from mcphost.config.state import write_toml
 from mcphost.errors import ConfigError
 from mcphost.host import crash_files, layout
 from mcphost.host.chat import preferences

@@ -143,7 +143,7 @@ async def test_a_real_stream_is_stopped_and_the_conversation_goes_on(
 
 
 def toml(path: Path, content: dict[str, Any]) -> Path:
-    from mcphost.config import write_toml
+    from mcphost.config.state import write_toml
 
     write_toml(path, content)
     return path

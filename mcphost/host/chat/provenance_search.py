@@ -217,7 +217,8 @@ class ReadTexts:
         return any(normalized in piece for passage, piece in self._pieces if passage.server == server)
 
     def effort(self, server: str) -> int:
-        """The number of tries after which asking `said_by`, which searches all that the server said, is worth it."""
+        """The cost of `said_by`, which searches all that the server said, in tries."""
+        # Searching 16 KiB takes about as long as one try.
         return sum(len(piece) for passage, piece in self._pieces if passage.server == server) >> 14
 
     def _note(self) -> str:
@@ -234,7 +235,7 @@ class ReadTexts:
 
     def _index(self, passage: Passage, text: str) -> None:
         piece = normalized(text)
-        base = len(self._pieces) << 32
+        base = len(self._pieces) << 32  # the piece's number and a position in it, packed into one int to save memory
         self._pieces.append((passage, piece))
         for place in range(0, len(piece) - BLOCK + 1, STRIDE):
             self._note_place(piece[place : place + BLOCK], base + place)

@@ -74,7 +74,7 @@ class ConsentBroker:
         approval = self._approval(proposal.server, proposal.identity, proposal.tool)
         if self._relies_on(approval, proposal):
             proposal = await list_again()
-            await self._store.refresh()
+            await self._store.refresh()  # again: listing may take seconds, in which another mcphost may revoke it
             approval = self._approval(proposal.server, proposal.identity, proposal.tool)
         result = self._by_policy(proposal, approval)
         answer = await self._answer(proposal, approval, result)

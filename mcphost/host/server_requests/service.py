@@ -110,6 +110,8 @@ class ServerRequestHandler:
 
         Over HTTP it is certain if the request came on the call's response stream.
         """
+        # Most servers ask during the call they got last, so that one is the best guess. Only a certain call withdraws
+        # its questions when it ends.
         sent = self._service.calls.sent(self._server)
         exact = current_call.get()
         for call in sent:

@@ -24,10 +24,10 @@ from mcphost.errors import (
     ServerNotReady,
     SessionExpired,
 )
-from mcphost.host.audit import AuditWriter
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.connections.connection import Connection
-from mcphost.host.events import CallChanged, EventBus
+from mcphost.host.events import CallChanged
+from mcphost.host.reporting import Reporting
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.protocol.models.tasks import ExtensionTask
 from mcphost.protocol.wire.jsonrpc import ErrorCode
@@ -47,9 +47,8 @@ LOST: Final = (ConnectionLost, SessionExpired, ServerNotReady)
 class CallSending:
     """One call on its way over ``connection``; ``timeouts`` is counted from when it was sent.
 
-    ``mask`` takes secrets out of what the server says meanwhile. ``started`` is called with a task that can be
-    found again only by its id, once it began; ``since`` is when that was, in seconds since 1970, if it began in another
-    run.
+    ``started`` is called with a task that can be found again only by its id, once it began; ``since`` is when that was,
+    in seconds since 1970, if it began in another run.
     """
 
     def __init__(
@@ -57,14 +56,12 @@ class CallSending:
         call: ToolCall,
         connection: Connection,
         timeouts: RequestTimeouts,
-        audit: AuditWriter,
-        bus: EventBus,
-        mask: Callable[[str], str],
+        reporting: Reporting,
         started: Callable[[Task], None],
         since: float | None,
     ) -> None:
         self._call, self._connection, self._timeouts = call, connection, timeouts
-        self._audit, self._bus, self._mask = audit, bus, mask
+        self._audit, self._bus, self._mask = reporting.audit, reporting.bus, reporting.mask
         self._started, self._since = started, since
         self._config = connection.config
 

@@ -84,7 +84,7 @@ class ToolCallService:
     ) -> None:
         self._registry, self._servers, self._catalog, self._consent = registry, servers, catalog, consent
         self._elicitation, self._sign_in_retry, self._started = elicitation, sign_in_retry, started
-        self._background = background
+        self._background, self._reporting = background, reporting
         self._audit, self._bus, self._mask = reporting.audit, reporting.bus, reporting.mask
         self._began = datetime.now().astimezone()
 
@@ -231,9 +231,7 @@ class ToolCallService:
         begun = request.task or (call.task.task_id if call.task is not None else "")
         known = self._started.find(connection.config, begun) if begun else None
         remember = partial(self._remember, call, connection.config)
-        sending = CallSending(
-            call, connection, timeouts, self._audit, self._bus, self._mask, remember, known.began if known else None
-        )
+        sending = CallSending(call, connection, timeouts, self._reporting, remember, known.began if known else None)
         if tool is not None and call.task is None:
             result = await sending.run(client, tool)
         else:

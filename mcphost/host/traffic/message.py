@@ -216,6 +216,8 @@ def _noted(message: TrafficMessage) -> MessageFacts:
 # From bytes to facts.
 
 _ID: Final = rb'(?P<id>-?\d{1,18}|"[\w.:/-]{1,80}")'
+# The order of the members as most libraries write them: jsonrpc and id in either order, then what the message is. A
+# response may have its id last, after the result: hence the tail.
 _HEAD: Final = (
     rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?(?:"id"\s*:\s*' + _ID + rb'\s*,\s*)?(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?'
     rb'"(?P<what>result|error|method)"\s*:\s*(?:"(?P<method>[\w./$-]{1,200})")?'
@@ -258,7 +260,7 @@ def _glimpse(data: bytes) -> MessageFacts | None:
 
 
 def _id_at_the_end(data: bytes) -> bytes | None:
-    tail = re.search(_TAIL, data[-200:])
+    tail = re.search(_TAIL, data[-200:])  # longer than any id that `_ID` matches, with its name and white space
     return tail["id"] if tail else None
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcphost.config import read_toml, write_toml
+from mcphost.config import read_toml
+from mcphost.config.state import write_toml
 from mcphost.host.consent.approval_store import from_toml, merged, to_toml
 from mcphost.host.consent.approvals import Approvals, ApprovalStatus, Lifetime, fingerprint
 from mcphost.host.consent.definition_diff import Difference, differences

@@ -112,7 +112,7 @@ UNFIT: list[tuple[Any, str]] = [
     (form({"type": "object", "properties": {"a": {"$ref": "#/x"}}}), ""),
     (form({"type": "object", "properties": {str(number): {"type": "string"} for number in range(5000)}}), ""),
     (form({"type": "object", "properties": {"a": HUGE}}), "not usable"),
-    (form({**SCHEMA, "required": ["nobody"]}), "requires 'nobody', which is no property"),
+    (form({**SCHEMA, "required": ["nobody"]}), "requires 'nobody', which is not a property"),
     (form({"type": "string"}), "not an object schema"),
     (form(None), ""),
     (form(message=None), "message must be text"),

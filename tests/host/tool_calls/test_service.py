@@ -294,7 +294,7 @@ async def test_an_answer_after_the_cancel_is_ignored(host: HostOf, until: Until)
         await until(lambda: call.state is CallState.RUNNING)
         call.cancel()
         await running.end_of(call)
-        await until(lambda: any("nobody waits for" in text for text in running.said("a")))
+        await until(lambda: any("to a request that is over" in text for text in running.said("a")))
         assert (await running.run("a", "report")).state is CallState.DONE
     assert call.outcome is None
 

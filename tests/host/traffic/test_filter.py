@@ -18,7 +18,7 @@ def encoded(**message: Any) -> bytes:
 
 @pytest.fixture(scope="module")
 def book() -> TrafficBook:
-    """Eight messages: a slow call, a failed ping from the other side, a list without answer, and text that is not a message."""
+    """Eight messages: a slow call, a failed ping from the other side, an unanswered list, and stray text."""
     now = [0.0]
     book = TrafficBook(monotonic=lambda: now[0])
     db, git = book.tap("db"), book.tap("git-local")
