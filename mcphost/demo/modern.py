@@ -13,17 +13,10 @@ from queue import Empty, Queue
 from typing import Any
 
 from mcphost.demo import lighthouse
-from mcphost.demo.revisions import MODERN, REVISIONS
-from mcphost.demo.tool import CallCancelledError, InvalidParamsError, Json
+from mcphost.demo.revisions import CAPABILITIES, MODERN, REVISIONS, trimmed
+from mcphost.demo.tool import LEVELS, CallCancelledError, InvalidParamsError, Json
 
 PREFIX = "io.modelcontextprotocol/"
-CAPABILITIES: Json = {
-    "logging": {},
-    "tools": {"listChanged": True},
-    "resources": {"subscribe": True},
-    "prompts": {},
-    "completions": {},
-}
 CHECK_SECONDS = 0.1
 """Seconds between two checks of whether a waiting call was cancelled."""
 
@@ -45,8 +38,6 @@ CACHED = (
     "resources/read",
 )
 
-LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
-
 
 def is_modern(params: Any) -> bool:
     """True if this request carries the metadata of a revision without a handshake."""
@@ -57,7 +48,7 @@ def discovery() -> Json:
     """The result of ``server/discover``."""
     return {
         "supportedVersions": [*REVISIONS, MODERN],
-        "capabilities": CAPABILITIES,
+        "capabilities": trimmed("capabilities", CAPABILITIES, MODERN),
         "instructions": lighthouse.INSTRUCTIONS,
     }
 

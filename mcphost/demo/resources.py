@@ -13,7 +13,7 @@ from mcphost.demo.media import view
 from mcphost.demo.results import CHART, CHART_URI, HANDBOOK, readings
 from mcphost.demo.revisions import trimmed
 from mcphost.demo.state_changes import LOGBOOK_URI, pages
-from mcphost.demo.tool import Json
+from mcphost.demo.tool import Json, RpcError
 
 SHIPS_URI = "lighthouse://ships/"
 SHIP_TEMPLATE = "lighthouse://ships/{kind}/{name}"
@@ -122,10 +122,6 @@ def _ship(uri: str) -> Ship | None:
     return next(found, None) if uri.startswith(SHIPS_URI) else None
 
 
-class NotFoundError(Exception):
-    """The resource does not exist: JSON-RPC code -32002."""
-
-
 class ResourceMethods:
     """The methods for resources and subscriptions. ``revision`` returns the one that was negotiated."""
 
@@ -149,7 +145,7 @@ class ResourceMethods:
     def _read(self, params: Json) -> Json:
         contents = read(params.get("uri"), self._state)
         if contents is None:
-            raise NotFoundError(f"There is nothing called {params.get('uri')} on the shelf.")
+            raise RpcError(-32002, f"There is nothing called {params.get('uri')} on the shelf.")
         return {"contents": [contents]}
 
     def _subscribe(self, params: Json) -> Json:

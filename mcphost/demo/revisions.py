@@ -18,6 +18,7 @@ TASKS = "2025-11-25"
 """The revision in which a call may be answered later."""
 
 REMOVED = {
+    "capabilities": ("tasks",),
     "tool": ("execution",),
     "method": (
         "initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "tasks/get",
@@ -25,6 +26,15 @@ REMOVED = {
     ),
 }  # fmt: skip
 """Removed in the revision without a handshake."""
+
+CAPABILITIES: Json = {
+    "logging": {},
+    "tools": {"listChanged": True},
+    "resources": {"subscribe": True},
+    "prompts": {},
+    "completions": {},
+    "tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}},
+}
 
 SINCE: dict[str, dict[str, str]] = {
     "tool": {"annotations": "2025-03-26", "title": "2025-06-18", "outputSchema": "2025-06-18", "execution": TASKS},

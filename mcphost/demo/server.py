@@ -6,21 +6,23 @@ import json
 import sys
 import threading
 from collections.abc import Callable
-from typing import IO, Any, NoReturn, TypeVar
+from typing import IO, Any, NoReturn
 
 from mcphost.demo import lighthouse, progress, results, server_requests, state_changes
 from mcphost.demo.modern import Announcements, CallOutbox, WaitingCalls, discovery, finished, is_modern
 from mcphost.demo.prompts import PromptMethods
-from mcphost.demo.resources import NotFoundError, ResourceMethods
-from mcphost.demo.revisions import BATCHES, MODERN, NEWEST, agreed, has, trimmed, trimmed_result
+from mcphost.demo.resources import ResourceMethods
+from mcphost.demo.revisions import BATCHES, CAPABILITIES, MODERN, NEWEST, agreed, has, trimmed, trimmed_result
 from mcphost.demo.server_requests import RefusedError, ServerRequests
 from mcphost.demo.tasks import DemoTask, DemoTasks
 from mcphost.demo.tool import (
+    LEVELS,
     CallCancelledError,
     DemoCall,
     DemoTool,
     InvalidParamsError,
     Json,
+    RpcError,
     ToolFailedError,
     complaints,
     listed_tools,
@@ -28,22 +30,8 @@ from mcphost.demo.tool import (
     with_defaults,
 )
 
-LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
-CAPABILITIES: Json = {
-    "logging": {},
-    "tools": {"listChanged": True},
-    "resources": {"subscribe": True},
-    "prompts": {},
-    "completions": {},
-    "tasks": {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}},
-}
 PAGE_TOOLS = 15  # so that the demo's list has two pages
 TOOLS = (*results.TOOLS, *progress.TOOLS, *server_requests.TOOLS, *state_changes.TOOLS)
-Read = TypeVar("Read")
-
-
-class RpcError(Exception):
-    """A request that gets an error: its JSON-RPC code and a sentence."""
 
 
 class Server:
@@ -74,7 +62,7 @@ class Server:
         self._methods["server/discover"] = lambda params, request_id: discovery()
         self._methods["subscriptions/listen"] = self._listen
         more = self._resources.methods | prompts.methods | self._tasks.methods
-        self._methods |= {name: _explained(method) for name, method in more.items()}
+        self._methods |= {name: _without_id(method) for name, method in more.items()}
 
     def serve(self) -> None:
         """Answer until the input ends."""
@@ -160,7 +148,7 @@ class Server:
         if handler is None or not has("method", method, self._revision or NEWEST):
             raise RpcError(-32601, f"The lighthouse knows no method {method}.")
         if not isinstance(params, dict):
-            raise RpcError(-32602, "params is an object.")
+            raise InvalidParamsError("params is an object.")
         if not self._revision and method not in ("initialize", "ping"):
             raise RpcError(-32600, "Say initialize first.")
         result = handler(params, request_id)
@@ -197,7 +185,7 @@ class Server:
 
     def _set_level(self, params: Json, request_id: str | int) -> Json:
         if params.get("level") not in LEVELS:
-            raise RpcError(-32602, f"level is one of {', '.join(LEVELS)}.")
+            raise InvalidParamsError(f"level is one of {', '.join(LEVELS)}.")
         self._level = LEVELS.index(params["level"])
         return {}
 
@@ -206,7 +194,7 @@ class Server:
         starts = {f"page-{start // PAGE_TOOLS + 1}": start for start in range(0, len(tools), PAGE_TOOLS)}
         cursor = params.get("cursor", "page-1")
         if not isinstance(cursor, str) or cursor not in starts:
-            raise RpcError(-32602, "That cursor is none of ours.")
+            raise InvalidParamsError("That cursor is none of ours.")
         end = starts[cursor] + PAGE_TOOLS
         page: Json = {"tools": tools[starts[cursor] : end]}
         return page | ({"nextCursor": f"page-{end // PAGE_TOOLS + 1}"} if end < len(tools) else {})
@@ -214,10 +202,10 @@ class Server:
     def _call_tool(self, params: Json, request_id: str | int) -> Json | None:
         tool = next((each for each in listed_tools(TOOLS, self._state) if each.name == params.get("name")), None)
         if tool is None:
-            raise RpcError(-32602, f"There is no tool {params.get('name')} on this rock.")
+            raise InvalidParamsError(f"There is no tool {params.get('name')} on this rock.")
         given = params.get("arguments") or {}
         if not isinstance(given, dict):
-            raise RpcError(-32602, "arguments is an object.")
+            raise InvalidParamsError("arguments is an object.")
         if wrong := list(complaints(tool.inputs, given)):
             return text("The keeper cannot read this: " + "; ".join(wrong), isError=True)
         if self._revision == MODERN:
@@ -233,7 +221,7 @@ class Server:
 
     def _call_in_rounds(self, tool: DemoTool, given: Json, params: Json, request_id: str | int) -> Json | None:
         """Begin a call, or go on with one that waited for this attempt."""
-        outbox = _explained_once(lambda: self._waiting.resume(params))
+        outbox = self._waiting.resume(params)
         if outbox is None:
             outbox = CallOutbox(params, self.notify, self._announcements)
             call = DemoCall(given, self._state, outbox, _token(params))
@@ -275,7 +263,7 @@ class Server:
 
     def _task_result(self, params: Json, request_id: str | int) -> Json | None:
         """Answer with a task's result, now or as soon as it ends."""
-        task = _explained_once(lambda: self._tasks.find(params))
+        task = self._tasks.find(params)
 
         def answer() -> Json | None:
             task.over.wait()
@@ -292,8 +280,6 @@ class Server:
             return trimmed_result(tool.run(call), self._revision)
         except ToolFailedError as failure:
             return text(str(failure), isError=True)
-        except InvalidParamsError as error:
-            raise RpcError(-32602, str(error)) from None
         except CallCancelledError:
             self.log("notice", f"{tool.title}: called back", "keeper")
             return None
@@ -305,25 +291,15 @@ class Server:
             self._send(answer)
 
 
-def _explained(read: Callable[[Json], Json]) -> Callable[[Json, str | int], Json]:
-    """Run a method of the offers or the tasks, and turn its refusals into JSON-RPC errors."""
-    return lambda params, request_id: _explained_once(lambda: read(params))
-
-
-def _explained_once(read: Callable[[], Read]) -> Read:
-    try:
-        return read()
-    except NotFoundError as error:
-        raise RpcError(-32002, str(error)) from None
-    except InvalidParamsError as error:
-        raise RpcError(-32602, str(error)) from None
+def _without_id(method: Callable[[Json], Json]) -> Callable[[Json, str | int], Json]:
+    return lambda params, request_id: method(params)
 
 
 def _task_outcome(task: DemoTask) -> Json:
     if task.error is not None:
         raise RpcError(*task.error)
     if task.result is None:
-        raise RpcError(-32602, "That errand was called off: it brought nothing.")
+        raise InvalidParamsError("That errand was called off: it brought nothing.")
     return task.result
 
 

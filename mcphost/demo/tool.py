@@ -11,13 +11,23 @@ from mcphost.demo.lighthouse import Lighthouse
 
 Json = dict[str, Any]
 
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+
 
 class ToolFailedError(Exception):
     """The tool ran and failed: a result with ``isError``, which a model can read."""
 
 
-class InvalidParamsError(Exception):
-    """The request was wrong: a JSON-RPC error with code -32602."""
+class RpcError(Exception):
+    """A request that gets an error: its JSON-RPC code and a sentence."""
+
+    def __init__(self, code: int, sentence: str) -> None:
+        super().__init__(code, sentence)
+
+
+class InvalidParamsError(RpcError):
+    def __init__(self, sentence: str) -> None:
+        super().__init__(-32602, sentence)
 
 
 class CallCancelledError(Exception):

@@ -46,12 +46,12 @@ MODERN = "2026-07-28"
 
 
 class Trace:
-    """A tap that writes down what passes, for whoever reads why a scenario failed."""
+    """Writes all messages to stderr, where they explain a failed scenario."""
 
     def __init__(self) -> None:
         self._asked = False
         self.listens = asyncio.Event()
-        """Set once the server answered, with whatever, the request for a stream of what it says unasked."""
+        """Set once the server has answered the request for a listening stream, in whatever way."""
 
     def sent(self, data: bytes) -> None:
         say(f"sent: {data[:SHOWN]!r}")
@@ -67,7 +67,7 @@ class Trace:
 
 
 class Heard:
-    """A listener that writes down what the server says unasked, and what the client made of it."""
+    """Writes everything that the client reports to stderr."""
 
     def logged(self, params: Mapping[str, Any]) -> None:
         say(f"log: {params}")
