@@ -292,7 +292,6 @@ class AnswerCollector:
         self._text: list[str] = []
 
     def add(self, event: ProviderEvent) -> None:
-        """Add the next event."""
         match event:
             case TextDelta():
                 self._text.append(event.text)

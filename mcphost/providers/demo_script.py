@@ -55,7 +55,6 @@ class ScriptedTurn(NamedTuple):
 
     @classmethod
     def last_of(cls, request: ModelRequest) -> ScriptedTurn:
-        """The last turn of a conversation."""
         results: list[ToolResult] = []
         texts: list[str] = [""]
         for message in reversed(request.messages):
@@ -206,7 +205,6 @@ def _help() -> str:
 
 
 def scripted_answer(turn: ScriptedTurn) -> ScriptedAnswer:
-    """The answer to this turn."""
     found = next((phrase.answer(turn) for phrase in PHRASES if phrase.pattern.search(turn.said)), None)
     if found is None:
         return ScriptedAnswer(_help())

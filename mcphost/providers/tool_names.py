@@ -33,7 +33,6 @@ class NameMapping:
                 self._for_vendor[name], self._originals[spelled] = spelled, name
 
     def for_vendor(self, name: str) -> str:
-        """The name for the vendor."""
         return self._for_vendor.get(name, name)
 
     def original(self, name: str) -> str:

@@ -160,7 +160,6 @@ def best_backend() -> KeyringBackend:
 
 
 def _usable_backends() -> Iterator[KeyringBackend]:
-    """The trusted backends that work here."""
     # keyring's own search would import whatever is installed.
     from keyring.backend import KeyringBackend  # late: most runs need no keychain
 

@@ -42,8 +42,6 @@ NAMED_BY: Final[Mapping[str, str]] = {
 
 
 class SessionRules(Protocol):
-    """The rules of one session."""
-
     @property
     def revision(self) -> Revision: ...
 

@@ -162,7 +162,6 @@ _WORDS: Final = {
 
 @cache
 def _optional_members(model: type[Wire]) -> frozenset[str]:
-    """Wire names of the optional members."""
     return frozenset(field.alias or name for name, field in model.model_fields.items() if not field.is_required())
 
 

@@ -128,7 +128,6 @@ class ResourceLink(Wire):
 
     @property
     def label(self) -> str:
-        """The name for the screen."""
         return self.title or self.name or self.uri
 
 

@@ -22,7 +22,6 @@ class LogLevel(IntEnum):
 
     @property
     def wire(self) -> str:
-        """The name on the wire."""
         return self.name.lower()
 
     @classmethod

@@ -45,7 +45,6 @@ class ToolUse(Wire):
 
     @classmethod
     def create(cls, use_id: str, name: str, arguments: Mapping[str, Any]) -> ToolUse:
-        """Create a tool use."""
         return cls(type="tool_use", id=use_id, name=name, input=dict(arguments))
 
 
@@ -76,7 +75,6 @@ Block = TextContent | MediaContent | ToolUse | ToolResult | UnreadableContent
 
 
 def text_block(text: str) -> TextContent:
-    """Create a text block."""
     return TextContent(type="text", text=text)
 
 
@@ -114,7 +112,6 @@ class SamplingMessage:
 
     @classmethod
     def create(cls, role: str, *blocks: Block) -> SamplingMessage:
-        """Create a message."""
         return cls(role, blocks, several=len(blocks) != 1)
 
     @classmethod
@@ -135,12 +132,10 @@ class SamplingMessage:
 
     @property
     def uses(self) -> tuple[ToolUse, ...]:
-        """The tool uses in it."""
         return tuple(block for block in self.blocks if isinstance(block, ToolUse))
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
-        """The tool results in it."""
         return tuple(block for block in self.blocks if isinstance(block, ToolResult))
 
     def as_object(self) -> dict[str, Any]:
