@@ -15,7 +15,7 @@ from mcphost.providers.base import CollectedAnswer, ModelRequest
 from mcphost.providers.retry import RetryLimits
 from tests.providers.endpoints import KEY, VENDORS, each_vendor, gather
 from tests.whole import model_endpoints
-from tests.whole.model_endpoints import script, verdict
+from tests.whole.model_endpoints import findings, script
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.slow]  # a first run installs
 
@@ -128,11 +128,11 @@ async def test_the_referee_finds_no_fault_with_us(
         request = asking("another thing") if caught.value.lasting else request
     (told,) = await ask(vendor, llmock + PATHS[vendor], request)
     assert told.result.message.text
-    judged = await verdict(llmock)
+    judged = await findings(llmock)
     # Where it had written all of a short stream before we stopped reading, it cannot tell that we did.
     unseen = "malformed_chunk_ignored" if failure is ModelAnswerMalformed else ""
-    findings = [finding for finding in judged["findings"] if finding["code"] != unseen]
-    assert (findings, judged["attempts"]) == ([], attempts)
+    faults = [finding for finding in judged["findings"] if finding["code"] != unseen]
+    assert (faults, judged["attempts"]) == ([], attempts)
     assert judged["faults_injected"] == attempts - 1
 
 
