@@ -1,7 +1,7 @@
 """Finds English that reads as translated: ``python -m tests.sentences PATH…``, files or folders.
 
 Prints each place with the words found and what to write instead, and exits with 1 if there are any. Read are
-docstrings, comments, texts for the screen (those of the package only: strings of tests are data) and Markdown.
+docstrings, comments, texts for the screen and Markdown.
 """
 
 from __future__ import annotations
@@ -16,6 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
+DATA = ("tests", "mcphost/demo")
+"""Folders whose strings are data: texts of tests, and the words of the demo's lighthouse."""
+ON_THE_WIRE = re.compile("nobody waits for the answer")
+"""Texts that servers receive, and that stay as they are."""
 LONGEST = 30
 """Words of a sentence in a document."""
 
@@ -114,7 +118,7 @@ def findings(path: Path) -> Iterator[Finding]:
 
 
 def _findings(path: Path, text: Text) -> Iterator[Finding]:
-    words = _without(CODE, text.words)
+    words = _without(ON_THE_WIRE, _without(CODE, text.words))
     plain = _without(QUOTED, words)
     for pattern in WORDS:
         for match in pattern.words.finditer(plain):
@@ -144,7 +148,7 @@ def texts(path: Path) -> Iterator[Text]:
         notes = {id(each): each for each in docstrings(tree)}
         yield from (Text(each.lineno, str(each.value), True) for each in notes.values())
         yield from comments(source)
-        if not path.resolve().is_relative_to(ROOT / "tests"):
+        if not any(path.resolve().is_relative_to(ROOT / folder) for folder in DATA):
             yield from strings(tree, notes)
 
 

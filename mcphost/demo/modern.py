@@ -160,7 +160,7 @@ class WaitingCalls:
             return None
         outbox = self._waiting.pop(str(state), None)
         if outbox is None:
-            raise InvalidParamsError("Nobody here waits for that; the keeper began anew, or gave up.")
+            raise InvalidParamsError("Nobody here waits for that; the keeper began again, or gave up.")
         given = params.get("inputResponses")
         answer = given.get("keeper") if isinstance(given, dict) else None
         outbox.give(answer if isinstance(answer, dict) else {})

@@ -42,7 +42,7 @@ def climb_tower(call: DemoCall) -> Json:
     slow=True,
 )
 def watch_horizon(call: DemoCall) -> Json:
-    """Counts the waves for some seconds. Reports progress, but nobody knows how many waves there will be."""
+    """Counts the waves for some seconds. Reports progress without a total, since the number of waves is unknown."""
     waves, pause = 0, 0.25
     for look in range(int(call.arguments["seconds"] / pause)):
         call.wait(pause)

@@ -108,7 +108,7 @@ class Server:
         try:
             message = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
         except (ValueError, RecursionError):
-            self._send(_error(None, -32700, "That line is no JSON in UTF-8."))
+            self._send(_error(None, -32700, "That line is not JSON in UTF-8."))
             return
         if isinstance(message, list) and message and self._revision == BATCHES:
             answer: Any = [each for each in map(self._handle, message) if each]

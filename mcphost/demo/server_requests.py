@@ -138,7 +138,7 @@ def stamp_ticket(call: DemoCall) -> Json:
 
 @tool("Look at your charts", hints=READS, slow=True)
 def look_at_charts(call: DemoCall) -> Json:
-    """Asks your host which folders this server may know of, and says what it was told. It opens none of them."""
+    """Asks your host which folders this server may know of, and reports the answer. It opens none of them."""
     answer = call.ask("roots", "roots/list")
     roots = [root for root in answer.get("roots", ()) if isinstance(root, dict)]
     if not roots:

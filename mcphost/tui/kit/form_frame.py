@@ -1,4 +1,4 @@
-"""The frame around a form that stands above what it makes: as tall as its parts, as far as the pane lets it."""
+"""The frame around a form above its result: as tall as its parts, within the pane."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mcphost.tui.textual_private.corrections import SizedByContent
 
 @runtime_checkable
 class TellsRows(Protocol):
-    """A part of the frame that takes what room it gets, and tells how much it needs."""
+    """A part of the frame that fills its room, and reports the height that it needs."""
 
     def rows_for(self, width: int) -> int:
         """The rows that show all of it at this width."""
