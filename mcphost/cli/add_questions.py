@@ -139,7 +139,7 @@ class _Adding:
             words = f"{server.name} cannot be added: {reason}"
             if nothing_else or self._was_named(server):
                 self._failed = True
-                report(ErrorReport.of(ConfigError(words)))
+                report(ErrorReport.from_error(ConfigError(words)))
             else:
                 remark(words)
             self._print({"server": server.name, "status": "refused", "added": False, "reason": reason})

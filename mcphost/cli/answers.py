@@ -111,8 +111,8 @@ class AnswerRule:
 
 def read_rules(file: str | None, accept: Sequence[str], decline: Sequence[str]) -> list[AnswerRule]:
     """The rules of a command line, the strongest first: --decline, the file, --accept. Raises ConfigError."""
-    told = [] if file is None else _from_file(Path(file))
-    return [*_flags("decline", decline), *told, *_flags("accept", accept)]
+    from_file = [] if file is None else _from_file(Path(file))
+    return [*_flags("decline", decline), *from_file, *_flags("accept", accept)]
 
 
 class RuleApprover:

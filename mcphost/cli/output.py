@@ -138,9 +138,9 @@ class ErrorReport:
     """More members of the object."""
 
     @classmethod
-    def of(cls, error: McphostError, message: str = "", *, advice: str = "") -> ErrorReport:
-        """The report on an exception; ``message`` replaces its own."""
-        kind = next((kind for of, kind in KINDS if isinstance(error, of)), "not_connected")
+    def from_error(cls, error: McphostError, message: str = "", *, advice: str = "") -> ErrorReport:
+        """Report an exception; ``message`` replaces its own."""
+        kind = next((kind for error_type, kind in KINDS if isinstance(error, error_type)), "not_connected")
         return cls(kind, message or str(error), exit_for(error), advice, dict(_details(error)))
 
     def as_object(self) -> dict[str, Any]:
@@ -249,7 +249,7 @@ def _to_stderr(line: str) -> None:
 def reports_on(error: McphostError) -> tuple[ErrorReport, ...]:
     """The reports on an error: one for each problem in a configuration, else one."""
     several: Sequence[McphostError] = getattr(error, "problems", ()) if isinstance(error, ConfigError) else ()
-    return tuple(map(ErrorReport.of, several)) or (ErrorReport.of(error),)
+    return tuple(map(ErrorReport.from_error, several)) or (ErrorReport.from_error(error),)
 
 
 def foreign(text: str) -> str:

@@ -42,15 +42,15 @@ def files_in(blocks: Sequence[Content]) -> list[Saved]:
 
 def write(output: str, contents: Sequence[Saved]) -> list[str]:
     """Write each content to its own file, and return a sentence for each. Raises ConfigError."""
-    told = []
+    sentences = []
     for path, each in zip(_paths(Path(output)), contents, strict=False):
         data = each.content()
         try:
             path.write_bytes(data)
         except OSError as error:
             raise ConfigError(f"{path} could not be written: {error.strerror}") from None
-        told.append(f"{size_text(len(data))} in {path}")
-    return told
+        sentences.append(f"{size_text(len(data))} in {path}")
+    return sentences
 
 
 def _paths(first: Path) -> Iterator[Path]:

@@ -252,9 +252,9 @@ class ServerSources:
             archive.close()
             raise
         found = await self._bundle(archive, without_secrets(url), link.sha256 if link else "")
-        told = f"downloaded from {show_line(without_secrets(came_from), 300)}"
+        remark = f"downloaded from {show_line(without_secrets(came_from), 300)}"
         checked = "; its SHA-256 is the announced one" if link else "; no SHA-256 was announced for it"
-        return replace(found, remarks=(*found.remarks, told + checked))
+        return replace(found, remarks=(*found.remarks, remark + checked))
 
     async def _bundle(self, archive: IO[bytes], place: str, sha256: str = "") -> ResolvedAdd:
         with archive:

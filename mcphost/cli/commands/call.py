@@ -295,12 +295,12 @@ async def outcome_of(
     try:
         return Outcome(text, code, (*doubts, *await _saved(result, output, as_json=as_json)), errors)
     except ConfigError as error:  # the tool has run, so its answer is printed although the file cannot be written
-        return Outcome(text, exit_for(error), doubts, (*errors, ErrorReport.of(error)))
+        return Outcome(text, exit_for(error), doubts, (*errors, ErrorReport.from_error(error)))
 
 
 def unread_report(server: str, unread: str) -> ErrorReport:
     """The report on a result that holds something, but nothing that can be printed."""
-    return ErrorReport.of(InvalidResult(f"{server}: {unread}; --json shows it"))
+    return ErrorReport.from_error(InvalidResult(f"{server}: {unread}; --json shows it"))
 
 
 def _flag_remarks(result: CallToolResult) -> Sequence[str]:
@@ -347,7 +347,7 @@ def failure_outcome(host: Host, server: str, error: McphostError) -> Outcome:
     if isinstance(error, ConnectionLost):
         reason = with_stderr(host, server, reason)
     advice = next_step(error, server, host.servers[server].config)
-    return Outcome(code=exit_for(error), errors=(ErrorReport.of(error, reason, advice=advice or ""),))
+    return Outcome(code=exit_for(error), errors=(ErrorReport.from_error(error, reason, advice=advice or ""),))
 
 
 def _tool(host: Host, request: CallRequested) -> Tool:

@@ -181,7 +181,9 @@ async def read(
 
 
 def _unreadable(server: str, contents: UnreadableContent) -> ErrorReport:
-    return ErrorReport.of(InvalidResult(f"{server}: contents that cannot be read: {show_line(contents.words, 400)}"))
+    return ErrorReport.from_error(
+        InvalidResult(f"{server}: contents that cannot be read: {show_line(contents.words, 400)}")
+    )
 
 
 async def _warn_if_large(host: Host, server: str, uri: str) -> None:
@@ -236,7 +238,9 @@ async def complete(
     async def work() -> Outcome:
         found = await host.completion.complete(server, ref, argument, value, context)
         if found.unread:
-            return Outcome("", Exit.NOT_CONNECTED, errors=(ErrorReport.of(InvalidResult(f"{server}: {found.unread}")),))
+            return Outcome(
+                "", Exit.NOT_CONNECTED, errors=(ErrorReport.from_error(InvalidResult(f"{server}: {found.unread}")),)
+            )
         left = (found.total or 0) - len(found.values) - found.unreadable
         more = f"{left} more" if left > 0 else "there are more" if found.has_more else ""
         odd = f"left out {found.unreadable} suggestions that are not texts" if found.unreadable else ""

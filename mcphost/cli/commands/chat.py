@@ -215,8 +215,8 @@ async def _ask_about_result(question: ResultQuestion) -> Answer:
     _end_line()
     title = f"{question.server} › {show_name(question.tool)} answered"
     say(*framed(title, show(question.text), terminal_size()[0]))
-    told = [f"{question.tokens} tokens", f"{question.hidden} hidden characters", f"{len(question.links)} links"]
-    say(f"  {question.server}:{show_line(question.tool)} answered this: {', '.join(told)}")
+    facts = [f"{question.tokens} tokens", f"{question.hidden} hidden characters", f"{len(question.links)} links"]
+    say(f"  {question.server}:{show_line(question.tool)} answered this: {', '.join(facts)}")
     return Answer(allow=await confirmed(f"Show it to {show_line(question.origin)}? [y/N] "))
 
 

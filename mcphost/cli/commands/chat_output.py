@@ -114,11 +114,11 @@ class _Words(TurnPrinter):
         self._end_line()
         self._status.clear()
         name = f"{use.server}:{use.tool}" if use.server else use.name or "a tool call without a name"
-        told = [f"{show_line(name)} {use.state}"]
-        told += [duration_text(use.seconds)] if use.seconds else []
-        told += ["edited by you"] if use.edited else []
-        told += [said(use.result)] if use.result is not None and not use.ok else []
-        remark(", ".join([*told, *use.notes]))
+        words = [f"{show_line(name)} {use.state}"]
+        words += [duration_text(use.seconds)] if use.seconds else []
+        words += ["edited by you"] if use.edited else []
+        words += [said(use.result)] if use.result is not None and not use.ok else []
+        remark(", ".join([*words, *use.notes]))
 
     def rest(self) -> None:
         self._status.clear()
@@ -143,10 +143,10 @@ class _Events(TurnPrinter):
         answer(json_text({"type": "tool_use", **names, "arguments": dict(use.arguments)}))
 
     def ends(self, use: ModelToolUse) -> None:
-        told: dict[str, Any] = {"type": "tool_result", "id": use.id, "name": use.name, "outcome": use.outcome}
+        event: dict[str, Any] = {"type": "tool_result", "id": use.id, "name": use.name, "outcome": use.outcome}
         if use.edited:
-            told["arguments"] = dict(use.sent or {})
-        answer(json_text({**told, "result": None if use.result is None else use.result.definition()}))
+            event["arguments"] = dict(use.sent or {})
+        answer(json_text({**event, "result": None if use.result is None else use.result.definition()}))
 
     def over(self, turn: Turn) -> None:
         spent = self._talk.usage

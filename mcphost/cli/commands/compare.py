@@ -112,7 +112,7 @@ async def compare(
     errors = [failure(host, side.server, broken, called=side.name) for side in closed]
     if errors:
         code = Exit.USAGE if any(isinstance(error, ConfigError) for error in errors) else Exit.NOT_CONNECTED
-        return Outcome(text, code, errors=tuple(map(ErrorReport.of, errors)))
+        return Outcome(text, code, errors=tuple(map(ErrorReport.from_error, errors)))
     remarks = [
         line for side in sides for kind in CatalogKind for line in left_out(host, side.server, kind, called=side.name)
     ]

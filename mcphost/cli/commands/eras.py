@@ -140,7 +140,7 @@ async def check_eras(
         for era in ERAS
         if not as_json and show_line(each.eras[era].answer, 10_000) not in text
     ]
-    return Outcome(text, _worst(codes), tuple(remarks), tuple(map(ErrorReport.of, left)))
+    return Outcome(text, _worst(codes), tuple(remarks), tuple(map(ErrorReport.from_error, left)))
 
 
 def _worst(codes: Sequence[Exit]) -> Exit:

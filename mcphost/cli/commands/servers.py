@@ -159,5 +159,5 @@ async def _standing(host: Host, name: str) -> SignInStatus | None:
 
 def _show_waiting(host: Host, names: Sequence[str], status: StatusLine) -> None:
     if waiting := [name for name in names if host.servers[name].state.value == "starting"]:
-        told = f"{len(names) - len(waiting)} of {len(names)} servers answered; waiting for {', '.join(waiting)}"
-        status.show(told, last=True)
+        progress = f"{len(names) - len(waiting)} of {len(names)} servers answered; waiting for {', '.join(waiting)}"
+        status.show(progress, last=True)

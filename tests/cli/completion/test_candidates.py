@@ -74,6 +74,7 @@ CLAUDE, CONTINUE = ["claude-code", "claude-desktop"], ["continue", "cline"]
         ("chat --resume ''", ["last", "abc123"]),
         ("config c", ["check", "client-metadata"]),
         ("completion ''", ["bash", "zsh", "fish"]),
+        ("help t", ["tour", "traffic"]),
         ("import c", [*CLAUDE, "cursor", "codex", "codex-plugins", "copilot-cli", "copilot-intellij", *CONTINUE]),
         ("import ./", []),
         ("export --inline-secrets vs", ["vscode"]),
