@@ -50,30 +50,36 @@ def test_a_command_answers_on_stdout_and_remarks_on_stderr(words: list[str], cod
     assert bool(ended[2]) == bool(err)
 
 
+LOCALES = [
+    {"LANG": "C"},
+    {"LC_ALL": "C"},
+    {"LC_ALL": "no such locale"},
+    {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
+]
+
+
+@pytest.mark.parametrize("locale", LOCALES)
 @pytest.mark.parametrize(
-    "locale",
+    ("words", "code", "out", "err"),
     [
-        {"LANG": "C"},
-        {"LC_ALL": "C"},
-        {"LC_ALL": "no such locale"},
-        {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"},
+        (["check", echo()], 0, "● ready", ""),
+        (["call", echo(), "echo", r'text:="n\u00e4h"', "--yes"], 0, "näh\n", ""),
+        (["call", echo(), "näh"], 2, "", "has no tool"),
     ],
+    ids=["mark", "letter", "argument"],
 )
-def test_marks_and_foreign_letters_are_printed_in_any_locale(locale: dict[str, str]) -> None:
+def test_marks_and_foreign_letters_are_printed_in_any_locale(
+    locale: dict[str, str], words: list[str], code: int, out: str, err: str
+) -> None:
     # An editable installation in a folder of foreign letters is not found where Python reads its path as ASCII.
     here = {"PYTHONPATH": str(Path(mcphost.__file__).parents[1])}
     env = {name: value for name, value in os.environ.items() if name != "LANG"} | here | locale
-    for words, out in (
-        (["check", echo()], "● ready"),
-        (["call", echo(), "echo", r'text:="n\u00e4h"', "--yes"], "näh\n"),
-    ):
-        process = start(words, env=env)
-        shown, err = process.communicate(timeout=SECONDS)
-        assert (process.returncode, err) == (0, b"")
-        assert out in shown.decode()
-    process = start(["call", echo(), "näh"], env=env)
-    assert b"has no tool" in process.communicate(timeout=SECONDS)[1]
-    assert process.returncode == 2
+    process = start(words, env=env)
+    shown, said = process.communicate(timeout=SECONDS)
+    assert process.returncode == code
+    assert out in shown.decode()
+    assert err in said.decode()
+    assert bool(err) == bool(said)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only where there is a disk that is always full")

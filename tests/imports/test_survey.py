@@ -163,14 +163,20 @@ def test_a_deep_tree_of_plugins_is_searched_within_limits(tmp_path: Path) -> Non
     assert [each.path for each in survey({}, tmp_path, "linux", None)] == [near]
 
 
-def test_a_files_path_tells_its_dialect(tmp_path: Path) -> None:
-    entry = {"command": "./x", "timeout": 2000, "env": {"A": "$B"}}
-    for name, timeout, variable in (
-        (".gemini/settings.json", 2.0, "${B}"), ("roo/.roo/mcp.json", 600.0, "$B"), ("other.json", 2.0, "$B"),
-    ):  # fmt: skip
-        (found,) = read_file(place(tmp_path / name, {"mcpServers": {"a": entry}}))
-        assert (found.table["tool_timeout_sec"], found.table["env"]) == (timeout, {"A": variable})
-    (found,) = read_file(tmp_path / "roo" / ".roo" / "mcp.json")
+MIXED = {"mcpServers": {"a": {"command": "./x", "timeout": 2000, "env": {"A": "$B"}}}}
+
+
+@pytest.mark.parametrize(
+    ("name", "timeout", "variable"),
+    [(".gemini/settings.json", 2.0, "${B}"), ("roo/.roo/mcp.json", 600.0, "$B"), ("other.json", 2.0, "$B")],
+)
+def test_a_files_path_decides_its_dialect(tmp_path: Path, name: str, timeout: float, variable: str) -> None:
+    (found,) = read_file(place(tmp_path / name, MIXED))
+    assert (found.table["tool_timeout_sec"], found.table["env"]) == (timeout, {"A": variable})
+
+
+def test_a_server_of_a_projects_file_starts_in_the_project(tmp_path: Path) -> None:
+    (found,) = read_file(place(tmp_path / "roo" / ".roo" / "mcp.json", MIXED))
     assert (found.origin.source, found.table["cwd"]) == ("roo", str(tmp_path / "roo"))
 
 

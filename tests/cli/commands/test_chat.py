@@ -135,12 +135,15 @@ def test_a_server_whose_tools_cannot_be_listed_is_missing_in_a_chat(tmp_path: Pa
     assert (named.returncode, refused.startswith(b"mcphost: " + why)) == (3, True), refused
 
 
-def test_what_looks_like_a_mention_and_is_none_is_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("see @nowhere.txt", "@nowhere.txt is neither a file nor a resource"), ("/ecko:hail x", "is called 'ecko'")],
+)
+def test_a_mention_of_nothing_is_reported(tmp_path: Path, text: str, said: str) -> None:
     with model(tmp_path, OK) as (words, _):
-        for text, said in [("see @nowhere.txt", "@nowhere.txt is not a file"), ("/ecko:hail x", "is called 'ecko'")]:
-            process = start([*words, text])
-            _, err = process.communicate(timeout=20)
-            assert (process.returncode, said in err.decode()) == (0, True), err
+        process = start([*words, text])
+        _, err = process.communicate(timeout=20)
+    assert (process.returncode, said in err.decode()) == (0, True), err
 
 
 def test_why_there_is_no_model_to_talk_to_is_a_line_each(mcphost: Mcphost, tmp_path: Path) -> None:

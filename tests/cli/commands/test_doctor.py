@@ -102,7 +102,7 @@ def test_a_program_that_an_entry_s_own_path_leads_to_is_there(mcphost: Mcphost, 
     assert "program" not in topics(mcphost("doctor", "--no-start", "--config", "own.toml", "--json").out)
 
 
-def test_no_file_is_to_be_edited_for_what_no_file_mends(mcphost: Mcphost, tmp_path: Path) -> None:
+def test_a_failed_server_has_no_edit_command(mcphost: Mcphost, tmp_path: Path) -> None:
     text = f'[servers.dies]\ncommand = "{sys.executable}"\nargs = ["-c", "raise SystemExit(3)"]\n'
     (tmp_path / "own.toml").write_text(f'{text}[servers.far]\nurl = "http://127.0.0.1:1/mcp"\n')
     found = topics(mcphost("doctor", "--config", "own.toml", "--json").out)
