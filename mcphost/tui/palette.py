@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding
@@ -40,7 +40,6 @@ from mcphost.tui.tools.controller import ToolsController
 
 if TYPE_CHECKING:
     from mcphost.host.chat.transcript_store import SavedChat
-    from mcphost.tui.app import McphostApp
 
 MOST: Final = 50
 """Hits that are shown."""
@@ -345,20 +344,33 @@ class PaletteScreen(CommandPalette):
         self._drawn_for = now
 
 
+class PaletteApp(Protocol):
+    """The parts of the app from which the palette takes its entries."""
+
+    @property
+    def host(self) -> Host: ...
+
+    @property
+    def main(self) -> MainScreen: ...
+
+    @property
+    def palette(self) -> Palette: ...
+
+
 class EntryProvider(Provider):
     """Finds entries for Textual's palette."""
 
     async def startup(self) -> None:
-        app = cast("McphostApp", self.app)
-        self._palette = app.palette
+        app, parts = self.app, cast("PaletteApp", self.app)
+        self._palette = parts.palette
         self._palette.prepare()
-        _refreshing: Worker[None] = app.run_worker(app.host.servers.refresh_lists(), group="refresh-lists")
+        _refreshing: Worker[None] = app.run_worker(parts.host.servers.refresh_lists(), group="refresh-lists")
         self._entries = SearchIndex[Entry]()
         self._first: list[Entry] = []
         for entry, text in self._palette.entries(self.screen, app.get_system_commands(self.screen)):
             self._first.append(entry)
             self._entries.add(entry, text)
-        self._on_main = self.screen is app.main
+        self._on_main = self.screen is parts.main
         self._saved = SearchIndex[Entry]()
         if self._on_main:
             _: Worker[None] = app.run_worker(self._load_saved, group="palette-chats", exclusive=True)
