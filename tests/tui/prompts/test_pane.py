@@ -169,6 +169,7 @@ async def test_a_link_to_an_unlisted_resource_is_read_from_its_server(tmp_path: 
 
 
 @pytest.mark.requirement("PROMPT-05", "PROMPT-06", "PROMPT-08")
+@pytest.mark.hostile("T01")
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -183,7 +184,7 @@ async def test_a_link_to_an_unlisted_resource_is_read_from_its_server(tmp_path: 
     ],
 )
 async def test_messages_hold_any_content(content: Any, words: list[str]) -> None:
-    """Also T01: injected markup and sequences are visible before anything uses them."""
+    """Injected markup and sequences are visible before anything uses them."""
     view = ReadingView("Messages", "hint")
     result = GetPromptResult.read({"description": "about", "messages": [{"role": "user", "content": content}]})
     async with Alone(lambda: view).run_test(size=(90, 24)) as pilot:

@@ -248,9 +248,10 @@ CONTENTS = [
 
 
 @pytest.mark.requirement("RES-03")
+@pytest.mark.hostile("T01")
 @pytest.mark.parametrize(("contents", "words"), CONTENTS)
 async def test_contents_are_shown_as_they_read_best(contents: dict[str, str], words: list[str]) -> None:
-    """Also T01: what would command a terminal, hide text or be markup is shown, not obeyed."""
+    """Sequences that would command a terminal, hide text or be markup are shown, not obeyed."""
     view = ReadingView("Contents", "hint")
     async with Alone(lambda: view).run_test(size=(90, 24)) as pilot:
         await shows(pilot, "hint")
