@@ -71,7 +71,7 @@ def _frame_drawn(app: App[Any]) -> bool:
 
 
 class _Frames:
-    """Counts who waits for an app to settle: until then no test reads the screen, and changes are drawn once, at the end."""
+    """Counts the tests that wait for an app to settle: until then changes are not drawn, and at the end once."""
 
     def __init__(self) -> None:
         self._holding = 0

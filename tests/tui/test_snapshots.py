@@ -170,7 +170,7 @@ async def imports(snapshots: Snapshots) -> None:
         await stage.ready()
         await stage.shows("Claude Code has 3 servers")
         await snapshots.take(stage, "start")
-        await stage.look()
+        await stage.open_found_servers()
         await snapshots.take(stage, "found")
         await stage.press("enter")
         for name in ("plain", "secret", "danger", "asked"):

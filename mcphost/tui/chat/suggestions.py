@@ -16,8 +16,8 @@ from mcphost.protocol.models.prompts import Prompt, PromptArgument, PromptRef
 from mcphost.tui.chat.input import Suggestion
 
 MOST: Final = 200
-LOOKED_AT: Final = 5_000
-"""Names in a folder that are looked at."""
+LISTED: Final = 5_000
+"""Names that are read of a folder."""
 
 _ARGUMENTS: Final = re.compile(r"/(?P<server>[^\s:/]+):(?P<prompt>\S+)[ \t]+(?P<rest>[^\n]*)")
 _LAST: Final = re.compile(r"(?:(?P<name>[^\s=]+)=(?P<value>\"[^\"]*|'[^']*|\S*)|(?P<part>[^\s=]*))\Z")
@@ -95,7 +95,7 @@ def _files(typed: str, start: int, end: int) -> Iterator[Suggestion]:
         return
     try:
         with os.scandir(folder or ".") as entries:
-            for entry in sorted(islice(entries, LOOKED_AT), key=lambda each: each.name):
+            for entry in sorted(islice(entries, LISTED), key=lambda each: each.name):
                 if _matches(entry.name, name):
                     yield _file(os.path.join(folder, entry.name), entry.is_dir(), start, end)
     except OSError:

@@ -91,7 +91,7 @@ class FoundServersScreen(FramedScreen[tuple[ImportCandidate, ...] | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "choose", "choose", id="found.choose", tooltip="Choose it, or not; on a file: all in it"),
         Binding("a", "choose_all", "all", id="found.all", tooltip="Choose all that can be added, or none"),
-        Binding("enter", "look", "look at them", id="found.look", tooltip="Look at the chosen ones, one by one"),
+        Binding("enter", "open_chosen", "look at them", id="found.look", tooltip="Look at the chosen ones, one by one"),
         Binding("escape", "back", "back", id="found.back", tooltip="Add nothing"),
         HELP_BINDING,
     ]
@@ -163,7 +163,7 @@ class FoundServersScreen(FramedScreen[tuple[ImportCandidate, ...] | None]):
         self._chosen = self._chosen - addable if addable <= self._chosen else self._chosen | addable
         self._update()
 
-    def action_look(self) -> None:
+    def action_open_chosen(self) -> None:
         """Look at the chosen ones; without any, at the one under the cursor."""
         row = self.rows.item
         chosen = self.chosen or ((row.candidate,) if isinstance(row, CandidateRow) and row.addable else ())
@@ -175,7 +175,7 @@ class FoundServersScreen(FramedScreen[tuple[ImportCandidate, ...] | None]):
     @on(RowList.Selected)
     def _selected(self, event: RowList.Selected[Row]) -> None:
         event.stop()
-        self.action_look()
+        self.action_open_chosen()
 
     @on(RowList.Highlighted)
     def _highlighted(self, event: RowList.Highlighted[Row]) -> None:

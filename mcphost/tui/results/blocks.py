@@ -71,7 +71,7 @@ class BlockView(Vertical):
         self.present_as(best if self.presentation is BlockPresentation.PLAIN else BlockPresentation.PLAIN)
 
     def present_as(self, presentation: BlockPresentation) -> None:
-        if not _has_looks(self.block) or presentation is self.presentation:
+        if not _has_presentations(self.block) or presentation is self.presentation:
             return
         self.presentation = presentation
         self._replace(*self._body())
@@ -242,7 +242,7 @@ class BlockList(ScrolledColumn):
             case "open":
                 return block is not None and bool(block.block.opens_as)
             case "toggle_look":
-                return block is not None and _has_looks(block.block)
+                return block is not None and _has_presentations(block.block)
         return True
 
     def action_scroll_down(self) -> None:
@@ -304,7 +304,7 @@ class BlockList(ScrolledColumn):
             block.show_current(number == self._at and len(self._blocks) > 1)
 
 
-def _has_looks(block: Block) -> bool:
+def _has_presentations(block: Block) -> bool:
     return block.text is not None or block.data is not None
 
 

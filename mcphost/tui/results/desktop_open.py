@@ -34,7 +34,7 @@ _PAGE: Final = re.compile(
     r"<(?:!doctype|\?xml|html|head|title|meta|body|script|style|svg|iframe|h1|a\s)", re.IGNORECASE
 )
 _RUNS: Final = ("#!", "%!", "[Desktop Entry", "{\\rtf", "<")
-_LOOKED_AT: Final = 65_536
+_SNIFFED: Final = 65_536
 """Characters of a text in which a desktop may recognise something else: a web page, a script."""
 
 
@@ -49,7 +49,7 @@ def opened_as(said: str, found: Probe | None, text: str | None = None) -> str:
 
 
 def _more_than_text(text: str) -> bool:
-    start = text[:_LOOKED_AT].lstrip("\ufeff \t\r\n")
+    start = text[:_SNIFFED].lstrip("\ufeff \t\r\n")
     return start.startswith(_RUNS) or "\0" in start or _PAGE.search(start) is not None
 
 

@@ -14,7 +14,7 @@ from mcphost.protocol.display import show_line
 from mcphost.tui.kit.framed import PickScreen
 from mcphost.tui.kit.rows import Cell, columns
 
-LOOKED_AT: Final = 200_000
+SEARCHED: Final = 200_000
 """Characters of a text that are searched."""
 
 MOST: Final = 200
@@ -42,7 +42,7 @@ class ResourceTextLink(NamedTuple):
 def links_in(text: str, base: str) -> tuple[ResourceTextLink, ...]:
     """The links in ``text``, each URI once; relative ones are resolved against ``base``, the URI of the text."""
     found: dict[str, ResourceTextLink] = {}
-    for link in _links(text[:LOOKED_AT], base):
+    for link in _links(text[:SEARCHED], base):
         if len(found) < MOST and link.uri != base:
             found.setdefault(link.uri, link)
     return tuple(found.values())

@@ -85,7 +85,7 @@ def _written(place: str, document: object) -> Path:
 class ImportStage(Stage):
     keychain: SecretItems
 
-    async def look(self) -> FoundServersScreen:
+    async def open_found_servers(self) -> FoundServersScreen:
         """Open the list of found servers."""
         await self.press("s", "i")
         await self.at(FoundServersScreen)

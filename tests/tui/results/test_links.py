@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from mcphost.tui.results.links import LOOKED_AT, MOST, ResourceTextLink, links_in
+from mcphost.tui.results.links import MOST, SEARCHED, ResourceTextLink, links_in
 
 BASE = "demo://docs/guide/start.md"
 CASES = [
@@ -46,4 +46,4 @@ def test_texts_made_to_keep_us_busy_are_read_in_time(piece: str) -> None:
 
 
 def test_what_is_beyond_the_part_looked_at_is_not_offered() -> None:
-    assert links_in(" " * LOOKED_AT + "demo://late", BASE) == ()
+    assert links_in(" " * SEARCHED + "demo://late", BASE) == ()
