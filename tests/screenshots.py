@@ -226,7 +226,7 @@ async def shoot_import(folder: Path) -> None:
         cursor(git={"command": "uvx", "args": ["mcp-server-git"]}, github=github)
         async with importing_stage(size=WIDE) as stage:
             await stage.ready()
-            await stage.look()
+            await stage.open_found_servers()
             await stage.pilot.pause(0.2)
             (folder / "import.svg").write_text(local_fonts(stage.app.export_screenshot(title="mcphost")))
             await stage.press("enter")
