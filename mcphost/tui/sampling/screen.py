@@ -162,7 +162,7 @@ class SamplingScreen(QuestionDialog):
         self.sampling = sampling
         self._host = host
         self._origin = origin_of(host, SamplingQuestion(sampling.server, sampling.number, sampling.call, sampling.tool))
-        self._pane, self._clock = TextPane(), SamplingClock(sampling)
+        self.pane, self._clock = TextPane(), SamplingClock(sampling)
         self._both, self._known = Horizontal(classes="both"), ScrolledColumn(classes="known")
         self._where, self._facts = Static(classes="where", markup=False), FactsTable(labels=13)
         self.answers, self._others = AnswerOptions(), ShortAnswers(classes="others")
@@ -191,7 +191,7 @@ class SamplingScreen(QuestionDialog):
         with self.framed(title, naming("asked by the server ", server, ", not by mcphost")):
             yield self._where
             with self._both:
-                yield self._pane
+                yield self.pane
                 with self._known:
                     yield self._facts
             yield self.answers
@@ -219,7 +219,7 @@ class SamplingScreen(QuestionDialog):
 
         While something is written or streamed, stay as tall as before.
         """
-        board, facts = self._pane.needed, self._facts.outer_size.height if self._known.display else 0
+        board, facts = self.pane.needed, self._facts.outer_size.height if self._known.display else 0
         around = self.rows_around(self._both)
         if self.has_class("-one-column"):
             left = max(FACTS, self.most_rows - around - board)
@@ -228,7 +228,7 @@ class SamplingScreen(QuestionDialog):
         else:
             self._known.styles.max_height = None
             needed = max(board, facts)
-        if not self._pane.growing:
+        if not self.pane.growing:
             self._rows = around + needed
         self.fit(self._both, max(needed, self._rows - around))
 
@@ -268,11 +268,11 @@ class SamplingScreen(QuestionDialog):
         if self.step is SamplingStep.STREAMING and not self._on_question:
             thinks = not self.sampling.text and bool(self.sampling.thought)
             title = "The model's thoughts (not sent):" if thinks else ""
-            await self._pane.show_stream(self.sampling.thought if thinks else self.sampling.text, title)
+            await self.pane.show_stream(self.sampling.thought if thinks else self.sampling.text, title)
         else:
             key = ("answer", self.blocks, self.sampling.error) if self._on_answer else ("prompt", self.sampling.request)
-            if key != self._pane.shown:  # a text of megabytes is not made again for each word that the model says
-                await self._pane.show_text(key, self._text, self._problem() if self._on_answer else ())
+            if key != self.pane.shown:  # a text of megabytes is not made again for each word that the model says
+                await self.pane.show_text(key, self._text, self._problem() if self._on_answer else ())
         self._update_state()
 
     @property
@@ -338,13 +338,13 @@ class SamplingScreen(QuestionDialog):
             editing=self._edit is not None,
             writing=self._writing,
             unread=not by_hand and (step is SamplingStep.ASKING) not in self._read,
-            below=self._pane.read.more(1),
+            below=self.pane.read.more(1),
             context=bool(self.sampling.context) and not self.sampling.context_added,
             budget=has_budget(self._host.sampling.usage(self.sampling.server)),
         )
 
     def _update_state(self) -> None:
-        if self._pane.read.reached and not self._pane.growing:
+        if self.pane.read.reached and not self.pane.growing:
             self._read.add(not self._on_answer)
         screen_state = self.screen_state
         cause = self._origin.cause
@@ -365,9 +365,9 @@ class SamplingScreen(QuestionDialog):
         self._shown_state = screen_state
         self.refresh_bindings()
         if moved:
-            for widget in (self, self._pane):
+            for widget in (self, self.pane):
                 widget.set_class(screen_state.writing, "-writing")
-            self._pane.set_class(screen_state.editing, "-editing")
+            self.pane.set_class(screen_state.editing, "-editing")
             self._fold()
 
     def _offer(self, screen_state: SamplingScreenState, *, moved: bool) -> None:
@@ -508,7 +508,7 @@ class SamplingScreen(QuestionDialog):
     @property
     def _typed(self) -> str | None:
         """The text of an unfinished answer."""
-        return None if self._edit is None or self._edit.of_request else self._pane.area.text
+        return None if self._edit is None or self._edit.of_request else self.pane.area.text
 
     # Views and edits.
 
@@ -532,10 +532,10 @@ class SamplingScreen(QuestionDialog):
 
     def action_page(self, direction: int) -> None:
         """Scroll what is to be read."""
-        self._pane.read.page(direction)
+        self.pane.read.page(direction)
 
     def action_scroll_to_end(self) -> None:
-        self._pane.read.scroll_end(animate=False)
+        self.pane.read.scroll_end(animate=False)
 
     def action_pictures(self) -> None:
         """Draw or only name pictures, in the whole app."""
@@ -559,7 +559,7 @@ class SamplingScreen(QuestionDialog):
             self.notify(NOT_EDITED, severity="warning", markup=False)
             return
         self._edit = _Edit(text, of_request)
-        self._pane.edit(title, draft if typed is None else typed, "" if of_request else "What the model would say…")
+        self.pane.edit(title, draft if typed is None else typed, "" if of_request else "What the model would say…")
         self.call_later(self.refresh_sampling)
 
     def action_take(self) -> None:
@@ -568,10 +568,10 @@ class SamplingScreen(QuestionDialog):
         if edit is None:
             return
         try:
-            kept = edit.text.read_back(self._pane.area.text)
+            kept = edit.text.read_back(self.pane.area.text)
             change = edit_of_prompt(self.sampling, kept) if edit.of_request else None
         except ValueError as problem:
-            self._pane.show_problem(str(problem))
+            self.pane.show_problem(str(problem))
             return
         self._leave_editor()
         if change is not None:
@@ -581,7 +581,7 @@ class SamplingScreen(QuestionDialog):
 
     def _leave_editor(self) -> None:
         self._edit = None
-        self._pane.show_problem("")
+        self.pane.show_problem("")
         self._shown_state = None  # the answer may be another default now
         self.call_later(self.refresh_sampling)
 

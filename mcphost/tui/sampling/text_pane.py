@@ -59,7 +59,7 @@ class TextPane(Vertical):
 
     def __init__(self) -> None:
         super().__init__()
-        self.read, self._stream = ReadToEnd(), TextView(fit=True)
+        self.read, self.stream = ReadToEnd(), TextView(fit=True)
         self.area = _Editor("", compact=False, highlight_cursor_line=False)
         self.area.cursor_blink = False
         self._problem = Static(classes="problem", markup=False)
@@ -74,7 +74,7 @@ class TextPane(Vertical):
     @property
     def growing(self) -> bool:
         """True while something is written or streamed, so that the rows it will need are not known."""
-        return self.has_class("-editing") or self._stream.is_attached
+        return self.has_class("-editing") or self.stream.is_attached
 
     @property
     def needed(self) -> int:
@@ -87,13 +87,13 @@ class TextPane(Vertical):
 
     async def show_stream(self, text: str, title: str) -> None:
         """Show the end of a growing text, and follow it until the user scrolls back."""
-        if not self._stream.is_attached:
-            self._stream = TextView(fit=True)
-            await self._show(None, [self._stream])
+        if not self.stream.is_attached:
+            self.stream = TextView(fit=True)
+            await self._show(None, [self.stream])
         follows = not self.read.more(1)
         start = max(0, len(text) // WINDOW - 1) * WINDOW
         notice = [f"⟨the first {size_text(start)} are shown when it is done⟩"] if start else [title][: bool(title)]
-        self._stream.load([*notice, *show(text[start:]).split("\n")], home=False)
+        self.stream.load([*notice, *show(text[start:]).split("\n")], home=False)
         if follows:
             self.read.scroll_end(animate=False)
 

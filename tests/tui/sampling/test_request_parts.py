@@ -158,14 +158,14 @@ async def test_a_prompt_of_ten_megabytes_is_shown_at_once() -> None:
 async def test_a_growing_answer_is_followed_until_one_scrolls_back() -> None:
     async with sampling_stage() as stage:
         _, screen = await stage.request_sampling(create())
-        pane = screen._pane
+        pane = screen.pane
         text = "line of words\n" * (4 * WINDOW // 14)
         for end in range(0, len(text) + 1, WINDOW // 4):
             await pane.show_stream(text[:end], "")
-            assert sum(map(len, pane._stream.lines)) <= 2 * WINDOW + 100
+            assert sum(map(len, pane.stream.lines)) <= 2 * WINDOW + 100
             await stage.pilot.pause()
         await stage.until(lambda _: pane.read.max_scroll_y and not pane.read.more(1))
-        assert "⟨the first" in pane._stream.lines[0]
+        assert "⟨the first" in pane.stream.lines[0]
         pane.read.scroll_to(y=3, animate=False)
         await stage.until(lambda _: pane.read.more(1))
         await pane.show_stream(text + "more\n" * 50, "")

@@ -214,7 +214,7 @@ async def test_the_model_gets_the_edited_prompt() -> None:
         _, screen = await stage.request_sampling(request)
         await stage.press("e")
         await stage.shows("━━ system prompt", "━━ 1 · user", "Leave me out", "━━ 2 · user")
-        screen._pane.area.text = "━━ system prompt\nBe kind!\n━━ 2 · user\nSay hello"
+        screen.pane.area.text = "━━ system prompt\nBe kind!\n━━ 2 · user\nSay hello"
         await stage.press("ctrl+r")
         await stage.until(lambda _: len(stage.sampling.request.messages) == 1)
         await stage.shows("system prompt · changed", "Be kind!", "━━ 1 · user", "prompt edited by you")
@@ -429,7 +429,7 @@ async def test_pictures_are_drawn_and_sounds_are_named() -> None:
         await stage.at(ReaderScreen)
         await stage.shows("a › the prompt", "━━ 1 · user", "number 0")
         await stage.press("escape", "e")
-        screen._pane.area.move_cursor((1, 8))
+        screen.pane.area.move_cursor((1, 8))
         await stage.press("!", "ctrl+r")
         await stage.until(lambda _: stage.sampling.edited)
         await stage.press("y")

@@ -98,7 +98,7 @@ SHOWN: list[tuple[SignInPlan, list[str]]] = [
         [
             "asked again as.example refused␛[2J",
             "▲ beware the server announces no sign-in",
-            "none: named by nobody",
+            "none: named by no one",
         ],
     ),
     (
