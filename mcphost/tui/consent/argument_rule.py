@@ -128,10 +128,6 @@ LABEL = 32
 INTRODUCTION = "Later calls whose arguments match all of these patterns run without asking. No pattern: any value."
 NO_PATTERN = "a rule needs at least one pattern"
 NO_CALLS = "This tool was not called before.\nPast calls that the rule would have allowed are listed here."
-OTHER_ROWS = 13
-"""The frame, the introduction, the sum, the hint and the answers."""
-FEW = 4
-"""Rows for past calls if there are hardly any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +168,8 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
     DEFAULT_CSS = """
     ArgumentRuleScreen {
         .about { height: auto; color: $foreground-muted; }
-        .patterns { height: auto; max-height: 45%; scrollbar-size-vertical: 1; }
+        .patterns { height: auto; max-height: 40vh; scrollbar-size-vertical: 1; }
+        .between { min-height: 4; }
         .sum { height: auto; border-top: solid $border-blurred; }
         .hint { height: auto; color: $text-warning; }
         &.-wide > .dialog { max-width: 100%; }
@@ -191,7 +188,7 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         texts = {name: text for name, text in arguments.items() if isinstance(text, str)}
         label = min(max((cell_len(show_line(name, 80)) for name in texts), default=0) + 4, LABEL)
         self.patterns = [PatternRow(name, text, label) for name, text in texts.items()]
-        self.trials = RowList[RuleTrial](_row, empty="")
+        self.trials = RowList[RuleTrial](_row, empty="", classes="between")
         self.answers = AnswerOptions()
         self._sum, self._hint = Static(classes="sum", markup=False), Static(classes="hint", markup=False)
 
@@ -200,22 +197,21 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         tool, server = show_line(self._question.tool.label, 50), show_line(self._question.server, 60)
         title = Content.assemble("Run ", (tool, "bold"), " on ", (server, "bold"), ", now and in calls like this?")
         with self.framed(title, Content("enter next · ctrl+t any value · esc back")):
-            yield Static(INTRODUCTION, classes="about", markup=False)
-            with ScrolledColumn(classes="patterns", can_focus=False):
-                yield from self.patterns
-            yield self._sum
+            with Vertical(classes="above"):
+                yield Static(INTRODUCTION, classes="about", markup=False)
+                with ScrolledColumn(classes="patterns", can_focus=False):
+                    yield from self.patterns
+                yield self._sum
             yield self.trials
-            yield self._hint
-            yield self.answers
+            with Vertical(classes="below"):
+                yield self._hint
+                yield self.answers
 
     def on_mount(self) -> None:
         self.answers.offer(self._options(), at="esc" if self._question.careful else "u")
         self.patterns[0].input.focus()
         self._try()
         self.run_worker(self._find_past())
-
-    def on_resize(self) -> None:
-        self._fit_height()
 
     @property
     def when(self) -> dict[str, str]:
@@ -297,12 +293,6 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         trials = tried({} if missing else self.when, self._past or CallHistory())
         self.trials.set_items(trials, keep=lambda trial: trial.call.name)
         self._sum.update(_sum(trials, self._past))
-        self._fit_height()
-
-    def _fit_height(self) -> None:
-        """Give the list the rows it needs, and no more than there are."""
-        height = OTHER_ROWS + 2 * len(self.patterns) + max(FEW, len(self.trials.items))
-        self.frame.styles.height = min(height, self.most_rows)
 
     def _open_arguments(self, trial: RuleTrial) -> None:
         from mcphost.tui.kit.reader import ReaderScreen
