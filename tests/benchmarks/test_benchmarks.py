@@ -9,7 +9,7 @@ from tests.benchmarks.measure import Row, Sample
 from tests.benchmarks.table import text_of
 from tests.benchmarks.works import WORKS
 
-SEVERAL = {"large": 4, "flood": 7, "typing": 6, "chat": 6, "hidden": 6} | dict.fromkeys(
+SEVERAL = {"large": 4, "flood": 7, "typing": 6, "chat": 8, "hidden": 6} | dict.fromkeys(
     ("web", "web-parallel", "official", "filter", "palette"), 2
 )
 """The number of rows of each work that has more than one."""
