@@ -45,8 +45,8 @@ class CatalogForm(FormFrame):
     CatalogForm {
         display: none;
         &.-loaded { display: block; }
-        & > .about { height: auto; max-height: 6; padding: 0 1; }
-        & > .made { height: auto; max-height: 4; padding: 0 1; }
+        & > .about { dock: top; height: auto; max-height: 6; padding: 0 1; }
+        & > .made { dock: bottom; height: auto; max-height: 4; padding: 0 1; }
     }
     """
 

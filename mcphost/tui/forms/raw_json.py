@@ -19,7 +19,7 @@ _ARGUMENTS = FormField(("arguments",), FieldKind.JSON, required=True)
 
 class RawArea(JsonArea):
     DEFAULT_CSS = """
-    RawArea, RawArea.-textual-compact { background: $surface; height: 1fr; min-height: 3; }
+    RawArea, RawArea.-textual-compact { background: $surface; height: auto; min-height: 5; max-height: 100%; }
     """
 
     def __init__(self) -> None:
@@ -32,9 +32,9 @@ class RawEditor(Vertical):
 
     DEFAULT_CSS = """
     RawEditor {
-        height: 1fr;
-        & > #reason { height: auto; max-height: 3; color: $foreground-muted; padding: 0 1; }
-        & > #problems { height: auto; max-height: 8; padding: 0 1; }
+        height: auto; max-height: 100%;
+        & > #reason { dock: top; height: auto; max-height: 3; color: $foreground-muted; padding: 0 1; }
+        & > #problems { dock: bottom; height: auto; max-height: 8; padding: 0 1; }
     }
     """
 

@@ -54,7 +54,6 @@ from mcphost.tui.forms.pickers import RowsBox
 from mcphost.tui.forms.raw_json import RawArea, RawEditor, read_object
 from mcphost.tui.forms.suggestions import SuggestingBox
 from mcphost.tui.forms.text_boxes import JsonBox, StepAway, dump
-from mcphost.tui.kit.form_frame import NeedsRows
 from mcphost.tui.kit.json_text import json_spans, json_text
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.kit.text_view import TextView
@@ -129,9 +128,6 @@ class FormState:
     raw_shown: bool
     raw_before: Mapping[str, Any] = field(default_factory=dict)
 
-
-RAW_ROWS: Final = 8
-"""Rows of the raw editor besides its text: what it says, what is wrong, and some to type into."""
 
 SETTLED: Final = 0.05
 """Seconds between two checks that the focused row is in view: three frames, so that a layout is done in between."""
@@ -227,15 +223,16 @@ class SchemaForm(Vertical):
 
     DEFAULT_CSS = """
     SchemaForm {
-        height: 1fr;
-        & > #beside { height: 1fr; }
-        & > #beside > #fields { height: 100%; width: 1fr; scrollbar-size-vertical: 1; }
-        & > #beside > TextView { display: none; height: 100%; width: 40%; border-left: solid $border-blurred; }
+        height: auto; max-height: 100%;
+        & > #beside { height: auto; max-height: 100%; }
+        & > #beside > #fields { height: auto; max-height: 100%; width: 1fr; scrollbar-size-vertical: 1; }
+        & > .below { dock: bottom; height: auto; }
+        & > #beside > TextView { display: none; height: 1fr; width: 40%; border-left: solid $border-blurred; }
         &.-schema > #beside > TextView { display: block; }
         & > RawEditor { display: none; }
         &.-raw > RawEditor { display: block; }
         &.-raw > #beside { display: none; }
-        & > #status { height: auto; max-height: 4; padding: 0 1; color: $text-error; text-style: bold; display: none; }
+        #status { height: auto; max-height: 4; padding: 0 1; color: $text-error; text-style: bold; display: none; }
     }
     """
 
@@ -295,8 +292,9 @@ class SchemaForm(Vertical):
             yield FieldScroll(id="fields", can_focus=False)
             yield TextView(spans=json_spans)
         yield RawEditor()
-        yield self._status
-        yield FormKeys()
+        with Vertical(classes="below"):
+            yield self._status
+            yield FormKeys()
 
     async def load(self, schema: Any, arguments: Mapping[str, Any] | None = None, *, source: Any = None) -> None:
         """Replace the form, and fill it with ``arguments``, or without them with the schema's defaults. ``source`` is
@@ -306,7 +304,7 @@ class SchemaForm(Vertical):
         self._source = schema if source is None else source
         self._form = form
         self._base, self._was_submitted, self._last = arguments, False, None
-        self._tallest = 0
+        self._forget_height()
         self._schema_problems = self._parent_problems = ()
         self._show_status([])
         self.remove_class("-schema")
@@ -341,24 +339,6 @@ class SchemaForm(Vertical):
     def values_so_far(self) -> dict[str, Any] | None:
         """Return the arguments without what is invalid; None while the raw JSON is not an object."""
         return read_object(self._raw.text)[0] if self.raw_shown else self._collect()[0]
-
-    def rows_for(self, width: int) -> int:
-        """The rows that show all fields and the keys; enough for a screen where there are many. They only grow, until
-        another form is loaded or the columns change: a field shows more while it is focused.
-        """
-        if self.raw_shown:
-            return self._raw.text.count("\n") + RAW_ROWS
-        needed = 1
-        for part in self.query_one("#fields").children:
-            needed += (
-                part.rows_at(width)
-                if isinstance(part, FieldRow)
-                else part.get_content_height(self.size, self.app.size, width)
-            )
-            if needed > self.app.size.height:
-                break
-        self._tallest = max(self._tallest, needed + (len(self._status_lines) if self._status.display else 0))
-        return self._tallest
 
     def state(self) -> FormState:
         return FormState(self._entries(), self._base, self._raw.text, self.raw_shown, self._raw_before)
@@ -432,17 +412,26 @@ class SchemaForm(Vertical):
 
     def on_mount(self) -> None:
         self._show_raw(self.raw_shown)
-        self.watch(self.query_one("#fields"), "virtual_size", self._tell_rows, init=False)
+        self.watch(self.query_one("#fields"), "virtual_size", self._keep_height, init=False)
 
-    def _tell_rows(self) -> None:
-        before = self._tallest
-        if self.rows_for(self.size.width) != before:
-            self.post_message(NeedsRows())
+    def _keep_height(self) -> None:
+        """Let the fields keep their height: a field shows more while it is focused, and nothing may move."""
+        fields = self.query_one("#fields")
+        rows = fields.virtual_size.height
+        if rows > self._tallest:
+            self._tallest = rows
+            fields.styles.min_height = rows
+
+    def _forget_height(self) -> None:
+        self._tallest = 0
+        if self.is_mounted:
+            self.query_one("#fields").styles.min_height = None
 
     def on_resize(self, event: events.Resize) -> None:
         columns = Columns.fit([row.field for row in self._rows.values()], self._room)
         if columns != self._columns:
-            self._columns, self._tallest = columns, 0
+            self._columns = columns
+            self._forget_height()
             for row in self._rows.values():
                 row.fit(columns)
 

@@ -146,15 +146,6 @@ class ScrolledColumn(VerticalScroll, ScrollbarsOnLayout):
     """A column that scrolls."""
 
 
-class SizedByContent(Widget):
-    """A container with ``height: auto`` whose children share its height.
-
-    Textual gives it all the rows there are, whatever the height of its content. Name this base after the widget's.
-    """
-
-    _has_relative_children_height = False
-
-
 class ErrorBoundary(_Pump):
     """A screen that survives an exception in a message handler; Textual's message pumps end after one."""
 

@@ -32,9 +32,9 @@ class ToolForm(FormFrame):
 
     DEFAULT_CSS = """
     ToolForm {
-        #about { height: auto; max-height: 50%; padding: 0 1; scrollbar-size-vertical: 1; }
-        &.-none #about { max-height: 100%; }
-        SchemaForm { height: 1fr; margin-top: 1; }
+        #about { dock: top; height: auto; max-height: 50%; padding: 0 1; scrollbar-size-vertical: 1; }
+        &.-none #about { dock: none; max-height: 100%; }
+        SchemaForm { margin-top: 1; }
     }
     """
 

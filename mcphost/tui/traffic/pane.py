@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -10,13 +11,15 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.events import Resize
 from textual.message import Message
+from textual.widgets import Input
 
-from mcphost.errors import NotDone
-from mcphost.host.traffic.book import TrafficBook
+from mcphost.errors import McphostError, NotDone
+from mcphost.host.traffic.book import TrafficBook, read_traffic
 from mcphost.host.traffic.message import TrafficMessage
 from mcphost.host.traffic.resending import ONCE, is_resendable
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show
+from mcphost.tui.kit.framed import LineScreen
 from mcphost.tui.kit.messages import CallChosen
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.textual_private.corrections import timer_without_skips
@@ -230,8 +233,6 @@ class TrafficPane(Container):
         self.refresh_traffic()
 
     def action_open(self) -> None:
-        from mcphost.tui.traffic.open import OpenTrafficScreen
-
         def opened(found: tuple[str, TrafficBook] | None) -> None:
             if found is not None:
                 self._show_book(found[1], found[0])
@@ -280,3 +281,32 @@ class TrafficPane(Container):
 
     def action_save(self) -> None:
         self.list.action_save()
+
+
+class OpenTrafficScreen(LineScreen[tuple[str, TrafficBook] | None]):
+    """Reads the file whose path is typed; dismissed with its name and its traffic, or None."""
+
+    HELP = "The path of a file of exported traffic (JSONL). enter opens it, esc goes back. The file is never changed."
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "do not open", id="open_traffic.back", tooltip="Back to the live traffic"),
+    ]
+
+    def __init__(self, folder: Path) -> None:
+        line = Input(f"{folder}/", select_on_focus=False, compact=True)
+        super().__init__("Open exported traffic", "enter open · esc back", line)
+
+    async def submit(self, text: str) -> None:
+        try:
+            name, book = await asyncio.to_thread(_read, text.strip())
+        except FileNotFoundError:
+            self.show_problem(show(f"There is no file {text.strip()}.", limit=400))
+        except (McphostError, OSError, ValueError, RuntimeError) as problem:
+            self.show_problem(show(str(problem), limit=400))
+        else:
+            self.dismiss((name, book))
+
+
+def _read(typed: str) -> tuple[str, TrafficBook]:
+    path = Path(typed).expanduser()
+    return path.name, read_traffic(path)

@@ -80,12 +80,6 @@ CORRECTIONS = (
         "1606ca15d9392999",
         "ScrollbarsOnLayout: does a layout still paint scrollbars?",
     ),
-    Private(
-        "_has_relative_children_height",
-        Widget._get_box_model,
-        "2af27ebacc60142b",
-        "SizedByContent, if get_content_height now counts",
-    ),
     Private("_dispatch_message", MessagePump._dispatch_message, "f2be0916fb2d6cb5", "ErrorBoundary and ResilientApp"),
     Private(
         "_dispatch_message",

@@ -23,8 +23,7 @@ from mcphost.tui.kit.inputs import FilterLine
 from mcphost.tui.kit.messages import CallChosen
 from mcphost.tui.traffic import list as traffic_list
 from mcphost.tui.traffic.list import TrafficList
-from mcphost.tui.traffic.open import OpenTrafficScreen
-from mcphost.tui.traffic.pane import TrafficPane
+from mcphost.tui.traffic.pane import OpenTrafficScreen, TrafficPane
 from tests.tui.stage import NARROW, WIDE, echo, on_stage
 
 SECRET = "hunter2-hunter2"
