@@ -49,7 +49,7 @@ async def _started(dependencies: Dependencies, config: Config, name: str) -> Tra
     transport = await dependencies.open_transport(config, name)
     if isinstance(transport, StdioTransport):
         try:
-            with suppress(SpawnFailed):  # `open` tries again and raises the reason
+            with suppress(SpawnFailed):  # `Transport.open` tries again and raises the reason
                 await transport.start()
         except asyncio.CancelledError:
             await transport.aclose()
