@@ -48,7 +48,7 @@ WORDS: Step = (["In my words", "ctrl+r"], ["Send this answer to “e”?", "In m
 
 # The picker of folders.
 PICKER = (ASKED, "“e” asks for its roots", "suggested: the git work tree", "n   share none")
-MARK: Step = (["space"], ["[x] a b", "share the marked folder with “e”"])
+MARK: Step = (["space"], ["[x] ~/a b", "share the marked folder with “e”"])
 
 CASES: Mapping[str, tuple[str, Sequence[Step]]] = {
     "a form is filled in": (
@@ -183,7 +183,7 @@ def test_a_server_without_folders_is_notified_of_a_later_one(entry: Mapping[str,
         do(terminal, ["n"], ["0 root(s) received from client"], but=ASKED)
         call(terminal, ROOTS, [([], ["no roots are currently configured"])])
         do(terminal, ["s", "down", "enter"], ["Server · e", "just now: got no folder"])
-        do(terminal, ["f"], ["Roots of “e”", "[ ] a b"])
+        do(terminal, ["f"], ["Roots of “e”", "[ ] ~/a b"])
         do(terminal, *MARK)
         do(terminal, ["y"], ["just now: got 1 folder"])
         do(terminal, ["escape"], ["1 root(s) received from client"], but=ASKED)
