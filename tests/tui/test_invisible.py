@@ -7,7 +7,7 @@ import pytest
 from mcphost.config import ServerConfig
 from mcphost.host.tool_calls.call import CallState
 from tests.host.conftest import NO
-from tests.host.connections.test_http import hosted
+from tests.host.connections.web_host import hosted
 from tests.transports.http.http_connection import Echo, Web
 from tests.tui.stage import on_stage, servers
 

@@ -5,52 +5,28 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from itertools import groupby, pairwise
 from typing import Any
 
 import pytest
 
-from mcphost.config import Config
 from mcphost.errors import SessionExpired
 from mcphost.host.connections import listings as offers
 from mcphost.host.consent.approvals import ApprovalStatus, Lifetime
 from mcphost.host.consent.questions import Answer
 from mcphost.host.tool_calls.call import CallState
-from mcphost.host.traffic.book import TrafficBook
-from mcphost.transports.base import Transport, TransportLimits
 from mcphost.transports.http import resumption
-from mcphost.transports.http.sse_2024 import SseTransport
-from mcphost.transports.http.streamable import HttpTransport
 from tests.conftest import Until
-from tests.host.conftest import NO, YES, RecordingHost, ScriptedApprover, Step, Waiting, settings
+from tests.host.conftest import NO, YES, Waiting
+from tests.host.connections.web_host import hosted
 from tests.host.connections.web_messages import replies, said, seen
-from tests.transports.http.http_connection import QUICK, Echo, Talk, Web
+from tests.transports.http.http_connection import Echo, Talk, Web
 
 pytestmark = pytest.mark.slow
 
 ALLOW = {"default": "allow"}
 SAY = {"text": "x"}
 ALWAYS = Answer(allow=True, lifetime=Lifetime.ALWAYS)
-
-
-@asynccontextmanager
-async def hosted(
-    web: Web, *, policy: dict[str, str] | None = None, answers: tuple[Step, ...] = (), old: bool = False, **entry: Any
-) -> AsyncIterator[RecordingHost]:
-    """A host with the server `a`, ready."""
-    traffic = TrafficBook()
-
-    async def open_transport(config: Config, name: str) -> Transport:
-        kind = SseTransport if old else HttpTransport
-        return kind(web.url, TransportLimits(), timeouts=QUICK, observer=traffic.tap(name))
-
-    config = settings(a={"url": web.url, **entry}, policy=policy)
-    approver = ScriptedApprover(*answers)
-    async with RecordingHost(config, approver, open_transport=open_transport, traffic=traffic) as running:
-        await running.servers.ready()
-        yield running
 
 
 def ask(request_id: int | str, method: str) -> dict[str, Any]:

@@ -1,20 +1,15 @@
-"""Counts what still breaks a rule, by folder: ``python -m tests.open_places`` writes `tests/open_places.toml`.
-
-The counts may fall and not rise; a folder without an entry breaks no rule.
-"""
+"""Rules of writing for the package and the tests, each with the places that break it."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from tests.sentences import files, findings
 
 ROOT = Path(__file__).parents[1]
-FILE = Path(__file__).with_suffix(".toml")
 LONGEST_NAME = 65
 
 
@@ -44,23 +39,3 @@ def imports_between_tests() -> Iterator[tuple[Path, str]]:
 RULES: Mapping[str, Callable[[], Iterator[tuple[Path, str]]]] = {
     each.__name__: each for each in (translated_sentences, long_test_names, imports_between_tests)
 }
-
-
-def folders(rule: str) -> Mapping[str, list[str]]:
-    """Return the places that break a rule, by folder."""
-    found = defaultdict[str, list[str]](list)
-    for path, text in RULES[rule]():
-        found[path.parent.relative_to(ROOT).as_posix()].append(text)
-    return found
-
-
-def main() -> None:
-    """Write the present counts."""
-    lines = ["# Places that still break a rule, by folder; written by python -m tests.open_places."]
-    for rule in RULES:
-        lines += ["", f"[{rule}]", *(f'"{folder}" = {len(texts)}' for folder, texts in sorted(folders(rule).items()))]
-    FILE.write_text("\n".join([*lines, ""]))
-
-
-if __name__ == "__main__":
-    main()
