@@ -86,7 +86,6 @@ class AnswerRule:
         return all(fnmatchcase(value, pattern) for pattern, value in pairs)
 
     def answer(self, question: Question) -> Answer:
-        """The answer that the rule gives."""
         content: Any = self.content
         if isinstance(question, FormQuestion) and self.content is not None:
             content = _asked_for(self.content, question.schema)

@@ -98,7 +98,6 @@ _EXITS: Final = (
 
 
 def exit_for(error: McphostError) -> Exit:
-    """The exit code for an error."""
     if isinstance(error, ListingFailed):
         return Exit.TIMED_OUT if error.timed_out else Exit.NOT_CONNECTED
     return next((code for kinds, code in _EXITS if isinstance(error, kinds)), Exit.NOT_CONNECTED)

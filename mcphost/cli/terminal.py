@@ -77,7 +77,6 @@ class _HiddenLine:
         self._pasting = False
 
     def ends_with(self, byte: int) -> bool:
-        """True if this byte ends the line."""
         return byte in _ENDS and not self._pasting and bytes(self._sequence[1:2]) not in _STRINGS
 
     def take(self, byte: int) -> None:

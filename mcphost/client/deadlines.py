@@ -27,7 +27,6 @@ class Deadlines:
 
     @cached_property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The event loop of the connection."""
         # Looked up once, not for each request: before Python 3.12 each look-up is a system call (getpid).
         return asyncio.get_running_loop()
 

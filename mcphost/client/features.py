@@ -123,8 +123,6 @@ def _as_string(value: object) -> str:
 
 
 class Completions:
-    """Completions of one server."""
-
     def __init__(self, requester: Requester) -> None:
         self._requester = requester
         self._refused = False  # in the oldest revision, which has no capability for it, one refusal settles it

@@ -181,14 +181,12 @@ class Tasks:
             return await self._wait_for_end(begun, wait)
 
     async def get(self, task_id: str) -> Task:
-        """The status of a task."""
         task = self._rules.read(await self._requester.request("tasks/get", {"taskId": task_id}))
         if task.task_id != task_id:
             raise InvalidResult("the server answered tasks/get with another task")
         return task
 
     async def cancel(self, task_id: str) -> Task:
-        """Cancel a task and return its status."""
         answer = await self._requester.request("tasks/cancel", {"taskId": task_id})
         task = await self._rules.cancelled(answer, task_id, self.get)
         self._update(task)
@@ -483,8 +481,6 @@ class _CoreTasks:
 
 
 class _ExtensionTasks:
-    """The tasks of the extension."""
-
     asked_for = False
 
     def __init__(self, requester: Requester) -> None:

@@ -53,7 +53,6 @@ class DemoResource:
         }
 
     def contents(self, state: Lighthouse) -> Json:
-        """The contents for resources/read."""
         found = self.read(state)
         held = {"text": found} if isinstance(found, str) else {"blob": base64.b64encode(found).decode()}
         return {"uri": self.uri, "mimeType": self.mime_type, **held}

@@ -129,12 +129,10 @@ class CatalogSection(Generic[Entry]):
         self._by_name.pop(server, None)
 
     def forget(self, server: str) -> None:
-        """Drop a server."""
         self._entries.pop(server, None)
         self._by_name.pop(server, None)
 
     def put_in_order(self, servers: Iterable[str]) -> None:
-        """Change the order of the servers."""
         for server in servers:
             self._entries[server] = self._entries.pop(server, ())
 
@@ -180,7 +178,6 @@ class Catalog:
             section.forget(server)
 
     def put_in_order(self, servers: Iterable[str]) -> None:
-        """Change the order of the servers."""
         for section in self._sections.values():
             section.put_in_order(servers)
 

@@ -66,7 +66,6 @@ class FileWatch:
         return True
 
     def close(self) -> None:
-        """Stop watching."""
         if self._settling is not None:
             self._settling.cancel()
         if self._descriptor >= 0:

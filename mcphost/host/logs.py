@@ -37,8 +37,6 @@ class LogSource(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
-    """One line of the log."""
-
     number: int
     """Counts up over all servers, without gaps as far as lines were kept."""
     time: float

@@ -83,7 +83,6 @@ class ModelCatalog:
         return configured or ((_HAND,) if self._hand else ())
 
     def find(self, entry: str) -> AvailableModel | None:
-        """The model of this entry."""
         return next((model for model in self.all if model.entry == entry), None)
 
     def choose(self, server: str, request: ModelRequest, preferences: ModelPreferences) -> tuple[AvailableModel, str]:

@@ -100,7 +100,6 @@ class ResourceService:
         await connection.subscriptions.drop(connection.client if connection.ready else None, uri)
 
     def subscriptions(self, server: str) -> Mapping[str, Subscription]:
-        """The subscriptions at a server, by URI."""
         return self._servers[server].subscriptions.all
 
 
@@ -113,7 +112,6 @@ class CompletionService:
         self._asking: dict[_Field, asyncio.Task[Completion]] = {}
 
     def offered(self, server: str) -> bool:
-        """True if the server offers completions."""
         try:
             return self._servers[server].client.completions.offered
         except McphostError:

@@ -44,8 +44,6 @@ LONGEST_SUBSTITUTION: Final = 400
 
 
 class ScriptSyntax(Enum):
-    """The syntax of a script."""
-
     SHELL = "sh"
     CMD = "cmd"
     POWERSHELL = "powershell"
@@ -63,8 +61,6 @@ class Script(NamedTuple):
 
 
 class ScriptCommand(NamedTuple):
-    """One command of a script."""
-
     words: tuple[str, ...]
     piped: bool
     """True if it reads the output of the command before it."""

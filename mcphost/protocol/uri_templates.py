@@ -36,8 +36,6 @@ Values = Mapping[str, str | Sequence[str]]
 
 
 class Variable(NamedTuple):
-    """A variable of a template."""
-
     name: str
     optional: bool = False
     """True in a query and a fragment, where it may be left out."""
@@ -48,8 +46,6 @@ class Variable(NamedTuple):
 
 
 class UriTemplate(NamedTuple):
-    """A valid template."""
-
     text: str
     variables: tuple[Variable, ...]
     """In the order of their first appearance, each once."""

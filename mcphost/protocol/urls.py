@@ -24,8 +24,6 @@ _LABEL: Final = 63
 
 
 class PageAddress(NamedTuple):
-    """The address of a page."""
-
     url: str
     """The URL as the server wrote it."""
     opens: str

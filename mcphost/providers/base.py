@@ -36,8 +36,6 @@ ASCII_PER_TOKEN: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """A request to a model."""
-
     messages: tuple[SamplingMessage, ...]
     max_tokens: int
     """Limit of the answer."""

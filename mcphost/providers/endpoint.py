@@ -37,7 +37,6 @@ class ModelEndpoint:
 
     @property
     def local(self) -> bool:
-        """True if it is on this machine."""
         return is_loopback(urlsplit(self.url).hostname or "")
 
     @property

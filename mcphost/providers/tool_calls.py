@@ -67,7 +67,6 @@ class ToolUseParts:
         """The number of tool uses begun."""
 
     def key_of(self, use_id: str) -> int | None:
-        """The key of the unfinished tool use with this id."""
         return next((key for key, use in self._open.items() if use.id == use_id), None)
 
     def continues(self, key: int, use_id: str, vendor_name: str) -> bool:

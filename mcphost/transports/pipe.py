@@ -49,7 +49,6 @@ class Pipe(ABC):
 
     @cached_property
     def loop(self) -> asyncio.AbstractEventLoop:
-        """The event loop of the connection."""
         # Looked up once, not for each message: before Python 3.12 each look-up is a system call (getpid).
         return asyncio.get_running_loop()
 

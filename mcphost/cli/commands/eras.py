@@ -52,8 +52,6 @@ class EraCheck:
 
 @dataclass(frozen=True, slots=True)
 class ServerEras:
-    """The result for one server."""
-
     name: str
     eras: Mapping[EraName, EraCheck]
 

@@ -62,7 +62,6 @@ class KnownNames:
         return list(filter(is_harmless, self._offered(server).get(kind, {})))
 
     def arguments(self, server: str, kind: str, item: str) -> list[str]:
-        """The names of an item's arguments."""
         return list(filter(is_harmless, self._offered(server).get(kind, {}).get(item, ())))
 
     def chats(self) -> list[str]:

@@ -69,8 +69,6 @@ class ChatUsage:
 
 
 class Chat:
-    """One conversation."""
-
     def __init__(
         self, number: int, chat_id: str, context: ChatContext, run: Run, settings: ChatSettings = NOTHING_SET
     ) -> None:

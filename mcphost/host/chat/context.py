@@ -97,7 +97,6 @@ class ChatContext:
         return decision is not PolicyDecision.ASK
 
     def publish_change(self, number: int) -> None:
-        """Publish that the conversation of this number changed."""
         self.reporting.bus.publish(ChatChanged(number))
 
     def keep(self, chat_id: str, record: Mapping[str, Any]) -> None:

@@ -102,8 +102,6 @@ def _fitting_result(result: ToolResult, able: ModelCapabilities) -> ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class PreviewPart:
-    """A part of a message."""
-
     title: str
     """A description, safe to show."""
     text: str

@@ -280,7 +280,6 @@ class _Search:
         self._effort = readings.effort(server)
 
     def marks(self, part: _Part) -> Iterator[UntrustedSpan]:
-        """All marks of one text."""
         if len(part.text) < BLOCK:
             return
         for span in self._plain(part.text):

@@ -55,7 +55,6 @@ class ModelResult:
 
 
 def failure(use_id: str, text: str) -> ToolResult:
-    """An error result with this text."""
     return ToolResult.create(use_id, [_text(text)], is_error=True)
 
 
@@ -84,7 +83,6 @@ def told(use_id: str, call: ToolCall, able: ModelCapabilities, limit: int) -> Mo
 
 
 def said(result: ToolResult) -> str:
-    """The texts of a result."""
     return "\n".join(block.text for block in result.blocks if isinstance(block, TextContent))
 
 

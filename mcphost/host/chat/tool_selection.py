@@ -154,7 +154,6 @@ class ToolSelection:
         return found
 
     def find(self, name: str) -> SelectedTool | None:
-        """The tool of exactly this name."""
         return self._entries.get(name)
 
     def offered(self, found: Iterable[str]) -> tuple[Tool, ...]:

@@ -246,7 +246,6 @@ def results_record(turn: Turn, answer: ModelRound) -> dict[str, Any]:
 
 
 def ended_record(turn: Turn) -> dict[str, Any]:
-    """The record of the end of a turn."""
     return {"event": "end", "turn": turn.number, "state": turn.state.name, "reason": turn.reason}
 
 

@@ -32,8 +32,6 @@ CUT: Final[Mapping[str, str]] = {
 
 
 class TurnState(Enum):
-    """The state of a turn."""
-
     ANSWERING = "the model is answering"
     CALLING = "tools are at work"
     REVIEWING = "results wait for your review"
@@ -44,7 +42,6 @@ class TurnState(Enum):
 
     @property
     def ended(self) -> bool:
-        """True if the turn is over."""
         return self not in (TurnState.ANSWERING, TurnState.CALLING, TurnState.REVIEWING)
 
 
@@ -85,8 +82,6 @@ class PromptUsed:
 
 @dataclass(frozen=True, slots=True)
 class UserMessage:
-    """A message of the user."""
-
     text: str
     attachments: tuple[Attachment, ...] = ()
     prompts: tuple[PromptUsed, ...] = ()
@@ -139,7 +134,6 @@ class ModelToolUse:
 
     @property
     def ok(self) -> bool:
-        """True if it succeeded."""
         return self.outcome == CallState.DONE.value
 
 

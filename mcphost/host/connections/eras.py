@@ -67,7 +67,6 @@ class EraMemory:
 
 
 def era_to_open(server: ServerConfig, remembered: RememberedEra | None) -> Era:
-    """The era to open a connection in."""
     if remembered is None or server.protocol != "auto" or (server.minimum_version or "") >= MODERN_REVISIONS[0].version:
         return server.protocol
     return "legacy"

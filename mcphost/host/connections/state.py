@@ -10,8 +10,6 @@ from mcphost.protocol.models.logging import LogLevel
 
 
 class ServerState(Enum):
-    """The state of a server."""
-
     DISABLED = "disabled"
     STOPPED = "stopped"
     STARTING = "starting"

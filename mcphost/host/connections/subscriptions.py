@@ -50,8 +50,6 @@ def listening_report(listener: SubscriptionListener) -> ListeningReport:
 
 
 class SubscriptionState(Enum):
-    """The state of a subscription."""
-
     WAITING = "waiting for the server"
     WATCHING = "watching"
     REFUSED = "the server does not let it be watched"

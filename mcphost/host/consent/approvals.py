@@ -35,7 +35,6 @@ class Lifetime(Enum):
 
     @property
     def words(self) -> str:
-        """The lifetime in words."""
         return "until mcphost exits" if self is Lifetime.SESSION else self.value
 
     def lapsed(self, since: datetime, oldest: datetime | None) -> bool:

@@ -105,8 +105,6 @@ class SignInQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ServerQuestion:
-    """A question from a server to the user."""
-
     server: str
 
     @property

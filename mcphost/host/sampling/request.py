@@ -33,8 +33,6 @@ MOST_THOUGHT: Final = 100_000
 
 
 class SamplingState(Enum):
-    """The state of a sampling request."""
-
     ASKING = "waiting for you: may a model be asked?"
     STREAMING = "the model is answering"
     REVIEWING = "waiting for you: may this be sent?"
@@ -72,7 +70,6 @@ class SamplingReply:
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """A reply of text."""
         return cls((text_block(text),))
 
 

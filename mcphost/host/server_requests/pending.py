@@ -239,7 +239,6 @@ class PendingRequests:
         return tuple(reversed(self._withdrawn))
 
     def forget_withdrawn(self, number: int) -> None:
-        """Forget a withdrawn question."""
         for each in [each for each in self._withdrawn if each.number == number]:
             self._withdrawn.remove(each)
 

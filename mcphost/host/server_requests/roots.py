@@ -264,7 +264,6 @@ class RootsService:
         return self._sent.get(server)
 
     def declared(self, server: str) -> bool:
-        """True if the roots capability is declared to this server."""
         settings = self._config().servers[server]
         return settings.capabilities.roots and (self._asks or self.grants(server))
 
@@ -325,7 +324,6 @@ class RootsService:
             self._bus.publish(RootsChanged(None))
 
     async def check_one(self, server: str) -> None:
-        """The same for one server."""
         before = self.offered(server)
         if before:
             await self._check(server)

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 
 class UrlElicitationState(Enum):
-    """The state of a URL elicitation."""
-
     WAITING = "opened; the server has not said that it is done"
     COMPLETED = "done, says the server"
     CONTINUED = "done, you say"

@@ -33,8 +33,6 @@ OpenPort = Callable[[Config, str], Awaitable["SignInPort"]]
 
 
 class SignInState(Enum):
-    """The state of a sign-in."""
-
     LOOKING = "finding out where to sign in"
     AGREEING = "waiting for you to agree"
     PREPARING = "preparing"
@@ -47,7 +45,6 @@ class SignInState(Enum):
 
     @property
     def ended(self) -> bool:
-        """True if the sign-in is over."""
         return self in (SignInState.DONE, SignInState.FAILED, SignInState.DECLINED, SignInState.CANCELLED)
 
 

@@ -29,8 +29,6 @@ NOTHING_SENT: Final = "nothing was sent"
 
 
 class CallState(Enum):
-    """The state of a call."""
-
     ASKING = "waiting for your answer"
     SIGNING_IN = "waiting for a sign-in"
     VISITING = "waiting for you to visit a page"
@@ -47,7 +45,6 @@ class CallState(Enum):
 
     @property
     def ended(self) -> bool:
-        """True if the call is over."""
         return self not in _UNDER_WAY
 
 
@@ -58,8 +55,6 @@ _UNDER_WAY = (
 
 @dataclass(frozen=True, slots=True)
 class CallRequest:
-    """A requested call."""
-
     server: str
     tool: str
     arguments: Mapping[str, Any]
@@ -159,7 +154,6 @@ class ToolCall:
         return (self._clock() if self.ended_at is None else self.ended_at) - began
 
     def waits_for(self, server: str, task: str) -> bool:
-        """True if it runs and waits for this task."""
         here = self.task is not None and (self.request.server, self.task.task_id) == (server, task)
         return here and not self.state.ended
 

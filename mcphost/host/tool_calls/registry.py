@@ -40,7 +40,6 @@ class CallRegistry:
         return self._calls
 
     def add(self, request: CallRequest) -> ToolCall:
-        """Return a new call for this request."""
         call = ToolCall(next(self._numbers), request, time.monotonic)
         self._calls[call.number] = call
         return call

@@ -68,8 +68,6 @@ _ANOTHER: Final = (
 
 
 class ToolCallService:
-    """All tool calls of this run."""
-
     def __init__(
         self,
         registry: CallRegistry,

@@ -69,8 +69,6 @@ def tasks_withheld(connection: Connection) -> bool:
 
 
 class TaskService:
-    """The tasks of all servers."""
-
     def __init__(
         self, servers: Servers, tool_calls: ToolCallService, requests: AuditedRequests, started: StartedTasks
     ) -> None:

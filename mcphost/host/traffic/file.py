@@ -70,7 +70,6 @@ def line_of(message: TrafficMessage, mask: Mask, latency: float | None) -> bytes
 
 
 def lines_of(messages: Iterable[TrafficMessage], mask: Mask) -> Iterator[bytes]:
-    """The lines of an export."""
     return (line_of(message, mask, message.latency) for message in messages)
 
 

@@ -147,7 +147,6 @@ class TrafficMessage:
 
     @property
     def id(self) -> RequestId | None:
-        """The id of a request or response."""
         return self.facts.id
 
     @property

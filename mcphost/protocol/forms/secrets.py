@@ -34,7 +34,6 @@ _LOOKALIKES = str.maketrans("013457$@!аесорхуіѕкοαεν", "oieasts" +
 
 
 def looks_secret(name: str, title: str = "", description: str = "") -> bool:
-    """True if the name, the title or the description asks for a secret."""
     for text in (name, title):
         words = re.sub(_HARMLESS_TOKENS, "", _plain(text))
         if any(_asks(spelling) for spelling in (words, words.translate(_LOOKALIKES), re.sub(_SPACED, "", words))):

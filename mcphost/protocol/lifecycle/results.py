@@ -19,8 +19,6 @@ RESULT_TYPE_LENGTH: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """The answer."""
-
     result: Mapping[str, Any]
 
 

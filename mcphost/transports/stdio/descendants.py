@@ -106,7 +106,6 @@ def _environment_size(process: Path) -> int | None:
 
 
 def _read(pid: int) -> tuple[ProcessId, int] | None:
-    """The process and its process group."""
     with suppress(OSError, IndexError, ValueError):
         boot = (PROC / "sys/kernel/random/boot_id").read_text().strip()
         state, *fields = _stat(PROC / str(pid))

@@ -54,14 +54,12 @@ class WrappedLines:
             self._wrap()
 
     def lay_out(self, width: int) -> None:
-        """Wrap for this width."""
         if width != self.width:
             self.width = width
             self._keep(0)
             self._wrap()
 
     def row_of(self, line: int, column: int) -> int:
-        """The row in which this column of a line is."""
         if line >= len(self._first_rows):
             return 0
         first = self._first_rows[line]
@@ -417,7 +415,6 @@ class UseItem(TranscriptItem):
 
 
 def result_text(use: ModelToolUse) -> str:
-    """The text of the result that the model got."""
     blocks = () if use.result is None else use.result.blocks
     return "\n".join(block.text if isinstance(block, TextContent) else f"({block.type})" for block in blocks)
 

@@ -29,8 +29,6 @@ _FENCE: Final = re.compile(r" {0,3}(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`\n]*)
 
 @dataclass(slots=True)
 class CodeBlock:
-    """A block of code as it came."""
-
     language: str
     text: str = ""
 

@@ -457,7 +457,6 @@ def _heading(chat: Chat) -> str:
 
 
 def _as_typed(message: UserMessage) -> str:
-    """The message as the user typed it."""
     lines = []
     for prompt in message.prompts[:1]:
         pairs = (f"{name}={shlex.quote(value)}" for name, value in prompt.arguments.items())

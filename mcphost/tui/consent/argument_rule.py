@@ -215,7 +215,6 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
 
     @property
     def when(self) -> dict[str, str]:
-        """The patterns by argument."""
         return {row.argument: row.pattern for row in self.patterns if row.pattern}
 
     @property

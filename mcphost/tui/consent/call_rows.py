@@ -158,7 +158,6 @@ def _value(value: object, provenance: Provenance, name: str) -> Content:
 
 
 def _coloured(shown: Content, value: object) -> Content:
-    """Colour a value as JSON."""
     plain = shown.plain
     if len(plain) > COLOURED_CHARACTERS:
         return shown

@@ -85,6 +85,5 @@ def _value(text: str, skip: int = 0, start: int = 0, end: int = 0) -> Content:
 
 
 def _lines(mark: str, style: str, value: Content) -> Content:
-    """The value with a mark before each line."""
     lines = value.split("\n", allow_blank=True)
     return Content("\n").join(Content.assemble(f"{mark} ", line).stylize_before(style) for line in lines)

@@ -116,7 +116,6 @@ class ToolCallScreen(QuestionDialog):
 
     @property
     def by_model(self) -> bool:
-        """True if a model asked for the call."""
         return self.question.origin != "you"
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -125,14 +125,12 @@ class ServerQuestionScreen(QuestionDialog, inherit_bindings=False):
         self.set_class(event.size.height >= TALL, "-tall")
 
     def origin_facts(self) -> Iterator[Fact]:
-        """The origin of the question, and its time."""
         when = "" if self.waiting is None else f" · at {wall_clock(self.waiting.asked_at)}"
         yield fact("asked", f"{self.origin.cause}{when}")
         if self.origin.identity:
             yield fact("goes to", f"{self.origin.server}  ({self.origin.identity})")
 
     def message_facts(self) -> Iterator[Fact]:
-        """The server's message as a fact."""
         if self.message.strip():
             yield Fact(f"{self.origin.server} says:", Content(show(self.message)), wide=True, mark="▏ ")
 

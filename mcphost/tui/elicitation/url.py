@@ -234,7 +234,6 @@ def _address(url: str, host: str) -> Content:
 
 
 def question_of(elicitation: UrlElicitation) -> UrlQuestion:
-    """The question that asked for this elicitation."""
     address = elicitation.address
     return UrlQuestion(
         elicitation.server,

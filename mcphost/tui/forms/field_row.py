@@ -186,7 +186,6 @@ class FieldRow(Widget):
         return height
 
     def rows_at(self, width: int) -> int:
-        """The rows it takes at this width."""
         return self._above + self._box_height(width) + len(list(self._below(width)))
 
     def render(self) -> Content:
@@ -245,7 +244,6 @@ class FieldRow(Widget):
 
     @property
     def focused(self) -> bool:
-        """True if this is the focused field."""
         return self.box.has_focus
 
     @property

@@ -211,7 +211,6 @@ class _ListPicker(Picker):
 
     @property
     def rows(self) -> int:
-        """The height of the list."""
         return max(1, min(LIST_LINES, len(self._matches)))
 
     def check_consume_key(self, key: str, character: str | None) -> bool:

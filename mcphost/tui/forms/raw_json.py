@@ -64,7 +64,6 @@ class RawEditor(Vertical):
         self.query_one("#reason", Static).update(Content(show_line(reason)))
 
     def list_problems(self, problems: Sequence[tuple[str, str]]) -> None:
-        """List the problems, each with its place."""
         if problems == self._listed:
             return  # an update lays out the whole screen
         self._listed = problems

@@ -357,7 +357,6 @@ class SchemaForm(Vertical):
         target.focus()
 
     def first_row(self, rows: Sequence[FieldRow]) -> FieldRow | None:
-        """The row to begin with."""
         return next(iter(rows), None)
 
     def focus_again(self) -> None:

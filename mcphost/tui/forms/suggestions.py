@@ -148,7 +148,6 @@ class SuggestingBox(LineBox):
             self.accept(chosen)
 
     def accept(self, value: str) -> None:
-        """Take this suggestion."""
         self._accepted = value if value != self.entry else None
         self._load(())
         self.entry = value

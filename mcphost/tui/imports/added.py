@@ -21,8 +21,6 @@ from mcphost.tui.textual_private.corrections import ScrolledColumn
 
 @dataclass(frozen=True, slots=True)
 class AddedServer:
-    """A server that was added."""
-
     candidate: ImportCandidate
     planned: PlannedEntry
     lines: tuple[int, ...] = ()

@@ -27,8 +27,6 @@ from mcphost.tui.kit.rows import Cell, RowList, columns
 
 
 class RowKind(Enum):
-    """The kind of a row."""
-
     QUESTION = "question"
     URL = "page"
     ANSWER = "answer of a model"

@@ -60,7 +60,6 @@ class ReadToEnd(ScrolledColumn, can_focus=False):
         return self.scroll_offset.y < self.max_scroll_y if direction > 0 else self.scroll_offset.y > 0
 
     def page(self, direction: int) -> None:
-        """Scroll by a page."""
         self.scroll_relative(y=direction * max(1, self.size.height - 1), animate=False)
 
     def _check(self) -> None:

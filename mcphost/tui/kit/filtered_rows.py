@@ -65,7 +65,6 @@ class FilteredRows(Vertical, Generic[Item]):
 
     @property
     def item(self) -> Item | None:
-        """The selected item."""
         return self.rows.item
 
     @property

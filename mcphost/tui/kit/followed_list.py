@@ -29,8 +29,6 @@ Tested = TypeVar("Tested", contravariant=True)
 
 
 class RowFilter(Protocol[Tested]):
-    """A parsed filter."""
-
     @property
     def text(self) -> str: ...
 

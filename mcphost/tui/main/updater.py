@@ -69,7 +69,6 @@ class MainScreenUpdater:
         self.everything()
 
     def everything(self) -> None:
-        """Update all panes."""
         self.servers()
         self.top_line()
         self._main.logs.refresh_logs()

@@ -126,7 +126,6 @@ class Shown:
 
 
 def describe(content: Content) -> Block:
-    """Describe one piece of content."""
     match content:
         case TextContent():
             return Block("text", _title("text", _size(content.text), _annotations(content)), content.text)

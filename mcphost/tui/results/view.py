@@ -384,7 +384,6 @@ class ResultView(Vertical):
         self._rebuild()
 
     def show_call(self, call: ToolCall | None) -> None:
-        """Show another call, or none."""
         self.call, self.tab, self._tab_chosen = call, Tab.CONTENT, False
         self.set_class(call is None, "-empty")
         if self.is_mounted:

@@ -80,8 +80,6 @@ KEPT: Final = "answer"
 
 @dataclass(frozen=True, slots=True)
 class _Edit:
-    """The text in the editor."""
-
     text: PartsText
     of_request: bool
 

@@ -124,7 +124,6 @@ class SignInController:
                 yield number
 
     def _ended(self, events: Iterable[Event]) -> bool:
-        """True if one of these events ended a sign-in."""
         found = (self._host.sign_ins.all.get(event.sign_in) for event in events if isinstance(event, SignInChanged))
         return any(each is not None and each.state.ended for each in found)
 

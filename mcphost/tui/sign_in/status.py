@@ -99,7 +99,6 @@ MEMORY: Final = "in memory"
 
 
 def end_facts(sign_in: SignIn, now: Callable[[], float] = time.time) -> Iterator[Fact]:
-    """The outcome of a sign-in."""
     if sign_in.state is SignInState.DONE and sign_in.status is not None:
         yield fact("● signed in", f"to {show_line(sign_in.server, 60)}", "bold $text-success")
         yield from status_facts(sign_in.status, now())

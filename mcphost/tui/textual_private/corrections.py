@@ -177,7 +177,6 @@ class ResilientApp(App[None]):
         return False
 
     def worker_failed(self, error: BaseException) -> None:
-        """Report the exception of a worker."""
         if isinstance(error, Exception):
             self._handle_exception(error)
 

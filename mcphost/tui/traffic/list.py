@@ -139,7 +139,6 @@ class TrafficList(FollowedList[TrafficMessage]):
         return message.number > self.cleared or self.book.is_pinned(message)
 
     def place_of(self, message: TrafficMessage) -> int | None:
-        """The row of a message, if it is listed."""
         if self.order is MessageOrder.TIME:
             place = self._place(message)
             return place if self._has(place, message) else None
