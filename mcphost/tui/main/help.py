@@ -7,20 +7,21 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar, Final
 
-from textual import work
+from textual import on, work
 from textual.actions import parse
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import Screen
+from textual.widgets import Static
 
 from mcphost.manual import page, topics
 from mcphost.tui.kit.facts_table import Fact, FactsTable
 from mcphost.tui.kit.framed import FramedScreen, PickScreen
 from mcphost.tui.kit.markdown import render_markdown
 from mcphost.tui.kit.reader import ReaderScreen
-from mcphost.tui.kit.rows import RowList
+from mcphost.tui.kit.rows import Cell, RowList, columns
 from mcphost.tui.textual_private.corrections import ScrolledColumn
 
 MARKS = (
@@ -35,6 +36,7 @@ TITLES = {
     "BlockList": "Blocks",
     "PartList": "Blocks",
     "SearchArea": "Search",
+    "_ResultArea": "Search",
     "RowList": "In a list",
     "SuggestingBox": "Field",
     "ArgumentForm": "Form",
@@ -83,15 +85,31 @@ class HelpScreen(FramedScreen[None]):
 
 
 class TopicScreen(PickScreen[str, str]):
-    """Lists the topics of the manual, each with a sentence about it, with the cursor on ``at``."""
+    """Lists the topics of the manual, each with a sentence about it, and that of the cursor in full below."""
+
+    DEFAULT_CSS = """
+    TopicScreen {
+        .sentence { height: 3; padding: 0 1; border-top: solid $border-blurred; color: $foreground-muted; }
+    }
+    """
 
     def __init__(self, about: Mapping[str, str], at: str | None) -> None:
         names = list(about)
         super().__init__("Manual", "read", names, at=0 if at is None else names.index(at))
         self._about, self._width = about, max(map(len, names), default=0)
+        self._sentence = Static(markup=False, classes="sentence")
 
     def row(self, item: str, width: int) -> Content:
-        return Content.assemble((f"{item:<{self._width}}  ", "bold"), (self._about[item], "$foreground-muted"))
+        cells = [Cell(item, "bold", self._width, self._width), Cell(self._about[item], "$foreground-muted")]
+        return columns(width, cells, gap=2)
+
+    def below(self) -> ComposeResult:
+        yield self._sentence
+
+    @on(RowList.Highlighted)
+    def _highlighted(self, event: RowList.Highlighted[str]) -> None:
+        event.stop()
+        self._sentence.update("" if event.item is None else f"{self._about[event.item]}.")
 
     def value(self, item: str) -> str:
         return item

@@ -7,13 +7,15 @@ import re
 import pytest
 from textual.binding import Binding
 from textual.dom import DOMNode
+from textual.widgets import Static
 
+from mcphost.manual import topics
 from mcphost.tui.kit.facts_table import FactsTable
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.kit.text_view import TextView
 from mcphost.tui.logs.pane import LogsPane
-from mcphost.tui.main.help import HelpScreen, TopicScreen
+from mcphost.tui.main.help import TITLES, HelpScreen, TopicScreen
 from mcphost.tui.prompts.pane import PromptList
 from mcphost.tui.resources.pane import ResourceList
 from mcphost.tui.servers.list import ServersPane
@@ -56,6 +58,12 @@ async def test_m_opens_the_manual_by_topic() -> None:
         await stage.at(HelpScreen)
         await stage.press("m")
         await stage.at(TopicScreen)
+        await stage.shows(f"{topics()['tour']}.")
+        sentence = stage.app.screen.query_one(".sentence", Static)
+        assert sentence.size.height == 2
+        for row in range(len(topics())):
+            text = str(stage.app.screen.query_one(RowList).render_line(row).text).rstrip()
+            assert text.endswith(("…", *topics().values())), text  # a sentence that is cut says so
         await stage.press("enter")
         await stage.at(ReaderScreen)
         assert "A tour with the demo server" in stage.app.screen.query_one(TextView).lines[0]
@@ -75,6 +83,8 @@ async def test_every_binding_of_ours_has_words_and_an_id() -> None:
         for node in [stage.app, stage.app.main, *stage.app.main.query("*")]:
             if not type(node).__module__.startswith("mcphost"):
                 continue
+            name = type(node).__name__
+            assert not name.startswith("_") or name in TITLES or not node._bindings.key_to_bindings, name
             for binding in bindings_of(node):
                 assert binding.id, (node, binding)
                 assert binding.description, (node, binding)
