@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -42,6 +43,7 @@ class Module:
         return (node for node in self.nodes if isinstance(node, ast.ClassDef))
 
 
+@cache
 def read(package: Path) -> list[Module]:
     """All modules of a package."""
     texts = {path: path.read_text("utf-8") for path in sorted(package.rglob("*.py"))}

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable
+from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -154,16 +156,22 @@ def test_textual_has_what_a_correction_was_written_for(module: str, private: Pri
     )
 
 
+@cache
+def private_uses() -> list[tuple[Path, str]]:
+    return list(framework_privates(read(PACKAGE)))
+
+
+@pytest.mark.slow  # it reads all of mcphost and Textual
 def test_every_private_member_that_is_used_has_a_row() -> None:
-    used = {name for path, name in framework_privates(read(PACKAGE)) if path.is_relative_to(PLACE)}
+    used = {name for path, name in private_uses() if path.is_relative_to(PLACE)}
     assert used <= {name for _, each in ROWS for name in each.names.split()}
 
 
+@pytest.mark.slow  # it reads all of mcphost and Textual
 def test_only_these_modules_use_private_members_of_textual() -> None:
     assert {path.stem for path in PLACE.glob("*.py")} == {"__init__", *TABLES}
-    modules = read(PACKAGE)
-    outside = [f"{path}: {name}" for path, name in framework_privates(modules) if not path.is_relative_to(PLACE)]
-    for each in modules:
+    outside = [f"{path}: {name}" for path, name in private_uses() if not path.is_relative_to(PLACE)]
+    for each in read(PACKAGE):
         if not each.path.is_relative_to(PLACE):
             outside += [f"{each.path}: {name}" for name in private_modules(each.tree)]
     assert outside == [], "private members of Textual belong in mcphost/tui/textual_private, each with its reason"
