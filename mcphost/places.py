@@ -14,6 +14,9 @@ PROJECT_FILE: Final = "mcphost.toml"
 SERVERS_FILE: Final = "servers.toml"
 """mcphost's own file of servers, beside the user's; see `mcphost.config.servers_file`."""
 
+CALLS_FILE: Final = "calls.toml"
+"""The saved calls, beside the configuration in use; see `mcphost.config.calls`."""
+
 
 def users_path(env: Mapping[str, str]) -> Path:
     """The user's own file, there or not: ``$MCPHOST_CONFIG``, else ``config.toml`` in the platform's folder.

@@ -99,6 +99,7 @@ OWNERS: dict[str, set[str]] = {
     "rich": {"tui", "cli"},
     "textual": {"tui"},
     "tomli_w": {"config", "imports"},
+    "tomlkit": {"config"},
     "uritemplate": {"protocol"},
     "yaml": {"imports"},
     "yarl": {"transports.http.engine"},

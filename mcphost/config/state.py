@@ -264,12 +264,24 @@ class TrustedFolders:
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock of a file that several mcphosts write. Raises ConfigError after `LOCK_SECONDS`."""
     with _lock(path.with_name(f".{path.name}.lock"), path) as taken:
-        until = time.monotonic() + LOCK_SECONDS
-        while not taken():
-            if time.monotonic() > until:
-                raise _held(path, LOCK_SECONDS)
-            time.sleep(0.01)
+        _wait_for(taken, path)
         yield
+
+
+@contextmanager
+def folder_locked(path: Path) -> Iterator[None]:
+    """As `locked`, by a lock on the folder of the file: a project's folder gets no other file."""
+    with _lock(path.parent, path, os.O_RDONLY) as taken:
+        _wait_for(taken, path)
+        yield
+
+
+def _wait_for(taken: Callable[[], bool], path: Path) -> None:
+    until = time.monotonic() + LOCK_SECONDS
+    while not taken():
+        if time.monotonic() > until:
+            raise _held(path, LOCK_SECONDS)
+        time.sleep(0.01)
 
 
 @asynccontextmanager
@@ -292,11 +304,10 @@ async def named_lock(folder: Path, name: str, seconds: float) -> AsyncIterator[N
 
 
 @contextmanager
-def _lock(file: Path, what: Path) -> Iterator[Callable[[], bool]]:
+def _lock(file: Path, what: Path, flags: int = os.O_RDWR | os.O_CREAT | NO_FOLLOW) -> Iterator[Callable[[], bool]]:
     """Yield a function that tries to take a lock. The lock ends with the block or the process."""
-    flags = os.O_RDWR | os.O_CREAT | NO_FOLLOW | CLOSE_ON_EXEC
     try:
-        handle = os.open(file, flags, 0o600)
+        handle = os.open(file, flags | CLOSE_ON_EXEC, 0o600)
     except OSError as error:
         raise ConfigError(f"cannot be locked: {error.strerror}", path=what) from None
 
@@ -326,15 +337,15 @@ def _set_aside(path: Path) -> Path:
     return kept
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Replace a file atomically, mode 0600. Raises ConfigError; the old content is then untouched."""
+def replace_file(path: Path, content: bytes, *, mode: int = 0o600) -> None:
+    """Replace a file atomically. Raises ConfigError; the old content is then untouched."""
     try:
-        _replace(path, content)
+        _replace(path, content, mode)
     except OSError as error:
         raise ConfigError(f"cannot be written: {error.strerror}", path=path) from None
 
 
-def _replace(path: Path, content: bytes) -> None:
+def _replace(path: Path, content: bytes, mode: int) -> None:
     import tempfile  # late: not needed for reading
 
     # mkstemp makes a new file with mode 0600 and follows no link; the same folder keeps the rename atomic.
@@ -343,6 +354,8 @@ def _replace(path: Path, content: bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
+            if mode != 0o600:
+                os.chmod(name, mode)
             os.fsync(handle)
         os.replace(name, path)
     except BaseException:
