@@ -114,6 +114,7 @@ def dependencies(
         store=store,
         audit_path=None if state is None else state / "audit.jsonl",
         chats_path=None if state is None else state / "chats",
+        history_path=None if state is None else state / "history.sqlite",
         mask=values.mask,
         traffic=traffic,
         traffic_path=traffic_path,

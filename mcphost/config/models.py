@@ -22,7 +22,7 @@ from mcphost.config.fields import (
     Url,
     misplaced,
 )
-from mcphost.config.limits import Limits
+from mcphost.config.limits import MB, Limits
 from mcphost.config.model_providers import HOSTED_PROVIDERS
 from mcphost.config.policy import Policy
 from mcphost.config.servers import ServerConfig
@@ -129,6 +129,12 @@ class UI(ConfigTable):
     """Draw pictures in results and resources; auto: if the terminal has the colours for it."""
     mouse: bool = True
     """Use the mouse; false leaves selecting text to the terminal."""
+    history: bool = True
+    """Keep calls and their results in the state folder; false: those of earlier runs are neither kept nor shown."""
+    history_days: Count = 90
+    """Days after which a kept call is deleted."""
+    history_bytes: Annotated[int, Field(ge=MB, le=1 << 40)] = 100 * MB
+    """Bytes of the file of kept calls; the oldest calls go first."""
 
 
 OFFICIAL_REGISTRY = "https://registry.modelcontextprotocol.io"

@@ -35,8 +35,9 @@ LOCK_SECONDS = 3.0
 """Seconds to wait for another mcphost that writes the same file; writing takes milliseconds."""
 
 _OWN_NAME = re.compile(
-    r"\.?(?:(?:approvals|chat|eras|imports|layout|remarks|roots|tasks|transports|trusted)\.toml|audit\.jsonl|completion\.json)"
-    r"(?:\.[a-z0-9_]{8}|\.lock|\.damaged-\d+|\.\d+)?|chats|crashes|running|locks|bundles|[0-9a-f]{32}\.lock"
+    r"\.?(?:(?:approvals|chat|eras|imports|layout|remarks|roots|tasks|transports|trusted)\.toml|audit\.jsonl|completion\.json"
+    r"|history\.sqlite)(?:\.[a-z0-9_]{8}|\.lock|\.damaged-\d+|\.\d+)?(?:-wal|-shm|-journal)?"
+    r"|chats|crashes|running|locks|bundles|[0-9a-f]{32}\.lock"
 )
 """Names of the files and folders that mcphost keeps in its state folder."""
 
@@ -102,7 +103,7 @@ def read_toml(path: Path, report: Report) -> dict[str, Any]:
     try:
         return tomllib.loads(content.decode())
     except (ValueError, RecursionError):
-        kept = _set_aside(path)
+        kept = set_aside(path)
     report(f"{path} was damaged; it is kept as {kept.name}, and mcphost starts a new one")
     return {}
 
@@ -326,7 +327,8 @@ def _canonical(path: Path) -> str:
     return str(path.resolve()).encode("utf-8", "backslashreplace").decode()
 
 
-def _set_aside(path: Path) -> Path:
+def set_aside(path: Path) -> Path:
+    """Rename a damaged file to ``NAME.damaged-N``, and return that path. Raises ConfigError."""
     taken = {entry.name for entry in path.parent.iterdir()}
     names = (f"{path.name}.damaged-{number}" for number in range(1, len(taken) + 2))
     kept = path.with_name(next(name for name in names if name not in taken))

@@ -168,11 +168,6 @@ class AuditWriter:
         self._config, self._audit, self._alarm = config, audit, alarm
         self._alarmed = False
 
-    @property
-    def path(self) -> Path | None:
-        """The file; None where no audit log is kept."""
-        return self._audit.path
-
     async def before(self, record: Mapping[str, Any]) -> None:
         """Write down what is about to be sent, and wait until the system has the record: then no crash loses it.
 

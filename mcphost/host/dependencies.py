@@ -32,6 +32,8 @@ class Dependencies:
     store: StateStore | None = None
     """None: nothing is remembered between runs."""
     audit_path: Path | None = None
+    history_path: Path | None = None
+    """The database of past calls; None: they are not kept."""
     mask: Callable[[str], str] = field(default=lambda text: text)
     """Takes secrets out of a text."""
     traffic: TrafficBook | None = None

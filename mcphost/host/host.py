@@ -32,6 +32,7 @@ from mcphost.host.consent.approval_store import ApprovalStore
 from mcphost.host.consent.broker import ConsentBroker
 from mcphost.host.dependencies import Dependencies
 from mcphost.host.events import EventBus, Logged, ServersChanged, TrafficAdded
+from mcphost.host.history.call_history import CallHistory
 from mcphost.host.logs import LogBook, LogBudget
 from mcphost.host.reporting import Reporting
 from mcphost.host.resources import CompletionService, ResourceService
@@ -107,6 +108,7 @@ class Host:
             self._background,
             asks=ROOTS in given.answers,
         )
+        self.history = CallHistory(given.history_path, self._config, self._calls, self.bus, mask)
         self._started_tasks = StartedTasks(given.store, self._warn)
         self.tool_calls = ToolCallService(
             self._calls,
@@ -228,6 +230,7 @@ class Host:
                 await self._dependencies.close()
             await self._approvals.save()
             await self._audit_log.aclose()
+            await self.history.aclose()
             await self.chats.aclose()
             if self._traffic_file is not None:
                 await self._traffic_file.aclose()

@@ -82,6 +82,8 @@ class ToolCall:
         self.request = request
         self.arguments = request.arguments
         """The arguments that are sent: the user may have changed them."""
+        self.identity = ""
+        """The program or address of its server; empty until it is known."""
         self.state = CallState.ASKING
         self.allowed = False
         """True if policy or the user allowed it."""

@@ -10,7 +10,6 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,7 +29,6 @@ from mcphost.host.catalog import Catalog, CatalogKind
 from mcphost.host.connections.connection import Connection
 from mcphost.host.connections.servers import Servers
 from mcphost.host.consent.broker import ConsentBroker, Proposal
-from mcphost.host.consent.questions import ToolCallQuestion
 from mcphost.host.events import CallChanged, CallFinished, CallStarted
 from mcphost.host.internal_error import internal_error, without_secrets
 from mcphost.host.reporting import Reporting
@@ -47,7 +45,6 @@ from mcphost.protocol.models.tools import CallToolResult, Tool
 from mcphost.protocol.wire.jsonrpc import ErrorCode
 
 if TYPE_CHECKING:
-    from mcphost.host.tool_calls.history import CallHistory
     from mcphost.protocol.models.tasks import Task
 
 _log = logging.getLogger(__name__)
@@ -84,7 +81,6 @@ class ToolCallService:
         self._elicitation, self._sign_in_retry, self._started = elicitation, sign_in_retry, started
         self._background, self._reporting = background, reporting
         self._audit, self._bus, self._mask = reporting.audit, reporting.bus, reporting.mask
-        self._began = datetime.now().astimezone()
 
     @property
     def calls(self) -> Mapping[int, ToolCall]:
@@ -94,12 +90,6 @@ class ToolCallService:
     def running(self, server: str | None = None) -> list[ToolCall]:
         """The calls that have not ended, oldest first."""
         return self._registry.running(server)
-
-    async def history(self, question: ToolCallQuestion) -> CallHistory:
-        """The earlier calls of the tool that is asked about, in this run and in the audit log."""
-        from mcphost.host.tool_calls.history import call_history
-
-        return await call_history(question, self.calls.values(), self._audit.path, self._began)
 
     async def prepare(self) -> None:
         """Load what checks arguments and results, beside other work; the first call would do it otherwise."""
@@ -244,7 +234,8 @@ class ToolCallService:
 
     async def _may_collect(self, call: ToolCall, connection: Connection, task: str) -> Mapping[str, Any]:
         """Write down that a task's result is asked for: asking is the consent. The arguments it was begun with."""
-        fields = {"call": call.number, "server": connection.name, "sent_to": connection.config.identity}
+        call.identity = connection.config.identity
+        fields = {"call": call.number, "server": connection.name, "sent_to": call.identity}
         await self._audit.before(
             {"event": "task", **fields, "asked_by": call.request.origin, "task": task, "status": "collect"}
         )
@@ -280,6 +271,7 @@ class ToolCallService:
         """Make the proposal from the present tool. Raises UnknownName, InvalidArguments."""
         request = call.request
         tool = self._catalog.tool(request.server, request.tool)
+        call.identity = connection.config.identity
         note = "; ".join(filter(None, [why, await _check_arguments(tool, call.arguments)]))
         return Proposal(
             call=call.number,
@@ -287,7 +279,7 @@ class ToolCallService:
             tool=tool,
             arguments=call.arguments,
             origin=request.origin,
-            identity=connection.config.identity,
+            identity=call.identity,
             note=note or None,
             outside=request.outside,
             provenance=request.provenance.after(call.arguments) if call.edited else request.provenance,

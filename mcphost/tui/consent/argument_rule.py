@@ -19,7 +19,8 @@ from textual.widgets import Input, Static
 from mcphost.host.consent.approvals import Lifetime
 from mcphost.host.consent.argument_rules import PATTERN_CHARACTERS, fits, left_open, problem, suggested, wrong_with
 from mcphost.host.consent.questions import ToolCallQuestion
-from mcphost.host.tool_calls.history import CallHistory, RuleTrial, tried
+from mcphost.host.consent.rule_trial import EarlierCalls, RuleTrial, tried
+from mcphost.host.tool_calls.call import CallState
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.tui.consent.call_rows import text_of
@@ -180,11 +181,11 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         self,
         question: ToolCallQuestion,
         arguments: Mapping[str, Any],
-        past: Callable[[], Awaitable[CallHistory]],
+        past: Callable[[], Awaitable[EarlierCalls]],
     ) -> None:
         super().__init__(classes="-careful" if question.careful else None)
         self._question, self._find = question, past
-        self._past: CallHistory | None = None
+        self._past: EarlierCalls | None = None
         texts = {name: text for name, text in arguments.items() if isinstance(text, str)}
         label = min(max((cell_len(show_line(name, 80)) for name in texts), default=0) + 4, LABEL)
         self.patterns = [PatternRow(name, text, label) for name, text in texts.items()]
@@ -289,8 +290,8 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         missing = self.missing
         self._hint.update(f"▲ {missing}")
         self._hint.display = bool(missing)
-        trials = tried({} if missing else self.when, self._past or CallHistory())
-        self.trials.set_items(trials, keep=lambda trial: trial.call.name)
+        trials = tried({} if missing else self.when, self._past or EarlierCalls())
+        self.trials.set_items(trials, keep=lambda trial: (trial.call.id, trial.call.number))
         self._sum.update(_sum(trials, self._past))
 
     def _open_arguments(self, trial: RuleTrial) -> None:
@@ -311,11 +312,11 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
         yield AnswerOption("esc", "back to the question", "back")
 
 
-def _sum(trials: list[RuleTrial], past: CallHistory | None) -> Content:
+def _sum(trials: list[RuleTrial], past: EarlierCalls | None) -> Content:
     if past is None:
         return Content("looking for past calls…")
     allowed = [trial for trial in trials if trial.allowed]
-    declined = sum(trial.call.declined for trial in allowed)
+    declined = sum(trial.call.state is CallState.DECLINED for trial in allowed)
     words = f"would have allowed {len(allowed)} of {len(trials)} past calls" if trials else "no past calls"
     warning = f" · ▲ {declined} declined" if declined else ""
     return Content.assemble((words, "bold"), (warning, "$text-warning"), (f" · {past.reaches}", "$foreground-muted"))
@@ -331,7 +332,7 @@ def _row(trial: RuleTrial, width: int) -> Content:
             Cell("✓" if trial.allowed else "✗", "bold $text-success" if trial.allowed else "bold $text-error", 1, 1),
             Cell(trial.call.name, "$foreground-muted", 8, 13),
             Cell(text, "", 10),
-            Cell("declined" if trial.call.declined else "", "$text-warning", 8, 8),
+            Cell("declined" if trial.call.state is CallState.DECLINED else "", "$text-warning", 8, 8),
         ],
     )
 

@@ -14,7 +14,7 @@ from textual.widgets import Static
 from mcphost.host.consent.approvals import ANY, ApprovalStatus, Lifetime
 from mcphost.host.consent.provenance import Provenance
 from mcphost.host.consent.questions import Answer, ToolCallQuestion
-from mcphost.host.tool_calls.history import CallHistory
+from mcphost.host.consent.rule_trial import EarlierCalls
 from mcphost.protocol.display import show_line
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.call_rows import Arguments, argument_facts, call_facts, is_cut, tool_facts
@@ -82,7 +82,7 @@ class ToolCallScreen(QuestionDialog):
     """
 
     def __init__(
-        self, waiting: OpenQuestion, question: ToolCallQuestion, past: Callable[[], Awaitable[CallHistory]]
+        self, waiting: OpenQuestion, question: ToolCallQuestion, past: Callable[[], Awaitable[EarlierCalls]]
     ) -> None:
         super().__init__(waiting, classes="-careful" if question.careful else None)
         self.question = question

@@ -63,9 +63,10 @@ def asks_words(question: Question) -> str:
 
 
 def _tool_call(host: Host, waiting: OpenQuestion, question: ToolCallQuestion) -> QuestionDialog:
+    from mcphost.host.consent.rule_trial import earlier_calls
     from mcphost.tui.consent.tool_call import ToolCallScreen
 
-    return ToolCallScreen(waiting, question, lambda: host.tool_calls.history(question))
+    return ToolCallScreen(waiting, question, lambda: earlier_calls(question, host.history))
 
 
 def _sign_in(host: Host, waiting: OpenQuestion, question: SignInQuestion) -> QuestionDialog:

@@ -16,6 +16,7 @@ from mcphost.host.consent.approvals import ApprovalStatus, Lifetime
 from mcphost.host.consent.broker import Proposal
 from mcphost.host.consent.policy import PolicyDecision
 from mcphost.host.consent.questions import Answer, DeclineAll
+from mcphost.host.consent.rule_trial import earlier_calls
 from mcphost.host.events import GrantsChanged
 from mcphost.host.tool_calls.call import CallState
 from tests.conftest import Until
@@ -373,7 +374,7 @@ RULE = Answer(allow=True, lifetime=Lifetime.ALWAYS, when={"text": "^x"})
 @pytest.mark.requirement("SEC-01", "HOST-04")
 async def test_a_rule_made_in_the_dialog_holds_in_later_runs(host: HostOf, tmp_path: Path) -> None:
     """Other arguments, another server and a changed tool are asked about as ever."""
-    parts = {"store": FileStore(tmp_path), "audit_path": tmp_path / "audit.jsonl"}
+    parts = {"store": FileStore(tmp_path), "audit_path": tmp_path / "audit.jsonl", "history_path": tmp_path / "h"}
     async with host(a=echo(), answers=(RULE, NO), dependencies=parts) as running:
         for text in ("x", "x and more", "not x"):
             await running.run("a", "echo", {"text": text})
@@ -381,12 +382,12 @@ async def test_a_rule_made_in_the_dialog_holds_in_later_runs(host: HostOf, tmp_p
     async with host(a=echo(), b=echo(), answers=(NO, NO, NO), dependencies=parts) as running:
         assert (await running.run("a", "echo", SAY)).state is CallState.DONE
         assert (await running.run("b", "echo", SAY)).state is CallState.DECLINED
-        past = await running.tool_calls.history(running.approver.questions[0])
-        assert past.calls == ()  # of b; the log has calls of a
+        past = await earlier_calls(running.approver.questions[0], running.history)
+        assert past.calls == ()  # of b; the history has calls of a
         await change_tool(running)
         assert (await running.run("a", "echo", SAY)).state is CallState.DECLINED
-        past = await running.tool_calls.history(running.approver.questions[1])
-        assert [(each.arguments["text"], each.declined) for each in past.calls] == [
+        past = await earlier_calls(running.approver.questions[1], running.history)
+        assert [(each.arguments["text"], each.state is CallState.DECLINED) for each in past.calls] == [
             ("x", False), ("not x", True), ("x and more", False), ("x", False),
         ]  # fmt: skip
     lines = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]

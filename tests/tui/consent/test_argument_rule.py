@@ -84,7 +84,7 @@ async def test_always_lapses_when_the_tool_changes(tmp_path: Path) -> None:
         await stage.ready()
         assert not await stage.needs_consent({"text": "main"})
         call = await make(stage, {"text": "other"})
-        await stage.shows("would have allowed 0 of 2 past calls · this run, audit log")
+        await stage.shows("would have allowed 0 of 2 past calls · this run, earlier runs")
         await stage.press("escape", "escape")
         dialog = await stage.call_dialog()
         assert call.state is CallState.ASKING

@@ -1,0 +1,1 @@
+"""``mcphost history``: the calls of earlier runs."""
