@@ -276,9 +276,13 @@ _STATES: Final = {"●": "\x1b[32m", "✓": "\x1b[32m", "▲": "\x1b[33m", "✖"
 _JSON_KEY: Final = re.compile(r'^( *)("(?:[^"\\]|\\.)*")(?=: )', re.MULTILINE)
 
 
-def _shows_colours(stream: IO[str]) -> bool:
-    """True for a terminal whose user did not switch colours off."""
-    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") not in (None, "", "dumb")
+def _shows_colours(stream: IO[str], environment: Mapping[str, str] = os.environ) -> bool:
+    """True for a terminal whose user did not switch colours off, and for all else where they are forced."""
+    if environment.get("NO_COLOR"):
+        return False
+    if any(environment.get(name, "0") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
+        return True
+    return is_terminal(stream) and environment.get("TERM") not in (None, "", "dumb")
 
 
 def table(rows: Sequence[Sequence[str]], *, narrow: bool = False) -> str:

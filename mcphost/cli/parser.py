@@ -37,11 +37,27 @@ configuration, 3 not connected, 4 declined, 5 timed out.
 Options = argparse.Namespace
 
 
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Lists the commands in `GROUPS`."""
+
+    def _format_action(self, action: argparse.Action) -> str:
+        if not isinstance(action, argparse._SubParsersAction):
+            return super()._format_action(action)
+        parts, commands = [], {each.dest: each for each in action._get_subactions()}
+        for title, names in GROUPS.items():
+            if shown := [commands[name] for name in names if name in commands]:
+                parts.append(f"{' ' * self._current_indent}{title}\n")
+                self._indent()
+                parts.extend(map(super()._format_action, shown))
+                self._dedent()
+        return "".join(parts)
+
+
 class Parser(argparse.ArgumentParser):
     """Takes no abbreviations, raises UsageError, and ends its help with examples."""
 
     def __init__(self, **more: Any) -> None:
-        super().__init__(allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, **more)
+        super().__init__(allow_abbrev=False, formatter_class=_Formatter, **more)
         self.commands: Mapping[str, Parser] = {}
 
     def error(self, message: str) -> NoReturn:
@@ -249,7 +265,7 @@ Exit codes: 0 no problem, 1 at least one.
     ),
     "report": Subcommand(
         "report.run_report",
-        "Gather what a bug report needs, show it, and write it to a file.\nNothing is sent anywhere.",
+        "Gather what a bug report needs, and write it to a file.\nIt is shown first, and nothing is sent anywhere.",
         [
             _argument("file", "FILE", "where to write it; - only prints it"),
             _STARTED_SERVER,
@@ -353,7 +369,7 @@ prompts), and its items are the protocol's own objects.
     ),
     "chat": Subcommand(
         "chat.run_chat",
-        "Send a message to a language model, which may use the servers' tools.\nYou are asked before each call.",
+        "Ask a language model, which may use the servers' tools.\nYou are asked before each call.",
         [
             _several(
                 "words",
@@ -470,7 +486,7 @@ Exit codes: 0 done, 1 a limit of [chat] was reached, 3 the model failed,
     ),
     "add": Subcommand(
         "adding.run_add",
-        "Add one server: a command, an address, a link, a file or a name in a registry.\n"
+        "Add one server: a command, URL, link, file or registry name.\n"
         "It is shown in full, and you are asked. Nothing of it runs before that.",
         [
             _argument(
@@ -592,7 +608,7 @@ added), disabledThere, refusal, entry (secrets masked), inputs and leftOut.
     ),
     "secret": Subcommand(
         "secret.run_secret",
-        "Keep secrets in the system's keychain, for ${keyring:NAME} in the configuration.",
+        "Keep secrets in the system's keychain, for ${keyring:NAME}.",
         [
             _argument("action", "ACTION", "see below", choices=["set", "list", "forget"]),
             _several("names", "NAME", "the name in ${keyring:NAME}, such as github.TOKEN"),
@@ -617,7 +633,7 @@ the keychain cannot say) and usedBy.
     ),
     "completion": Subcommand(
         "completion.run_completion",
-        "Print the script with which a shell completes commands, servers and tools.",
+        "Print the script with which a shell completes commands.\nIt completes servers, tools and arguments, too.",
         [_argument("shell", "SHELL", "bash, zsh or fish", choices=["bash", "zsh", "fish"])],
         """\
   mcphost completion bash                         ~/.bashrc: eval "$(mcphost completion bash)"
@@ -687,6 +703,15 @@ the keychain cannot say) and usedBy.
         connects=False,
     ),
 }
+
+GROUPS: Final = {
+    "look around": ("demo", "check", "list", "compare"),
+    "use servers": ("call", "read", "prompt", "complete", "chat", "tasks"),
+    "add and remove servers": ("add", "search", "import", "export", "remove"),
+    "sign in, keep secrets": ("login", "logout", "secret"),
+    "configure, get help": ("config", "doctor", "report", "help", "man", "completion"),
+}
+"""The commands as the help lists them."""
 
 _MEANT: Final = {
     "ls": "list tools", "tools": "list tools", "servers": "check", "status": "check", "run": "call", "exec": "call",

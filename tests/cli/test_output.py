@@ -65,6 +65,20 @@ def test_a_pipe_gets_no_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b" not in table(ROWS) + json_text({"a": 1})
 
 
+@pytest.mark.parametrize("variable", ["FORCE_COLOR", "CLICOLOR_FORCE"])
+def test_forced_colours_reach_a_pipe_but_never_json(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv(variable, "1")
+    assert "\x1b[32m● ready" in table(ROWS)
+    assert "\x1b" not in json_text({"a": 1})
+
+
+def test_colours_that_are_forced_and_switched_off_are_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b" not in table(ROWS)
+
+
 def test_columns_without_a_value_are_left_out_where_that_is_wanted() -> None:
     rows = [("A", "B", "C", "D"), ("-", "-", "-", "x"), ("-", "-", "", "y")]
     assert table(rows, narrow=True) == "A  B  D\n-  -  x\n-  -  y\n"

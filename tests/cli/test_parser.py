@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from mcphost.cli.parser import COMMANDS, EXAMPLES, Parser, command_parser, parse
+from mcphost.cli.parser import COMMANDS, EXAMPLES, GROUPS, Parser, command_parser, parse
 
 HELPS = {"": EXAMPLES, **{name: command.examples for name, command in COMMANDS.items()}}
 
@@ -29,6 +29,10 @@ def test_each_help_fits_a_narrow_terminal_and_ends_with_examples(
     assert max(map(len, before.splitlines())) <= 80
     assert len(text.splitlines()) < 55
     assert examples == HELPS[command]
+
+
+def test_each_command_is_in_one_group_of_the_help() -> None:
+    assert sorted(name for names in GROUPS.values() for name in names) == sorted(COMMANDS)
 
 
 @pytest.mark.parametrize("command", HELPS)
