@@ -20,7 +20,9 @@ ENVIRONMENT: Final = {
     "MCPHOST_KEYCHAIN": "off: mcphost does not use the keychain; tokens last until it exits.",
     "HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY": "Proxies for servers, sign-ins and models; never for this machine.",
     "SSL_CERT_FILE, SSL_CERT_DIR": "Certificate authorities, in place of the bundled ones.",
-    "NO_COLOR": "The screen has no colours.",
+    "NO_COLOR": "mcphost shows no colours.",
+    "FORCE_COLOR, CLICOLOR_FORCE": "Tables have colours in a pipe, too.",
+    "VISUAL, EDITOR, PAGER": "The editor and the pager that the screen opens.",
 }
 
 FILES: Final = {

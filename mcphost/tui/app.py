@@ -42,6 +42,7 @@ from mcphost.tui.kit.clipboard import MOST_BYTES, NOT_PASSED_ON, load_into_tmux
 from mcphost.tui.kit.modal_screen import Dialog
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.main.updater import MainScreenUpdater
+from mcphost.tui.programs.controller import ProgramsController
 from mcphost.tui.results.controller import ResultsController
 from mcphost.tui.roots.controller import RootsController
 from mcphost.tui.sampling.controller import SamplingController
@@ -174,6 +175,7 @@ class McphostApp(ResilientApp):
             self, self.keys, host, self.configuration, start.state_folder, self._take_over, open_importer
         )
         self.catalog = CatalogController(self, self.keys, self.main)
+        self.programs = ProgramsController(self, self.questions)
         self.results = ResultsController(self)
         self.roots = RootsController(self, self.keys, host)
         self.sampling = SamplingController(self, host, approver, self.questions)
@@ -192,6 +194,7 @@ class McphostApp(ResilientApp):
             self.comparison,
             self.elicitation,
             self.imports,
+            self.programs,
             self.results,
             self.roots,
             self.sampling,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import signal
 import subprocess
 import sys
 from argparse import Namespace
@@ -18,7 +15,8 @@ from mcphost.cli.margin import size
 from mcphost.cli.output import Outcome, answer, is_terminal
 from mcphost.cli.parser import COMMANDS, command_parser, did_you_mean
 from mcphost.cli.run import finish
-from mcphost.errors import UsageError
+from mcphost.errors import NotDone, UsageError
+from mcphost.host.terminal_programs import interrupts_ignored, pager_command
 from mcphost.manual import page, topics
 
 MOST_COLUMNS: Final = 100
@@ -71,13 +69,8 @@ def _show(text: str) -> None:
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)) or text.count("\n") < size(sys.stdout)[1]:
         answer(text)
         return
-    command = shlex.split(os.environ.get("PAGER", "")) or ["less", "-R"]
     try:
-        with subprocess.Popen(command, stdin=subprocess.PIPE) as pager:
-            interrupts = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C belongs to the pager
-            try:
-                pager.communicate(text.encode())
-            finally:
-                signal.signal(signal.SIGINT, interrupts)
-    except OSError:
+        with subprocess.Popen(pager_command(), stdin=subprocess.PIPE) as pager, interrupts_ignored():
+            pager.communicate(text.encode())
+    except (NotDone, OSError):
         answer(text)

@@ -18,6 +18,7 @@ from textual.widgets import TextArea
 
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show, show_line
+from mcphost.tui.kit.messages import EDITOR_BINDING, EditorRequested
 from mcphost.tui.kit.rows import Cell, columns, rows_around
 
 ROWS: Final = 6
@@ -86,6 +87,8 @@ class SuggestionList(Widget):
 
 
 class MessageArea(TextArea):
+    BINDINGS: ClassVar[list[BindingType]] = [EDITOR_BINDING]
+
     class Entered(Message):
         """The user pressed enter."""
 
@@ -126,6 +129,12 @@ class MessageArea(TextArea):
         if len(event.text) > room:
             self.notify(f"Only {room:,} characters fit; attach the rest as a file: @path", severity="warning")
 
+    def action_open_editor(self) -> None:
+        self.post_message(EditorRequested(self, self.text, ".md", MOST_CHARACTERS))
+
+    def take_edited(self, text: str) -> None:
+        self.replace(show(text, joiners=True), (0, 0), self.document.end, maintain_selection_offset=False)
+
     def _instead(self, event: events.Key, message: Message | None = None) -> None:
         event.prevent_default()
         event.stop()
@@ -148,8 +157,9 @@ class ChatInput(Vertical):
     """
     HELP = (
         "Write to the model. enter sends, ctrl+j (shift+enter, alt+enter) starts a new line, ↑ recalls sent messages.\n"
-        "/server:prompt name=value inserts a prompt, @server:uri and @path attach something. ctrl+g shows what would\n"
-        "be sent; prompts are always shown first. esc stops the model, or goes to the conversation."
+        "/server:prompt name=value inserts a prompt, @server:uri and @path attach something. alt+e opens your\n"
+        "editor. ctrl+g shows what would be sent; prompts are always shown first. esc stops the model, or goes to the\n"
+        "conversation."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+j", "newline", "new line", show=False, id="chat.newline", tooltip="Start a new line"),

@@ -23,6 +23,7 @@ from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import MARKS_PER_BASE, show, show_line
 from mcphost.protocol.forms.form import ABSENT, FieldError, FieldKind, FormField, parse, render
 from mcphost.tui.kit.inputs import LineInput
+from mcphost.tui.kit.messages import EDITOR_BINDING, EditorRequested
 from mcphost.tui.textual_private.corrections import ScrollbarsOnLayout
 
 _MARK = re.compile(r"⟨U\+([0-9A-F]{4,6})⟩")
@@ -146,6 +147,7 @@ class LineBox(LineInput):
         Binding("up", "step(-1)", "field before", id="form.up", show=False, tooltip="Field before, or one more"),
         Binding("down", "step(1)", "next field", id="form.down", show=False, tooltip="Next field, or one less"),
         Binding("ctrl+t", "reveal", "show it", id="form.reveal", tooltip="Show or hide what is typed here"),
+        EDITOR_BINDING,
     ]
 
     DEFAULT_CSS = """
@@ -178,7 +180,19 @@ class LineBox(LineInput):
         self.placeholder = hint(self.field)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "open_editor":  # a secret would be in a file
+            return self.field.kind in _TEXTS and not self.field.secret_looking
         return action != "reveal" or self.field.secret_looking
+
+    def action_open_editor(self) -> None:
+        self.post_message(EditorRequested(self, _for_editor(self.value), ".md"))
+
+    def take_edited(self, text: str) -> None:
+        if "\n" in text:
+            self.post_message(NeedsLines(self, reveal(text)))
+        else:
+            self.value = conceal(reveal(text))
+            self.cursor_position = len(self.value)
 
     def action_reveal(self) -> None:
         self.password = not self.password
@@ -211,8 +225,26 @@ class LineBox(LineInput):
         self.post_message(NeedsLines(self, reveal(self.value[:start]) + pasted + reveal(self.value[end:])))
 
 
+def _for_editor(text: str) -> str:
+    """The text of a box, whose line ends may be marks, with the marks of all that an editor should not get."""
+    return conceal(reveal(text), lines=True)
+
+
 class SafeArea(TextArea, ScrollbarsOnLayout):
-    """A text area that marks invisible characters in pasted text."""
+    """A text area that marks invisible characters in pasted text, and can be written in an editor."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [EDITOR_BINDING]
+    SUFFIX: ClassVar[str] = ".md"
+    """The suffix of the file in an editor."""
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "open_editor" or not self.read_only
+
+    def action_open_editor(self) -> None:
+        self.post_message(EditorRequested(self, self.text, self.SUFFIX))
+
+    def take_edited(self, text: str) -> None:
+        self.replace(self._marked(text), (0, 0), self.document.end, maintain_selection_offset=False)
 
     def action_paste(self) -> None:
         self._insert_pasted(self.app.clipboard)
@@ -228,6 +260,10 @@ class SafeArea(TextArea, ScrollbarsOnLayout):
 
     def _safe(self, text: str) -> str:
         return conceal(text, lines=True)
+
+    def _marked(self, text: str) -> str:
+        """A text that may have marks of `_safe` already, with them."""
+        return _for_editor(text)
 
 
 class LinesBox(SafeArea):
@@ -297,6 +333,7 @@ class LinesBox(SafeArea):
 class JsonArea(SafeArea):
     """Colours JSON line by line, which works because a JSON string never spans lines."""
 
+    SUFFIX = ".json"
     COMPONENT_CLASSES: ClassVar[set[str]] = {"json--key", "json--text", "json--number", "json--word"}
 
     DEFAULT_CSS = """
@@ -316,6 +353,9 @@ class JsonArea(SafeArea):
         return line
 
     def _safe(self, text: str) -> str:
+        return escape(text)
+
+    def _marked(self, text: str) -> str:
         return escape(text)
 
 

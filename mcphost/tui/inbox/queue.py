@@ -46,12 +46,19 @@ class QuestionQueue:
         self._dialog: QuestionDialog | None = None
         self.idle_seconds = IDLE
         self._typed_at = float("-inf")
-        self._retry_pending = False
+        self._retry_pending = self._held = False
         self._seen_withdrawn = -1
 
     def typed(self) -> None:
         """A key was pressed: questions of servers wait a moment."""
         self._typed_at = time.monotonic()
+
+    def hold(self, held: bool) -> None:
+        """Open no question until this is called with False, as while another program has the terminal."""
+        self._held = held
+        if not held:
+            self.typed()  # the user comes from elsewhere, and may go on typing
+            self.ask_next()
 
     def typing_done(self) -> None:
         """Let a question open at once: the user has typed a complete entry."""
@@ -90,7 +97,9 @@ class QuestionQueue:
 
         What a server asks unprompted waits in the inbox until the user opens it.
         """
-        if not self._app.screen_stack or self._open_question is not None or self._taken_over_by(self._app.screen):
+        if self._held or not self._app.screen_stack:
+            return
+        if self._open_question is not None or self._taken_over_by(self._app.screen):
             return
         due = (each for each in self._next() if not _unprompted(each))
         screen = self._app.screen

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Protocol
 
+from textual.binding import Binding
 from textual.message import Message
 
 from mcphost.lazy_dataclass import dataclass
@@ -105,3 +106,44 @@ class OpenRequested(Message):
     """The user asked to open a block with a program of the desktop."""
 
     block: Block
+
+
+EDITOR_BINDING: Final = Binding(
+    "alt+e,f10",
+    "open_editor",
+    "editor",
+    id="text.editor",
+    priority=True,
+    tooltip="Write it in your editor: $VISUAL, else $EDITOR",
+)
+"""For boxes that hold more than a few words. More than one key, since some terminals write a letter for alt+e."""
+
+MOST_EDITED: Final = 1_000_000
+"""Characters from an editor; a text area lays out all of them at once."""
+
+
+class EditedBox(Protocol):
+    """A widget whose text an editor changes."""
+
+    @property
+    def is_attached(self) -> bool: ...
+
+    def take_edited(self, text: str) -> None:
+        """Put in ``text``, as if it were typed."""
+
+
+@dataclass
+class EditorRequested(Message):
+    """The user asked to write the ``text`` of this box in an editor; ``suffix`` is that of its file."""
+
+    box: EditedBox
+    text: str
+    suffix: str
+    most_characters: int = MOST_EDITED
+
+
+@dataclass
+class PagerRequested(Message):
+    """The user asked to read this text, as it came, in a pager."""
+
+    text: str

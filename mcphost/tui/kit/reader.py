@@ -12,6 +12,7 @@ from mcphost.protocol.display import show
 from mcphost.tui.kit.framed import FramedScreen
 from mcphost.tui.kit.json_text import json_spans
 from mcphost.tui.kit.markdown import Line, MarkdownView
+from mcphost.tui.kit.messages import PagerRequested
 from mcphost.tui.kit.modal_screen import HELP_BINDING
 from mcphost.tui.kit.text_view import Spans, TextView
 
@@ -22,11 +23,15 @@ class ReaderScreen(FramedScreen[bool]):
     Dismissed with whether the end was on screen.
     """
 
-    HELP = "A text to read. The arrows and page keys scroll, W wraps long lines, y copies, esc goes back."
+    HELP = (
+        "A text to read. The arrows and page keys scroll, W wraps long lines, y copies, P opens it in $PAGER,\n"
+        "esc goes back."
+    )
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "back", "back", id="reader.back", tooltip="Close"),
         Binding("y", "copy", "copy", id="reader.copy", tooltip="Copy the text"),
+        Binding("P", "page", "pager", show=False, id="reader.page", tooltip="Read it in your $PAGER"),
         HELP_BINDING,
     ]
 
@@ -75,3 +80,6 @@ class ReaderScreen(FramedScreen[bool]):
     def action_copy(self) -> None:
         """Copy the text as it came."""
         self.app.copy_to_clipboard(self._text)
+
+    def action_page(self) -> None:
+        self.post_message(PagerRequested(self._text))

@@ -24,7 +24,7 @@ from mcphost.protocol.models.prompts import GetPromptResult, PromptMessage
 from mcphost.protocol.models.resources import ReadResourceResult
 from mcphost.tui.kit.clock import freshness_text
 from mcphost.tui.kit.export import file_name, save_as
-from mcphost.tui.kit.messages import ResourceLinkFollowed
+from mcphost.tui.kit.messages import PagerRequested, ResourceLinkFollowed
 from mcphost.tui.kit.search import SearchArea
 from mcphost.tui.results.blocks import BlockList, BlockView
 from mcphost.tui.results.content import BLOCKS, Block, describe, json_size, quoted, with_room
@@ -78,12 +78,13 @@ class ReadingView(Vertical):
 
     HELP = (
         "The server's answer. The arrows scroll and move from block to block, m shows a block's source, / searches,\n"
-        "enter opens a link or enlarges a picture, i turns pictures off. y copies a block, w saves it, o opens it in\n"
-        "a desktop program after asking."
+        "enter opens a link or enlarges a picture, i turns pictures off. y copies a block, w saves it, P opens it in\n"
+        "$PAGER, o in a desktop program after asking."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "copy", "copy", id="reading.copy", tooltip="Copy this block"),
         Binding("w", "save", "save", id="reading.save", tooltip="Save this block to a file"),
+        Binding("P", "page", "pager", show=False, id="reading.page", tooltip="Read this block in your $PAGER"),
     ]
     DEFAULT_CSS = """
     ReadingView {
@@ -142,11 +143,15 @@ class ReadingView(Vertical):
         return body.current.block if isinstance(body, BlockList) and body.current else None
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return self.current is not None if action in ("copy", "save") else True
+        return self.current is not None if action in ("copy", "save", "page") else True
 
     def action_copy(self) -> None:
         if self.current is not None:
             self.app.copy_to_clipboard(self.current.copied)
+
+    def action_page(self) -> None:
+        if self.current is not None:
+            self.post_message(PagerRequested(self.current.copied))
 
     def action_save(self) -> None:
         if self.current is not None and self.reading is not None:

@@ -31,7 +31,7 @@ from mcphost.protocol.models.tasks import Task
 from mcphost.tui.kit.export import file_name, save_as
 from mcphost.tui.kit.json_text import json_text
 from mcphost.tui.kit.marks import CALL_MARKS
-from mcphost.tui.kit.messages import CancelRequested, ResourceLinkFollowed
+from mcphost.tui.kit.messages import CancelRequested, PagerRequested, ResourceLinkFollowed
 from mcphost.tui.kit.search import SearchArea
 from mcphost.tui.kit.text_view import TextView
 from mcphost.tui.results.blocks import BlockList, BlockView
@@ -339,8 +339,8 @@ class ResultView(Vertical):
     HELP = (
         "The result of a call. 1 to 4, or left and right, switch between its content, the structured content, the raw "
         "JSON and the call itself. The arrows scroll and move from block to block, m shows a block's source, W wraps "
-        "long lines, / searches. y copies what is shown, w saves it, o opens it in a desktop program after asking. "
-        "enter enlarges a picture, i turns pictures off. esc or x cancels a running call."
+        "long lines, / searches. y copies what is shown, w saves it, P opens it in $PAGER, o in a desktop program "
+        "after asking. enter enlarges a picture, i turns pictures off. esc or x cancels a running call."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
@@ -352,6 +352,7 @@ class ResultView(Vertical):
         Binding("right", "turn(1)", "next tab", show=False, id="result.right", tooltip="Go to the next tab"),
         Binding("y", "copy", "copy", id="result.copy", tooltip="Copy this block or tab"),
         Binding("w", "save", "save", id="result.save", tooltip="Save this block or tab to a file"),
+        Binding("P", "page", "pager", show=False, id="result.page", tooltip="Read this block or tab in your $PAGER"),
         Binding("a", "again", "again", id="result.again", tooltip="Run the tool again with the same arguments"),
         Binding("escape,x", "cancel", "cancel call", id="result.cancel", tooltip="Cancel the running call"),
     ]  # fmt: skip
@@ -419,7 +420,7 @@ class ResultView(Vertical):
             return self.call is not None and not self.call.state.ended
         if action == "again":
             return self.call is not None and self.call.state.ended
-        if action in ("copy", "save"):
+        if action in ("copy", "save", "page"):
             return self._can_pick()
         return self.call is not None if action in ("open_tab", "turn") else True
 
@@ -446,6 +447,11 @@ class ResultView(Vertical):
             request = self.call.request
             name = file_name(request.server, request.tool, datetime.now(), mime_type)
             save_as(self.app, name, content)
+
+    def action_page(self) -> None:
+        picked = self._picked()
+        if picked is not None:
+            self.post_message(PagerRequested(picked.copied))
 
     def action_again(self) -> None:
         if self.call is not None:
