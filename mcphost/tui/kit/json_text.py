@@ -55,6 +55,16 @@ def json_text(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
+def json_start(value: Any, characters: int) -> str:
+    """The compact JSON of ``value``, cut off at about so many characters; does not depend on its size otherwise."""
+    text = ""
+    for part in json.JSONEncoder(ensure_ascii=False).iterencode(value):
+        text += part[:characters]
+        if len(text) > characters:
+            break
+    return text
+
+
 def json_spans(line: str) -> Iterator[tuple[int, int, str]]:
     """The spans of a line from `json_lines`: start, end and ``key``, ``string``, ``number`` or ``constant``."""
     for match in _PART.finditer(line):

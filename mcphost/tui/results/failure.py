@@ -65,15 +65,22 @@ def failure_of(call: ToolCall) -> Failure | None:
 
 
 REPORTED: Final = 200
-"""Characters of a tool's own words in a headline; all of them are below it."""
+"""Characters of a server's own words in a headline; all of them are below it."""
+
+_SEARCHED: Final = 4_000
+"""Characters in which the first line is searched."""
+
+
+def first_line(*texts: str) -> str:
+    """The first line that says something, safe to show; empty if none does."""
+    lines = (line.strip() for text in texts for line in text[:_SEARCHED].splitlines())
+    return next((show_line(line, REPORTED) for line in lines if line), "")
 
 
 def _reported(call: ToolCall) -> Failure:
     """The tool's own words, named as such: a headline is mcphost's otherwise."""
     content = call.outcome.content if call.outcome is not None else ()
-    texts = (block.text for block in content if isinstance(block, TextContent))
-    lines = (line.strip() for text in texts for line in text.splitlines())
-    said = next((show_line(line, REPORTED) for line in lines if line), "")
+    said = first_line(*(block.text for block in content if isinstance(block, TextContent)))
     return Failure("✖", f"The tool reports: {said}" if said else "The tool reports an error, and no reason", "")
 
 
@@ -120,14 +127,21 @@ def code_label(code: int) -> str:
     return _CODES.get(code, _OWN_CODE)[0]
 
 
+def code_text(error: ServerError) -> str:
+    """``Error -32602 · invalid params``."""
+    return f"Error {error.code} · {code_label(error.code)}"
+
+
+def refusal_of(error: ServerError) -> str:
+    """A headline from the server's own words."""
+    said = first_line(error.message)
+    return f"The server refuses: {said}" if said else "The server refuses, and gives no reason"
+
+
 def _server_error(error: ServerError, server: str) -> Failure:
-    label, advice = _CODES.get(error.code, _OWN_CODE)
-    return Failure(
-        "✖",
-        f"Protocol error {error.code} · {label}",
-        f"No result. {advice}",
-        quotes=tuple(_error_quotes(error, server)),
-    )
+    _, advice = _CODES.get(error.code, _OWN_CODE)
+    quotes = tuple(_error_quotes(error, server))
+    return Failure("✖", refusal_of(error), f"{code_text(error)}. {advice}", quotes=quotes)
 
 
 def _error_quotes(error: ServerError, server: str) -> Iterator[Quote]:

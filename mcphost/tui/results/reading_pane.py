@@ -28,7 +28,7 @@ from mcphost.tui.kit.messages import PagerRequested, ResourceLinkFollowed
 from mcphost.tui.kit.search import SearchArea
 from mcphost.tui.results.blocks import BlockList, BlockView
 from mcphost.tui.results.content import BLOCKS, Block, describe, json_size, quoted, with_room
-from mcphost.tui.results.failure import code_label
+from mcphost.tui.results.failure import code_text, refusal_of
 from mcphost.tui.results.view import Notice
 
 CHARACTERS: Final = 2_000_000
@@ -243,8 +243,7 @@ def _failure(error: McphostError, server: str) -> Iterator[Widget]:
         if not isinstance(error, ServerError):
             yield BlockView(quoted("why", str(error)))
     elif isinstance(error, ServerError):
-        label = f"The server refused: error {error.code} · {code_label(error.code)}"
-        yield Notice("✖", label, "The server's message follows.", "error")
+        yield Notice("✖", refusal_of(error), f"{code_text(error)}.", "error")
     else:
         yield Notice("✖", show_line(str(error), 500), "f3 shows the logs.", "error")
     if isinstance(error, ServerError):

@@ -15,6 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
+from textual.reactive import reactive
 from textual.style import Style
 from textual.timer import Timer
 from textual.widget import Widget
@@ -138,9 +139,7 @@ class Notice(Static):
 
     @classmethod
     def of_validation(cls, validation: ValidationResult) -> Notice:
-        """Report if the structured content matches the output schema."""
-        if validation.valid:
-            return cls("✔", "The structured content matches the output schema", "", "good")
+        """Say how the structured content fails to match the output schema."""
         if validation.note is not None:
             return cls("▲", show_line(validation.note, 300), "", "warning")
         lines = [f"{show_line(p.path, 80) or '(root)'}: {show_line(p.message)}" for p in validation.problems]
@@ -229,11 +228,14 @@ def _amount(progress: Progress | None, fraction: float | None) -> str:
 
 
 class StructuredView(Vertical):
-    """Structured content as a table or JSON, and how it matches the output schema."""
+    """Structured content as a table or JSON, and how it fails to match the output schema."""
+
+    footnote: reactive[str] = reactive("", repaint=False)
+    """The size of a table and its keys, for a border."""
 
     DEFAULT_CSS = """
     StructuredView { height: 1fr; }
-    StructuredView > .summary { height: auto; max-height: 2; padding: 0 1; color: $foreground-muted; }
+    StructuredView > .beside { height: auto; max-height: 2; padding: 0 1; color: $foreground-muted; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("m", "toggle_look", "table/JSON", id="structured.look", tooltip="Switch between table and JSON"),
@@ -241,24 +243,21 @@ class StructuredView(Vertical):
 
     def __init__(self, value: Any, validation: ValidationResult | None) -> None:
         super().__init__()
-        self._value, self._validation, self._table = value, validation, as_table(value)
-        self._as_table = self._table is not None
+        self._value, self._validation = value, validation
+        table = as_table(value)
+        self._table = None if table is None else TableView(table)
+        self._as_table = table is not None
 
     def compose(self) -> ComposeResult:
-        if self._validation is not None:
+        if self._validation is not None and not self._validation.valid:
             yield Notice.of_validation(self._validation)
         if self._table is None:
             yield JsonView(self._value)
             return
-        table, summary = TableView(self._table), Static(classes="summary", markup=False)
-        yield summary
-        yield table
-
-        def show_summary() -> None:
-            more = " · z zooms" if table.is_cut else ""
-            summary.update(f"{table.table.summary} · m shows JSON{more}")
-
-        self.watch(table, "is_cut", show_summary)
+        if beside := self._table.table.beside_text:
+            yield Static(beside, classes="beside", markup=False)
+        yield self._table
+        self.watch(self._table, "footnote", self._update_footnote)
 
     def focus(self, scroll_visible: bool = True, from_app_focus: bool = False) -> StructuredView:
         for body in self.query("TableView, TextView"):
@@ -276,8 +275,12 @@ class StructuredView(Vertical):
             self.mount(JsonView(self._value))
         self.query_one(TextView).display = not self._as_table
         self.query_one(TableView).display = self._as_table
+        self._update_footnote()
         if focused:
             self.focus()
+
+    def _update_footnote(self) -> None:
+        self.footnote = f"{self._table.footnote} · m JSON" if self._table is not None and self._as_table else ""
 
     def show_json(self) -> None:
         """Show JSON, which can be searched."""
@@ -332,6 +335,7 @@ class ResultView(Vertical):
     DEFAULT_CSS = """
     ResultView {
         border: round $border-blurred; border-title-color: $foreground-muted; height: 1fr;
+        border-subtitle-color: $foreground-muted;
         &:focus-within { border: round $border; border-title-color: $text-accent; }
         & .empty { padding: 1 2; color: $foreground-muted; height: 1fr; }
     }
@@ -526,7 +530,9 @@ class ResultView(Vertical):
         if call is None:
             return Static(_EMPTY, classes="empty", markup=False)
         if call.outcome is not None and tab is Tab.STRUCTURED:
-            return StructuredView(call.outcome.structured, call.validity)
+            view = StructuredView(call.outcome.structured, call.validity)
+            self.watch(view, "footnote", self._update_title)
+            return view
         if call.outcome is not None and tab is Tab.RAW:
             return JsonView(call.outcome.raw)
         return BlockList(*(_content(call) if tab is Tab.CONTENT else map(BlockView, call_blocks(call))))
@@ -552,6 +558,8 @@ class ResultView(Vertical):
         self.border_title = Content(
             "Result" if self.call is None else _title(self.call, self.size.width - 4, self._result_size)
         )
+        body = self._bodies.get(self.tab)
+        self.border_subtitle = Content(body.footnote) if isinstance(body, StructuredView) else None
 
     def _update_progress(self, moved: bool = False) -> None:
         for progressing in self._area.query(ProgressView):
@@ -640,9 +648,21 @@ def _title(call: ToolCall, width: int, size: int) -> str:
         state.append(duration_text(call.elapsed))
     if call.outcome is not None:
         state.append(size_text(size))
+    if call.validity is not None:
+        state.append(_verdict(call.validity))
     tool = show_line(call.request.tool, 80)
     for before in (["Result", f"{call.request.server} › {tool}"], ["Result", tool], [tool]):
         room = width - cell_len(" · ".join([*before[:-1], "", *state]))
         if room >= min(cell_len(before[-1]), _NAME_CELLS):
             return " · ".join([*before[:-1], Content(before[-1]).truncate(room, ellipsis=True).plain, *state])
     return " · ".join(state)
+
+
+def _verdict(validation: ValidationResult) -> str:
+    """Say in the title if the structured content matches the output schema."""
+    if validation.valid:
+        return "✔ schema"
+    if validation.note is not None:
+        return "▲ schema not checked"
+    count = len(validation.problems)
+    return f"✖ schema: {count} problem{'' if count == 1 else 's'}"

@@ -207,7 +207,7 @@ async def test_a_refusal_is_called_what_the_protocol_calls_it(code: int, label: 
     view = ReadingView("Messages", "hint")
     async with Alone(lambda: view).run_test(size=(90, 24)) as pilot:
         view.show_reading(PaneReading("s", "p").with_error(ServerError(code, "prompt not found"), 0.1))
-        await shows(pilot, f"✖ The server refused: error {code} · {label}", "s says", "prompt not found")
+        await shows(pilot, "✖ The server refuses: prompt not found", f"Error {code} · {label}", "s says")
 
 
 @SIZES
