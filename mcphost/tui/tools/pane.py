@@ -212,7 +212,7 @@ class ToolsPane(Container):
         if bench.entry is not None and bench.entry.key != key:
             found = (each for each in self._host.catalog.tools(call.request.server) if each.key == key)
             if (entry := next(found, None)) is not None:
-                bench.preview(entry)
+                self._describe(bench, entry)
 
     def refresh_call(self) -> None:
         if self._bench is not None:
@@ -238,7 +238,12 @@ class ToolsPane(Container):
 
     def _show_preview(self) -> None:
         if self._bench is not None and self._step == "list" and self.list.item is not None:
-            self._bench.preview(self.list.item)
+            self._describe(self._bench, self.list.item)
+
+    def _describe(self, bench: Workbench, entry: CatalogTool) -> None:
+        from mcphost.tui.tools.preview import earlier_calls
+
+        bench.preview(entry, earlier_calls(self._host.tool_calls.calls.values(), entry.key))
 
     @on(ToolList.Chosen)
     async def _chosen(self, event: ToolList.Chosen) -> None:

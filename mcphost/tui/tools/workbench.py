@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from textual.app import ComposeResult
@@ -11,17 +11,17 @@ from textual.content import Content
 from textual.widgets import Static
 
 from mcphost.host.catalog import CatalogTool
-from mcphost.json_values import as_dict, texts_in
 from mcphost.protocol.display import hidden_count, show, show_line, unindented
-from mcphost.tui.consent.call_rows import claims_text
 from mcphost.tui.forms.schema_form import FormState, SchemaForm
 from mcphost.tui.kit.form_frame import FormFrame
 from mcphost.tui.results.view import ResultView
 from mcphost.tui.textual_private.corrections import ScrolledColumn
+from mcphost.tui.tools.preview import EarlierCall, ToolPreview, claims_explained
 
 NO_TOOL = "Choose a tool and press enter: its description and form appear here."
-MOST_ARGUMENTS = 40
-"""Arguments that are named before the form is opened."""
+PREVIEW_LINES = 8
+PREVIEW_CHARACTERS = 700
+"""Of a description before the form is opened, so that the arguments below it are in view."""
 
 KEPT_FORMS = 50
 """Tools whose form is remembered."""
@@ -41,13 +41,15 @@ class ToolForm(FormFrame):
     def __init__(self, welcome: str = "") -> None:
         super().__init__(classes="-none")
         self._about = Static(f"{NO_TOOL}\n\n{welcome}" if welcome else NO_TOOL, markup=False)
+        self._preview = ToolPreview()
+        self._preview.display = False
+        self._described = ScrolledColumn(self._about, self._preview, id="about", can_focus=False)
         self.form = SchemaForm(submit_label="run")
         self.form.display = False
 
     def compose(self) -> ComposeResult:
         self.border_title = "Tool"
-        with ScrolledColumn(id="about", can_focus=False):
-            yield self._about
+        yield self._described
         yield self.form
 
     def show_none(self) -> None:
@@ -58,16 +60,19 @@ class ToolForm(FormFrame):
         """Say how to add a server, if none is configured."""
         self._show("Add a server", words, form=False)
 
-    def preview(self, entry: CatalogTool) -> None:
-        """Show the server's description and the names of the arguments."""
-        self._show(_title(entry), Content("\n\n").join([_about(entry), _arguments(entry)]), form=False)
+    def preview(self, entry: CatalogTool, calls: Sequence[EarlierCall] = ()) -> None:
+        """Show the server's description, the arguments and the last calls."""
+        self._preview.show_tool(entry, calls)
+        self._show(_title(entry), _about(entry, brief=True), form=False, preview=True)
 
     def show_about(self, entry: CatalogTool) -> None:
         self._show(_title(entry), _about(entry), form=True)
 
-    def _show(self, title: str | Content, about: str | Content, *, form: bool) -> None:
+    def _show(self, title: str | Content, about: str | Content, *, form: bool, preview: bool = False) -> None:
         self.border_title = title
         self._about.update(about)
+        self._preview.display = preview
+        self._described.scroll_to(y=0, animate=False)
         self.set_class(not form, "-none")
         self.form.display = form
 
@@ -108,11 +113,11 @@ class Workbench(Vertical):
         if arguments is None and entry.key in self._forms:
             await self.form.restore(self._forms[entry.key])
 
-    def preview(self, entry: CatalogTool) -> None:
-        """Show what a tool is and takes; its form comes when it is chosen."""
+    def preview(self, entry: CatalogTool, calls: Sequence[EarlierCall] = ()) -> None:
+        """Show what a tool is and takes, and its last calls; its form comes when it is chosen."""
         self._keep_form()
         self.entry = None
-        self.tool.preview(entry)
+        self.tool.preview(entry, calls)
 
     def _keep_form(self) -> None:
         if self.entry is None:
@@ -127,30 +132,12 @@ def _title(entry: CatalogTool) -> Content:
     return Content(f"{entry.server} › {show_line(entry.tool.name, 60)}")
 
 
-def _arguments(entry: CatalogTool) -> Content:
-    """List the arguments, the required ones first, and the keys that go on."""
-    schema = entry.tool.input_schema
-    properties, needed = as_dict(schema.get("properties")), set(texts_in(schema.get("required")))
-    names = list(properties)[:MOST_ARGUMENTS]
-    if not names:
-        return Content.assemble(("enter", "bold $text-accent"), " runs it (no arguments)")
-    listed = [
-        Content.assemble(show_line(name, 60), ("*" if name in needed else "", "bold $text-warning"))
-        for name in sorted(names, key=lambda name: name not in needed)
-    ]
-    more = f" and {len(properties) - len(names):,} more" if len(properties) > len(names) else ""
-    keys = Content.assemble(
-        ("enter", "bold $text-accent"), " opens the form   ", ("d", "bold $text-accent"), " shows the definition"
-    )
-    return Content.assemble(("arguments  ", "$foreground-muted"), Content(" · ").join(listed), more, "\n\n", keys)
-
-
-def _about(entry: CatalogTool) -> Content:
+def _about(entry: CatalogTool, *, brief: bool = False) -> Content:
     tool = entry.tool
     lines = []
     if tool.label != tool.name:
         lines.append(Content.styled(show_line(tool.label, 120), "bold"))
-    lines.append(Content.assemble(("server says ", "$foreground-muted"), claims_text(tool)))
+    lines.append(Content.assemble(("server says ", "$foreground-muted"), claims_explained(tool)))
     if tool.refusal:
         lines.append(Content.styled(f"✖ refused, never runs: {tool.refusal}", "bold $text-error"))
     if tool.app_only:
@@ -163,5 +150,13 @@ def _about(entry: CatalogTool) -> Content:
     if hidden:
         lines.append(Content.styled(f"{hidden} invisible characters, marked ⟨U+…⟩", "bold $text-error"))
     if tool.description:
-        lines.append(Content.styled(show(unindented(tool.description), limit=8000), "$foreground-muted"))
+        text = unindented(tool.description)
+        description = _start_of(text) if brief else show(text, limit=8000)
+        lines.append(Content.styled(description, "$foreground-muted"))
     return Content("\n").join(lines)
+
+
+def _start_of(text: str) -> str:
+    start = "\n".join(text.strip().split("\n", PREVIEW_LINES)[:PREVIEW_LINES])[:PREVIEW_CHARACTERS].rstrip()
+    more = len(start) < len(text.strip())
+    return show(start) + (" … d shows all of it" if more else "")

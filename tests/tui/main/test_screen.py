@@ -78,7 +78,7 @@ async def test_the_tool_under_the_cursor_is_described_beside_the_list() -> None:
         await stage.ready()
         await stage.app.main.tools.bench()
         await stage.press("t", "down", "up")
-        await stage.shows("Lists the ships that can be seen from the gallery", "arguments  kind · within_miles")
+        await stage.shows("Lists the ships that can be seen from the gallery", "argument", "within_miles")
         await stage.press("down", "down")
         await stage.shows("Paints the lighthouse from the sea", "enter opens the form")
 

@@ -1,0 +1,126 @@
+"""The preview of a tool beside the list: the server's claims, the arguments, and the last calls."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final, NamedTuple
+
+from textual.content import Content
+from textual.geometry import Size
+from textual.widget import Widget
+
+from mcphost.host.catalog import CatalogTool
+from mcphost.host.tool_calls.call import CallState, ToolCall
+from mcphost.protocol.display import duration_text
+from mcphost.protocol.models.tools import Tool
+from mcphost.tui.catalog.argument_table import MUTED, ListedArguments, argument_table, schema_arguments
+from mcphost.tui.consent.call_rows import claims_text
+from mcphost.tui.kit.clock import clock_text, date_text
+from mcphost.tui.kit.marks import CALL_MARKS
+from mcphost.tui.kit.rows import Cell, columns
+from mcphost.tui.results.summary import result_words
+
+LAST_CALLS: Final = 5
+
+CLAIMS: Final[Mapping[str, str]] = {
+    "read-only": "changes nothing",
+    "writes": "changes something",
+    "destructive": "may delete or overwrite",
+    "not destructive": "only adds",
+    "idempotent": "safe to repeat",
+    "not idempotent": "acts again if repeated",
+    "open-world": "reaches the outside world",
+    "closed-world": "reaches nothing outside",
+}
+"""The meaning of the server's claims."""
+
+
+class EarlierCall(NamedTuple):
+    """An earlier call of a tool; ``result`` says in a few words what came of it, and is safe to show."""
+
+    state: CallState
+    result: str
+    time: float
+    """In seconds since 1970."""
+    seconds: float
+
+
+def earlier_calls(calls: Iterable[ToolCall], key: tuple[str, str]) -> list[EarlierCall]:
+    """The last calls of a tool by its server and name, newest first; ``calls`` are oldest first."""
+    found = (call for call in reversed(list(calls)) if (call.request.server, call.request.tool) == key)
+    return [
+        EarlierCall(call.shown_state, result_words(call), call.time, call.elapsed) for call in islice(found, LAST_CALLS)
+    ]
+
+
+def claims_explained(tool: Tool) -> Content:
+    """The server's claims, each with its meaning."""
+    if not tool.claims:
+        return claims_text(tool)
+    meanings = Content.styled(f" ({', '.join(CLAIMS[claim] for claim in tool.claims)})", MUTED)
+    return Content.assemble(claims_text(tool), meanings)
+
+
+class ToolPreview(Widget):
+    """The arguments and the last calls of a tool, laid out for its width."""
+
+    DEFAULT_CSS = """
+    ToolPreview { height: auto; width: 1fr; margin-top: 1; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._arguments = ListedArguments(())
+        self._takes_arguments = False
+        self._calls: Sequence[EarlierCall] = ()
+        self._lines: tuple[int, list[Content]] | None = None
+
+    def show_tool(self, entry: CatalogTool, calls: Sequence[EarlierCall]) -> None:
+        self._arguments, self._calls = schema_arguments(entry.tool.input_schema), calls
+        self._takes_arguments = entry.tool.takes_arguments
+        self._lines = None
+        self.refresh(layout=True)
+
+    def render(self) -> Content:
+        return Content("\n").join(self._laid_out(self.size.width))
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self._laid_out(width))
+
+    def _laid_out(self, width: int) -> list[Content]:
+        if self._lines is None or self._lines[0] != width:
+            self._lines = width, list(self._draw(width))
+        return self._lines[1]
+
+    def _draw(self, width: int) -> Iterator[Content]:
+        if self._arguments.rows or self._arguments.left_out:
+            yield from argument_table(self._arguments, width)
+        yield from _keys(self._takes_arguments)
+        if self._calls:
+            yield Content("")
+            yield Content.styled("last calls", MUTED)
+            yield from (_call_row(call, width) for call in self._calls)
+
+
+def _keys(takes_arguments: bool) -> Iterator[Content]:
+    key = "bold $text-accent"
+    if takes_arguments:
+        yield Content("")
+        yield Content.assemble(("enter", key), " opens the form   ", ("d", key), " shows the definition")
+    else:
+        yield Content.assemble(("enter", key), " runs it (no arguments)")
+
+
+def _call_row(call: EarlierCall, width: int) -> Content:
+    mark, style = CALL_MARKS[call.state]
+    today = date_text(call.time) == date_text(time.time())
+    when = clock_text(call.time) if today else date_text(call.time)
+    cells = [
+        Cell(mark, style, 1, 1),
+        Cell(call.result, "" if call.state is CallState.DONE else style, 10, None),
+        Cell(when, MUTED, len(when), len(when)),
+        Cell(duration_text(call.seconds), MUTED, 6, 9, "right"),
+    ]
+    return columns(width, cells)
