@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final, Literal, Self
 
 from mcphost.config.state import StateFile, StateStore
+from mcphost.errors import McphostError
 from mcphost.host.internal_error import describe_failure
 from mcphost.lazy_dataclass import dataclass
 
@@ -29,11 +30,21 @@ class Layout:
     """Percent of the width that a list has beside what it opens."""
     logs: LogDrawer = "auto"
     """auto: open where there is room, and when a server warns."""
+    theme: str = ""
+    """The theme that was chosen on screen; empty: none was."""
 
     def divided(self, steps: int) -> Self:
         """Return the layout with the list this many steps wider (narrower if negative), within `SHARES`."""
         share = self.list_share + steps * SHARES.step
         return replace(self, list_share=min(max(share, SHARES[0]), SHARES[-1]))
+
+
+def kept_theme(store: StateStore) -> str:
+    """The theme that an earlier run kept; empty without one. Blocks on the disk."""
+    try:
+        return StateFile(store, FILE, Layout).read().theme
+    except McphostError:  # `LayoutFile.load` reports it
+        return ""
 
 
 class LayoutFile:

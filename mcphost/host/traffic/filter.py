@@ -40,6 +40,8 @@ class TrafficFilter:
     tests: tuple[Test, ...] = ()
     words: tuple[str, ...] = ()
     """The texts that occur in each message that passes."""
+    names_id: bool = False
+    """The filter tests ids, so the list shows them."""
 
     def passes(self, message: TrafficMessage) -> bool:
         """True if the message meets every condition. It must come from the book, which has paired it."""
@@ -54,7 +56,8 @@ def parse_traffic_filter(text: str) -> TrafficFilter:
     """
     text = text.strip()
     terms = list(split_terms(text))
-    return TrafficFilter(text, tuple(map(_LANGUAGE.test, terms)), _LANGUAGE.sought(terms))
+    names_id = any(term.field == "id" for term in terms)
+    return TrafficFilter(text, tuple(map(_LANGUAGE.test, terms)), _LANGUAGE.sought(terms), names_id)
 
 
 _ANSWERS: Final = frozenset({MessageKind.RESPONSE, MessageKind.ERROR})

@@ -14,7 +14,7 @@ from textual.content import Content
 from mcphost.tui.kit.export import save_as
 from mcphost.tui.kit.inputs import FilterLine
 from mcphost.tui.kit.ranking import Search
-from mcphost.tui.kit.rows import RowList
+from mcphost.tui.kit.rows import ColumnHeads, RowList
 
 
 class Numbered(Protocol):
@@ -70,6 +70,7 @@ class FollowedList(Vertical, Generic[Item]):
     FollowedList {
         height: 1fr; border: round $border-blurred; border-title-color: $foreground-muted;
         &:focus-within { border: round $border; border-title-color: $text-accent; }
+        & > RowList { scrollbar-gutter: stable; }
     }
     """
 
@@ -92,11 +93,17 @@ class FollowedList(Vertical, Generic[Item]):
         """The rows that were added since the list stopped following."""
         self._title = ""
         self.filter_line = FilterLine(parse, examples)
+        self.heads = ColumnHeads(self.head)
         self.rows = RowList[Item](self.row, empty=self.EMPTY, tails=True, id=rows_id)
 
     def compose(self) -> ComposeResult:
         yield self.filter_line
+        yield self.heads
         yield self.rows
+
+    @abstractmethod
+    def head(self, width: int) -> Content:
+        """Draw the names of the columns."""
 
     @abstractmethod
     def row(self, item: Item, width: int) -> Content:
@@ -127,6 +134,7 @@ class FollowedList(Vertical, Generic[Item]):
         if title != self._title:
             self._title = title
             self.border_title = Content(title)
+        self.heads.update_heads()
         self.filter_line.show_count(len(self.rows.items), self.total)
         if not self.rows.items:
             self.rows.empty = self.NO_MATCH if self.total else self.CLEARED if self.cleared else self.EMPTY

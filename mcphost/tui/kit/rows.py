@@ -23,6 +23,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.style import Style
+from textual.widget import Widget
 
 from mcphost.lazy_dataclass import dataclass
 from mcphost.tui.textual_private.corrections import ScrollbarsOnLayout
@@ -367,6 +368,35 @@ class RowList(ScrollView, ScrollbarsOnLayout, Generic[Item], can_focus=True):
             self.scroll_y = min(self.scroll_y, self.max_scroll_y)
         else:
             self.virtual_size = Size(0, length)
+
+
+class ColumnHeads(Widget):
+    """The names of a list's columns, in a line above it; ``draw(width)`` places them as the list places its cells.
+
+    The list keeps the room of its scrollbar (``scrollbar-gutter: stable``), so that the columns never move.
+    """
+
+    ALLOW_SELECT = False
+    DEFAULT_CSS = """
+    ColumnHeads { height: 1; color: $foreground-muted; text-style: underline; }
+    """
+
+    def __init__(self, draw: Callable[[int], Content]) -> None:
+        super().__init__()
+        self._draw, self._drawn = draw, ""
+
+    def render(self) -> Content:
+        heads = self._heads()
+        self._drawn = heads.plain
+        return heads
+
+    def update_heads(self) -> None:
+        """Draw them again if the columns have moved."""
+        if self.is_attached and self._heads().plain != self._drawn:
+            self.refresh()
+
+    def _heads(self) -> Content:
+        return Content.assemble(" " * len(MARK), self._draw(max(1, self.size.width - len(MARK) - 1)))
 
 
 def rows_around(cursor: int, count: int, height: int) -> range:

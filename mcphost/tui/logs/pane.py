@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 
 from rich.cells import cell_len
 from textual.binding import Binding, BindingType
@@ -23,19 +23,42 @@ from mcphost.tui.logs.dialogs import LogDetail, log_line
 from mcphost.tui.logs.filter import EXAMPLES, OWN_NAME, LogFilter, parse_filter
 
 
-def log_row(record: LogRecord, width: int, name_width: int, search: Search) -> Content:
+class LogWidths(NamedTuple):
+    """Cells of the columns that are as wide as what is in them."""
+
+    name: int
+    call: int
+    """0: no line belongs to a call, and there is no column."""
+
+
+def log_row(record: LogRecord, width: int, widths: LogWidths, search: Search) -> Content:
     """Time, server, level or source, the text with its matches marked, and the call that was running."""
     mark, style = _mark_of(record.level)
     word = record.level.wire if record.source is LogSource.SERVER else record.source.value
-    cells = [
-        Cell(clock_text(record.time), "$foreground-muted", 8, 8),
-        Cell(show_line(record.server, 40) or OWN_NAME, "", min(8, name_width), name_width),
-        Cell(f"{mark} {word}", style, 11, 11),
-        Cell(_text(record, width, search), style if record.level >= LogLevel.WARNING else "", 10),
-    ]
-    if record.call is not None:
-        cells.append(Cell(f"↗{record.call}", "$text-accent", 4, len(str(record.call)) + 1, "right"))
-    return columns(width, cells)
+    return columns(
+        width,
+        [
+            Cell(clock_text(record.time), "$foreground-muted", 8, 8),
+            Cell(show_line(record.server, 40) or OWN_NAME, "", min(8, widths.name), widths.name),
+            Cell(f"{mark} {word}", style, 11, 11),
+            Cell(_text(record, width, search), style if record.level >= LogLevel.WARNING else "", 10),
+            Cell("" if record.call is None else f"↗{record.call}", "$text-accent", widths.call, widths.call, "right"),
+        ],
+    )
+
+
+def log_head(width: int, widths: LogWidths) -> Content:
+    """The heads of the columns that `log_row` makes."""
+    return columns(
+        width,
+        [
+            Cell("time", "", 8, 8),
+            Cell("server", "", min(8, widths.name), widths.name),
+            Cell("  level", "", 11, 11),
+            Cell("message", "", 10),
+            Cell("call", "", widths.call, widths.call, "right"),
+        ],
+    )
 
 
 def _text(record: LogRecord, width: int, search: Search) -> Content:
@@ -75,7 +98,7 @@ class LogsPane(FollowedList[LogRecord]):
         "No log lines yet.\n\nServers' log messages, their stderr and mcphost's own decisions appear here.\n"
         "L makes a server log more."
     )
-    NO_MATCH = "No lines match.\n\n/ changes the filter · l shows lower levels"
+    NO_MATCH = "No lines match.\n\nesc shows all · / changes the filter · l shows lower levels"
     CLEARED = "Cleared. X restores the earlier lines."
     HELP = (
         "The logs of all servers: their log messages, stderr and stray stdout, and mcphost's own decisions.\n"
@@ -87,7 +110,7 @@ class LogsPane(FollowedList[LogRecord]):
         _key("L", "server_level", "server level", "Make this line's server log more or less", show=False),
         _key("C", "call", "call", "Open the call that was running"),
         _key("y", "copy", "copy", "Copy this line"),
-        _key("w", "save", "save", "Save the lines shown to a file"),
+        _key("w", "save", "save", "Export the lines shown to a file"),
     ]
 
     class Grown(Message):
@@ -107,7 +130,7 @@ class LogsPane(FollowedList[LogRecord]):
         self._book, self._limit, self._least = book, limit, least
         self._characters = 0
         self._servers: set[str] = set()
-        self._name_width = len(OWN_NAME)
+        self._widths = LogWidths(len(OWN_NAME), 0)
         self._active_keys = (False, False)
         self.most_lines = 0
         """The most lines that there were, up to `FEW`, so that a filter makes the pane no smaller."""
@@ -175,12 +198,18 @@ class LogsPane(FollowedList[LogRecord]):
         """Remember the last record, and make room for server names."""
         if records:
             self.last_number = records[-1].number
-        for name in {record.server for record in records} - self._servers:
-            self._servers.add(name)
-            self._name_width = min(16, max(self._name_width, cell_len(show_line(name, 40))))
+        name, call = self._widths
+        for server in {record.server for record in records} - self._servers:
+            self._servers.add(server)
+            name = min(16, max(name, cell_len(show_line(server, 40))))
+        last_call = max((record.call or 0 for record in records), default=0)
+        self._widths = LogWidths(name, max(call, 4, len(str(last_call)) + 1) if last_call else call)
 
     def row(self, item: LogRecord, width: int) -> Content:
-        return log_row(item, width, self._name_width, self.search)
+        return log_row(item, width, self._widths, self.search)
+
+    def head(self, width: int) -> Content:
+        return log_head(width, self._widths)
 
     def title_words(self) -> Iterable[str]:
         dropped = sum(map(self._book.dropped, self._servers))

@@ -144,7 +144,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         Binding("p", "go('prompts')", "prompts", id="go.prompts", tooltip="Prompts", show=False),
         Binding("h", "go('calls')", "calls", id="go.calls", tooltip="Calls of this run"),
         Binding("c", "go('card')", "card", id="go.card", tooltip="The chosen server", show=False),
-        Binding("f3", "logs", "logs", id="go.logs", tooltip="Open the logs and go there, or close them"),
+        Binding("f3", "logs", "logs", id="go.logs", tooltip="Logs; from a call, its lines; from the logs, close them"),
         Binding("T", "tasks", "tasks", id="go.tasks", tooltip="Tasks: calls that servers answer later"),
         Binding("f4", "traffic", "traffic", id="go.traffic", tooltip="Traffic; from a call, its messages"),
         Binding("z", "zoom", "zoom", id="layout.zoom", tooltip="Give the focused pane the whole screen, and back"),
@@ -376,6 +376,10 @@ class MainScreen(ErrorBoundary, Screen[None]):
         """Percent; a list beside a form and a result gives a quarter of its own to them."""
         return self._layout.list_share * (0.75 if self.app.size.width >= THREE_COLUMNS else 1)
 
+    def keep_theme(self, name: str) -> None:
+        """Keep this theme for later runs; "" keeps none."""
+        self._keep(replace(self._layout, theme=name))
+
     def _keep(self, layout: Layout) -> None:
         self._layout = layout
         self.post_message(self.LayoutChanged(layout))
@@ -412,8 +416,8 @@ class MainScreen(ErrorBoundary, Screen[None]):
 
     @on(LogsPane.Grown)
     def _fit_logs(self) -> None:
-        """Give the log drawer the rows that its lines and its frame need, up to a bound."""
-        rows = max(LEAST_LOG_LINES, self.logs.most_lines) + 2
+        """Give the log drawer the rows that its lines, their heads and its frame need, up to a bound."""
+        rows = max(LEAST_LOG_LINES, self.logs.most_lines) + 3
         self.logs.styles.max_height = None if self.has_class("-zoom-logs") else rows
 
     @on(LogsPane.Warned)
@@ -480,19 +484,21 @@ class MainScreen(ErrorBoundary, Screen[None]):
     async def on_chat_pane_left(self) -> None:
         """Return to the tab that was open before the chat."""
         if self._before_chat == "traffic":
-            self.query_one(TabbedContent).active = "traffic"
-            (await self.traffic_pane()).focus_rows()
+            await self.go_to_traffic()
         else:
             self.action_go(self._before_chat)
 
     async def action_traffic(self) -> None:
         """Go to the traffic; from a call, to its messages."""
-        call, pane = self._call_in_view, await self.traffic_pane()
-        self.query_one(TabbedContent).active = "traffic"
+        call, pane = self._call_in_view, await self.go_to_traffic()
         if call is not None:
             pane.show_call(call)
-        else:
-            pane.focus_rows()
+
+    async def go_to_traffic(self) -> TrafficPane:
+        pane = await self.traffic_pane()
+        self.query_one(TabbedContent).active = "traffic"
+        pane.focus_rows()
+        return pane
 
     @property
     def _call_in_view(self) -> int | None:
@@ -576,18 +582,25 @@ class MainScreen(ErrorBoundary, Screen[None]):
         return Content.assemble(label, f" {count:,}") if count else label
 
     async def action_logs(self) -> None:
-        if self.has_class("-zoom-work"):
-            self._end_zoom()
+        """Go to the logs, from a call to its lines; from the logs, close them."""
         if self.logs_open and self.logs.has_focus_within:
             self._end_zoom()
             self._keep(replace(self._layout, logs="closed"))
             self._set_logs_open(False)
             self.action_go("tools")
-        else:
-            self._keep(replace(self._layout, logs="open"))
-            self._set_logs_open(True)
-            await self._mount_logs()  # it comes last, and the key may have been pressed before
-            self.logs.rows.focus()
+            return
+        call = self._call_in_view
+        await self.go_to_logs()
+        if call is not None:
+            self.logs.show_filtered(f"call:{call}")
+
+    async def go_to_logs(self) -> None:
+        if self.has_class("-zoom-work"):
+            self._end_zoom()
+        self._keep(replace(self._layout, logs="open"))
+        self._set_logs_open(True)
+        await self._mount_logs()  # it comes last, and the key may have been pressed before
+        self.logs.rows.focus()
 
     @on(ServersPane.Selected)
     def _server_selected(self, event: ServersPane.Selected) -> None:

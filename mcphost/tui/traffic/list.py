@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.message import Message
 
 from mcphost.host.traffic.book import TrafficBook
-from mcphost.host.traffic.filter import EXAMPLES, parse_traffic_filter
+from mcphost.host.traffic.filter import EXAMPLES, TrafficFilter, parse_traffic_filter
 from mcphost.host.traffic.message import TrafficMessage
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
@@ -88,6 +88,7 @@ class TrafficList(FollowedList[TrafficMessage]):
     def __init__(self, book: TrafficBook) -> None:
         self._drawer = TrafficRows(book)
         super().__init__(parse_traffic_filter, EXAMPLES)
+        self.filter: TrafficFilter
         self.book = book
         self.file = ""
         """The name of the imported file; empty for live traffic."""
@@ -97,7 +98,10 @@ class TrafficList(FollowedList[TrafficMessage]):
         self._evicted = self._added_bytes = self._disconnects = 0
 
     def row(self, item: TrafficMessage, width: int) -> Content:
-        return self._drawer.row(item, width, self.search)
+        return self._drawer.row(item, width, self.search, ids=self.filter.names_id)
+
+    def head(self, width: int) -> Content:
+        return self._drawer.head(width, ids=self.filter.names_id)
 
     def show_book(self, book: TrafficBook, file: str = "") -> None:
         """Show another book, imported from ``file`` unless it is live."""
@@ -175,6 +179,7 @@ class TrafficList(FollowedList[TrafficMessage]):
             self.last_number = messages[-1].number
             self._servers |= {each.server for each in messages}
             self._drawer.name_servers(self._servers)
+            self._drawer.name_methods(messages)
 
     def _outdated(self) -> bool:
         """True if a connection has ended, so that the kind of its requests has changed."""

@@ -26,8 +26,14 @@ from mcphost.tui.textual_private.corrections import timer_without_skips
 from mcphost.tui.traffic.detail import TrafficDetail
 from mcphost.tui.traffic.list import TrafficList
 
-BESIDE: Final = 110
+BESIDE: Final = 170
 """Cells from which the list and the message are side by side."""
+
+BELOW: Final = 26
+"""Rows from which the message is below the list where it is not beside it: a screen of 30 rows has them."""
+
+BESIDE_IF_LOW: Final = 110
+"""Cells from which they are side by side where the message has no room below."""
 
 SOON: Final = 0.01
 """Seconds until more unseen messages are paired."""
@@ -48,7 +54,7 @@ class TrafficPane(Container):
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         _key("escape", "back", "back", "Back to the list, or from a file to the live traffic"),
-        _key("w", "save", "save", "Save the messages shown to a file (JSONL)"),
+        _key("w", "save", "save", "Export the messages shown to a file (JSONL)"),
         _key("r", "partner", "pair", "Switch between a request and its response"),
         _key("v", "look", "raw", "Show the message as it came, or laid out"),
         _key("C", "call", "call", "Open the call that this message is part of"),
@@ -67,6 +73,9 @@ class TrafficPane(Container):
         &.-open TrafficDetail { display: block; }
         &.-beside TrafficList { display: block; width: 3fr; }
         &.-beside TrafficDetail { display: block; width: 2fr; }
+        &.-below { layout: vertical; }
+        &.-below TrafficList { display: block; height: 3fr; }
+        &.-below TrafficDetail { display: block; height: 2fr; }
     }
     """
 
@@ -95,14 +104,22 @@ class TrafficPane(Container):
         return self.list.book
 
     @property
+    def split(self) -> bool:
+        """True if the list and a message are both seen."""
+        return self.has_class("-beside") or self.has_class("-below")
+
+    @property
     def opened(self) -> bool:
         """True if one message takes the whole pane."""
-        return self.has_class("-open") and not self.has_class("-beside")
+        return self.has_class("-open") and not self.split
 
     def on_resize(self, event: Resize) -> None:
-        beside = event.size.width >= BESIDE
-        if beside is not self.has_class("-beside"):
-            self.set_class(beside, "-beside")
+        width, height = event.size
+        beside = width >= BESIDE or (width >= BESIDE_IF_LOW and height < BELOW)
+        below = not beside and height >= BELOW
+        was_split = self.split
+        self.update_classes({"-beside": beside, "-below": below})
+        if self.split is not was_split:
             self.refresh_bindings()  # else a list that follows would not show other keys
         self._show_message()
 
@@ -126,7 +143,8 @@ class TrafficPane(Container):
         self._update_keys()
 
     def focus_rows(self) -> None:
-        """Focus the messages, or the open message."""
+        """Focus the messages, or the open message; take in what passed while the pane was hidden."""
+        self.on_show()
         (self.detail.text if self.opened else self.rows).focus()
 
     def show_call(self, number: int) -> None:
@@ -144,11 +162,11 @@ class TrafficPane(Container):
         self._update_keys()
 
     def _show_message(self) -> None:
-        if self.opened or self.has_class("-beside"):
+        if self.opened or self.split:
             self.detail.show_message(self.book, self.message)
 
     def _show_facts(self) -> None:
-        if self.message is not None and (self.opened or self.has_class("-beside")):
+        if self.message is not None and (self.opened or self.split):
             self.detail.show_facts(self.book)
 
     def _close_message(self) -> None:
@@ -214,7 +232,7 @@ class TrafficPane(Container):
             case "back":
                 return not live or self.opened or self.detail.has_focus_within
             case "look":
-                return self.opened or self.has_class("-beside")
+                return self.opened or self.split
             case "partner":
                 return message is not None and message.partner is not None
             case "call":

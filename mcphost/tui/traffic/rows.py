@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len
@@ -16,7 +17,15 @@ from mcphost.tui.kit.ranking import Search
 from mcphost.tui.kit.rows import Cell, columns
 
 ROOMY: Final = 100
-"""Cells from which a row has room for the kind of the message."""
+"""Cells from which a row has room for the kind of the message, and for the words of its direction."""
+
+SHOWS_IDS: Final = 140
+"""Cells from which a row has room for the id."""
+
+METHODS: Final = range(12, 27)
+"""Cells of the method: ``resources/templates/list`` is whole, and so is ``notification`` where a message has none."""
+
+PROBE: Final = "probe "
 
 PREVIEW_BYTES: Final = 4 << 10
 """Bytes of a message that are read for its row, since rows are drawn while the user scrolls."""
@@ -28,6 +37,10 @@ _SHORTER: Final = (
     (re.compile(r'^\{"content"\s*:\s*\[\s*\{"type"\s*:\s*"text"\s*,\s*"text"\s*:\s*'), "", "}]}"),
 )
 """The start and end of nearly all calls and results; the row shows the text between them."""
+
+_ID: Final = 6
+_RIGHT: Final = frozenset({_ID, 7, 8})
+"""The columns of numbers."""
 
 _FAILURES: Final = frozenset({MessageKind.ERROR, MessageKind.MALFORMED, MessageKind.STRAY})
 
@@ -45,7 +58,7 @@ class TrafficRows:
 
     def __init__(self, book: TrafficBook) -> None:
         self.book = book
-        self.server_width = 0
+        self.server_width, self.method_width = 0, METHODS[0]
         self._quotes: dict[int, Quotes] = {}
 
     def name_servers(self, servers: set[str]) -> None:
@@ -53,35 +66,68 @@ class TrafficRows:
         widths = [cell_len(show_line(name, 40)) for name in servers] if len(servers) > 1 else [0]
         self.server_width = min(16, max(widths))
 
-    def row(self, message: TrafficMessage, width: int, search: Search) -> Content:
+    def name_methods(self, messages: Iterable[TrafficMessage]) -> None:
+        """Make room for the methods of these messages."""
+        longest = max((len(_short(each.method)) + len(PROBE) * each.probe for each in messages), default=0)
+        self.method_width = min(METHODS[-1], max(self.method_width, longest))
+
+    def row(self, message: TrafficMessage, width: int, search: Search, *, ids: bool = False) -> Content:
         """Time, direction, server, kind, method, id, size, latency, call and a preview.
 
-        If several servers share little room, only an arrow shows the direction, and the id is left out.
+        In little room only an arrow shows the direction, and kind and id are left out; ``ids`` keeps the id.
         """
-        roomy, style = width >= ROOMY, "$text-error" if failed(message) else ""
-        server = min(self.server_width, 16 if roomy else 8)
-        tight = bool(server) and not roomy
-        arrow, span = direction(message), (1, 1) if tight else (5, 5)
-        name, quotes = min(self.server_width, 5), self.quotes(message)
-        cells = [
-            Cell(self._marks(message), f"bold {style}".strip(), 2, 2),
-            Cell(clock_text(message.time, milliseconds=True), "$foreground-muted", 12, 12),
-            Cell(arrow[0] if tight else arrow, "$text-accent" if message.sent else "$text-primary", *span),
-            Cell(show_line(message.server, 40), "$foreground-muted", name, server) if server else None,
-            Cell(message.kind.value, style, 12, 12) if roomy else None,
-            Cell(
+        roomy, style, quotes = width >= ROOMY, "$text-error" if failed(message) else "", self.quotes(message)
+        way = direction(message)
+        return self._columns(
+            width,
+            ids,
+            (self._marks(message), f"bold {style}".strip()),
+            (clock_text(message.time, milliseconds=True), "$foreground-muted"),
+            (way if roomy else way[0], "$text-accent" if message.sent else "$text-primary"),
+            (show_line(message.server, 40), "$foreground-muted"),
+            (message.kind.value, style),
+            (
                 search.mark("" if roomy and quotes.title == message.kind.value else quotes.title),
                 f"bold {style}".strip(),
-                10,
-                min(28, width // 7) if roomy else 15,
             ),
-            None if tight else Cell(quotes.id, "$foreground-muted", 3, 9 if roomy else 4, "right", keep="end"),
-            Cell(size_text(message.size), "", 6, 7, "right"),
-            Cell(_latency(message), "", 7, 9 if roomy else 7, "right"),
-            Cell("" if message.call is None else f"↗{message.call}", "$text-accent", 3, 4),
-            Cell(search.mark(quotes.preview), style or "$foreground-muted", 0),
-        ]
-        return columns(width, [cell for cell in cells if cell is not None])
+            (quotes.id, "$foreground-muted"),
+            (size_text(message.size), ""),
+            (_latency(message), ""),
+            ("" if message.call is None else f"↗{message.call}", "$text-accent"),
+            (search.mark(quotes.preview), style or "$foreground-muted"),
+        )
+
+    def head(self, width: int, *, ids: bool = False) -> Content:
+        """The heads of the columns, in the words of the filter where it has them."""
+        way = "dir" if width >= ROOMY else ""
+        words = ("", "time", way, "server", "kind", "method", "id", "size", "latency", "call", "content")
+        return self._columns(width, ids, *((word, "") for word in words))
+
+    def _columns(self, width: int, ids: bool, *cells: tuple[str | Content, str]) -> Content:
+        """Place a text and its style in each column; what has no room has no width."""
+        roomy = width >= ROOMY
+        server = min(self.server_width, 16 if roomy else 8)
+        method = min(self.method_width, max(10, width // 3))
+        bounds: tuple[tuple[int, int | None], ...] = (
+            (2, 2),
+            (12, 12),
+            (5, 5) if roomy else (1, 1),
+            (min(server, 5), server),
+            (12, 12) if roomy else (0, 0),
+            (method, method),
+            (3, 9 if roomy else 4) if ids or width >= SHOWS_IDS else (0, 0),
+            (6, 7),
+            (7, 9 if roomy else 7),
+            (4, 4),
+            (8, None),
+        )
+        return columns(
+            width,
+            [
+                Cell(*cell, *bound, "right" if place in _RIGHT else "left", "end" if place == _ID else "start")
+                for place, (cell, bound) in enumerate(zip(cells, bounds, strict=True))
+            ],
+        )
 
     def quotes(self, message: TrafficMessage) -> Quotes:
         """The quoted texts, computed once."""
@@ -119,8 +165,12 @@ def title(book: TrafficBook, message: TrafficMessage) -> str:
         return f"http {facts.code}"
     method = _masked(book, message.method[:1000]) if message.method else ""
     if message.probe:
-        method = f"probe {method}"
-    return show_line(method, 100).removeprefix("notifications/") or facts.kind.value
+        method = f"{PROBE}{method}"
+    return _short(show_line(method, 100)) or facts.kind.value
+
+
+def _short(method: str) -> str:
+    return method.removeprefix("notifications/")
 
 
 def shown_id(book: TrafficBook, message: TrafficMessage) -> str:

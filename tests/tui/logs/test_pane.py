@@ -176,8 +176,12 @@ async def test_a_row_shows_all_of_a_record_and_obeys_no_text() -> None:
     async with running(app):
         lines = [line[2:] for line in app.lines()[:3]]
         assert [line[2:8] for line in lines] == [":46:40"] * 3
-        assert lines[0][8:] == " db      ▲ warning   pool [red]slow[/]⏎query ␛[31m".ljust(65) + "↗12"
-        assert lines[1][8:] == " files     stderr    " + "a" * 46 + "…"
+        assert lines[0][8:] == " db      ▲ warning   pool [red]slow[/]⏎query ␛[31m".ljust(64) + "↗12"
+        assert lines[1][8:] == " files     stderr    " + "a" * 40 + "…"
+        heads = app.pane.heads.render().plain
+        assert heads.split() == ["time", "server", "level", "message", "call"]
+        assert heads.index("server") == app.lines()[0].index("db")
+        assert heads.index("message") == app.lines()[0].index("pool")
         assert lines[2][8:] == " mcphost ✖ mcphost   not started"
 
 

@@ -152,19 +152,19 @@ async def test_the_log_drawer_grows_with_its_lines_up_to_a_bound() -> None:
     async with on_stage(echo(), size=(120, 60)) as stage:
         await stage.ready()
         logs = stage.app.main.logs
-        assert (len(stage.text.splitlines()), logs.size.height) == (60, 4)
+        assert (len(stage.text.splitlines()), logs.size.height) == (60, 5)
         for number in range(3, 12):
             stage.host.logs.warn("echo", f"line {number}")
         await stage.shows("line 11")
-        await stage.until(lambda _: logs.size.height == 8)
+        await stage.until(lambda _: logs.size.height == 9)
         await stage.press("f3", "slash")
         await stage.write("line 7")
         await stage.shows("/ line 7", "1 of")
-        assert logs.size.height == 8
+        assert logs.size.height == 9
         await stage.press("enter", "z")
         await stage.until(lambda _: logs.size.height > 50)
         await stage.press("z")
-        await stage.until(lambda _: logs.size.height == 8)
+        await stage.until(lambda _: logs.size.height == 9)
 
 
 async def test_a_run_that_takes_no_servers_offers_none(tmp_path: Path) -> None:

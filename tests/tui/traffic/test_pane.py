@@ -21,9 +21,11 @@ from mcphost.host.traffic.message import TrafficMessage
 from mcphost.tui.kit.export import SaveScreen
 from mcphost.tui.kit.inputs import FilterLine
 from mcphost.tui.kit.messages import CallChosen
+from mcphost.tui.kit.ranking import Search
 from mcphost.tui.traffic import list as traffic_list
 from mcphost.tui.traffic.list import TrafficList
 from mcphost.tui.traffic.pane import OpenTrafficScreen, TrafficPane
+from mcphost.tui.traffic.rows import TrafficRows
 from tests.tui.stage import NARROW, WIDE, echo, on_stage
 
 SECRET = "hunter2-hunter2"
@@ -120,8 +122,8 @@ async def test_a_row_shows_the_message_and_obeys_no_text() -> None:
     app.answer(8, {"error": {"code": -32602, "message": "no"}})
     async with running(app, (109, 24)):
         request, response, stderr, head, error = app.lines()
-    assert request[8:].split(maxsplit=9) == (
-        ["46:40.000", "→", "out", "request", "tools/call", "7", "103", "B", "31", 'ms ↗7   query {"n": 7}']
+    assert request[8:].split(maxsplit=8) == (
+        ["46:40.000", "→", "out", "request", "tools/call", "103", "B", "31", 'ms ↗7   query {"n": 7}']
     )
     assert ".031 ← in  response     tools/call" in response
     assert '"[b] \\u001b •••"' in response
@@ -129,6 +131,34 @@ async def test_a_row_shows_the_message_and_obeys_no_text() -> None:
     assert [line[:4].strip() for line in (request, response, stderr, head, error)] == ["", "", "", "✖", "▸  ✖"]
     assert "http 404" in head
     assert "error" in error
+
+
+@pytest.mark.parametrize("width", [75, 115, 160])
+def test_heads_are_above_their_columns_and_methods_are_whole(width: int) -> None:
+    app = Passing()
+    for server in ("db", "a server with a long name"):
+        app.book.tap(server).sent(b'{"jsonrpc":"2.0","id":123,"method":"resources/templates/list","params":{"c":1}}')
+    messages, rows = app.book.since(0), TrafficRows(app.book)
+    rows.name_servers({each.server for each in messages})
+    rows.name_methods(messages)
+    head, row = rows.head(width, ids=True).plain, rows.row(messages[0], width, Search(), ids=True).plain
+    assert len(head) == len(row) == width
+    for name, text in (("server", "db"), ("method", "resources/templates/list")):
+        assert row[head.index(name) :].startswith(text), (head, row)
+    for name, text in (("id", "123"), ("size", " B")):
+        assert row[: head.index(name) + len(name)].endswith(text), (head, row)
+    assert ("123" in rows.row(messages[0], width, Search()).plain) is (width == 160)
+
+
+@pytest.mark.parametrize(
+    ("size", "place"), [((80, 24), ""), ((120, 24), "-beside"), ((120, 30), "-below"), ((200, 60), "-beside")]
+)
+async def test_the_message_is_below_its_list_where_rows_allow(size: tuple[int, int], place: str) -> None:
+    app = Passing()
+    app.call(1)
+    async with running(app, size):
+        assert [name for name in ("-beside", "-below") if app.pane.has_class(name)] == [place] * bool(place)
+        assert app.pane.detail.display is bool(place)
 
 
 async def test_the_newest_match_is_selected_while_a_filter_is_typed() -> None:
@@ -373,7 +403,7 @@ async def test_f4_shows_the_messages_of_a_result_and_c_its_call() -> None:
         await stage.press("y")
         await stage.ended(call)
         await stage.press("h", "enter", "f4")
-        await stage.shows("/ call:1", "2 of ", "→ out", 'echo {"text…')
+        await stage.shows("/ call:1", "2 of ", "→ tools/call", 'echo {"text"')
         await stage.press("up", "R")
         await stage.call_dialog()
         await stage.press("y")
