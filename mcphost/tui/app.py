@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property, partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from textual import on
 from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
-from textual.command import Provider
+from textual.command import CommandPalette, Provider
 from textual.events import AppBlur, AppFocus, Key, MouseDown, Paste
 from textual.events import Event as TextualEvent
 from textual.message import Message
@@ -147,7 +147,14 @@ class McphostApp(ResilientApp):
         """``started`` is called once all panes of the main screen are there."""
         super().__init__(driver_class=Driver)
         parse_css_once(self.stylesheet)
-        self._choose_theme(host.config.ui.theme, light=start.light_terminal)
+        for theme in THEMES:
+            self.register_theme(theme)
+        self._kept_theme = start.theme if start.theme in self.available_themes else ""
+        self.chosen_theme = self._wanted_theme(host.config.ui)
+        """Its name, or ``auto``; the palette may show another for a moment."""
+        self.theme = self._theme_named(self.chosen_theme, light=start.light_terminal)
+        # Before the first frame, which a later change would draw twice.
+        self.stylesheet.set_variables(self.get_css_variables())
         self.animation_level = "none"  # over a slow link, each step of an animated scroll is one more frame to send
         self.host, self.approver, self.start = host, approver, start
         self.failure_count, self.failure_limit = 0, MOST_FAILURES
@@ -205,12 +212,31 @@ class McphostApp(ResilientApp):
             self.traffic,
         )
 
-    def _choose_theme(self, name: str, *, light: bool) -> None:
-        """Set the theme before the first frame, which a later change would draw twice."""
-        for theme in THEMES:
-            self.register_theme(theme)
-        self.theme = self._theme_named(name, light=light)
-        self.stylesheet.set_variables(self.get_css_variables())
+    def _wanted_theme(self, ui: UI) -> str:
+        """The theme of the configuration; where it names none, the one that the user chose on screen."""
+        return self._kept_theme or "auto" if ui.theme == "auto" else ui.theme
+
+    @property
+    def theme_is_configured(self) -> bool:
+        """True if the configuration names a theme, which is then used at the next start."""
+        return self.host.config.ui.theme != "auto"
+
+    def choose_theme(self, name: str) -> None:
+        """Use a theme, or ``auto``, and keep it for the next run unless the configuration names one."""
+        self.chosen_theme = name
+        self.preview_theme("")
+        if not self.theme_is_configured:
+            self._kept_theme = "" if name == "auto" else name
+            self.main.keep_theme(self._kept_theme)
+
+    def preview_theme(self, name: str) -> None:
+        """Show a theme for now; "" shows the chosen one again."""
+        self.theme = self._theme_named(name or self.chosen_theme, light=self.start.light_terminal)
+
+    @on(CommandPalette.Closed)
+    def _palette_closed(self, event: CommandPalette.Closed) -> None:
+        if not event.option_selected:
+            self.preview_theme("")
 
     def _theme_named(self, name: str, *, light: bool) -> str:
         sixteen = self.console.color_system == "standard" and not self.no_color
@@ -219,7 +245,8 @@ class McphostApp(ResilientApp):
     def _apply_ui(self, old: UI, new: UI) -> None:
         """Go over to the ``[ui]`` of another configuration. What did not change there stays as the user set it."""
         if old.theme != new.theme:
-            self.theme = self._theme_named(new.theme, light=self.start.light_terminal)
+            self.chosen_theme = self._wanted_theme(new)
+            self.preview_theme("")
         if old.images != new.images:
             self.results.draw_pictures(new.images != "off")
         if old.log_panel != new.log_panel:
@@ -444,7 +471,11 @@ class McphostApp(ResilientApp):
         """The entries of the command palette; imported when it is first opened."""
         from mcphost.tui.palette import Palette
 
-        return Palette(self, self.host, self.main, self.tools, self.catalog, self.chat)
+        return Palette(self, self.host, self.main, self.tools, self.catalog, self.chat, self)
+
+    def palette_sources(self) -> Iterator[tuple[str, Iterable[SystemCommand]]]:
+        """The kinds of entries that controllers add to the palette, each with its commands."""
+        yield "action", self.get_system_commands(self.screen)
 
     def action_command_palette(self) -> None:
         from mcphost.tui.palette import PaletteScreen

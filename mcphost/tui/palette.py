@@ -1,5 +1,8 @@
 """The command palette: finds tools, resources, prompts, servers, calls, conversations, settings and actions.
 
+The actions of every tab are among them, each with its place; choosing one goes there first. A controller adds entries
+of its own with a line in ``McphostApp.palette_sources``.
+
 Textual's CommandPalette asks `EntryProvider` for hits; `Palette` keeps what is slow to prepare from one opening to the
 next.
 """
@@ -10,17 +13,19 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
 
+from textual import on
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding
-from textual.command import CommandInput, CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.command import Command, CommandInput, CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.style import Style
-from textual.widgets import Input
+from textual.timer import Timer
+from textual.widgets import Input, OptionList
 from textual.worker import Worker
 
 from mcphost.host.catalog import CatalogPrompt, CatalogResource, CatalogTemplate, CatalogTool
@@ -32,10 +37,11 @@ from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line
 from mcphost.tui.catalog.controller import CatalogController
 from mcphost.tui.chat.controller import ChatController
+from mcphost.tui.kit.bindings import bindings_of, is_active, is_hidden, keys_of
 from mcphost.tui.kit.inputs import LineInput
 from mcphost.tui.kit.ranking import Search, SearchIndex, SearchText
 from mcphost.tui.kit.rows import Cell, columns, even_if_reversed
-from mcphost.tui.main.screen import MainScreen
+from mcphost.tui.main.screen import TAB_NAMES, MainScreen
 from mcphost.tui.tools.controller import ToolsController
 
 if TYPE_CHECKING:
@@ -64,8 +70,14 @@ MOVES: Final = "rows."
 """Prefix of the ids of bindings that only move the cursor."""
 
 
+PREVIEW: Final = 0.15
+"""Seconds that the cursor rests on a theme before the screen takes it, since that takes longer than a frame."""
+
+PASSED_OVER: Final = frozenset({"escape", "left", "right"})
+"""Keys that only mean something where one is."""
+
 ORDER: Final = (
-    "tool", "resource", "template", "prompt", "server", "conversation", "here", "action", "setting", "call",
+    "tool", "saved", "resource", "template", "prompt", "server", "conversation", "here", "action", "setting", "call",
 )  # fmt: skip
 """The kinds of entries: what one may look for, before what one did with it."""
 
@@ -99,7 +111,46 @@ class Entry:
 
 
 Found = tuple[Entry, SearchText]
+Sources = Iterable[tuple[str, Iterable[SystemCommand]]]
+"""The kinds of entries that controllers add, each with its commands; a kind's first word is in `ORDER`."""
 Catalog = tuple[CatalogTool | CatalogResource | CatalogTemplate | CatalogPrompt, ...]
+
+
+class Themes(Protocol):
+    """The part of the app that changes its theme."""
+
+    @property
+    def chosen_theme(self) -> str:
+        """The theme in use as it was chosen, or ``auto``."""
+
+    @property
+    def theme_is_configured(self) -> bool:
+        """True if the configuration names a theme, which is then used at the next start."""
+
+    def choose_theme(self, name: str) -> None:
+        """Use a theme, and keep it for the next run."""
+
+    def preview_theme(self, name: str) -> None:
+        """Show a theme for now; "" shows the chosen one again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThemeChoice:
+    """Chooses a theme when it is called."""
+
+    name: str
+    themes: Themes
+
+    def __call__(self) -> None:
+        self.themes.choose_theme(self.name)
+
+
+class Place(NamedTuple):
+    """A part of the main screen, how to go there, and its widgets with actions."""
+
+    name: str
+    go: Callable[[], object]
+    nodes: tuple[DOMNode, ...]
 
 
 class Palette:
@@ -113,8 +164,9 @@ class Palette:
         tools: ToolsController,
         catalog: CatalogController,
         chat: ChatController,
+        themes: Themes,
     ) -> None:
-        self._app, self._host, self._main = app, host, main
+        self._app, self._host, self._main, self._themes = app, host, main, themes
         self._tools, self._catalog, self._chat = tools, catalog, chat
         self._offered: Catalog | None = None
         self._indexing: Worker[SearchIndex[Entry]] | None = None
@@ -164,7 +216,7 @@ class Palette:
         act = partial(self._catalog.choose_template, offered)
         return offer_entry("template", offered.server, template.uri_template, template.label, template.description, act)
 
-    def entries(self, screen: Screen[object], commands: Iterable[SystemCommand]) -> Iterator[Found]:
+    def entries(self, screen: Screen[object], sources: Sources) -> Iterator[Found]:
         """All else: what works on ``screen`` first, then servers, calls, other actions and settings.
 
         Above a dialog there are only its own actions and those that work everywhere.
@@ -179,11 +231,13 @@ class Palette:
         yield from map(self._call, calls[:RECENT])
         for node in (self._main, self._app):
             yield from (self._action("action", node, binding) for binding in _own_bindings(node))
-        for command in commands:
-            yield _entry("action", show_line(command.title, 120), command.callback, show_line(command.help, 200))
+        for kind, commands in sources:
+            for command in commands:
+                yield _entry(kind, show_line(command.title, 120), command.callback, show_line(command.help, 200))
         yield from self._settings()
         yield from self._open_chats()
         yield from map(self._call, calls[RECENT:])
+        yield from self._elsewhere({(node, binding.action) for node, binding in here})
 
     async def saved_chats(self) -> SearchIndex[Entry]:
         """The conversations of earlier runs."""
@@ -195,9 +249,51 @@ class Palette:
 
     def _action(self, kind: str, node: DOMNode, binding: Binding) -> Found:
         act = partial(self._app.call_later, self._app.run_action, binding.action, node)
-        key = self._app.get_key_display(Binding(binding.key.split(",")[0], "", ""))
         about = "" if binding.tooltip.lower() == binding.description else binding.tooltip
-        return _entry(kind, binding.description, act, about, key)
+        return _entry(kind, binding.description, act, about, self._key(binding))
+
+    def _elsewhere(self, here: set[tuple[DOMNode, str]]) -> Iterator[Found]:
+        """The actions of every other place, named with it."""
+        for place in self._places():
+            for node in place.nodes:
+                bindings = bindings_of(node)
+                for binding in bindings:
+                    if (node, binding.action) in here or _only_moves(binding) or is_hidden(node, binding, bindings):
+                        continue
+                    act, about, key = partial(self._act_at, place, node, binding), binding.tooltip, self._key(binding)
+                    entry = Entry("action", f"{place.name} › {binding.description}", act, about, key)
+                    yield entry, SearchText(binding.description, place.name, more=about)
+
+    def _places(self) -> Iterator[Place]:
+        main, go = self._main, self._main.action_go
+        yield Place("Servers", partial(go, "servers"), (main.servers,))
+        yield Place("Tools", partial(go, "tools"), (main.tools.list,))
+        if (result := main.tools.result) is not None and result.call is not None:
+            opened = partial(main.call_later, self._tools.open_call, result.call.number)
+            yield Place("Result", opened, (result,))
+        for tab, pane in (("resources", main.resources), ("prompts", main.prompts)):
+            if pane is not None:
+                yield Place(TAB_NAMES[tab][0], partial(go, tab), (pane.list, pane))
+        if main.chat is not None:
+            yield Place("Chat", partial(go, "chat"), (main.chat,))
+        yield Place("Calls", partial(go, "calls"), (main.calls,))
+        yield Place("Server", partial(go, "card"), (main.card,))
+        if main.traffic is not None:
+            yield Place("Traffic", partial(main.call_later, main.go_to_traffic), (main.traffic, main.traffic.list))
+        yield Place("Logs", partial(main.call_later, main.go_to_logs), (main.logs,))
+
+    def _act_at(self, place: Place, node: DOMNode, binding: Binding) -> None:
+        place.go()
+        self._main.call_later(self._act, place.name, node, binding)  # after what going there has queued
+
+    async def _act(self, place: str, node: DOMNode, binding: Binding) -> None:
+        if is_active(node, binding):
+            await self._app.run_action(binding.action, node)
+        else:
+            self._app.notify(f"{place} › {binding.description}: it does not work on what is selected there.")
+
+    def _key(self, binding: Binding) -> str:
+        return self._app.get_key_display(Binding(keys_of(binding)[0], "", ""))
 
     def _server(self, server: Connection) -> Found:
         return _entry("server", server.name, partial(self._show_server, server.name), f"It is {server.state.value}")
@@ -218,10 +314,12 @@ class Palette:
         return entry, SearchText(request.tool, f"call {number}", request.server, more=about)
 
     def _settings(self) -> Iterator[Found]:
-        app, current = self._app, self._app.theme
-        for name in sorted(app.available_themes, key=lambda name: (not name.startswith("mcphost"), name)):
-            act = partial(setattr, app, "theme", name)
-            yield _entry("setting", f"Theme: {name}", act, "the current one" if name == current else "")
+        themes, known = self._themes, sorted(self._app.available_themes, key=lambda name: ("mcphost" not in name, name))
+        kept = "until mcphost exits: the configuration names another" if themes.theme_is_configured else "kept"
+        for name in ("auto", *known):
+            about = "as dark or light as the terminal · " if name == "auto" else ""
+            about += "the current one" if name == themes.chosen_theme else kept
+            yield _entry("setting", f"Theme: {name}", ThemeChoice(name, themes), about)
         for drawer in DRAWERS:
             yield _entry("setting", f"Log panel: {drawer}", partial(self._main.set_log_panel, drawer))
         for name in self._host.config.models:
@@ -262,6 +360,10 @@ def _own_bindings(node: DOMNode) -> Iterator[Binding]:
             yield binding
 
 
+def _only_moves(binding: Binding) -> bool:
+    return (binding.id or "").startswith(MOVES) or not PASSED_OVER.isdisjoint(keys_of(binding))
+
+
 def _bindings_here(screen: Screen[object], without: tuple[DOMNode, ...]) -> Iterator[tuple[DOMNode, Binding]]:
     """The actions of the focused widget and what holds it."""
     seen: set[str] = set()
@@ -296,7 +398,9 @@ class PaletteScreen(CommandPalette):
     PaletteScreen {{
         align-horizontal: center;
         & > #--container {{ width: 100%; max-width: {WIDEST}; margin: 1 0 0 0; background: transparent; }}
-        & #--input, & #--input.--list-visible {{ background: $surface; border: round $border; padding: 0 1; }}
+        & #--input, & #--input.--list-visible {{
+            background: $surface; border: round $border; border-title-color: $text-accent; padding: 0 1;
+        }}
         & SearchIcon {{ display: none; }}
         & CommandInput, & CommandInput:focus {{ padding: 0; background: $surface; border: none; height: 1; }}
         & CommandList, & CommandList:focus {{
@@ -312,10 +416,13 @@ class PaletteScreen(CommandPalette):
 
     def __init__(self, *, everything: bool) -> None:
         """``everything``: else only what can be done in the dialog below is found."""
-        found = "a tool, resource, prompt, server, call, conversation or action"
-        super().__init__(placeholder=f"Find {found if everything else 'an action of this dialog; esc closes it first'}")
-        self._drawn_for: tuple[int, str] | None = None
-        """The width and the theme that the hits were drawn for."""
+        found = "a tool, resource, prompt, server, call, conversation, setting or action"
+        super().__init__(placeholder=f"Find {found}" if everything else "Find an action of this dialog")
+        self._everything = everything
+        self._drawn_for: int | None = None
+        """The width that the hits were drawn for."""
+        self._previewing: Themes | None = None
+        self._rest: Timer | None = None
 
     def compose(self) -> ComposeResult:
         for widget in super().compose():
@@ -325,23 +432,34 @@ class PaletteScreen(CommandPalette):
                 yield HitList() if isinstance(widget, CommandList) else widget
 
     def on_mount(self) -> None:
-        self.app.theme_changed_signal.subscribe(self, lambda _: self._take_theme())
+        title = "Find" if self._everything else "In this dialog · the rest is found once it is closed"
+        self.query_one("#--input").border_title = title
+        # Textual gives the colours of a new theme to all screens but its own.
+        self.app.theme_changed_signal.subscribe(self, lambda _: self.app.stylesheet.update(self))
 
     def on_resize(self) -> None:
-        self._draw_again()
-
-    def _take_theme(self) -> None:
-        """Use the colours of the app's theme, which Textual gives to all screens but its own."""
-        self.app.stylesheet.update(self)
-        self._draw_again()
-
-    def _draw_again(self) -> None:
-        """Search again, since Textual draws each hit but once."""
-        now = self.app.size.width, self.app.theme
-        if self._drawn_for not in (None, now):
+        """Search again for another width, since Textual draws each hit but once."""
+        width = self.app.size.width
+        if self._drawn_for not in (None, width):
             line = self.query_one(Input)
             self.post_message(Input.Changed(line, line.value))
-        self._drawn_for = now
+        self._drawn_for = width
+
+    @on(OptionList.OptionHighlighted)
+    def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """Show the theme under the cursor once the cursor rests; elsewhere the chosen one."""
+        act = event.option.hit.command if isinstance(event.option, Command) else None
+        if self._rest is not None:
+            self._rest.stop()
+        if isinstance(act, ThemeChoice):
+            self._rest = self.set_timer(PREVIEW, partial(self._preview, act))
+        elif self._previewing is not None:
+            self._previewing.preview_theme("")
+            self._previewing = None
+
+    def _preview(self, choice: ThemeChoice) -> None:
+        self._previewing = choice.themes
+        choice.themes.preview_theme(choice.name)
 
 
 class PaletteApp(Protocol):
@@ -356,6 +474,8 @@ class PaletteApp(Protocol):
     @property
     def palette(self) -> Palette: ...
 
+    def palette_sources(self) -> Sources: ...
+
 
 class EntryProvider(Provider):
     """Finds entries for Textual's palette."""
@@ -367,7 +487,7 @@ class EntryProvider(Provider):
         _refreshing: Worker[None] = app.run_worker(parts.host.servers.refresh_lists(), group="refresh-lists")
         self._entries = SearchIndex[Entry]()
         self._first: list[Entry] = []
-        for entry, text in self._palette.entries(self.screen, app.get_system_commands(self.screen)):
+        for entry, text in self._palette.entries(self.screen, parts.palette_sources()):
             self._first.append(entry)
             self._entries.add(entry, text)
         self._on_main = self.screen is parts.main

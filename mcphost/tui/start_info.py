@@ -39,3 +39,5 @@ class StartInfo:
     """When their reading began, in nanoseconds since 1970."""
     light_terminal: bool = False
     """True if the terminal's background is closer to white than to black."""
+    theme: str = ""
+    """The theme that an earlier run kept; empty without one."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from textual.command import CommandList
 
+from mcphost.config.state import StateStore
+from mcphost.host.layout import kept_theme
 from mcphost.tui.consent.grants import GrantsScreen
 from mcphost.tui.kit.ranking import HIT, Search
 from mcphost.tui.palette import MOST, PaletteScreen, offer_entry
@@ -105,18 +108,38 @@ async def test_an_action_is_found_and_done_in_the_pane_before() -> None:
         await stage.press("f4")
         await stage.shows("Traffic · following", "initialize")
         await find(stage, "save")
-        await stage.shows("save  Save the messages shown")
+        await stage.shows("save  Export the messages shown")
         await stage.press("enter")
         await stage.shows("in which folder?")
 
 
-async def test_every_theme_is_a_setting() -> None:
+async def test_an_action_of_another_tab_is_done_there() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
-        await find(stage, "theme light")
-        await stage.until(lambda _: hits(stage) and hits(stage)[0].startswith("Theme: mcphost-light"))
+        await find(stage, "traffic export")
+        await stage.until(lambda _: hits(stage) and hits(stage)[0].startswith("Traffic › save Export the messages"))
         await stage.press("enter")
+        await stage.shows("in which folder?")
+        await stage.press("escape")
+        await stage.shows("Traffic · following")
+
+
+async def test_a_theme_is_previewed_and_kept_once_it_is_chosen(tmp_path: Path) -> None:
+    async with on_stage(echo(), tmp_path, size=NARROW) as stage:
+        await stage.ready()
+        await find(stage, "theme light")
+        await stage.until(lambda _: hits(stage) and hits(stage)[0].startswith("Theme: mcphost-light kept"))
         await stage.until(lambda app: app.theme == "mcphost-light")
+        await stage.press("escape")
+        await stage.until(lambda app: app.theme == "mcphost-dark")
+        await find(stage, "theme light")
+        await stage.until(lambda app: app.theme == "mcphost-light")
+        await stage.press("down")
+        await stage.until(lambda app: app.theme not in ("mcphost-light", "mcphost-dark"))
+        await stage.press("up", "enter")
+        await stage.gone()
+        assert stage.app.chosen_theme == stage.app.theme == "mcphost-light"
+        await stage.until(lambda _: kept_theme(StateStore(tmp_path, print)) == "mcphost-light")
 
 
 async def test_every_server_can_be_restarted_by_its_name() -> None:
@@ -134,7 +157,7 @@ async def test_over_a_dialog_nothing_of_the_main_screen_is_found() -> None:
         await stage.press("ctrl+p")
         await stage.at(PaletteScreen)
         await stage.until(lambda _: hits(stage))
-        await stage.shows("Find an action of this dialog; esc closes it first")
+        await stage.shows("In this dialog · the rest is found once it is closed")
         found = hits(stage)
         assert any("run once" in each or "allow once" in each for each in found)
         assert any(each.startswith("quit ") for each in found)
@@ -185,8 +208,7 @@ async def test_an_open_palette_follows_the_size_and_the_theme() -> None:
         listed = stage.app.screen.query_one(CommandList)
         await stage.pilot.resize_terminal(*WIDE)
         await stage.shows("Show its definition, as the server sends it")
-        drawn, ground = listed.options[0].prompt, listed.styles.background
+        dark = {segment.style for segment in listed.render_line(1)}
         stage.app.theme = "mcphost-light"
-        await stage.until(lambda _: listed.options[0].prompt is not drawn)
-        await stage.until(lambda _: listed.styles.background != ground)
+        await stage.until(lambda _: dark.isdisjoint(segment.style for segment in listed.render_line(1)))
         await stage.shows("Show its definition, as the server sends it")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.color import Color
@@ -104,6 +105,26 @@ def inks() -> Iterator[tuple[Path, str]]:
             yield path, rule[1]
 
 
+def app_with(folder: Path, ui: UI, **more: Any) -> McphostApp:
+    """The app with this ``[ui]`` and these facts from the command line, not running."""
+    config, approver = Config(ui=ui), ScreenApprover()
+    host = Host(config, dependencies(approver, values_for(config, {}), state=folder, answers=SCREEN_KINDS))
+    return McphostApp(host, approver, StartInfo(None, False, (), folder, "", **more))
+
+
+@pytest.mark.parametrize(
+    ("configured", "kept", "theme"),
+    [("auto", "nord", "nord"), ("dracula", "nord", "dracula"), ("auto", "no such theme", "mcphost-dark")],
+    ids=["chosen on screen", "configured", "unknown now"],
+)
+def test_a_kept_theme_holds_where_the_configuration_names_none(
+    configured: str, kept: str, theme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    ui = UI.model_validate({"theme": configured})
+    assert app_with(tmp_path, ui, theme=kept).theme == theme
+
+
 @pytest.mark.parametrize(
     ("environment", "light", "theme"),
     [
@@ -121,10 +142,7 @@ def test_the_theme_is_chosen_by_what_the_terminal_can_show(
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    config, approver = Config(), ScreenApprover()
-    host = Host(config, dependencies(approver, values_for(config, {}), state=tmp_path, answers=SCREEN_KINDS))
-    app = McphostApp(host, approver, StartInfo(None, False, (), tmp_path, "", light_terminal=light))
-    assert app.theme == theme.name
+    assert app_with(tmp_path, UI(), light_terminal=light).theme == theme.name
 
 
 @pytest.mark.slow

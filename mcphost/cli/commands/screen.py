@@ -20,10 +20,11 @@ from mcphost.cli.settings import find, settings_for_screen
 from mcphost.cli.terminal_background import background_query
 from mcphost.composition import demo_config, dependencies, values_for
 from mcphost.config import Config, servers_path, state_folder, users_path
-from mcphost.config.state import TRUSTED
+from mcphost.config.state import TRUSTED, StateStore
 from mcphost.errors import ConfigError
 from mcphost.host.desktop import open_page
 from mcphost.host.host import Host
+from mcphost.host.layout import kept_theme
 from mcphost.host.server_requests.request_kinds import SCREEN_KINDS
 from mcphost.places import PROJECT_FILE, with_tilde, working_folder
 
@@ -75,7 +76,8 @@ def run_screen(options: Namespace) -> int:
         config, start = _starting_point(options)
         import mcphost.tui.app  # noqa: F401  # takes as long as the terminal needs to answer
 
-        start = replace(start, light_terminal=has_light_background())
+        theme = kept_theme(StateStore(start.state_folder, lambda _: None))
+        start = replace(start, light_terminal=has_light_background(), theme=theme)
     return run(_show(config, start, _config_reader(options), _importer_opener(options), traffic_path(options)))
 
 

@@ -128,6 +128,10 @@ class ToolsPane(Container):
         return self._step
 
     @property
+    def result(self) -> ResultView | None:
+        return self._bench.result if self._bench else None
+
+    @property
     def shown_call(self) -> int | None:
         """The number of the call whose result is shown."""
         call = self._bench.result.call if self._bench else None

@@ -1,0 +1,40 @@
+"""The bindings that mcphost's own classes give to a widget, for the help and the command palette."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from textual.actions import parse
+from textual.binding import Binding
+from textual.dom import DOMNode
+
+
+def classes_with_bindings(node: type[DOMNode]) -> Iterator[type]:
+    """The classes of mcphost whose bindings the node has, its own class first."""
+    for each in node.__mro__:
+        if each.__module__.startswith("mcphost."):
+            yield each
+        if not each.__dict__.get("_inherit_bindings", True):
+            break
+
+
+def bindings_of(node: DOMNode) -> list[Binding]:
+    """The bindings for people: those that only pass a key on are left out."""
+    own = [each for found in classes_with_bindings(type(node)) for each in found.__dict__.get("BINDINGS", ())]
+    return [each for each in own if isinstance(each, Binding) and not each.system]
+
+
+def is_hidden(node: DOMNode, binding: Binding, others: list[Binding]) -> bool:
+    """True if it is disabled now while another binding has its key, as with sign-in and sign-out."""
+    rivals = [each for each in others if each is not binding and not set(keys_of(each)).isdisjoint(keys_of(binding))]
+    return bool(rivals) and not is_active(node, binding)
+
+
+def is_active(node: DOMNode, binding: Binding) -> bool:
+    """True if the node can do it now; an action of another node always counts."""
+    place, name, parameters = parse(binding.action)
+    return bool(place) or node.check_action(name, parameters) is True
+
+
+def keys_of(binding: Binding) -> list[str]:
+    return [key.strip() for key in binding.key.split(",")]
