@@ -19,7 +19,7 @@ LogDrawer = Literal["auto", "open", "closed"]
 DRAWERS: Final[tuple[LogDrawer, ...]] = ("auto", "open", "closed")
 
 SHARES: Final = range(20, 71, 5)
-"""Percent of the width that a list may have beside what it opens."""
+"""Percent of the width that a list may have beside what it opens; the tools have as many columns at most."""
 
 
 @dataclass(frozen=True, slots=True)

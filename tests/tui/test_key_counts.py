@@ -81,6 +81,32 @@ async def test_running_a_form_and_running_it_again_take_two_keys_each(size: tupl
         assert second.state.ended
 
 
+async def test_running_again_with_one_argument_changed_takes_three_keys(size: tuple[int, int]) -> None:
+    async with on_stage(echo(), size=size) as stage:
+        await stage.ready()
+        user = Counted(stage)
+        await user.press("slash")
+        await user.type("adds two")
+        await user.press("enter")
+        await stage.write("1")
+        await stage.press("tab")
+        await stage.write("2")
+        await user.press("ctrl+r")
+        await stage.call_dialog()
+        await user.press("y")
+        first = await stage.ended()
+        assert (user.keys, dict(first.arguments)) == (4, {"a": 1, "b": 2})
+        await stage.until(lambda app: app.main.tools.step == "result" and app.focused is not None)
+        user = Counted(stage)
+        await user.press("escape")
+        await user.type("39")
+        await user.press("ctrl+r")
+        await stage.call_dialog()
+        await user.press("y")
+        second = await stage.ended()
+        assert (user.keys, dict(second.arguments)) == (3, {"a": 1, "b": 39})
+
+
 async def test_another_tool_is_opened_from_a_result_with_four_keys(size: tuple[int, int]) -> None:
     async with on_stage(echo(), size=size) as stage:
         await stage.ready()

@@ -23,6 +23,7 @@ from mcphost.host.host import Host
 from mcphost.protocol.models.prompts import CompletionRef
 from mcphost.tui.catalog.list import CatalogList
 from mcphost.tui.kit.form_frame import FormFrame
+from mcphost.tui.kit.messages import RoomChanged
 from mcphost.tui.results.reading_pane import PaneReading, ReadingView
 
 if TYPE_CHECKING:
@@ -261,6 +262,7 @@ class CatalogPane(Container, Generic[Entry]):
             self.remove_class(f"-{self._step}")
             self._step = step
             self.add_class(f"-{step}")
+            self.post_message(RoomChanged())
 
     @on(CatalogList.Chosen)
     async def _chosen(self, event: CatalogList.Chosen) -> None:

@@ -53,7 +53,7 @@ from mcphost.tui.forms.field_row import Columns, FieldRow, GroupTitle
 from mcphost.tui.forms.pickers import RowsBox
 from mcphost.tui.forms.raw_json import RawArea, RawEditor, read_object
 from mcphost.tui.forms.suggestions import SuggestingBox
-from mcphost.tui.forms.text_boxes import JsonBox, StepAway, dump
+from mcphost.tui.forms.text_boxes import JsonBox, LineBox, StepAway, dump
 from mcphost.tui.kit.json_text import json_spans, json_text
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.kit.text_view import TextView
@@ -250,6 +250,9 @@ class SchemaForm(Vertical):
         form: SchemaForm
         valid: bool
 
+    class Grown(Message):
+        """The fields have more rows: `rows_wanted`."""
+
     @dataclass
     class SuggestionsRequested(Message):
         """The field ``name`` has another ``value``; ``others`` holds the values of the other fields."""
@@ -393,6 +396,9 @@ class SchemaForm(Vertical):
             self._focus_error()
         else:
             self._show_errors()
+            for row in self._rows.values():
+                if isinstance(row.box, LineBox):
+                    row.box.replace_next()
             self.post_message(self.Submitted(self, arguments))
 
     def _focus_error(self) -> None:
@@ -420,6 +426,12 @@ class SchemaForm(Vertical):
         if rows > self._tallest:
             self._tallest = rows
             fields.styles.min_height = rows
+            self.post_message(self.Grown())
+
+    @property
+    def rows_wanted(self) -> int:
+        """The rows of all fields and the line of keys."""
+        return self.query_one("#fields").virtual_size.height + 1
 
     def _forget_height(self) -> None:
         self._tallest = 0

@@ -171,6 +171,10 @@ class LineBox(LineInput):
     def height_for(self, width: int) -> int:
         return 1
 
+    def replace_next(self) -> None:
+        """Let what is typed next replace the value, once the box has the focus again."""
+        self.initial = self.value
+
     def on_focus(self) -> None:
         """Select what the form filled in, so that typing replaces it; what the user typed is not."""
         self.select_on_focus = self.value == self.initial

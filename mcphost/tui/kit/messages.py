@@ -20,6 +20,10 @@ class CallChosen(Message):
     number: int
 
 
+class RoomChanged(Message):
+    """Another part of a pane has the user's attention, or its form has more rows."""
+
+
 @dataclass
 class CancelRequested(Message):
     """The user stopped the call of this ``number``."""

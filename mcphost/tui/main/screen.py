@@ -25,6 +25,7 @@ from mcphost.host.layout import Layout, LogDrawer
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.kit.key_bar import KeyLine
+from mcphost.tui.kit.messages import RoomChanged
 from mcphost.tui.logs.pane import LogsPane
 from mcphost.tui.main.banner import EXAMPLE, StartBanner
 from mcphost.tui.main.top_bar import TopBar
@@ -53,7 +54,10 @@ SIDE_BY_SIDE = 110
 TWO_PARTS = 24
 """Rows from which a pane shows a list and what it opens one above the other."""
 
-THREE_COLUMNS = 170
+FOLDED_FOR_WORK = 140
+"""Columns below which they fold while a form, or what it opened, has the user's attention."""
+
+THREE_COLUMNS = 180
 """Columns from which list, form and result are side by side."""
 
 FULL_TAB_NAMES = 72
@@ -84,6 +88,15 @@ ROWS_FOR_WARNINGS = 36
 
 LEAST_LOG_LINES = 4
 """Lines for which the log drawer has room, even if there are fewer."""
+
+MOST_FOR_LOGS = 0.32
+"""The part of the rows that the log drawer takes at most."""
+
+ROWS_AROUND = 3
+"""Rows above and below the panes: the servers' states, the tabs and the keys."""
+
+LIST_BESIDE_WORK = 40
+"""Columns of a list at most while a form, or what it opened, has the user's attention."""
 
 LEAST_ROWS_FOR_LOGS = 20
 """Rows below which the log drawer stays closed even if the user opened it: the panes need them."""
@@ -337,8 +350,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
 
     def _arrange(self, size: Size) -> None:
         # Not classes of this screen: each change would style every widget of it again.
-        self.servers.set_class(size.width < FOLDED, "-narrow", update=self.servers.is_attached)
-        self._fit_tabs()
+        self._fold_servers(size)
         self.single = self._zoomed or size.width < SIDE_BY_SIDE or size.height < TWO_PARTS
         self.tools.set_wide(size.width >= THREE_COLUMNS)
         for pane in (self.tools, self.resources, self.prompts):
@@ -346,6 +358,24 @@ class MainScreen(ErrorBoundary, Screen[None]):
                 pane.set_single(self.single)
         self._divide()
         self._arrange_logs(size)
+
+    def _fold_servers(self, size: Size) -> None:
+        folded = size.width < FOLDED or (size.width < FOLDED_FOR_WORK and self._working)
+        self.servers.set_class(folded, "-narrow", update=self.servers.is_attached)
+        self._fit_tabs()
+
+    @property
+    def _working(self) -> bool:
+        """True if the open tab shows a form, or what it opened, and no longer the list alone."""
+        pane = {"tools": self.tools, "resources": self.resources, "prompts": self.prompts}.get(self._tabs.active)
+        return pane is not None and pane.step != "list"
+
+    @on(RoomChanged)
+    def _give_room(self) -> None:
+        """Let the servers, the list and the logs yield their room to a form, and take it back."""
+        self._fold_servers(self.app.size)
+        self._divide()
+        self._arrange_logs(self.app.size)
 
     def _fit_tabs(self) -> None:
         """Shorten the names of the tabs where the unfolded servers take their room."""
@@ -368,13 +398,14 @@ class MainScreen(ErrorBoundary, Screen[None]):
     @on(PaneMade)
     def _divide(self) -> None:
         for pane in (self.tools, self.resources, self.prompts):
-            if pane is not None:
-                pane.list.styles.width = "100%" if self.single else f"{self._list_share}%"
-
-    @property
-    def _list_share(self) -> float:
-        """Percent; a list beside a form and a result gives a quarter of its own to them."""
-        return self._layout.list_share * (0.75 if self.app.size.width >= THREE_COLUMNS else 1)
+            if pane is None:
+                continue
+            share = self._layout.list_share
+            most = share if pane is self.tools else None  # of resources, no preview needs the room
+            if pane.step != "list":
+                most = min(share, LIST_BESIDE_WORK)
+            pane.list.styles.width = "100%" if self.single else f"{share}%"
+            pane.list.styles.max_width = None if self.single else most
 
     def keep_theme(self, name: str) -> None:
         """Keep this theme for later runs; "" keeps none."""
@@ -407,7 +438,17 @@ class MainScreen(ErrorBoundary, Screen[None]):
             unasked = ROWS_FOR_WARNINGS if self._warned else ROWS_FOR_LOGS
             least = {"open": LEAST_ROWS_FOR_LOGS, "auto": unasked}.get(self._layout.logs)
             has_room = least is not None and size.height >= least and self._filling != "chat"
-            self._set_logs_open(has_room)
+            self._set_logs_open(has_room and self._form_fits(size))
+
+    def _form_fits(self, size: Size) -> bool:
+        """True if the log drawer leaves an open form the rows that it needs."""
+        drawer = min(round(size.height * MOST_FOR_LOGS), self._log_rows)
+        return self._tabs.active != "tools" or self.tools.rows_wanted <= size.height - ROWS_AROUND - drawer
+
+    @property
+    def _log_rows(self) -> int:
+        """The rows that the lines of the log, their heads and its frame need, up to a bound."""
+        return max(LEAST_LOG_LINES, self.logs.most_lines) + 3
 
     def set_log_panel(self, wanted: LogDrawer) -> None:
         """Open or close the log panel as ``[ui] log_panel`` says."""
@@ -416,9 +457,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
 
     @on(LogsPane.Grown)
     def _fit_logs(self) -> None:
-        """Give the log drawer the rows that its lines, their heads and its frame need, up to a bound."""
-        rows = max(LEAST_LOG_LINES, self.logs.most_lines) + 3
-        self.logs.styles.max_height = None if self.has_class("-zoom-logs") else rows
+        self.logs.styles.max_height = None if self.has_class("-zoom-logs") else self._log_rows
 
     @on(LogsPane.Warned)
     def _server_warned(self, event: LogsPane.Warned) -> None:
@@ -478,6 +517,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
     def _fill(self, tab: str | None) -> None:
         """Arrange the servers and the logs for this tab. A class of the screen itself would style all widgets again."""
         self._filling = tab
+        self._fold_servers(self.app.size)
         self.servers.set_class(tab is not None, "-covered")
         self._arrange_logs(self.app.size)
 

@@ -19,12 +19,14 @@ from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.protocol.models.tools import Tool
 from mcphost.tui.catalog.list import CatalogList
+from mcphost.tui.kit.messages import RoomChanged
 from mcphost.tui.kit.ranking import SearchText
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
 if TYPE_CHECKING:
     from mcphost.tui.forms.schema_form import SchemaForm
     from mcphost.tui.results.view import ResultView
+    from mcphost.tui.tools.summaries import ResultSummary
     from mcphost.tui.tools.workbench import Workbench
 
 
@@ -66,6 +68,9 @@ PREVIEW: Final = 0.15
 """Seconds that the cursor rests on a tool before it is described: longer than the time between two keys of a user who
 goes down the list, since a key waits for the frame of a description."""
 
+FORM_COLUMNS: Final = 74
+"""Columns of a form that has its result beside it: as many as it has on a screen of 80."""
+
 Step = Literal["list", "form", "result"]
 
 
@@ -79,6 +84,7 @@ class ToolsPane(Container):
         Binding(
             "ctrl+r,ctrl+enter", "run", "run again", id="tools.run", tooltip="Run it again, with what its form holds"
         ),
+        Binding("f9", "result", "result", id="tools.result", tooltip="Go to the last result"),
     ]
 
     DEFAULT_CSS = """
@@ -87,16 +93,16 @@ class ToolsPane(Container):
         ToolList { width: 40%; height: 100%; }
         Workbench { width: 1fr; height: 100%; }
         ToolForm { height: 1fr; max-height: 100%; }
-        ResultView { height: 1fr; &.-empty { display: none; } }
-        &.-above ToolForm { height: auto; max-height: 50%; #about { max-height: 20vh; } }
-        &.-above.-form ToolForm { max-height: 66%; }
+        ResultView { height: 1fr; &.-empty, &.-folded { display: none; } }
+        ResultSummary.-shown { display: block; }
+        &.-form ToolForm.-above { max-height: 80%; }
         &.-wide Workbench { layout: horizontal; }
-        &.-wide ToolForm { height: 100%; width: 2fr; }
-        &.-wide ResultView { height: 100%; width: 3fr; }
+        &.-wide ToolForm { height: 100%; width: 5fr; min-width: 64; }
+        &.-wide ResultView { height: 100%; width: 4fr; }
         &.-single ToolList { width: 100%; display: none; }
         &.-single Workbench { width: 100%; }
-        &.-single ToolForm, &.-single ResultView { display: none; }
-        &.-single SchemaForm, &.-above SchemaForm { margin-top: 0; }
+        &.-single ToolForm, &.-single ResultView, &.-single ResultSummary { display: none; }
+        &.-single SchemaForm { margin-top: 0; }
         &.-single.-list ToolList { display: block; }
         &.-single.-list Workbench { display: none; }
         &.-single.-form ToolForm { display: block; }
@@ -116,8 +122,6 @@ class ToolsPane(Container):
         self._preview: Timer | None = None
         self._how_to_add: Content | None = None
         self._server: str | None = None
-        self._called = False
-        """True once the result of a call was shown."""
 
     def compose(self) -> ComposeResult:
         yield self.list
@@ -130,6 +134,11 @@ class ToolsPane(Container):
     @property
     def result(self) -> ResultView | None:
         return self._bench.result if self._bench else None
+
+    @property
+    def rows_wanted(self) -> int:
+        """The rows that the form needs while it has the user's attention; 0 without one."""
+        return self._bench.tool.rows_wanted if self._bench and self._step == "form" else 0
 
     @property
     def shown_call(self) -> int | None:
@@ -189,9 +198,19 @@ class ToolsPane(Container):
         self._arrange()
 
     def _arrange(self) -> None:
-        """Make a form above a result as tall as its fields."""
-        beside = self.has_class("-single") or self.has_class("-wide")
-        self.set_class(self._called and not beside, "-above")
+        """Make a form above a result as tall as its fields, and one beside it no wider than it needs."""
+        if self._bench is None:
+            return
+        tool, result = self._bench.tool, self._bench.result
+        beside_result = result.call is not None and not self._bench.folded and not self.has_class("-single")
+        wide = self.has_class("-wide")
+        tool.set_class(beside_result and not wide, "-above")
+        tool.styles.max_width = FORM_COLUMNS if beside_result and wide else None
+
+    def _fold_result(self, folded: bool = True) -> None:
+        if self._bench is not None:
+            self._bench.fold_result(folded)
+            self._arrange()
 
     def show_tools(self, entries: Sequence[CatalogTool], server: str | None) -> None:
         self._server = server
@@ -205,8 +224,7 @@ class ToolsPane(Container):
         bench = await self.bench()
         self._leave_other_form(bench, call)
         bench.result.show_call(call)
-        self._called = True
-        self._arrange()
+        self._fold_result(False)
         self._go("result")
         bench.result.focus()
 
@@ -221,14 +239,18 @@ class ToolsPane(Container):
     def refresh_call(self) -> None:
         if self._bench is not None:
             self._bench.result.refresh_call()
+            self._bench.summary.refresh()
 
     def focus_list(self) -> None:
         self._go("list")
         self.list.rows.focus()
 
     async def open_tool(self, entry: CatalogTool, arguments: Mapping[str, Any] | None = None) -> None:
-        """Open a tool's form with what was typed before, or with these arguments."""
+        """Open a tool's form with what was typed before, or with these arguments. An earlier result is a line until
+        the next run.
+        """
         bench = await self.bench()
+        self._fold_result()
         await bench.load(entry, arguments)
         self._go("form")
         bench.form.focus_first()
@@ -243,6 +265,12 @@ class ToolsPane(Container):
     def _show_preview(self) -> None:
         if self._bench is not None and self._step == "list" and self.list.item is not None:
             self._describe(self._bench, self.list.item)
+            self._fold_other_result()
+
+    def _fold_other_result(self) -> None:
+        """Show no result of one tool beside another."""
+        if self._bench is not None and self._bench.shows_other_call and not self._bench.folded:
+            self._fold_result()
 
     def _describe(self, bench: Workbench, entry: CatalogTool) -> None:
         from mcphost.tui.tools.preview import earlier_calls
@@ -274,7 +302,17 @@ class ToolsPane(Container):
     async def _run(self, server: str, tool: str, arguments: Mapping[str, Any], *, composed: bool = False) -> None:
         await self.show_call(self._host.tool_calls.call(server, tool, arguments, composed=composed))
 
+    def on_schema_form_grown(self, event: SchemaForm.Grown) -> None:
+        event.stop()
+        self.post_message(RoomChanged())
+
+    def on_result_summary_opened(self, event: ResultSummary.Opened) -> None:
+        event.stop()
+        self.action_result()
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "result":
+            return self._step != "result" and self.shown_call is not None
         if action == "run":
             call = self._bench.result.call if self._bench else None
             return self._step == "result" and call is not None and call.state.ended
@@ -297,13 +335,23 @@ class ToolsPane(Container):
         """Go back one step; the call continues, and what was typed stays."""
         bench = self._bench
         if self._step == "result" and bench and bench.entry and bench.entry.tool.takes_arguments:
+            self._fold_other_result()
             self._go("form")
-            bench.form.focus_first()
+            bench.form.focus_again()
         else:
             self.focus_list()
+
+    def action_result(self) -> None:
+        """Go to the last result; esc goes back."""
+        if self._bench is not None:
+            self._fold_result(False)
+            self._go("result")
+            self._bench.result.focus()
 
     def _go(self, step: Step) -> None:
         if step != self._step:
             self.remove_class(f"-{self._step}", update=False)
             self._step = step
             self.add_class(f"-{step}")
+            self.refresh_bindings()
+            self.post_message(RoomChanged())

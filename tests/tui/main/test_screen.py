@@ -21,20 +21,38 @@ from tests.tui.stage import NARROW, Stage, after_a_call, demo, echo, on_stage, s
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize(("columns", "beside"), [(109, False), (110, True), (170, True)])
-async def test_a_list_stands_beside_what_it_opens_where_there_is_room(columns: int, beside: bool) -> None:
+@pytest.mark.parametrize(("columns", "form"), [(109, 0), (110, 64), (140, 72), (180, 64), (200, 74)])
+async def test_a_form_is_wide_beside_a_narrow_list_where_there_is_room(columns: int, form: int) -> None:
     async with on_stage(size=(columns, 30)) as stage:
         bench = await after_a_call(stage)
-        assert (stage.app.main.tools.list.region.width > 0) is beside
-        assert (bench.tool.region.width > 0) is beside
-        assert bench.result.region.width > 0
+        assert bench.tool.region.width >= form
+        assert bool(stage.app.main.tools.list.region.width) is bool(bench.tool.region.width) is bool(form)
+        assert stage.app.main.tools.list.region.width <= 40
+        assert bench.result.region.width >= 48
+
+
+async def test_servers_and_logs_yield_their_room_to_a_form(tmp_path: Path) -> None:
+    async with on_stage(state=tmp_path, size=(120, 40)) as stage:
+        await stage.ready()
+        main = stage.app.main
+        bench = await main.tools.bench()
+        assert (main.servers.region.width, main.logs_open) == (26, True)
+        await stage.open_tool("keep_logbook")
+        await stage.until(lambda _: main.servers.region.width == 6 and not main.logs_open)
+        await stage.until(lambda _: bench.form.query_one("#fields").max_scroll_y == 0)
+        await stage.shows("Writes an entry into the logbook. Its form", "f8 all")
+        assert "server says" not in stage.text
+        await stage.press("f8")
+        await stage.until(lambda _: "server says" in stage.flat)
+        await stage.press("escape")
+        await stage.until(lambda _: main.servers.region.width == 26 and main.logs_open)
 
 
 async def test_the_result_is_beside_the_form_on_a_wide_screen() -> None:
-    async with on_stage(size=(170, 40)) as stage:
+    async with on_stage(size=(180, 40)) as stage:
         bench = await after_a_call(stage)
         assert bench.result.region.y == bench.tool.region.y
-        await stage.pilot.resize_terminal(169, 40)
+        await stage.pilot.resize_terminal(179, 40)
         await stage.until(lambda _: bench.result.region.y == bench.tool.region.bottom)
 
 

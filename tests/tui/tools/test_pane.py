@@ -233,9 +233,7 @@ async def test_the_tool_beside_the_list_is_the_best_match_of_what_is_typed() -> 
 
 
 @pytest.mark.parametrize("size", [(120, 36), (120, 28), (160, 50)])
-async def test_the_form_above_a_result_shows_the_focused_field(
-    size: tuple[int, int],
-) -> None:
+async def test_an_open_form_folds_the_result_and_shows_its_field(size: tuple[int, int]) -> None:
     async with on_stage(size=size) as stage:
         await stage.ready()
         await stage.open_tool("read_logbook")
@@ -243,10 +241,16 @@ async def test_the_form_above_a_result_shows_the_focused_field(
         await stage.press("y")
         await stage.ended()
         await stage.open_tool("flash_lamp")
-        await stage.shows("▸ message", "▏1", "ctrl+r run", "Result · demo › read_logb", "Somebody")
+        await stage.shows("▸ message", "▏1", "ctrl+r run", "Last result · demo › read_logbook", "f9 shows it")
+        assert "Somebody" not in stage.text
         await stage.press("escape")
         await stage.open_tool("keep_logbook")
-        await stage.shows("▸ Keeper", "ctrl+r run", "Result · demo › read_logb", "Somebody")
+        await stage.shows("▸ Keeper", "ctrl+r run", "Last result · demo › read_logbook")
+        await stage.press("f9")
+        await stage.shows("Result · demo › read_logb", "Somebody")
+        await stage.press("escape")
+        await stage.shows("▸ Keeper", "Last result · demo › read_logbook")  # of another tool
+        assert "Somebody" not in stage.text
 
 
 async def test_a_result_that_takes_long_to_be_built_still_gets_the_focus(monkeypatch: pytest.MonkeyPatch) -> None:
