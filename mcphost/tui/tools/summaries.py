@@ -1,4 +1,4 @@
-"""What a form folds to a line each: the description of its tool, and the result of an earlier call."""
+"""Single lines for the parts that a form folds: the description of its tool, and an earlier result."""
 
 from __future__ import annotations
 

@@ -217,7 +217,7 @@ def _start_of(text: str) -> str:
 
 
 def _warnings(entry: CatalogTool) -> list[Content]:
-    """What the user must know before a run, however little of the description is shown."""
+    """Warnings that the user must see before a run, however little of the description is shown."""
     tool, lines = entry.tool, list[Content]()
     if tool.refusal:
         lines.append(Content.styled(f"✖ refused, never runs: {tool.refusal}", "bold $text-error"))
