@@ -24,6 +24,7 @@ from mcphost import __version__
 from mcphost.cli.output import KINDS
 from mcphost.cli.parser import parse
 from mcphost.config import Config, load
+from mcphost.config.calls import parse_calls
 from mcphost.manual import TOPICS
 from mcphost.protocol.schema.validation import DIALECTS
 from mcphost.providers.demo_script import PHRASES
@@ -189,7 +190,7 @@ TOML = [(path, block) for path in FOR_USERS for block in fences(path, "toml") if
 @pytest.mark.parametrize(("path", "block"), TOML, ids=[f"{name(path)}-{n}" for n, (path, _) in enumerate(TOML)])
 def test_every_configuration_that_is_shown_is_valid(tmp_path: Path, path: Path, block: str) -> None:
     (tmp_path / "config.toml").write_text(block)
-    assert not load(tmp_path / "config.toml").problems
+    assert not (parse_calls(block) if "[[call]]" in block else load(tmp_path / "config.toml")).problems
 
 
 @pytest.mark.parametrize("path", FOR_DEVELOPERS, ids=name)

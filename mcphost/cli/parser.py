@@ -367,6 +367,32 @@ prompts), and its items are the protocol's own objects.
 """,
         several="pairs",
     ),
+    "run": Subcommand(
+        "saved_calls.run_saved",
+        "Run calls that were saved under a name.\nYou are asked first, unless --yes or a rule allows the call.",
+        [
+            _several("words", "NAME", "a saved call; KEY=VALUE or KEY:=JSON behind it replaces an argument"),
+            _flag("--list", "list the saved calls, and run nothing"),
+            _YES,
+            _TIMEOUT,
+            _output("save pictures, sounds and other files to FILE"),
+            _json("print the protocol's result object, or with --list one object a line"),
+            _answers,
+        ],
+        """\
+  mcphost run --list
+  mcphost run storm
+  mcphost run storm strength:=3 --yes
+  mcphost run migrate seed --yes                  one after the other, until one fails
+""",
+        more="""\
+Saved calls are in calls.toml, beside the project's mcphost.toml if it is used,
+else beside your configuration. ctrl+s on screen saves a call.
+
+With --list --json, the objects are as in the file, with shown arguments.
+""",
+        several="words",
+    ),
     "chat": Subcommand(
         "chat.run_chat",
         "Ask a language model, which may use the servers' tools.\nYou are asked before each call.",
@@ -706,7 +732,7 @@ the keychain cannot say) and usedBy.
 
 GROUPS: Final = {
     "look around": ("demo", "check", "list", "compare"),
-    "use servers": ("call", "read", "prompt", "complete", "chat", "tasks"),
+    "use servers": ("call", "run", "read", "prompt", "complete", "chat", "tasks"),
     "add and remove servers": ("add", "search", "import", "export", "remove"),
     "sign in, keep secrets": ("login", "logout", "secret"),
     "configure, get help": ("config", "doctor", "report", "help", "man", "completion"),
@@ -714,7 +740,7 @@ GROUPS: Final = {
 """The commands as the help lists them."""
 
 _MEANT: Final = {
-    "ls": "list tools", "tools": "list tools", "servers": "check", "status": "check", "run": "call", "exec": "call",
+    "ls": "list tools", "tools": "list tools", "servers": "check", "status": "check", "exec": "call",
     "version": "--version", "resources": "list resources", "prompts": "list prompts", "get": "read",
     "cat": "read", "install": "add", "rm": "remove", "delete": "remove", "uninstall": "remove", "signin": "login",
     "auth": "login", "signout": "logout", "ask": "chat", "start": "mcphost without a command", "diff": "compare",

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from mcphost import __version__
 from mcphost.composition.detected_transports import DetectedTransports
@@ -23,6 +23,7 @@ from mcphost.config import (
     Values,
     resolve_roots,
     state_folder,
+    users_path,
 )
 from mcphost.config.state import StateStore
 from mcphost.errors import ConfigError
@@ -34,9 +35,13 @@ from mcphost.transports.base import Transport
 from mcphost.transports.stdio.pid_files import PidFiles
 from mcphost.transports.stdio.usage import usage_of
 
+if TYPE_CHECKING:
+    from mcphost.config.calls import CallsFile
+
 __all__ = [
     "SecretItems",
     "Selection",
+    "calls_file",
     "demo_config",
     "dependencies",
     "has_sign_in",
@@ -127,9 +132,17 @@ def dependencies(
         prefetch=prefetch,
         measure=usage_of,
         forget=forget,
+        open_calls=lambda config: calls_file(config, values),
         models=models,
         close=close,
     )
+
+
+def calls_file(config: Config, values: Values) -> CallsFile:
+    """The saved calls beside the configuration in use."""
+    from mcphost.config.calls import CallsFile  # late: few runs need them
+
+    return CallsFile.beside(config.path, users_path(os.environ), values)
 
 
 def values_for(config: Config, env: Mapping[str, str]) -> Values:

@@ -18,6 +18,7 @@ from mcphost.transports.base import ProcessUsageReport, Transport
 
 if TYPE_CHECKING:  # what is imported where it is needed
     from mcphost.auth.ports import SignInPort
+    from mcphost.config.calls import CallsFile
     from mcphost.host.models import ModelPort
 
 
@@ -48,6 +49,8 @@ class Dependencies:
     """Folders that every server of this run may know of."""
     chats_path: Path | None = None
     """The folder of chat transcripts; None: they are not kept."""
+    open_calls: Callable[[Config], CallsFile] | None = None
+    """Returns the file of saved calls that belongs to a configuration; None: no call can be saved."""
     models: ModelPort | None = None
     """Opens the language models of the configuration; None: no model is asked."""
     sign_in: Callable[[Config, str], Awaitable[SignInPort]] | None = None

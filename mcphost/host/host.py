@@ -53,6 +53,7 @@ if TYPE_CHECKING:  # imported when they are first used: most runs need none of t
     from mcphost.host.comparison.observation import ComparisonService
     from mcphost.host.models import ModelCatalog
     from mcphost.host.sampling.service import SamplingService
+    from mcphost.host.saved_calls import SavedCallService
     from mcphost.host.traffic.file import TrafficFile
     from mcphost.host.traffic.resending import Resender
 
@@ -185,6 +186,13 @@ class Host:
             self._reporting,
             asks=SAMPLING in self._dependencies.answers,
         )
+
+    @cached_property
+    def saved_calls(self) -> SavedCallService:
+        """The calls that have a name."""
+        from mcphost.host.saved_calls import SavedCallService
+
+        return SavedCallService(self._dependencies.open_calls, self._config, self._dependencies.mask)
 
     @cached_property
     def comparison(self) -> ComparisonService:

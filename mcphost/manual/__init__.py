@@ -13,6 +13,7 @@ TOPICS: Final = (
     "tour",
     "servers",
     "consent",
+    "saved-calls",
     "chat",
     "sign-in",
     "command-line",

@@ -77,6 +77,11 @@ class UriTemplate(NamedTuple):
                 given[each.name] = value if isinstance(value, str) else list(value)
         return URITemplate(self.text).expand(given)
 
+    def expand_texts(self, texts: Mapping[str, str]) -> str:
+        """As `expand`; the values of a list are separated by commas."""
+        many = {each.name for each in self.variables if each.many}
+        return self.expand({name: text.split(",") if name in many else text for name, text in texts.items()})
+
 
 def _check_literals(literal: str) -> None:
     if "{" in literal or "}" in literal:

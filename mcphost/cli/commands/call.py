@@ -45,7 +45,7 @@ from mcphost.errors import (
 from mcphost.host.catalog import CatalogKind
 from mcphost.host.events import CallChanged
 from mcphost.host.failure_advice import next_step, older_version_advice
-from mcphost.host.tool_calls.call import ToolCall
+from mcphost.host.tool_calls.call import ArgumentReferences, ToolCall
 from mcphost.json_values import as_list
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line, show_name, size_text
@@ -203,6 +203,8 @@ class CallRequested:
     as_json: bool = False
     output: str | None = None
     """The file for pictures, sounds and embedded resources."""
+    references: ArgumentReferences | None = None
+    """The references in the arguments of a saved call."""
 
 
 async def call(host: Host, request: CallRequested, broken: BrokenServers) -> Outcome:
@@ -212,7 +214,9 @@ async def call(host: Host, request: CallRequested, broken: BrokenServers) -> Out
         raise failure(host, request.server, broken)
     tool = _tool(host, request)
     arguments = typed_arguments(request.given, tool.input_schema)
-    running = host.tool_calls.call(request.server, tool.name, arguments, timeout=request.timeout)
+    running = host.tool_calls.call(
+        request.server, tool.name, arguments, timeout=request.timeout, references=request.references
+    )
     try:
         return await outcome_of(host, running, broken, as_json=request.as_json, output=request.output)
     except asyncio.CancelledError:  # by a signal: the result of this call, or of its task, is not wanted any more

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import field
 from typing import Any, Final
 
-from mcphost.cli.completion.known_names import KnownNames
+from mcphost.cli.completion.known_names import KnownNames, is_harmless
 from mcphost.cli.parser import COMMANDS, Parser, command_parser
 from mcphost.errors import McphostError
 from mcphost.lazy_dataclass import dataclass
@@ -138,6 +138,16 @@ def _tools_of_all(names: KnownNames, line: _Line) -> Iterator[Candidate]:
         yield from ((f"{server}:{tool}", "") for tool in names.items(server, "tools"))
 
 
+def _saved_calls(names: KnownNames, line: _Line) -> Iterator[Candidate]:
+    """``NAME=`` for each argument of the saved call that is named last, then the calls that are not named yet."""
+    calls, named = names.saved_calls(line.given.get("config")), [word for word in line.words if "=" not in word]
+    if named and named[-1] in calls:
+        yield from ((f"{name}=", "") for name in names.arguments(*calls[named[-1]]))
+    for name, (server, _, target) in calls.items():
+        if name not in named:
+            yield name, f"{server} {target}" if is_harmless(server) and is_harmless(target) else ""
+
+
 def _references(names: KnownNames, line: _Line) -> Iterator[Candidate]:
     yield from ((f"prompt:{name}", "") for name in names.items(line.words[0], "prompts"))
     yield from ((f"template:{name}", "") for name in names.items(line.words[0], "templates"))
@@ -162,6 +172,7 @@ _FIND: Final[Mapping[tuple[str, str], Callable[[KnownNames, Any], Iterator[Candi
     ("", "URI"): _of_server("resources"),
     ("call", "pairs"): _arguments("tools"),
     ("prompt", "pairs"): _arguments("prompts"),
+    ("run", "words"): _saved_calls,
     ("prompt", "prompt"): _of_server("prompts"),
     ("complete", "ref"): _references,
     ("compare", "words"): _servers,

@@ -16,7 +16,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from mcphost.places import PROJECT_FILE, SERVERS_FILE, state_path, users_path
+from mcphost.json_values import as_text, dicts_in
+from mcphost.places import CALLS_FILE, PROJECT_FILE, SERVERS_FILE, state_path, users_path
 from mcphost.posix import NotRegularError, open_regular
 
 REMEMBERED: Final = "completion.json"
@@ -70,6 +71,19 @@ class KnownNames:
             found = list((state_path(self._env) / "chats").glob("*.jsonl"))
             return [path.stem for path in sorted(found, key=os.path.getmtime, reverse=True) if is_harmless(path.stem)]
         return []
+
+    def saved_calls(self, config: str | None = None) -> dict[str, tuple[str, str, str]]:
+        """The saved calls by name, each with its server, its kind (such as tools), and what it calls."""
+        project = self._cwd / PROJECT_FILE
+        beside = Path(config) if config is not None else project if project.exists() else users_path(self._env)
+        found: dict[str, tuple[str, str, str]] = {}
+        with suppress(OSError, ValueError, RecursionError):
+            calls = tomllib.loads(_start_of(beside.with_name(CALLS_FILE)).decode("utf-8-sig")).get("call")
+            for each in dicts_in(calls)[:ITEMS]:
+                kind = next((kind for kind in ("tool", "prompt", "resource") if kind in each), "")
+                if is_harmless(name := as_text(each.get("name"))):
+                    found.setdefault(name, (as_text(each.get("server")), f"{kind}s", as_text(each.get(kind))))
+        return found
 
     def _entries(self, config: str | None, sections: Iterable[str]) -> list[str]:
         names: dict[str, None] = {}

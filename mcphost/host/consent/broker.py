@@ -47,6 +47,13 @@ class Proposal:
     """True if the user has just written the arguments."""
     unconfirmed: str = ""
     """Why the tools could not be listed again; empty if they were, or need not be."""
+    values: Mapping[str, Any] | None = None
+    """The arguments with the values of references, which no question and no file shows; None: they hold none."""
+
+    @property
+    def sent(self) -> Mapping[str, Any]:
+        """The arguments as the server gets them, by which rules decide."""
+        return self.arguments if self.values is None else self.values
 
 
 class ConsentBroker:
@@ -151,7 +158,7 @@ class ConsentBroker:
 
     def _relies_on(self, approval: ToolApproval, proposal: Proposal) -> bool:
         """True if a remembered approval would let the call run."""
-        remembered = approval.remembered(proposal.arguments)
+        remembered = approval.remembered(proposal.sent)
         return remembered is not None and self._by_policy(proposal, approval).rule == remembered
 
     def _by_policy(self, proposal: Proposal, approval: ToolApproval) -> PolicyResult:
@@ -162,14 +169,14 @@ class ConsentBroker:
         believable = "read-only" in proposal.tool.claims and approval.kind is not ApprovalStatus.CHANGED
         believable = believable and not hidden_in(proposal.tool.definition())
         doubt = _doubt(proposal)
-        remembered = approval.remembered(proposal.arguments)
+        remembered = approval.remembered(proposal.sent)
         result = decide(
             self._config(),
             proposal.server,
             proposal.tool.name,
             remembered=None if doubt else remembered,
             claims_read_only=believable,
-            arguments=proposal.arguments,
+            arguments=proposal.sent,
         )
         if doubt and remembered and result.decision is PolicyDecision.ASK:
             return PolicyResult(PolicyDecision.ASK, f"{doubt}, so that it is asked again; {remembered}")

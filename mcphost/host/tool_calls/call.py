@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from mcphost.client.requests import BY_USER
 from mcphost.client.tasks import GivenInputs
@@ -53,6 +53,17 @@ _UNDER_WAY = (
 )  # fmt: skip
 
 
+class ArgumentReferences(NamedTuple):
+    """The ``${…}`` references in the arguments of a call. Only the server gets their values: all else shows them."""
+
+    texts: tuple[str, ...]
+    """Each reference as it is written."""
+    places: frozenset[tuple[str, str]]
+    """The whole texts that hold them, each with the name of its argument."""
+    resolve: Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
+    """Returns the arguments, perhaps edited since, with their values. Raises ConfigError."""
+
+
 @dataclass(frozen=True, slots=True)
 class CallRequest:
     server: str
@@ -72,6 +83,8 @@ class CallRequest:
     """Parts of the arguments copied from text that the receiving server never saw."""
     composed: bool = False
     """True if the user has just written the arguments."""
+    references: ArgumentReferences | None = None
+    """The references in the arguments; None: a ``${`` in them is plain text."""
 
 
 class ToolCall:
@@ -81,7 +94,7 @@ class ToolCall:
         self.number = number
         self.request = request
         self.arguments = request.arguments
-        """The arguments that are sent: the user may have changed them."""
+        """The arguments that are sent, but for the values of references: the user may have changed them."""
         self.identity = ""
         """The program or address of its server; empty until it is known."""
         self.state = CallState.ASKING

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.client.client import Client, RequestTimeouts
 from mcphost.client.tasks import new_token
@@ -47,6 +47,7 @@ LOST: Final = (ConnectionLost, SessionExpired, ServerNotReady)
 class CallSending:
     """One call on its way over ``connection``; ``timeouts`` is counted from when it was sent.
 
+    ``values`` are the arguments with the values of references.
     ``started`` is called with a task that can be found again only by its id, once it began; ``since`` is when that was,
     in seconds since 1970, if it began in another run.
     """
@@ -54,13 +55,14 @@ class CallSending:
     def __init__(
         self,
         call: ToolCall,
+        values: Mapping[str, Any],
         connection: Connection,
         timeouts: RequestTimeouts,
         reporting: Reporting,
         started: Callable[[Task], None],
         since: float | None,
     ) -> None:
-        self._call, self._connection, self._timeouts = call, connection, timeouts
+        self._call, self._values, self._connection, self._timeouts = call, values, connection, timeouts
         self._audit, self._bus, self._mask = reporting.audit, reporting.bus, reporting.mask
         self._started, self._since = started, since
         self._config = connection.config
@@ -106,11 +108,11 @@ class CallSending:
 
         if not client.tasks.applies_to(tool, preferred=call.request.as_task):
             return await client.call_tool(
-                tool.name, call.arguments, timeouts=self._timeouts, on_progress=self._progressed, on_round=report
+                tool.name, self._values, timeouts=self._timeouts, on_progress=self._progressed, on_round=report
             )
         return await client.tasks.call_tool(
             tool.name,
-            call.arguments,
+            self._values,
             token=self._token,
             given=call.given,
             cancels=self._cancels,

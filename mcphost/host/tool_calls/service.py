@@ -35,7 +35,7 @@ from mcphost.host.reporting import Reporting
 from mcphost.host.server_requests.elicitation import ElicitationService
 from mcphost.host.sign_in.retry import RetriedOperation, SignInRetry
 from mcphost.host.sign_in.service import SignIn
-from mcphost.host.tool_calls.call import NOTHING_SENT, CallRequest, ToolCall
+from mcphost.host.tool_calls.call import NOTHING_SENT, ArgumentReferences, CallRequest, ToolCall
 from mcphost.host.tool_calls.current import current_call
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.host.tool_calls.sending import CallSending
@@ -105,12 +105,16 @@ class ToolCallService:
         timeout: float | None = None,
         as_task: bool = False,
         composed: bool = False,
+        references: ArgumentReferences | None = None,
     ) -> ToolCall:
         """Begin a tool call: checked, asked for, sent, and its result checked. Returns at once.
 
         ``as_task``: as a task where the tool leaves the choice. ``composed``: the user wrote the arguments just now.
+        ``references``: those in the arguments of a saved call.
         """
-        return self.begin(CallRequest(server, tool, arguments, origin, timeout, as_task, composed=composed))
+        return self.begin(
+            CallRequest(server, tool, arguments, origin, timeout, as_task, composed=composed, references=references)
+        )
 
     def begin(self, request: CallRequest) -> ToolCall:
         """Begin the call of a request. Returns at once."""
@@ -204,11 +208,12 @@ class ToolCallService:
     async def _once(self, call: ToolCall, connection: Connection, note: str) -> None:
         request, tool = call.request, None
         if request.task is not None:
-            arguments = await self._may_collect(call, connection, request.task)
+            arguments = values = await self._may_collect(call, connection, request.task)
         elif call.task is not None:  # it was begun before the server wanted a sign-in: it is not run twice
             tool, arguments = self._catalog.tool(request.server, request.tool), call.arguments
+            values = arguments  # its result is collected, and nothing of them is sent again
         else:
-            tool, arguments = await self._settle(call, connection, note)
+            tool, arguments, values = await self._settle(call, connection, note)
         client = connection.client  # the one that is there now: it may have been replaced while the user was asked
         call.sent(arguments)
         self._registry.mark_sent(call)
@@ -219,7 +224,8 @@ class ToolCallService:
         begun = request.task or (call.task.task_id if call.task is not None else "")
         known = self._started.find(connection.config, begun) if begun else None
         remember = partial(self._remember, call, connection.config)
-        sending = CallSending(call, connection, timeouts, self._reporting, remember, known.began if known else None)
+        began = known.began if known else None
+        sending = CallSending(call, values, connection, timeouts, self._reporting, remember, began)
         if tool is not None and call.task is None:
             result = await sending.run(client, tool)
         else:
@@ -247,10 +253,13 @@ class ToolCallService:
         await connection.reach()  # raises where there is no server, before anybody is asked
         await connection.current(CatalogKind.TOOLS)
 
-    async def _settle(self, call: ToolCall, connection: Connection, why: str) -> tuple[Tool, Mapping[str, Any]]:
-        """The tool and the arguments that were allowed; ``why`` it is asked again, if it is.
+    async def _settle(
+        self, call: ToolCall, connection: Connection, why: str
+    ) -> tuple[Tool, Mapping[str, Any], Mapping[str, Any]]:
+        """The tool and the arguments that were allowed, also with the values of references; ``why`` it is asked again.
 
-        Raises InvalidArguments, Declined, or ServerNotReady if the server went away while the user was asked.
+        Raises InvalidArguments, Declined, ConfigError where a reference has no value, or ServerNotReady if the server
+        went away while the user was asked.
         """
 
         async def list_again() -> Proposal:
@@ -260,19 +269,23 @@ class ToolCallService:
         config = connection.config
         proposal, answer = await self._consent.decide(await self._proposal(call, connection, why), list_again)
         call.allowed = True
+        arguments, values = proposal.arguments, proposal.sent
         if answer.arguments is not None:
-            await _check_arguments(proposal.tool, answer.arguments)
+            arguments = answer.arguments
+            values = await _values(call.request, arguments)
+            await _check_arguments(proposal.tool, values)
         await connection.current(CatalogKind.TOOLS)
         _ = connection.client  # the server may be gone by now
         self._still_as_shown(proposal, config, connection)
-        return proposal.tool, call.arguments if answer.arguments is None else answer.arguments
+        return proposal.tool, arguments, values
 
     async def _proposal(self, call: ToolCall, connection: Connection, why: str) -> Proposal:
-        """Make the proposal from the present tool. Raises UnknownName, InvalidArguments."""
+        """Make the proposal from the present tool. Raises UnknownName, InvalidArguments, ConfigError."""
         request = call.request
         tool = self._catalog.tool(request.server, request.tool)
         call.identity = connection.config.identity
-        note = "; ".join(filter(None, [why, await _check_arguments(tool, call.arguments)]))
+        values = await _values(request, call.arguments)
+        note = "; ".join(filter(None, [why, await _check_arguments(tool, values), _replaced(request)]))
         return Proposal(
             call=call.number,
             server=request.server,
@@ -284,6 +297,7 @@ class ToolCallService:
             outside=request.outside,
             provenance=request.provenance.after(call.arguments) if call.edited else request.provenance,
             composed=request.composed,
+            values=None if request.references is None else values,
         )
 
     def _still_as_shown(self, shown: Proposal, config: ServerConfig, connection: Connection) -> None:
@@ -308,6 +322,20 @@ def _timeouts(call: ToolCall, config: ServerConfig) -> RequestTimeouts:
     own = config.tools.get(call.request.tool)
     idle = call.request.timeout or (own and own.timeout_sec) or config.tool_timeout_sec
     return RequestTimeouts(idle, max(idle, config.tool_timeout_max_sec))
+
+
+async def _values(request: CallRequest, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments with the values of references. Raises ConfigError."""
+    return arguments if request.references is None else await request.references.resolve(arguments)
+
+
+def _replaced(request: CallRequest) -> str:
+    """A note on the references in the arguments."""
+    if request.references is None:
+        return ""
+    texts = request.references.texts
+    verb = "is replaced by its value" if len(texts) == 1 else "are replaced by their values"
+    return f"{', '.join(texts)} {verb} when the call is sent"
 
 
 async def _check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> str | None:

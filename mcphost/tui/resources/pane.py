@@ -270,7 +270,7 @@ class ResourcesPane(CatalogPane[AnyResource]):
     def submit(self, entry: AnyResource, values: Mapping[str, str]) -> None:
         """Read the URI that the template became."""
         if isinstance(entry, CatalogTemplate):
-            self._read(entry.server, _expanded(entry, values))
+            self._read(entry.server, entry.pattern.expand_texts(values))
 
     def completion_ref(self, entry: AnyResource) -> CompletionRef:
         return TemplateRef(entry.key[1])
@@ -279,7 +279,7 @@ class ResourcesPane(CatalogPane[AnyResource]):
         """The URI that the template becomes."""
         if not isinstance(entry, CatalogTemplate):
             return Content("")
-        return Content.assemble(("reads  ", "$foreground-muted"), show_line(_expanded(entry, values), 2_000))
+        return Content.assemble(("reads  ", "$foreground-muted"), show_line(entry.pattern.expand_texts(values), 2_000))
 
     def notes(self) -> tuple[str, ...]:
         """Say if the content is cached, if it is watched, and when it changed."""
@@ -423,10 +423,3 @@ def _size(described: Resource | ResourceTemplate) -> str:
 
 def _hint(many: bool) -> str:
     return "several, separated by commas" if many else ""
-
-
-def _expanded(entry: CatalogTemplate, values: Mapping[str, str]) -> str:
-    pattern = entry.pattern
-    several = {each.name for each in pattern.variables if each.many}
-    variables = {name: value.split(",") if name in several else value for name, value in values.items()}
-    return pattern.expand(variables)

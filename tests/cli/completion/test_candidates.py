@@ -22,6 +22,13 @@ OFFERED = {
     }
 }
 
+CALLS = """\
+call = [
+  { name = "log", server = "git", tool = "git_log" }, { name = "review", server = "git", prompt = "review" },
+  { name = "l$(x)", server = "git", tool = "git_log" }, 1,
+]
+"""
+
 
 @pytest.fixture
 def names(tmp_path: Path, isolated: Path) -> KnownNames:
@@ -31,6 +38,7 @@ def names(tmp_path: Path, isolated: Path) -> KnownNames:
     (folder / "servers.toml").write_text('[servers.added]\ncommand = "x"\n')
     (tmp_path / "mcphost.toml").write_text('[servers.project]\ncommand = "x"\n[mcp_servers.alias]\ncommand = "x"\n')
     (tmp_path / "other.toml").write_text('[servers.elsewhere]\ncommand = "x"\n')
+    (tmp_path / "calls.toml").write_text(CALLS)
     (state / "chats").mkdir(parents=True)
     (state / "chats" / "abc123.jsonl").touch()
     (state / REMEMBERED).write_text(json.dumps(OFFERED))
@@ -68,6 +76,10 @@ CLAUDE, CONTINUE = ["claude-code", "claude-desktop"], ["continue", "cline"]
         ("read git ''", ["file:///guide.md"]),
         ("prompt git ''", ["review"]),
         ("prompt git review ''", ["language="]),
+        ("run ''", ["log", "review"]),
+        ("run --yes log ''", ["repo_path=", "max_count=", "review"]),
+        ("run log max_count=1 review l", ["language="]),
+        ("--config own/other.toml run ''", []),
         ("complete git ''", ["prompt:review", "template:file:///x"]),
         ("chat --model ''", ["claude"]),
         ("chat --allow git:git_s", ["git:git_status"]),
