@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rich.cells import cell_len
 from textual.content import Content
+from textual.geometry import Size
+from textual.widget import Widget
 
 from mcphost.json_values import as_dict
 from mcphost.protocol.display import show_line
 from mcphost.protocol.forms.form import ABSENT, FieldKind, FormField, place_text, read_form
 from mcphost.tui.kit.rows import Cell, columns
+
+if TYPE_CHECKING:
+    from mcphost.tui.catalog.argument_form import TextArgument
 
 MOST_ARGUMENTS: Final = 40
 """Rows of a table: more are for the form."""
@@ -65,6 +70,16 @@ def schema_arguments(schema: dict[str, Any]) -> ListedArguments:
     return ListedArguments(rows[:MOST_ARGUMENTS], left_out or (f"… {more:,} more" if more > 0 else ""))
 
 
+def text_arguments(arguments: Iterable[TextArgument]) -> ListedArguments:
+    """The arguments of a prompt or template, which are all texts."""
+    listed = [
+        ListedArgument(show_line(each.name, 60), each.required, meaning=meaning_of(each.description or each.title))
+        for each in arguments
+    ]
+    more = len(listed) - MOST_ARGUMENTS
+    return ListedArguments(listed[:MOST_ARGUMENTS], f"… {more:,} more" if more > 0 else "")
+
+
 def _rows(field: FormField) -> Iterator[ListedArgument]:
     default = "" if field.default is ABSENT else show_line(json.dumps(field.default, ensure_ascii=False), 60)
     name = place_text(tuple(part for part in field.path if isinstance(part, str))) or "(all)"
@@ -100,12 +115,12 @@ def _type(field: FormField) -> str:
 def argument_table(arguments: ListedArguments, width: int) -> Iterator[Content]:
     """Yield the lines of the table, at most ``width`` cells each."""
     rows = arguments.rows
-    name = _widest((f"{row.name}*" for row in rows), min(NAME, max(10, width // 3)))
+    name = _widest(("argument", *(f"{row.name}*" for row in rows)), min(NAME, max(10, width // 3)))
     default = _widest(("default", *(_default(row) for row in rows)), DEFAULT if width >= 100 else 10)
     default = default if any(row.default or row.needed for row in rows) else 0
     left = width - name - (GAP + default if default else 0) - GAP
     kind = _widest((row.type for row in rows), min(TYPE, max(20, left - GAP - MEANING)))
-    meaning = left - kind - GAP
+    meaning = left - (kind + GAP if kind else 0)
     beside = meaning >= MEANING and any(row.meaning for row in rows)
     if not beside:
         kind = _widest((row.type for row in rows), left)
@@ -116,6 +131,39 @@ def argument_table(arguments: ListedArguments, width: int) -> Iterator[Content]:
         yield from _table_row(row, width, widths)
     if arguments.left_out:
         yield Content.styled(show_line(arguments.left_out, width), MUTED)
+
+
+class ArgumentTable(Widget):
+    """The arguments, laid out for the width of the widget."""
+
+    DEFAULT_CSS = """
+    ArgumentTable { height: auto; width: 1fr; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._arguments = ListedArguments(())
+        self._lines: tuple[int, list[Content]] | None = None
+
+    def show_arguments(self, arguments: ListedArguments) -> None:
+        self._arguments, self._lines = arguments, None
+        self.refresh(layout=True)
+
+    def render(self) -> Content:
+        return Content("\n").join(self._laid_out(self.size.width))
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self._laid_out(width))
+
+    def draw(self, width: int) -> Iterator[Content]:
+        """Yield the lines, at most ``width`` cells each."""
+        if self._arguments.rows or self._arguments.left_out:
+            yield from argument_table(self._arguments, width)
+
+    def _laid_out(self, width: int) -> list[Content]:
+        if self._lines is None or self._lines[0] != width:
+            self._lines = width, list(self.draw(width))
+        return self._lines[1]
 
 
 def _table_row(row: ListedArgument, width: int, widths: Sequence[int]) -> Iterator[Content]:

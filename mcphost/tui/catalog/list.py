@@ -19,6 +19,10 @@ from mcphost.tui.kit.filtered_rows import FilteredRows
 from mcphost.tui.kit.ranking import SearchText
 from mcphost.tui.kit.rows import Cell, RowList
 
+PREVIEW: Final = 0.15
+"""Seconds that the cursor rests on an entry before it is described: longer than the time between two keys of a user who
+goes down the list, since a key waits for the frame of a description."""
+
 
 class CatalogEntry(Protocol):
     @property

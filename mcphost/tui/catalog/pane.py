@@ -13,6 +13,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 from textual.content import Content
+from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 from textual.worker import Worker
@@ -20,10 +21,13 @@ from textual.worker import Worker
 from mcphost.errors import McphostError
 from mcphost.host.catalog import CatalogPrompt, CatalogResource, CatalogTemplate
 from mcphost.host.host import Host
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.prompts import CompletionRef
-from mcphost.tui.catalog.list import CatalogList
+from mcphost.tui.catalog.argument_table import ArgumentTable, ListedArguments
+from mcphost.tui.catalog.list import PREVIEW, CatalogList
 from mcphost.tui.kit.form_frame import FormFrame
 from mcphost.tui.kit.messages import RoomChanged
+from mcphost.tui.kit.rows import RowList
 from mcphost.tui.results.reading_pane import PaneReading, ReadingView
 
 if TYPE_CHECKING:
@@ -39,13 +43,25 @@ Answer = TypeVar("Answer")
 Entry = TypeVar("Entry", bound=CatalogResource | CatalogTemplate | CatalogPrompt)
 
 
+@dataclass(frozen=True, slots=True)
+class EntryDescription:
+    """An entry before its form is opened; all texts are safe to show."""
+
+    title: str
+    about: Content
+    arguments: ListedArguments
+
+
 class CatalogForm(FormFrame):
     """The description of an entry, the form of its arguments, and a preview of what they make."""
 
     DEFAULT_CSS = """
     CatalogForm {
         display: none;
-        &.-loaded { display: block; }
+        &.-loaded, &.-described { display: block; }
+        & > ArgumentTable { display: none; padding: 1 1 0 1; }
+        &.-described > ArgumentTable { display: block; }
+        &.-described > ArgumentForm { display: none; }
         & > .about { dock: top; height: auto; max-height: 6; padding: 0 1; }
         & > .made { dock: bottom; height: auto; max-height: 4; padding: 0 1; }
     }
@@ -56,11 +72,19 @@ class CatalogForm(FormFrame):
         self._submit_label = submit_label
         self.form: ArgumentForm | None = None
         self._about = Static("", classes="about", markup=False)
+        self._table = ArgumentTable()
         self._preview = Static("", classes="made", markup=False)
 
     def compose(self) -> ComposeResult:
         yield self._about
         yield self._preview
+        yield self._table
+
+    def describe(self, description: EntryDescription) -> None:
+        """Show what an entry is and takes, without the form."""
+        self._show_about(description.title, description.about)
+        self._table.show_arguments(description.arguments)
+        self.add_class("-described")
 
     async def load(
         self, title: str, about: Content, definition: Any, arguments: Iterable[TextArgument]
@@ -68,19 +92,23 @@ class CatalogForm(FormFrame):
         """Show the empty form, made on first use: importing it takes longer than all the rest."""
         from mcphost.tui.catalog.argument_form import ArgumentForm, schema_of
 
-        self.border_title = Content(title)
-        self._about.update(about)
-        self._about.display = bool(about.plain)
-        self.show_preview(Content(""))
+        self._show_about(title, about)
         if self.form is None:
             self.form = ArgumentForm(self._submit_label)
             await self.mount(self.form, after=self._about)
         await self.form.load(schema_of(arguments), source=definition)
+        self.remove_class("-described")
         self.add_class("-loaded")
         return self.form
 
     def unload(self) -> None:
-        self.remove_class("-loaded")
+        self.remove_class("-loaded", "-described")
+
+    def _show_about(self, title: str, about: Content) -> None:
+        self.border_title = Content(title)
+        self._about.update(about)
+        self._about.display = bool(about.plain)
+        self.show_preview(Content(""))
 
     def show_preview(self, preview: Content) -> None:
         self._preview.update(preview)
@@ -122,6 +150,7 @@ class CatalogPane(Container, Generic[Entry]):
         self._typed: dict[object, FormState] = {}
         self._step: Step = "list"
         self._ways_back: list[Callable[[], None]] = []
+        self._rest: Timer | None = None
 
     def compose(self) -> ComposeResult:
         yield self.list
@@ -146,6 +175,10 @@ class CatalogPane(Container, Generic[Entry]):
     def preview(self, entry: Entry, values: Mapping[str, str]) -> Content:
         """A preview of what the values make; empty if there is nothing to show."""
         return Content("")
+
+    def description_of(self, entry: Entry) -> EntryDescription | None:
+        """A description to show beside the list; None if the entry needs none."""
+        return None
 
     # From part to part.
 
@@ -234,6 +267,7 @@ class CatalogPane(Container, Generic[Entry]):
         def back() -> None:
             if reading is not None:
                 self.entry = entry
+                self.form.unload()
                 self.form.set_class(entry is not None, "-loaded")
                 self.show_with_notes(reading, offset=offset)
                 self.view.focus()
@@ -270,6 +304,22 @@ class CatalogPane(Container, Generic[Entry]):
         if self.list.item is not None:
             self._ways_back.clear()
             await self.choose(self.list.item)
+
+    @on(RowList.Highlighted)
+    def _highlighted(self, event: RowList.Highlighted[Entry]) -> None:
+        """Describe the entry once the cursor rests, in place of another one's form."""
+        if self._rest is not None:
+            self._rest.stop()
+        self._rest = self.set_timer(PREVIEW, self._describe)
+
+    def _describe(self) -> None:
+        entry = self.list.item
+        if self._step != "list" or self.has_class("-single") or entry is None or entry == self.entry:
+            return
+        description = self.description_of(entry)
+        if description is not None:
+            self.close_form()
+            self.form.describe(description)
 
     def on_schema_form_changed(self, event: SchemaForm.Changed) -> None:
         event.stop()

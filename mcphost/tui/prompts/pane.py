@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -14,12 +14,16 @@ from mcphost.host.catalog import CatalogPrompt
 from mcphost.host.host import Host
 from mcphost.protocol.display import hidden_count, show, show_line, unindented
 from mcphost.protocol.models.prompts import CompletionRef, Prompt, PromptRef
+from mcphost.tui.catalog.argument_table import text_arguments
 from mcphost.tui.catalog.list import CatalogList
-from mcphost.tui.catalog.pane import CatalogPane
+from mcphost.tui.catalog.pane import CatalogPane, EntryDescription
 from mcphost.tui.kit.ranking import SearchText
 from mcphost.tui.kit.rows import Cell, columns
 from mcphost.tui.results.failure import code_label
 from mcphost.tui.results.reading_pane import PaneReading, ReadingView
+
+if TYPE_CHECKING:
+    from mcphost.tui.catalog.argument_form import TextArgument
 
 HINT = (
     "The messages of a prompt appear here, in order and with their roles.\n\n"
@@ -115,16 +119,26 @@ class PromptsPane(CatalogPane[CatalogPrompt]):
     def completion_ref(self, entry: CatalogPrompt) -> CompletionRef:
         return PromptRef(entry.prompt.name)
 
-    async def _open_form(self, entry: CatalogPrompt) -> None:
-        from mcphost.tui.catalog.argument_form import TextArgument
+    def description_of(self, entry: CatalogPrompt) -> EntryDescription:
+        arguments = text_arguments(_arguments(entry.prompt))
+        return EntryDescription(_title(entry), _about(entry.prompt), arguments)
 
+    async def _open_form(self, entry: CatalogPrompt) -> None:
         prompt = entry.prompt
-        arguments = [
-            TextArgument(each.name, each.title or "", each.description or "", each.required)
-            for each in prompt.arguments or ()
-        ]
-        title = f"{entry.server} › {show_line(prompt.name, 60)}"
-        await self.open_form(entry, title, _about(prompt), prompt.definition(), arguments)
+        await self.open_form(entry, _title(entry), _about(prompt), prompt.definition(), _arguments(prompt))
+
+
+def _title(entry: CatalogPrompt) -> str:
+    return f"{entry.server} › {show_line(entry.prompt.name, 60)}"
+
+
+def _arguments(prompt: Prompt) -> list[TextArgument]:
+    from mcphost.tui.catalog.argument_form import TextArgument
+
+    return [
+        TextArgument(each.name, each.title or "", each.description or "", each.required)
+        for each in prompt.arguments or ()
+    ]
 
 
 def _about(prompt: Prompt) -> Content:

@@ -34,8 +34,8 @@ MEASURED_CELLS: Final = 2_000
 BESIDE: Final = 4
 """Plain members beside the rows; with more, the rows are not what the value is about."""
 
-GAP: Final = 2
-"""Cells between two columns."""
+GAPS: Final = (2, 1)
+"""Cells between two columns; fewer if that brings all of them into view."""
 
 BADGES: Final[Mapping[type, str]] = {int: "#", float: "##", str: "s", bool: "t/f", list: "[]", dict: "{}"}
 """The types of columns, after their names."""
@@ -230,7 +230,7 @@ class TableView(Vertical):
         self._descending = False
         self._first = 0
         self._widths: tuple[int, ...] = ()
-        self._room = 0
+        self._room, self._gap = 0, GAPS[0]
 
     def compose(self) -> ComposeResult:
         yield self._head
@@ -250,8 +250,8 @@ class TableView(Vertical):
     @property
     def is_cut(self) -> bool:
         """True if a column is narrower than its heading or its texts, or out of view at the side."""
-        needed = sum(max(column.heading, column.value) + GAP for column in self._needed) - GAP
-        return needed > self._room
+        needed = sum(max(column.heading, column.value) for column in self._needed)
+        return needed + self._gap * (len(self.table.columns) - 1) > self._room
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action in ("reverse", "unsort"):
@@ -328,10 +328,15 @@ class TableView(Vertical):
     def _fit(self) -> None:
         size = self.size
         self._room = size.width - len(MARK) - (len(self._items) >= size.height)  # with the head above the rows
-        gaps = GAP * (len(self.table.columns) - 1)
-        self._widths = fitted(self._needed, self._room - gaps)
-        if sum(self._widths) + gaps <= self._room:
-            self._first = 0
+        needed = self._needed
+        for self._gap in GAPS:
+            room = self._room - self._gap * (len(needed) - 1)
+            self._widths = fitted(needed, room)
+            if sum(self._widths) <= room:
+                self._first = 0
+                break
+        else:
+            self._gap = GAPS[0]
         self._draw()
 
     def _draw(self) -> None:
@@ -340,7 +345,7 @@ class TableView(Vertical):
             for index, width in self._in_view()
         ]
         if self._room > 0:
-            self._head.update(Content(" " * len(MARK)) + columns(self._room, cells, GAP))
+            self._head.update(Content(" " * len(MARK)) + columns(self._room, cells, self._gap))
         self._rows.refresh()
         self.refresh_bindings()
         more = " · ←→ columns" if self._shifts else ""
@@ -356,7 +361,7 @@ class TableView(Vertical):
             if index > self._first and least > left:
                 return
             yield index, min(needed, max(left, 1))
-            left -= needed + GAP
+            left -= needed + self._gap
 
     @property
     def _shifts(self) -> bool:
@@ -371,7 +376,7 @@ class TableView(Vertical):
 
     def _row(self, row: Mapping[str, Any], width: int) -> Content:
         names = self.table.columns
-        return columns(width, [_cell(row.get(names[index], ""), size) for index, size in self._in_view()], GAP)
+        return columns(width, [_cell(row.get(names[index], ""), size) for index, size in self._in_view()], self._gap)
 
 
 def _measured(rows: Iterable[Mapping[str, Any]], column: str) -> int:

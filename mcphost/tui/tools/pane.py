@@ -18,7 +18,7 @@ from mcphost.host.connections.connection import ServerState
 from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.protocol.models.tools import Tool
-from mcphost.tui.catalog.list import CatalogList
+from mcphost.tui.catalog.list import PREVIEW, CatalogList
 from mcphost.tui.kit.messages import RoomChanged
 from mcphost.tui.kit.ranking import SearchText
 from mcphost.tui.kit.rows import Cell, RowList, columns
@@ -63,10 +63,6 @@ def _claim(entry: CatalogTool) -> tuple[str, str]:
 
 
 NO_SERVERS: Final = "No servers are configured."
-
-PREVIEW: Final = 0.15
-"""Seconds that the cursor rests on a tool before it is described: longer than the time between two keys of a user who
-goes down the list, since a key waits for the frame of a description."""
 
 FORM_COLUMNS: Final = 74
 """Columns of a form that has its result beside it: as many as it has on a screen of 80."""

@@ -8,14 +8,12 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from textual.content import Content
-from textual.geometry import Size
-from textual.widget import Widget
 
 from mcphost.host.catalog import CatalogTool
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.protocol.display import duration_text
 from mcphost.protocol.models.tools import Tool
-from mcphost.tui.catalog.argument_table import MUTED, ListedArguments, argument_table, schema_arguments
+from mcphost.tui.catalog.argument_table import MUTED, ArgumentTable, schema_arguments
 from mcphost.tui.consent.call_rows import claims_text
 from mcphost.tui.kit.clock import clock_text, date_text
 from mcphost.tui.kit.marks import CALL_MARKS
@@ -63,40 +61,24 @@ def claims_explained(tool: Tool) -> Content:
     return Content.assemble(claims_text(tool), meanings)
 
 
-class ToolPreview(Widget):
-    """The arguments and the last calls of a tool, laid out for its width."""
+class ToolPreview(ArgumentTable):
+    """The arguments and the last calls of a tool."""
 
     DEFAULT_CSS = """
-    ToolPreview { height: auto; width: 1fr; margin-top: 1; }
+    ToolPreview { margin-top: 1; }
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._arguments = ListedArguments(())
         self._takes_arguments = False
         self._calls: Sequence[EarlierCall] = ()
-        self._lines: tuple[int, list[Content]] | None = None
 
     def show_tool(self, entry: CatalogTool, calls: Sequence[EarlierCall]) -> None:
-        self._arguments, self._calls = schema_arguments(entry.tool.input_schema), calls
-        self._takes_arguments = entry.tool.takes_arguments
-        self._lines = None
-        self.refresh(layout=True)
+        self._takes_arguments, self._calls = entry.tool.takes_arguments, calls
+        self.show_arguments(schema_arguments(entry.tool.input_schema))
 
-    def render(self) -> Content:
-        return Content("\n").join(self._laid_out(self.size.width))
-
-    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return len(self._laid_out(width))
-
-    def _laid_out(self, width: int) -> list[Content]:
-        if self._lines is None or self._lines[0] != width:
-            self._lines = width, list(self._draw(width))
-        return self._lines[1]
-
-    def _draw(self, width: int) -> Iterator[Content]:
-        if self._arguments.rows or self._arguments.left_out:
-            yield from argument_table(self._arguments, width)
+    def draw(self, width: int) -> Iterator[Content]:
+        yield from super().draw(width)
         yield from _keys(self._takes_arguments)
         if self._calls:
             yield Content("")

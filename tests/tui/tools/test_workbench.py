@@ -9,7 +9,8 @@ from mcphost.errors import Declined
 from mcphost.host.catalog import CatalogTool
 from mcphost.host.tool_calls.call import CallRequest, ToolCall
 from mcphost.protocol.models.tools import CallToolResult, Tool
-from mcphost.tui.catalog.argument_table import argument_table, schema_arguments
+from mcphost.tui.catalog.argument_form import TextArgument
+from mcphost.tui.catalog.argument_table import argument_table, schema_arguments, text_arguments
 from mcphost.tui.tools.preview import CLAIMS, claims_explained, earlier_calls
 from mcphost.tui.tools.workbench import ToolForm
 
@@ -63,6 +64,16 @@ def test_a_table_of_arguments_fits_its_width(width: int) -> None:
         assert lines[0].plain.split() == ["argument", "type", "default", "meaning"]
         assert "limit        whole number, 1 to 9  3         Most lines" in text
         assert "place.city*  Rome | Oslo           required" in text
+
+
+def test_arguments_that_are_all_texts_have_no_column_of_types() -> None:
+    asked = [TextArgument("ship", "", "The name of the ship, as it is painted on her bow", required=True)]
+    lines = [line.plain for line in argument_table(text_arguments(asked), 52)]
+    assert [line.rstrip() for line in lines] == [
+        "argument  default   meaning",
+        "ship*     required  The name of the ship, as it is",
+        "                    painted on her bow",
+    ]
 
 
 @pytest.mark.hostile("T01", "C14")
