@@ -17,6 +17,7 @@ from typing import Any, Final
 from mcphost.host.consent.argument_rules import fits, in_words
 from mcphost.host.consent.definition_diff import Difference, differences
 from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.display import show_line
 from mcphost.protocol.models.base import canonical
 from mcphost.protocol.models.tools import Tool
 
@@ -57,14 +58,41 @@ class Approval:
 
     server: str
     tool: str
+    """The tool's name; empty for the read-only ``tools`` of the server."""
     when: Mapping[str, str]
     since: datetime
     lifetime: Lifetime
+    tools: Sequence[str] = ()
+    """The names of the tools that were allowed together."""
+
+    @property
+    def label(self) -> str:
+        """The tool or the tools, safe to show and on one line."""
+        return show_line(self.tool, 200) if self.tool else f"{len(self.tools)} read-only tools"
 
     @property
     def words(self) -> str:
         """Which calls that are, safe to show and on one line."""
+        if self.tools:
+            return f"read-only, as the server says: {', '.join(show_line(name, 60) for name in self.tools)}"
         return f"where {in_words(self.when)}" if self.when else "any arguments"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOnlyApproval:
+    """The read-only tools of a server that the user allowed together, until mcphost exits.
+
+    Each is allowed as it was defined then, and as long as the same program runs it.
+    """
+
+    identity: str
+    tools: Mapping[str, Tool]
+    """By name."""
+    since: datetime
+
+    def covers(self, identity: str, tool: Tool) -> bool:
+        known = self.tools.get(tool.name)
+        return known is not None and self.identity == identity and (known is tool or known.canonical == tool.canonical)
 
 
 @dataclass(frozen=True)
@@ -160,6 +188,8 @@ class ToolApproval:
     rules: Sequence[ApprovalRule] = ()
     lapsed: bool = False
     """True if an approval for good is too old to hold."""
+    together: datetime | None = None
+    """When it was allowed together with the other read-only tools of its server; None: it was not."""
 
     @property
     def may_lapse(self) -> bool:
@@ -175,6 +205,9 @@ class ToolApproval:
 
     def remembered(self, arguments: Mapping[str, Any]) -> str | None:
         """The answer by which it may run with these without asking, in words; None when it may not."""
+        return self._remembered_alone(arguments) or self._remembered_together
+
+    def _remembered_alone(self, arguments: Mapping[str, Any]) -> str | None:
         if self.kind is not ApprovalStatus.UNCHANGED or self.since is None:
             return None
         if self.lifetime is not Lifetime.ONCE:
@@ -183,6 +216,13 @@ class ToolApproval:
         if rule is None:
             return None
         return f"allowed by you where {in_words(rule.when)}, {rule.lifetime.words}, on {rule.since:%d %b %Y %H:%M}"
+
+    @property
+    def _remembered_together(self) -> str | None:
+        if self.together is None:
+            return None
+        until = f"{Lifetime.SESSION.words}, on {self.together:%d %b %Y %H:%M}"
+        return f"allowed by you with the server's read-only tools, {until}; it is read-only as the server says"
 
 
 def fingerprint(identity: str, definition: Mapping[str, Any]) -> str:
@@ -232,9 +272,24 @@ class Approvals:
         self._approved = by_tool(approved)
         self._unchanged: dict[tuple[str, str], tuple[ApprovedTool, str, Tool, ToolApproval]] = {}
         """The last comparisons that found no change: a tool is the same object until its server lists it again."""
+        self._read_only: dict[str, ReadOnlyApproval] = {}
+        """By server; never saved."""
 
     def status_of(self, server: str, identity: str, tool: Tool) -> ToolApproval:
         """Compare a tool with what the user allowed earlier."""
+        alone, together = self._compared(server, identity, tool), self._read_only.get(server)
+        if together is None or tool.name not in together.tools or alone.kind is ApprovalStatus.CHANGED:
+            return alone
+        if together.covers(identity, tool):
+            return replace(alone, together=together.since)
+        if alone.kind is ApprovalStatus.UNCHANGED:
+            return alone
+        known = ApprovedTool(
+            server, tool.name, together.identity, together.tools[tool.name].definition(), together.since
+        )
+        return _changed(known, identity, tool.definition())
+
+    def _compared(self, server: str, identity: str, tool: Tool) -> ToolApproval:
         known = self._approved.get((server, tool.name))
         if known is None:
             return ToolApproval(ApprovalStatus.NEW)
@@ -246,10 +301,7 @@ class Approvals:
             same = ToolApproval(ApprovalStatus.UNCHANGED, known.since, lifetime=known.lifetime, rules=known.rules)
             self._unchanged[server, tool.name] = known, identity, tool, same
             return same
-        changes = (*_changed_command(known.identity, identity), *differences(known.definition, definition))
-        return ToolApproval(
-            ApprovalStatus.CHANGED, known.since, changes, known.lifetime, moved=identity != known.identity
-        )
+        return _changed(known, identity, definition)
 
     def allow(
         self,
@@ -271,8 +323,18 @@ class Approvals:
         self._approved[server, tool.name] = after
         return after is not known
 
+    def allow_read_only(self, server: str, identity: str, tools: Iterable[Tool], now: datetime) -> None:
+        """Remember for this run that the user allowed these tools together, as they are, in place of earlier ones."""
+        self._read_only[server] = ReadOnlyApproval(identity, {tool.name: tool for tool in tools}, now)
+
     def revoke(self, server: str, tool: str, when: Mapping[str, str] = ANY) -> None:
-        """Take back one approval; with the last one, the approved definition is forgotten."""
+        """Take back one approval; with the last one, the approved definition is forgotten.
+
+        Without a ``tool``, take back that of the server's read-only tools.
+        """
+        if not tool:
+            self._read_only.pop(server, None)
+            return
         known = self._approved.pop((server, tool), None)
         left = None if known is None else known.revoked(when)
         if left is not None:
@@ -280,15 +342,20 @@ class Approvals:
 
     def forget(self, server: str) -> int:
         """Forget every tool of this server; how many there were."""
-        tools = [key for key in self._approved if key[0] == server]
-        for key in tools:
-            del self._approved[key]
-        return len(tools)
+        names = {tool for name, tool in self._approved if name == server}
+        for tool in names:
+            del self._approved[server, tool]
+        together = self._read_only.pop(server, None)
+        return len(names.union(together.tools if together else ()))
 
     def grants(self, oldest: datetime | None = None) -> list[Approval]:
         """The approved calls, without approvals for good that are older than ``oldest``."""
         given = (grant for each in self._approved.values() for grant in each.grants)
-        return [grant for grant in given if not grant.lifetime.lapsed(grant.since, oldest)]
+        together = (
+            Approval(server, "", ANY, each.since, Lifetime.SESSION, tuple(each.tools))
+            for server, each in self._read_only.items()
+        )
+        return [*(grant for grant in given if not grant.lifetime.lapsed(grant.since, oldest)), *together]
 
     def replace_saved_part(self, saved: Iterable[ApprovedTool]) -> None:
         """Replace the saved approvals. Approvals for this run are kept."""
@@ -310,6 +377,11 @@ class Approvals:
 def by_tool(approved: Iterable[ApprovedTool]) -> dict[tuple[str, str], ApprovedTool]:
     """By configured server and tool name."""
     return {(each.server, each.tool): each for each in approved}
+
+
+def _changed(known: ApprovedTool, identity: str, definition: Mapping[str, Any]) -> ToolApproval:
+    changes = (*_changed_command(known.identity, identity), *differences(known.definition, definition))
+    return ToolApproval(ApprovalStatus.CHANGED, known.since, changes, known.lifetime, moved=identity != known.identity)
 
 
 def _changed_command(before: str, after: str) -> list[Difference]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -15,15 +15,19 @@ from mcphost.host.consent.approvals import ANY, Approval, Approvals, ApprovalSta
 from mcphost.host.consent.argument_rules import problem
 from mcphost.host.consent.policy import PolicyDecision, PolicyResult, decide
 from mcphost.host.consent.provenance import NOTHING, Provenance
-from mcphost.host.consent.questions import Answer, Approver, ToolCallQuestion
+from mcphost.host.consent.questions import Answer, Approver, ReadOnlyTools, ToolCallQuestion
 from mcphost.host.reporting import Reporting
 from mcphost.host.tool_calls.call import NOTHING_SENT, ToolCall
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import hidden_in
 from mcphost.protocol.models.tools import Tool
+from mcphost.time_slices import TimeSlice
 
 CHANGES_NAMED: Final = 5
 """Changed fields that a warning names: the dialog shows all of them."""
+
+_TOGETHER: Final = "allowed together"
+"""Stands for an approval of all read-only tools while the policy is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +126,37 @@ class ConsentBroker:
         """The calls that run without asking by an approval of the user that is not too old."""
         return self.approvals.grants(self._oldest)
 
+    async def read_only_tools(self, server: str, identity: str, tools: Iterable[Tool]) -> ReadOnlyTools:
+        """Sort out which of a server's ``tools`` the user can allow together, since they claim to be read-only."""
+        covered, left_out, time_slice = list[Tool](), list[tuple[Tool, str]](), TimeSlice()
+        for tool in tools:
+            await time_slice.pause_if_over()
+            if "read-only" not in tool.claims:
+                continue
+            if why := self._why_not_together(server, identity, tool):
+                left_out.append((tool, why))
+            else:
+                covered.append(tool)
+        return ReadOnlyTools(covered, left_out)
+
+    def _why_not_together(self, server: str, identity: str, tool: Tool) -> str:
+        """Why the tool cannot be allowed with its server's other read-only tools; empty where it can."""
+        if "read-only" not in tool.claims:
+            return "it does not claim to be read-only"
+        if tool.refusal:
+            return tool.refusal
+        if self._approval(server, identity, tool).kind is ApprovalStatus.CHANGED:
+            return "it changed since you allowed it"
+        if hidden_in(tool.definition()):
+            return "its definition holds invisible characters"
+        result = decide(self._config(), server, tool.name, remembered=_TOGETHER, claims_read_only=False)
+        return "" if result.rule == _TOGETHER else result.rule
+
     def revoke(self, server: str, tool: str, when: Mapping[str, str] = ANY) -> None:
-        """Take back what was allowed: whatever the arguments are, or by the rule with these patterns."""
+        """Take back what was allowed: whatever the arguments are, or by the rule with these patterns.
+
+        An empty ``tool`` stands for the server's read-only tools.
+        """
         self.approvals.revoke(server, tool, when)
         self._store.changed()
 
@@ -197,6 +230,7 @@ class ConsentBroker:
             note=proposal.note,
             provenance=proposal.provenance,
             composed=proposal.composed,
+            why_not_together=self._why_not_together(proposal.server, proposal.identity, proposal.tool),
         )
         return await self._ask(question)
 
@@ -219,7 +253,11 @@ class ConsentBroker:
         if wrong := problem(when):
             self._alarm(f"this call of {proposal.tool.name} runs, but no rule was made of it: {wrong}")
             lifetime, when = Lifetime.ONCE, {}
-        if self.approvals.allow(proposal.server, proposal.identity, proposal.tool, lifetime, now, when):
+        if answer.together:
+            self.approvals.allow_read_only(proposal.server, proposal.identity, answer.together, now)
+        if self.approvals.allow(proposal.server, proposal.identity, proposal.tool, lifetime, now, when) or (
+            answer.together
+        ):
             self._store.changed()
 
     def _warn_if_changed(self, proposal: Proposal, approval: ToolApproval, answer: Answer) -> None:
@@ -236,6 +274,7 @@ class ConsentBroker:
             self._remember(proposal, Answer(allow=True))
 
     async def _write_down(self, proposal: Proposal, answer: Answer, rule: str) -> None:
+        together = {"together": [tool.name for tool in answer.together]} if answer.together else {}
         await self._audit.before(
             {
                 "event": "decision",
@@ -251,6 +290,7 @@ class ConsentBroker:
                 "when": dict(answer.when),
                 "rule": rule,
                 "reason": answer.reason,
+                **together,
             }
         )
 

@@ -63,6 +63,8 @@ class ToolCallQuestion:
     """Parts of the arguments copied from text that the receiving server never saw."""
     composed: bool = False
     """True if the user has just written the arguments, which then need not be read again."""
+    why_not_together: str = ""
+    """Why the tool cannot be allowed together with its server's other read-only tools: a rule; empty where it can."""
 
     @property
     def about(self) -> str:
@@ -86,6 +88,16 @@ class ToolCallQuestion:
     def changes_nothing(self) -> bool:
         """True if the tool claims to be read-only, and its definition has not changed since the user saw it."""
         return "read-only" in self.tool.claims and self.approval.kind is not ApprovalStatus.CHANGED
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOnlyTools:
+    """The tools of one server that claim to be read-only."""
+
+    covered: Sequence[Tool]
+    """Those that can be allowed together."""
+    left_out: Sequence[tuple[Tool, str]]
+    """The others, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +261,8 @@ class Answer:
     cancelled: bool = False
     """Neither yes nor no: the user went away from the question."""
     when: Mapping[str, str] = field(default_factory=dict)
+    together: Sequence[Tool] = ()
+    """The read-only tools of the server that are allowed until mcphost exits, as the user saw them."""
 
 
 class Approver(Protocol):

@@ -29,6 +29,7 @@ from mcphost.host.catalog import Catalog, CatalogKind
 from mcphost.host.connections.connection import Connection
 from mcphost.host.connections.servers import Servers
 from mcphost.host.consent.broker import ConsentBroker, Proposal
+from mcphost.host.consent.questions import ReadOnlyTools, ToolCallQuestion
 from mcphost.host.events import CallChanged, CallFinished, CallStarted
 from mcphost.host.internal_error import internal_error, without_secrets
 from mcphost.host.reporting import Reporting
@@ -90,6 +91,11 @@ class ToolCallService:
     def running(self, server: str | None = None) -> list[ToolCall]:
         """The calls that have not ended, oldest first."""
         return self._registry.running(server)
+
+    async def read_only_tools(self, question: ToolCallQuestion) -> ReadOnlyTools:
+        """The tools of the server that is asked about that claim to be read-only, as listed now."""
+        tools = [entry.tool for entry in self._catalog.tools(question.server)]
+        return await self._consent.read_only_tools(question.server, question.identity, tools)
 
     async def prepare(self) -> None:
         """Load what checks arguments and results, beside other work; the first call would do it otherwise."""

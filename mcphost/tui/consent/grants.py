@@ -10,7 +10,6 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from mcphost.host.consent.approvals import Approval
-from mcphost.protocol.display import show_line
 from mcphost.tui.kit.framed import ListScreen
 from mcphost.tui.kit.modal_screen import HELP_BINDING
 from mcphost.tui.kit.ranking import Search, SearchText
@@ -23,7 +22,8 @@ class GrantsScreen(ListScreen[Approval, None]):
     """Lists what ``grants`` returns; ``revoke`` takes back one approval by server, tool and patterns."""
 
     HELP = (
-        "What you allowed without asking: a tool with any arguments, or with arguments that match a pattern.\n"
+        "What you allowed without asking: a tool with any arguments, or with arguments that match a pattern, or\n"
+        "all tools of a server that claim to be read-only.\n"
         "x revokes it, enter shows it in full. The configuration's [policy] is not listed."
     )
 
@@ -49,7 +49,7 @@ class GrantsScreen(ListScreen[Approval, None]):
         return _row(item, width, self.list.search)
 
     def search_text(self, item: Approval) -> SearchText:
-        return SearchText(item.tool, item.server, more=item.words)
+        return SearchText(item.label, item.server, more=item.words)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return self.rows.item is not None if action == "revoke" else True
@@ -83,7 +83,7 @@ class GrantsScreen(ListScreen[Approval, None]):
 
 
 def _words(grant: Approval) -> str:
-    return f"{grant.server} › {show_line(grant.tool, 200)}: {grant.words}, {grant.lifetime.words}"
+    return f"{grant.server} › {grant.label}: {grant.words}, {grant.lifetime.words}"
 
 
 def _row(grant: Approval, width: int, search: Search) -> Content:
@@ -91,7 +91,7 @@ def _row(grant: Approval, width: int, search: Search) -> Content:
         width,
         [
             Cell(search.mark(grant.server), "bold", 6, 16),
-            Cell(search.mark(show_line(grant.tool, 60)), "", 10, 24),
+            Cell(search.mark(grant.label), "", 10, 24),
             Cell(search.mark(grant.words.removeprefix("where ")), "" if grant.when else "$foreground-muted", 20),
             Cell(grant.lifetime.words, "", 19, 19),
             Cell(f"{grant.since:%-d %b %Y %H:%M}", "$foreground-muted", 0, 18, "right"),

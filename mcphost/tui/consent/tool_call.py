@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from textual import on
@@ -13,9 +13,10 @@ from textual.widgets import Static
 
 from mcphost.host.consent.approvals import ANY, ApprovalStatus, Lifetime
 from mcphost.host.consent.provenance import Provenance
-from mcphost.host.consent.questions import Answer, ToolCallQuestion
+from mcphost.host.consent.questions import Answer, ReadOnlyTools, ToolCallQuestion
 from mcphost.host.consent.rule_trial import EarlierCalls
 from mcphost.protocol.display import show_line
+from mcphost.protocol.models.tools import Tool
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.call_rows import Arguments, argument_facts, call_facts, is_cut, tool_facts
 from mcphost.tui.forms.edit_arguments import EditArgumentsScreen
@@ -44,14 +45,16 @@ LEAST: Final = 5
 class ToolCallScreen(QuestionDialog):
     """Dismissed with the answer, or with None if the question was parked or withdrawn.
 
-    ``past`` returns earlier calls of the tool, on which an argument rule is tried.
+    ``past`` returns earlier calls of the tool, on which an argument rule is tried; ``read_only`` sorts out the server's
+    read-only tools.
     """
 
     HELP = (
         "A tool is about to run: above stand the call and where it goes. Nothing has been sent yet.\n"
         "You can allow it once all of it was on screen: scroll with space or page down.\n"
         "v shows the arguments as JSON, d the tool's definition. w makes a rule: later calls whose arguments match\n"
-        "your patterns run without asking, and you see which past calls it would have allowed."
+        "your patterns run without asking, and you see which past calls it would have allowed.\n"
+        "r lists the tools that the server calls read-only, and allows all of them until mcphost exits."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -59,6 +62,13 @@ class ToolCallScreen(QuestionDialog):
         Binding("u", "allow('session')", "until exit", id="call.session", tooltip="Allow it until mcphost exits"),
         Binding("a", "allow('always')", "always", id="call.always", tooltip="Allow it from now on"),
         Binding("w", "rule", "by arguments", id="call.rule", tooltip="Allow calls whose arguments match patterns"),
+        Binding(
+            "r",
+            "read_only",
+            "read-only tools",
+            id="call.read-only",
+            tooltip="Allow all tools of the server that claim to be read-only",
+        ),
         Binding("e", "edit", "edit", id="call.edit", tooltip="Change the arguments first"),
         Binding("n", "decline", "don't run", id="call.decline", tooltip="Decline this call"),
         Binding("t", "tell", "don't run, say why", id="call.tell", tooltip="Decline, and tell the model why"),
@@ -82,7 +92,11 @@ class ToolCallScreen(QuestionDialog):
     """
 
     def __init__(
-        self, waiting: OpenQuestion, question: ToolCallQuestion, past: Callable[[], Awaitable[EarlierCalls]]
+        self,
+        waiting: OpenQuestion,
+        question: ToolCallQuestion,
+        past: Callable[[], Awaitable[EarlierCalls]],
+        read_only: Callable[[], Awaitable[ReadOnlyTools]],
     ) -> None:
         super().__init__(waiting, classes="-careful" if question.careful else None)
         self.question = question
@@ -91,7 +105,7 @@ class ToolCallScreen(QuestionDialog):
         self._facts, self._more = FactsTable(self._facts_to_read()), FactsTable(self._other_facts())
         self.what.needed = self._facts
         self._hint, self._short = Static(classes="hint", markup=False), ShortAnswers(classes="short")
-        self._past = past
+        self._past, self._read_only = past, read_only
         self._read_in_full = False
         self._fits = False
 
@@ -119,7 +133,12 @@ class ToolCallScreen(QuestionDialog):
         return self.question.origin != "you"
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only a model can get a reason, a rule needs text arguments, and some tools have nothing to edit."""
+        """Only a model can get a reason, a rule needs text arguments, and some tools have nothing to edit.
+
+        The read-only tools are offered by one of them.
+        """
+        if action == "read_only":
+            return self.question.changes_nothing
         if action == "edit":
             return bool(self.arguments) or self.question.tool.takes_arguments
         if action == "rule":
@@ -161,6 +180,21 @@ class ToolCallScreen(QuestionDialog):
             self.refuse_locked()
         else:
             self.app.push_screen(ArgumentRuleScreen(self.question, self.arguments, self._past), take)
+
+    def action_read_only(self) -> None:
+        """Show the server's read-only tools, once everything of this call was on screen."""
+        from mcphost.tui.consent.read_only import ReadOnlyToolsScreen
+
+        def take(tools: Sequence[Tool] | None) -> None:
+            if tools:
+                self._allow(Lifetime.ONCE, together=tools)
+
+        if not self._all_seen:
+            self.refuse_locked()
+        elif self.question.why_not_together:
+            self.app.bell()
+        else:
+            self.app.push_screen(ReadOnlyToolsScreen(self.question, self._read_only), take)
 
     async def action_choose_default(self) -> None:
         """Choose the default, if all answers share one line."""
@@ -309,9 +343,9 @@ class ToolCallScreen(QuestionDialog):
         self._short.offer(self._options(), self._default_key)
         self.call_after_refresh(self.post_placed)
 
-    def _allow(self, lifetime: Lifetime, when: Mapping[str, str] = ANY) -> None:
+    def _allow(self, lifetime: Lifetime, when: Mapping[str, str] = ANY, together: Sequence[Tool] = ()) -> None:
         changed = self.arguments if self.edited else None
-        self.dismiss(Answer(allow=True, lifetime=lifetime, arguments=changed, when=when))
+        self.dismiss(Answer(allow=True, lifetime=lifetime, arguments=changed, when=when, together=together))
 
     def _how_to_see_all(self) -> str:
         if self._written:
@@ -332,6 +366,15 @@ class ToolCallScreen(QuestionDialog):
             "not offered" if not_always else "always",
             locked or bool(not_always),
         )
+        if self.check_action("read_only", ()):
+            why_not = self.question.why_not_together
+            yield AnswerOption(
+                "r",
+                f"not offered: {show_line(why_not, 100)}" if why_not else "allow all read-only tools of this server…",
+                "read_only",
+                "not offered" if why_not else "read-only tools",
+                locked or bool(why_not),
+            )
         if self.check_action("rule", ()):
             yield AnswerOption("w", "allow calls like this… (rule by arguments)", "rule", "by arguments", locked)
         if self.check_action("edit", ()):

@@ -66,7 +66,12 @@ def _tool_call(host: Host, waiting: OpenQuestion, question: ToolCallQuestion) ->
     from mcphost.host.consent.rule_trial import earlier_calls
     from mcphost.tui.consent.tool_call import ToolCallScreen
 
-    return ToolCallScreen(waiting, question, lambda: earlier_calls(question, host.history))
+    return ToolCallScreen(
+        waiting,
+        question,
+        lambda: earlier_calls(question, host.history),
+        lambda: host.tool_calls.read_only_tools(question),
+    )
 
 
 def _sign_in(host: Host, waiting: OpenQuestion, question: SignInQuestion) -> QuestionDialog:
