@@ -135,6 +135,9 @@ class UI(ConfigTable):
     """Days after which a kept call is deleted."""
     history_bytes: Annotated[int, Field(ge=MB, le=1 << 40)] = 100 * MB
     """Bytes of the file of kept calls; the oldest calls go first."""
+    notify: Literal["bell", "osc9", "osc777", "none"] = "bell"
+    """The ring if a question waits or a long call ends while the terminal has no focus; its title then says so, too.
+    osc9 and osc777 are the notifications of some terminals; none: neither ring nor title."""
 
 
 OFFICIAL_REGISTRY = "https://registry.modelcontextprotocol.io"

@@ -26,11 +26,12 @@ from mcphost.config import UI
 from mcphost.config.state import StateStore
 from mcphost.errors import ConfigError, McphostError
 from mcphost.host.crash_files import CrashFiles
-from mcphost.host.events import Alarmed
+from mcphost.host.events import Alarmed, CallFinished
 from mcphost.host.host import Host
 from mcphost.host.layout import LayoutFile
 from mcphost.protocol.display import show
 from mcphost.protocol.models.logging import LogLevel
+from mcphost.tui.attention import Attention
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
 from mcphost.tui.catalog.controller import CatalogController
 from mcphost.tui.chat.controller import ChatController
@@ -166,6 +167,7 @@ class McphostApp(ResilientApp):
         """When `COPY` was pressed last, if nothing was copied since."""
         self.keys = KeyOrder(self, self._pass_on_key, lambda: self.focused or self.screen)
         self.questions = QuestionQueue(self, host, approver)
+        self.attention = Attention(self, lambda: host.config.ui.notify, in_tmux=bool(os.environ.get("TMUX")))
         self._reread, self._started = reread, started
         self._shows_demo = start.missing is not None
         """True if the demo runs only because no configuration exists yet."""
@@ -247,6 +249,8 @@ class McphostApp(ResilientApp):
         if old.theme != new.theme:
             self.chosen_theme = self._wanted_theme(new)
             self.preview_theme("")
+        if old.notify != new.notify:
+            self.attention.update()
         if old.images != new.images:
             self.results.draw_pictures(new.images != "off")
         if old.log_panel != new.log_panel:
@@ -379,6 +383,8 @@ class McphostApp(ResilientApp):
         for event in events:
             if isinstance(event, Alarmed):
                 self.notify(show(event.text), severity="error", timeout=15, markup=False)
+            elif isinstance(event, CallFinished) and event.call in self.host.tool_calls.calls:
+                self.attention.call_ended(self.host.tool_calls.calls[event.call])
         self.updater.changed([event for event in events if not isinstance(event, Alarmed)])
         self.sign_in.changed(events, self.main.servers.described)
         self.elicitation.changed(events)
@@ -399,11 +405,13 @@ class McphostApp(ResilientApp):
     @on(AppFocus)
     def _app_focused(self, event: AppFocus) -> None:
         event.prevent_default()  # Textual draws the whole screen whenever its window gets or loses the focus
+        self.attention.focused()
         self.roots.check()
 
     @on(AppBlur)
     def _app_blurred(self, event: AppBlur) -> None:
         event.prevent_default()
+        self.attention.blurred()
 
     # Messages from the main screen.
 
@@ -426,6 +434,7 @@ class McphostApp(ResilientApp):
 
     def on_questions_changed(self, _: QuestionsChanged) -> None:
         self.questions.changed()
+        self.attention.questions_changed(self.approver.open)
         self.updater.top_line()
 
     @on(MainScreen.InFront)

@@ -189,6 +189,11 @@ class ResilientApp(App[None]):
         if self._driver is not None:
             self._driver.write(sequences)
 
+    def set_terminal_title(self, title: str) -> None:
+        """Set the terminal's title; empty: bring back the title from before mcphost."""
+        if isinstance(self._driver, Driver):
+            self._driver.set_title(title)
+
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
         # Textual would wait for a terminal that is behind, and with it all servers would.
         if renderable is None or not isinstance(self._driver, Driver) or self._driver.takes_frame():

@@ -48,6 +48,12 @@ RESTORE: Final = (
 )
 """Undoes every mode that the screen sets, whatever was written last."""
 
+PUSH_TITLE: Final = "\x1b[22;0t"
+"""Has the terminal keep its title."""
+
+RESTORE_TITLE: Final = "\x1b]0;\x1b\\\x1b[23;0t"
+"""Brings the kept title back. A terminal that kept none has no title then, until the shell sets it."""
+
 
 class TerminalWriter(threading.Thread):
     """Writes to the terminal, so that no other thread waits for it.
@@ -127,6 +133,7 @@ class Driver(LinuxDriver):
         """The terminal's attributes in application mode."""
         self._active = self._suspended = self._stop_due = False
         self._continued_at = -math.inf
+        self._title = ""
         threading.Thread(target=self._wait_for_hangup, name="hangup", daemon=True).start()
 
     # The app's frames.
@@ -140,6 +147,13 @@ class Driver(LinuxDriver):
             self._writer.skip()
             return False
         return True
+
+    def set_title(self, title: str) -> None:
+        """Set the terminal's title, in words of mcphost alone; empty: bring back the title from before."""
+        if self._active and title != self._title:
+            kept = PUSH_TITLE if title and not self._title else ""
+            self.write(f"{kept}{_title(title)}" if title else RESTORE_TITLE)
+        self._title = title
 
     def _new_writer(self) -> TerminalWriter:
         return TerminalWriter(self._output, lambda: self._from_thread(self._app.refresh), self._failed)
@@ -164,6 +178,8 @@ class Driver(LinuxDriver):
         if self._active:
             self._raw = terminal_modes(self.fileno)
             atexit.register(self._restore)
+            if self._title:  # as after a suspension
+                self.write(f"{PUSH_TITLE}{_title(self._title)}")
 
     def stop_application_mode(self) -> None:
         if not self._active:
@@ -173,6 +189,8 @@ class Driver(LinuxDriver):
         self._writer.lost = False  # the sequences that restore the terminal must not be lost
         if not has_foreground(self.fileno):
             self.attrs_before = None  # the terminal's attributes are another program's now
+        if self._title:
+            self.write(RESTORE_TITLE)
         super().stop_application_mode()
 
     def close(self) -> None:
@@ -194,7 +212,7 @@ class Driver(LinuxDriver):
             set_terminal_modes(self.fileno, self.attrs_before or [])
         with suppress(OSError):
             if select.select([], [self._output], [], seconds)[1]:
-                os.write(self._output, RESTORE.encode())
+                os.write(self._output, (RESTORE + (RESTORE_TITLE if self._title else "")).encode())
 
     # Signals. Their handlers interrupt whatever runs, so the work is done by the event loop.
 
@@ -265,6 +283,11 @@ class Driver(LinuxDriver):
             terminal.register(self.fileno, 0)  # POLLHUP and errors are reported all the same
             if any(event & select.POLLHUP for _, event in terminal.poll()):
                 os.kill(os.getpid(), HANG_UP)
+
+
+def _title(title: str) -> str:
+    """The sequence that sets the titles of the window and of its icon."""
+    return f"\x1b]0;{title}\x1b\\"
 
 
 def _raise(error: Exception) -> None:

@@ -99,6 +99,28 @@ def test_a_suspended_program_ends_when_it_is_asked_to() -> None:
         modes_are_off(terminal)
 
 
+def test_the_title_is_kept_and_comes_back_at_each_departure() -> None:
+    push, pop, asks = b"\x1b[22;0t", b"\x1b[23;0t", "\x1b]0;? 1 · mcphost\x1b\\".encode()
+    with mcphost("demo") as terminal:
+        terminal.wait_for(*SHOWN)
+        assert push not in terminal.raw
+        terminal.press("\x1b[O", "t", "down", "enter")  # the focus leaves, and a tool without arguments asks
+        terminal.wait_for("allow once")
+        terminal.wait_until(lambda _: push + asks in terminal.raw, "the title")
+        terminal.process.send_signal(signal.SIGTSTP)
+        stopped(terminal)
+        terminal.wait_until(lambda _: terminal.raw.count(pop) == 1, "the title from before")
+        assert terminal.raw.rindex(pop) < terminal.raw.rindex(b"\x1b[?1049l")
+        terminal.process.send_signal(signal.SIGCONT)
+        terminal.wait_until(lambda _: terminal.raw.count(push + asks) == 2, "the title")
+        terminal.press("\x1b[I")
+        terminal.wait_until(lambda _: terminal.raw.count(pop) == 2, "the title from before")
+        terminal.press("\x1b[O")
+        terminal.wait_until(lambda _: terminal.raw.count(push) == 3, "the title")
+        leave(terminal)
+        assert terminal.raw.count(pop) == 3
+
+
 @pytest.mark.parametrize("begins_in_background", [False, True])
 def test_a_screen_sleeps_in_the_background_and_comes_back_with_fg(begins_in_background: bool) -> None:
     with Terminal(["sh", "-i"], env={"PS1": "ready> ", "ENV": ""}) as terminal:
