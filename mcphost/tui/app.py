@@ -98,7 +98,7 @@ def _palette_provider() -> type[Provider]:
 class McphostApp(ResilientApp):
     TITLE = "mcphost"
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {_palette_provider}
-    HELP = "ctrl+p finds every action. No tool call is sent before you have seen it, unless a rule of yours allows it."
+    HELP = "No tool call is sent before you have seen it, unless a rule of yours allows it."
     ENABLE_COMMAND_PALETTE = True
     CSS = """
     ToastRack { dock: top; align: right top; margin: 1 0 0 0; scrollbar-size: 0 0; }

@@ -39,9 +39,8 @@ def schema_of(arguments: Iterable[TextArgument]) -> dict[str, Any]:
 
 class ArgumentForm(SchemaForm):
     HELP = (
-        "The arguments; * marks what is required. Suggestions come below the field: ↓ ↑ choose one, enter takes it.\n"
-        "enter goes to the next field and submits on the last, ctrl+r submits from anywhere; esc goes back.\n"
-        "ctrl+j shows the same as raw JSON and back, f6 shows the definition."
+        "The arguments; * marks what is required. Suggestions come below the field. enter takes one, or goes to "
+        "the next field and submits on the last."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+r,ctrl+enter", "submit", "get it", id="form.submit", priority=True, tooltip="Submit the form"),

@@ -52,8 +52,8 @@ class ChatsScreen(ChooseScreen):
     """Conversations of this run, then saved ones; dismissed with an id, or "" for a new conversation."""
 
     HELP = (
-        "enter opens a conversation, n begins one, as the first row does.\n"
-        "● is open in this run, ◐ at work, ◌ kept from before. What you began to write in one waits for you there."
+        "The first row begins a conversation. ● is open in this run, ◐ at work, ◌ kept from before. What you "
+        "began to write in one waits for you there."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -94,7 +94,7 @@ def _saved(each: SavedChat) -> ListedChoice:
 class CodeScreen(ChooseScreen):
     """Blocks of code, newest first; dismissed with the text of one."""
 
-    HELP = "The blocks of code in what the model wrote. enter copies one, as it came."
+    HELP = "The blocks of code in what the model wrote, each copied as it came."
 
     def __init__(self, codes: Sequence[CodeBlock]) -> None:
         none = "The model has written no block of code in this conversation."
@@ -136,9 +136,8 @@ class PreviewScreen(Dialog[bool], inherit_bindings=False):
     """Dismissed with True if the message is to be sent."""
 
     HELP = (
-        "What the model would get of your message, read already and not sent yet. What a prompt says comes from its\n"
-        "server: it can be sent once all of it was on screen, which space or page down brings there.\n"
-        "y sends exactly this, esc goes back to your text. The tokens are estimates."
+        "What the model would get of your message, read already and not sent yet. What a prompt says comes from "
+        "its server: it can be sent once all of it was on screen. The tokens are estimates."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [

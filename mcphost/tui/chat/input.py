@@ -156,10 +156,8 @@ class ChatInput(Vertical):
     }
     """
     HELP = (
-        "Write to the model. enter sends, ctrl+j (shift+enter, alt+enter) starts a new line, ↑ recalls sent messages.\n"
-        "/server:prompt name=value inserts a prompt, @server:uri and @path attach something. alt+e opens your\n"
-        "editor. ctrl+g shows what would be sent; prompts are always shown first. esc stops the model, or goes to the\n"
-        "conversation."
+        "Write to the model. enter sends, ↑ recalls sent messages. /server:prompt name=value inserts a prompt, "
+        "@server:uri and @path attach something. Prompts are always shown before they are sent."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+j", "newline", "new line", show=False, id="chat.newline", tooltip="Start a new line"),

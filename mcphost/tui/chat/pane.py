@@ -98,11 +98,7 @@ class ChatPane(SearchArea):
         &.-wide ChatLine { display: none; }
     }
     """
-    HELP = (
-        "A conversation with a model that can use your servers' tools. Nothing runs before you approve it.\n"
-        "esc stops the model and keeps what it wrote. f9 sets which tool results you review before the model gets\n"
-        "them: none, those from outside, or all."
-    )
+    HELP = "A conversation with a model that can use your servers' tools. Nothing runs before you approve it."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "stop", id="chat.stop", tooltip="Stop the model; what it wrote stays"),
         Binding(

@@ -41,11 +41,10 @@ class ChatToolsScreen(ListScreen[ToolRow, None]):
     """A switch takes effect from the model's next answer on."""
 
     HELP = (
-        "What the model is offered in this conversation: ● it is, ◌ it is not, ✖ no vendor would take it. The numbers\n"
-        "are about the tokens each costs in every request. space switches a server or a tool, d shows what the model\n"
-        "gets, i the instructions of a server, which requests to the model leave out until you press I there. v sets\n"
-        "which results wait for you before the model gets them. What you switch here, new conversations begin with;\n"
-        "which results wait is each conversation's own, and begins as chat.hold says."
+        "What the model is offered in this conversation: ● it is, ◌ it is not, ✖ no vendor would take it. The "
+        "numbers are about the tokens each costs in every request. Requests to the model leave out a server's "
+        "instructions until you add them. What you switch here, new conversations begin with; which results wait "
+        "is each conversation's own, and begins as chat.hold says."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [

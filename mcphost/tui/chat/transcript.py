@@ -281,10 +281,7 @@ class Transcript(PartsView):
         _key("enter,space", "fold", "unfold", "Unfold or fold a call or thoughts", show=True),
         _key("Z", "fold_all", "unfold all", "Unfold or fold all calls of the conversation"),
     ]
-    HELP = (
-        "The conversation: ▌ you, │ the model, ┆ a tool. ↑ ↓ or j k move from part to part, enter unfolds a call or\n"
-        "thoughts, / searches. ▸ marks the part under the cursor."
-    )
+    HELP = "The conversation: ▌ you, │ the model, ┆ a tool. ▸ marks the part under the cursor."
 
     class Moved(Message):
         """The cursor moved to another item."""

@@ -85,10 +85,8 @@ class ComparisonScreen(FramedScreen[None]):
     """Shows one comparison; opens both sides when it is mounted."""
 
     HELP = (
-        "Two servers, or one in both eras, side by side; ≠ marks what differs. enter shows both values in full.\n"
-        "t calls a tool on both sides with the arguments that you fill in; each side asks for your approval as usual.\n"
-        "c repeats the latest call of this server on both sides: more calls give better times. d shows only what\n"
-        "differs, r opens both sides again, y copies the report."
+        "Two servers, or one in both eras, side by side; ≠ marks what differs. Opening a row shows both values in "
+        "full. Each side asks for your approval of a call as usual; more calls give better times."
     )
     QUESTIONS_ABOVE = True
 
@@ -259,7 +257,7 @@ def _line_of(each: Row) -> str:
 class OtherServerScreen(PickScreen[str, str]):
     """Chooses the server to compare ``server`` with."""
 
-    HELP = "enter compares the two servers, esc goes back."
+    HELP = "The server to compare with."
 
     def __init__(self, server: str, others: Sequence[str]) -> None:
         super().__init__(f"Compare {show_line(server, 60)} with", "compare", others)
@@ -274,7 +272,7 @@ class OtherServerScreen(PickScreen[str, str]):
 class ToolScreen(PickScreen[Tool, Tool]):
     """Chooses the tool to call on both sides."""
 
-    HELP = "enter opens the form of the tool, esc goes back."
+    HELP = "The tool to call on both sides; its form comes next."
 
     def __init__(self, tools: Sequence[Tool]) -> None:
         super().__init__("Call on both sides", "fill in arguments", tools, empty="Neither side has a tool.")

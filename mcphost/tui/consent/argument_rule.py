@@ -146,10 +146,9 @@ class ArgumentRuleScreen(Dialog[ArgumentRule | None], inherit_bindings=False):
     """
 
     HELP = (
-        "A rule made of this call. Each text has a pattern, a regular expression that matches this call (^ is the\n"
-        "start, $ the end): edit it, or clear it with ctrl+t to allow any value. Below stand past calls: would the\n"
-        "rule have allowed them (✓) or not (✗)? enter and tab go on, esc goes back.\n"
-        "The rule holds until the tool's definition changes. g lists rules and revokes them."
+        "A rule made of this call. Each text has a pattern, a regular expression that matches this call (^ is the "
+        "start, $ the end): edit it, or allow any value. Below are past calls: would the rule have allowed them "
+        "(✓) or not (✗)? The rule holds until the tool's definition changes; it is listed among what is allowed."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -22,9 +22,8 @@ class GrantsScreen(ListScreen[Approval, None]):
     """Lists what ``grants`` returns; ``revoke`` takes back one approval by server, tool and patterns."""
 
     HELP = (
-        "What you allowed without asking: a tool with any arguments, or with arguments that match a pattern, or\n"
-        "all tools of a server that claim to be read-only.\n"
-        "x revokes it, enter shows it in full. The configuration's [policy] is not listed."
+        "What you allowed without asking: a tool with any arguments, or with arguments that match a pattern, or all "
+        "tools of a server that claim to be read-only. The configuration's [policy] is not listed."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -30,8 +30,7 @@ class ResultScreen(QuestionDialog):
 
     WITHDRAWN = "the model did not get the result"
     HELP = (
-        "The model has not seen the result of this tool yet. y sends it as it is, e lets you edit it first,\n"
-        "n keeps it back, t keeps it back and says why. A result may hold text that is meant to mislead a model."
+        "The model has not seen the result of this tool yet. A result may hold text that is meant to mislead a model."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "allow", "send", id="result.allow", tooltip="Send it to the model as it is"),
@@ -113,7 +112,7 @@ class ResultScreen(QuestionDialog):
 class EditResultScreen(FramedScreen[str | None]):
     """Edits a text that is safe to show; dismissed with the edited text, or None."""
 
-    HELP = "The model gets this text. ctrl+r sends it, esc goes back without changes."
+    HELP = "The model gets this text."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+r", "take", "send", id="edit-result.take", tooltip="Send this to the model"),
         Binding("escape", "back", "back", id="edit-result.back", tooltip="Close without changes"),

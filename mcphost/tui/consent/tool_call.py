@@ -50,11 +50,9 @@ class ToolCallScreen(QuestionDialog):
     """
 
     HELP = (
-        "A tool is about to run: above stand the call and where it goes. Nothing has been sent yet.\n"
-        "You can allow it once all of it was on screen: scroll with space or page down.\n"
-        "v shows the arguments as JSON, d the tool's definition. w makes a rule: later calls whose arguments match\n"
-        "your patterns run without asking, and you see which past calls it would have allowed.\n"
-        "r lists the tools that the server calls read-only, and allows all of them until mcphost exits."
+        "A tool is about to run: above are the call and where it goes. Nothing has been sent yet. You can allow "
+        "it once all of it was on screen. Patterns allow later calls that match them; you see which past calls "
+        "they would have allowed. The tools that the server calls read-only are listed before all of them are allowed."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [

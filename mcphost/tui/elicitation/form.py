@@ -45,9 +45,9 @@ class FormElicitationScreen(ServerQuestionScreen):
     """Shows a form, then its content for review. Accepting sends that content."""
 
     HELP = (
-        "A server asks you to fill in a form. Nothing is sent before you have seen all of it as JSON.\n"
-        "esc leaves the fields: then y reviews, n declines, x cancels, p keeps what you typed for later.\n"
-        "Servers may not ask for passwords and keys this way: such fields are marked, and you are asked once more."
+        "A server asks you to fill in a form. Nothing is sent before you have seen all of it as JSON. What you "
+        "typed is kept if you decide later. Servers may not ask for passwords and keys this way: such fields are "
+        "marked, and you are asked once more."
     )
     WITHDRAWN = "nothing of the form was sent"
     LETTERS = LETTERS | {"agree", "edit", "reveal", "message"}

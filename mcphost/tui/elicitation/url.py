@@ -38,9 +38,8 @@ class UrlElicitationScreen(ServerQuestionScreen):
     """Asks to open a page, then shows the ``elicitation``, which is None until the page was opened."""
 
     HELP = (
-        "A server asks you to visit a page. It opens in your browser if you agree; mcphost does not read it.\n"
-        "Check the host, in bold: it sees what you do there. The server learns only that you agreed.\n"
-        "Then o opens it again, c copies its address, g says that you are done, x gives up, esc leaves it in f2."
+        "A server asks you to visit a page. It opens in your browser if you agree; mcphost does not read it. "
+        "Check the host, in bold: it sees what you do there. The server learns only that you agreed."
     )
     WITHDRAWN = "no page was opened"
     LETTERS = LETTERS | {"agree", "copy", "reopen", "go_on", "message"}

@@ -22,7 +22,7 @@ class EditArgumentsScreen(FramedScreen[Mapping[str, Any] | None]):
     what ctrl+r does.
     """
 
-    HELP = "Edit the arguments before anything is sent. Press ctrl+r to submit them, Esc to drop the changes."
+    HELP = "Edit the arguments before anything is sent."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "drop changes", id="edit.back", tooltip="Close without changes"),

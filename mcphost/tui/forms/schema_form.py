@@ -177,12 +177,8 @@ class FieldScroll(ScrolledColumn):
 
 class SchemaForm(Vertical):
     HELP = (
-        "Fill in the fields; * marks what is required. What is left empty is not sent.\n"
-        "enter goes to the next field and submits on the last; in a box of several lines it begins a line.\n"
-        "tab and shift+tab move, ctrl+r submits from anywhere.\n"
-        "ctrl+j shows the same as raw JSON and back; nothing typed is lost. space chooses, letters search in a list.\n"
-        "alt+e opens text and JSON in your editor, f6 shows the schema. In a list of objects ctrl+n adds a row,\n"
-        "ctrl+d deletes it, alt+↑ and alt+↓ move it; ctrl+s fills in an empty JSON box with what it needs."
+        "* marks what is required. What is left empty is not sent. enter goes to the next field and submits on "
+        "the last; in a box of several lines it begins a line. tab and shift+tab move. Nothing typed is lost."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -89,9 +89,8 @@ class AddServerScreen(Dialog[AdditionDecision], inherit_bindings=False):
     """Dismissed with the user's decision. ``preview`` is the value of `seen`."""
 
     HELP = (
-        "One server, before it is added: nothing of it has run, and nothing was sent. y adds it and starts it, once\n"
-        "all of it was on screen (space scrolls). e changes its name and values, and asks for what only you can give.\n"
-        "s decides where its secrets go. n leaves this one out; esc also leaves out those that follow."
+        "One server, before it is added: nothing of it has run, and nothing was sent. It is added and started "
+        "only once all of it was on screen."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [

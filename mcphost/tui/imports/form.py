@@ -38,8 +38,8 @@ class EditServerScreen(FramedScreen[Edits | None]):
     """Dismissed with what was written, or with None if all stays as it was."""
 
     HELP = (
-        "Change what is added; the file where it was found stays as it is. A text may refer to variables: ${NAME}.\n"
-        "Secrets that were found are not shown: what is left empty stays. ctrl+r keeps the changes, esc drops them."
+        "Change what is added; the file where it was found stays as it is. A text may refer to variables: "
+        "${NAME}. Secrets that were found are not shown: what is left empty stays."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [

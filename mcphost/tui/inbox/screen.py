@@ -119,11 +119,9 @@ class InboxScreen(ListScreen[InboxRow, InboxRow | None]):
     """Lists the rows that ``read`` returns; dismissed with the row to open."""
 
     HELP = (
-        "Every question that waits for you, oldest first. Press Enter to open one, n to decline it, x to cancel it\n"
-        "(no answer), N to decline all of its server, M to mute its server until mcphost exits or to unmute it.\n"
-        "◐ is under way: a page that you opened, an answer that you left. ◌ is over: a question that ended before you\n"
-        "answered, and how it ended; x removes it. Calls do not time out while a question waits; where a page must be\n"
-        "visited in time, the time is beside it."
+        "Every question that waits for you, oldest first. ◐ is under way: a page that you opened, an answer that "
+        "you left. ◌ is over: a question that ended before you answered, and how it ended. Calls do not time out "
+        "while a question waits; where a page must be visited in time, the time is beside it."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [

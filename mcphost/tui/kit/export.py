@@ -127,7 +127,7 @@ def _reason(error: OSError) -> str:
 class SaveScreen(LineScreen[Path | None]):
     """Saves ``content`` as ``name`` in the folder that the user types; dismissed with the path, or None."""
 
-    HELP = "Where to save it. An existing file is never replaced. enter saves, esc does not."
+    HELP = "Where to save it. An existing file is never replaced. enter saves."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "do not save", id="save.back", tooltip="Close without saving"),

@@ -297,7 +297,7 @@ class QuestionDialog(Dialog[Answer | None]):
 class AskScreen(Dialog[bool], inherit_bindings=False):
     """Shows ``facts``, which are safe to show; dismissed with True for yes. ``yes`` and ``no`` label the keys."""
 
-    HELP = "Press y to confirm, n or esc to cancel."
+    HELP = "A question for yes or no."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "close(True)", "yes", id="ask.yes", tooltip="Do what the question says"),

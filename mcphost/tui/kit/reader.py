@@ -23,10 +23,7 @@ class ReaderScreen(FramedScreen[bool]):
     Dismissed with whether the end was on screen.
     """
 
-    HELP = (
-        "A text to read. The arrows and page keys scroll, W wraps long lines, y copies, P opens it in $PAGER,\n"
-        "esc goes back."
-    )
+    HELP = "A text to read."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "back", "back", id="reader.back", tooltip="Close"),

@@ -63,7 +63,7 @@ class TextView(ScrollView, ScrollbarsOnLayout, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("W", "toggle_wrap", "wrap", id="text.wrap", tooltip="Wrap long lines, or scroll sideways"),
     ]
-    HELP = "Scroll with the arrows, page up and page down."
+    HELP = "The arrows and page keys scroll."
 
     def __init__(
         self,

@@ -26,7 +26,7 @@ from mcphost.tui.logs.filter import OWN_NAME
 class LogDetail(Modal[None]):
     """A record in full, in the upper part of the screen, since the log is in the lower; JSON is laid out."""
 
-    HELP = "A log line in full.\ny copies it · C opens the call that was running · esc goes back"
+    HELP = "A log line in full."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,enter,q", "back", "back", tooltip="Back to the log", id="log_detail.back"),
         Binding("y", "copy", "copy", tooltip="Copy this line", id="log_detail.copy"),
@@ -107,7 +107,7 @@ def _title(record: LogRecord) -> str:
 class LevelScreen(PickScreen[LogLevel, LogLevel]):
     """Dismissed with the chosen level."""
 
-    HELP = "The lowest log level that this server should send. enter sets it, esc leaves it as it is."
+    HELP = "The lowest log level that this server should send."
 
     DEFAULT_CSS = """
     LevelScreen { & > .frame { width: 44; } }

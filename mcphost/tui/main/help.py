@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import ClassVar, Final
 
 from textual import on, work
-from textual.actions import parse
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
 from textual.content import Content
 from textual.dom import DOMNode
+from textual.events import Resize
+from textual.geometry import Size
+from textual.keys import key_to_character
 from textual.screen import Screen
 from textual.widgets import Static
 
 from mcphost.manual import page, topics
-from mcphost.tui.kit.facts_table import Fact, FactsTable
+from mcphost.tui.kit.bindings import bindings_of, is_hidden, keys_of
+from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.framed import FramedScreen, PickScreen
 from mcphost.tui.kit.markdown import render_markdown
 from mcphost.tui.kit.reader import ReaderScreen
@@ -47,12 +52,18 @@ TITLES = {
 }
 """Headings of sections whose class names would not explain themselves."""
 
+TWO_COLUMNS: Final = 100
+"""Columns of the screen from which the keys are in two columns."""
+
+LABELS: Final = 14
+"""Cells for keys; most entries have one or two."""
+
 _BROKEN: Final = re.compile(r"(?<=[\w,;)]) *\n(?=[a-z])")
 """Where a sentence was broken in the source; the screen wraps it again."""
 
 
 class HelpScreen(FramedScreen[None]):
-    """Lists the bindings from the focused widget outwards."""
+    """Lists the keys from the focused widget outwards, in two columns where there is room."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark,f1", "back", "back", id="help.back", tooltip="Close the help"),
@@ -61,17 +72,36 @@ class HelpScreen(FramedScreen[None]):
 
     DEFAULT_CSS = """
     HelpScreen {
-        & > .frame { width: 90%; max-width: 100; height: 88%; padding: 0 2; }
+        & > .frame { width: 96%; max-width: 150; height: auto; max-height: 92%; padding: 0 1; }
+        Horizontal { height: auto; }
+        FactsTable { width: 1fr; padding: 0 1; }
     }
     """
 
-    def __init__(self, screen: Screen[object], more: str = "") -> None:
+    def __init__(self, screen: Screen[object]) -> None:
         super().__init__()
-        self._help, self._more = list(_help_of(screen)), more
+        self._sections = [*_help_of(screen), _marks()]
+        self._columns = FactsTable(labels=LABELS), FactsTable(labels=LABELS)
 
     def compose(self) -> ComposeResult:
-        with self.framed("Keys", "m manual · esc back", ScrolledColumn()):
-            yield FactsTable([*self._help, *_marks(), Fact("", Content(self._more), wide=True)], labels=16)
+        with self.framed("Keys", "m manual · esc back", ScrolledColumn()), Horizontal():
+            yield from self._columns
+
+    def on_resize(self, event: Resize) -> None:
+        left, right = self._columns
+        columns = self._split(event.size.width)
+        right.display = len(columns) > 1
+        for table, facts in zip((left, right), columns, strict=False):
+            table.show_facts(facts)
+
+    def _split(self, width: int) -> list[list[Fact]]:
+        """The sections in one column, or in two of much the same height."""
+        if width < TWO_COLUMNS:
+            return [list(chain.from_iterable(self._sections))]
+        room = Size(min(width * 96 // 100, 150) // 2 - 4, 0)
+        rows = [FactsTable(facts, labels=LABELS).get_content_height(room, room, room.width) for facts in self._sections]
+        cut = min(range(1, len(rows) + 1), key=lambda at: max(sum(rows[:at]), sum(rows[at:])))
+        return [list(chain.from_iterable(part)) for part in (self._sections[:cut], self._sections[cut:])]
 
     @work(exclusive=True)
     async def action_manual(self) -> None:
@@ -115,79 +145,51 @@ class TopicScreen(PickScreen[str, str]):
         return item
 
 
-def _help_of(screen: Screen[object]) -> Iterator[Fact]:
+def _help_of(screen: Screen[object]) -> Iterator[list[Fact]]:
     chain: list[DOMNode] = list(screen.focused.ancestors_with_self) if screen.focused else [screen, screen.app]
     lists = [node for node in chain if isinstance(node, RowList)]
-    seen: set[str] = set()
-    active = {key: found.binding.action for key, found in screen.active_bindings.items()}
+    found = screen.active_bindings
+    active = {key: _action(each.binding) for key, each in found.items() if not each.binding.system}
+    seen = {key for node in chain for each in bindings_of(node) for key in keys_of(each) if _is_typed(screen, key)}
     for node in [*(node for node in chain if node not in lists), *lists]:
-        yield from _section(node, seen, active if isinstance(node, Screen | App) else {})
+        if section := list(_section(node, seen, active)):
+            yield section
 
 
-def _marks() -> Iterator[Fact]:
-    yield Fact("", Content.styled("Marks", "bold $text-accent"), wide=True)
-    yield Fact("", Content(MARKS), wide=True)
+def _marks() -> list[Fact]:
+    return [Fact("", Content.styled("Marks", "bold $text-accent"), wide=True), Fact("", Content(MARKS), wide=True)]
 
 
 def _section(node: DOMNode, seen: set[str], active: Mapping[str, str]) -> Iterator[Fact]:
-    """The purpose of ``node`` and its keys, except those that do something else (``active``) nearer to the focus."""
-    text = getattr(type(node), "HELP", None)
-    classes = list(_classes_with_bindings(type(node)))
-    own = [each for found in classes for each in found.__dict__.get("BINDINGS", ())]
-    ours = [each for each in own if isinstance(each, Binding) and not each.system]
-    known = [each for each in ours if _action(each) not in seen and not _is_hidden(node, each, ours)]
-    bindings = [each for each in known if any(active.get(key, each.action) == each.action for key in _keys(each))]
-    if any(each not in bindings for each in known if each in _bindings_beside_help(classes)):
-        text = None  # it mentions keys that do something else here
-    if not bindings and not isinstance(text, str):
+    """The purpose of ``node`` and its keys, without those that do something else nearer to the focus (``active``), or
+    are listed already (``seen``).
+    """
+    text = getattr(type(node), "HELP", "")
+    ours = bindings_of(node)
+    keys = {}
+    for each in ours:
+        free = [key for key in keys_of(each) if key not in seen and active.get(key, _action(each)) == _action(each)]
+        if free and not is_hidden(node, each, ours):
+            keys[each] = free
+            seen.update(free)
+    if not keys and not text:
         return
     yield Fact("", Content.styled(_title(node), "bold $text-accent"), wide=True)
-    if isinstance(text, str):
+    if text:
         yield Fact("", Content.styled(_BROKEN.sub(" ", text.strip()), "$foreground-muted"), wide=True)
-    for binding in bindings:
-        seen.add(_action(binding))
-        keys = ", ".join(node.app.get_key_display(part) for part in _each_key(binding))
-        about = f"  {binding.tooltip}" if binding.tooltip else ""
-        yield Fact(f"  {keys}", Content.assemble(binding.description, (about, "$foreground-muted")))
+    for binding, found in keys.items():
+        shown = ", ".join(node.app.get_key_display(Binding(key, binding.action, "")) for key in found)
+        yield fact(shown, binding.tooltip or binding.description)
     yield Fact("", Content(""), wide=True)
 
 
-def _classes_with_bindings(node: type[DOMNode]) -> Iterator[type]:
-    """Our classes whose bindings the node has."""
-    for each in node.__mro__:
-        if each.__module__.startswith("mcphost."):
-            yield each
-        if not each.__dict__.get("_inherit_bindings", True):
-            break
-
-
-def _bindings_beside_help(classes: Sequence[type]) -> Sequence[object]:
-    """The bindings of the class whose help text is shown: those that it mentions."""
-    return next((each.__dict__.get("BINDINGS", ()) for each in classes if "HELP" in each.__dict__), ())
-
-
-def _is_hidden(node: DOMNode, binding: Binding, others: Sequence[Binding]) -> bool:
-    """True if it is disabled now while another binding has its key, as with sign-in and sign-out."""
-    rivals = [each for each in others if each is not binding and not set(_keys(each)).isdisjoint(_keys(binding))]
-    return bool(rivals) and not _is_active(node, binding)
+def _is_typed(screen: Screen[object], key: str) -> bool:
+    """True if the focused widget takes the key as a letter."""
+    return screen.focused is not None and screen.focused.check_consume_key(key, key_to_character(key))
 
 
 def _action(binding: Binding) -> str:
     return binding.action.removeprefix("screen.")  # the same action, bound by a part of the screen
-
-
-def _is_active(node: DOMNode, binding: Binding) -> bool:
-    _, name, parameters = parse(binding.action)
-    return node.check_action(name, parameters) is True
-
-
-def _keys(binding: Binding) -> list[str]:
-    return [key.strip() for key in binding.key.split(",")]
-
-
-def _each_key(binding: Binding) -> Iterator[Binding]:
-    for key in _keys(binding):
-        yield Binding(key, binding.action, binding.description)
 
 
 def _title(node: DOMNode) -> str:

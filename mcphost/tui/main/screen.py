@@ -144,10 +144,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
 
     AUTO_FOCUS = ""  # or the servers would be styled with the focus before the tools take it
 
-    HELP = (
-        "A tab's key is underlined in its name or shown beside it. tab goes to the next pane, esc back.\n"
-        "z gives the focused pane the whole screen, < and > move the border of a list."
-    )
+    HELP = "A tab's key is underlined in its name or shown beside it. tab goes to the next pane."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f5", "go('chat')", "chat", id="go.chat", tooltip="Chat with a model"),
@@ -161,8 +158,17 @@ class MainScreen(ErrorBoundary, Screen[None]):
         Binding("T", "tasks", "tasks", id="go.tasks", tooltip="Tasks: calls that servers answer later"),
         Binding("f4", "traffic", "traffic", id="go.traffic", tooltip="Traffic; from a call, its messages"),
         Binding("z", "zoom", "zoom", id="layout.zoom", tooltip="Give the focused pane the whole screen, and back"),
-        Binding("less_than_sign", "divide(-1)", "narrower list", id="layout.narrower", show=False),
-        Binding("greater_than_sign", "divide(1)", "wider list", id="layout.wider", show=False),
+        Binding(
+            "less_than_sign",
+            "divide(-1)",
+            "narrower list",
+            id="layout.narrower",
+            show=False,
+            tooltip="Make the list narrower",
+        ),
+        Binding(
+            "greater_than_sign", "divide(1)", "wider list", id="layout.wider", show=False, tooltip="Make the list wider"
+        ),
     ]
 
     DEFAULT_CSS = """

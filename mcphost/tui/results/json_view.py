@@ -126,10 +126,7 @@ class JsonView(TextView):
     JsonView:focus > .json-view--cursor { background: $block-cursor-background; text-style: $block-cursor-text-style; }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {"json-view--cursor"}
-    HELP = (
-        "JSON. enter folds or unfolds an object or a list, left folds it or goes to the one around it, right unfolds\n"
-        "it. Z folds or unfolds everything. W wraps long lines, / searches, also in what is folded."
-    )
+    HELP = "JSON. A search also finds what is folded."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,space", "fold", "fold", id="json.fold", tooltip="Fold or unfold it"),
         Binding("left", "fold_out", "fold", id="json.out", tooltip="Fold it, or go to what is around it", show=False),

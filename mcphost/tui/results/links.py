@@ -74,8 +74,8 @@ class LinksScreen(PickScreen[ResourceTextLink, str]):
     """Dismissed with the URI of the chosen link."""
 
     HELP = (
-        "The resources that this text links to, of the server it came from. enter reads one, esc goes back.\n"
-        "Web addresses are not among them: nothing here opens a browser."
+        "The resources that this text links to, of the server it came from. Web addresses are not among them: "
+        "nothing here opens a browser."
     )
 
     def __init__(self, links: Sequence[ResourceTextLink]) -> None:

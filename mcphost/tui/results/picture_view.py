@@ -98,7 +98,7 @@ class PictureView(Widget):
 class PictureScreen(Modal[None]):
     """Shows the image of ``block``, over its cells in full resolution if the terminal can."""
 
-    HELP = "A picture, as large as there is room. esc goes back, o opens it with a program of the desktop."
+    HELP = "A picture, as large as there is room."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter", "back", "back", id="picture.back", tooltip="Close"),

@@ -76,11 +76,7 @@ class PaneReading:
 class ReadingView(Vertical):
     """``word`` is the title, ``hint`` is shown while there is no reading."""
 
-    HELP = (
-        "The server's answer. The arrows scroll and move from block to block, m shows a block's source, / searches,\n"
-        "enter opens a link or enlarges a picture, i turns pictures off. y copies a block, w saves it, P opens it in\n"
-        "$PAGER, o in a desktop program after asking."
-    )
+    HELP = "The server's answer."
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "copy", "copy", id="reading.copy", tooltip="Copy this block"),
         Binding("w", "save", "save", id="reading.save", tooltip="Save this block to a file"),

@@ -340,12 +340,7 @@ class ResultView(Vertical):
         & .empty { padding: 1 2; color: $foreground-muted; height: 1fr; }
     }
     """
-    HELP = (
-        "The result of a call. 1 to 4, or left and right, switch between its content, the structured content, the raw "
-        "JSON and the call itself. The arrows scroll and move from block to block, m shows a block's source, W wraps "
-        "long lines, / searches. y copies what is shown, w saves it, P opens it in $PAGER, o in a desktop program "
-        "after asking. enter enlarges a picture, i turns pictures off. esc or x cancels a running call."
-    )
+    HELP = "The result of a call."
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
             Binding(tab.key, f"open_tab('{tab.name.lower()}')", tab.value, show=False, id=f"result.{tab.name.lower()}",

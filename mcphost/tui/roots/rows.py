@@ -52,7 +52,7 @@ class FolderRow:
 class FolderRows(RowList[FolderRow]):
     """Folders with check boxes."""
 
-    HELP = "Press Space to mark a folder or to unmark it, o to choose another one in a tree, / to type its path."
+    HELP = "The folders that can be shared."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "open", "mark", id="folders.toggle", tooltip="Mark this folder, or unmark it"),

@@ -47,10 +47,8 @@ class RootsScreen(ServerQuestionScreen):
     """Chooses the folders that ``server`` (None: every server) may know of; ``target`` is for whom they are marked."""
 
     HELP = (
-        "The roots of a server: the folders it may use. Press Space to mark one, o to choose another in a tree,\n"
-        "/ to type a path. Nothing is shared before y or a. A root tells the server where a folder is.\n"
-        "It does not confine the server to it. m lists more answers: a remembers, t chooses for all servers.\n"
-        "If several servers ask, Y and N answer all of them."
+        "The roots of a server: the folders it may use. Nothing is shared before you agree. A root tells the "
+        "server where a folder is. It does not confine the server to it."
     )
     WITHDRAWN = "no folder was shared"
     LETTERS = LETTERS | {"share", "share_all", "decline_all", "target", "choose", "go_to", "more"}

@@ -28,8 +28,8 @@ class ModelScreen(PickScreen[AvailableModel, str]):
     """Lists ``models``; dismissed with the name of the chosen entry. ``current`` would answer now."""
 
     HELP = (
-        "The language models of [models] in the configuration, and you. The figures are your ratings, 0 to 1: cost,\n"
-        "speed, intelligence; servers say how much each matters to them. enter chooses, esc goes back."
+        "The language models of [models] in the configuration, and you. The figures are your ratings, 0 to 1: "
+        "cost, speed, intelligence; servers say how much each matters to them."
     )
 
     def __init__(self, models: Sequence[AvailableModel], current: str, config: Path | None, words: str) -> None:
@@ -76,7 +76,7 @@ TOOLS: Final = "tools"
 class LimitsScreen(FramedScreen[SamplingEdit | None]):
     """Dismissed with the changes, or None."""
 
-    HELP = "Limits of the model's answer. Press ctrl+r to keep the changes, Esc to drop them."
+    HELP = "Limits of the model's answer."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "drop changes", id="limits.back", tooltip="Close without changes"),
@@ -146,7 +146,7 @@ def edit_of(sampling: Sampling, arguments: dict[str, Any]) -> SamplingEdit:
 class RefusalScreen(LineScreen[str | None]):
     """Asks for a reason; dismissed with the text for ``server`` (safe to show), or with None: not refused."""
 
-    HELP = "Give a reason, if you like: whoever asked gets this text. Press Enter to decline, Esc to go back."
+    HELP = "Give a reason, if you like: whoever asked gets this text. enter declines."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back", id="words.back", tooltip="Go back without declining"),

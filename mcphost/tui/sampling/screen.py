@@ -97,12 +97,11 @@ class SamplingScreen(QuestionDialog):
     """Shows ``sampling``; call `refresh_sampling` when it changed. ``waiting`` is its open question."""
 
     HELP = (
-        "A server asks for a language model's answer (sampling), on your account. First you see the prompt and can\n"
-        "edit it; no model is asked before you agree. Then you read the answer, edit it, ask again or decline; the\n"
-        "server gets nothing before you send it, and does not learn why it gets nothing.\n"
-        "e edits the whole prompt, or the answer, as one text: to leave a part out, delete it with its heading.\n"
-        "With manual you write the answer. Esc leaves: the question waits in the inbox, a running answer continues.\n"
-        "Space scrolls, G goes to the end, f shows the text on a whole screen."
+        "A server asks for a language model's answer (sampling), on your account. First you see the prompt and "
+        "can edit it; no model is asked before you agree. Then you read the answer, edit it, ask again or "
+        "decline; the server gets nothing before you send it, and does not learn why it gets nothing. The prompt, "
+        "or the answer, is edited as one text: to leave a part out, delete it with its heading. With manual you "
+        "write the answer. If you leave, the question waits in the inbox, and a running answer continues."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [

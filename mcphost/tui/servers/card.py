@@ -160,13 +160,7 @@ _RETRIED: Final = (ServerState.FAILED, ServerState.RECONNECTING)
 
 
 class ServerCard(ScrolledColumn):
-    HELP = (
-        "A server's card: its state and last failure, process, protocol, consent and model usage.\n"
-        "r restarts the server or retries now, P pings it, L lists again what it offers, T lists its tasks, y copies\n"
-        "the card. S signs in or out; F forgets everything about the server: its tokens and approvals. f chooses its\n"
-        "roots (folders). M mutes it: everything it asks is declined until mcphost exits. b raises its model budget,\n"
-        "u measures memory and CPU, C compares it in both eras."
-    )
+    HELP = "A server's card: its state and last failure, process, protocol, consent and model usage."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("P", "ping", "ping", id="card.ping", tooltip="Ping the server, and time the answer"),

@@ -94,7 +94,7 @@ class Scope:
 class ScopeList(RowList[Scope]):
     """Check boxes; ``chosen`` are the checked scopes. Textual's SelectionList marks these by colour alone."""
 
-    HELP = "The scopes to ask for. Press Space to remove one or put it back, Enter to go to the answers."
+    HELP = "The scopes to ask for."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "ask_or_not", "ask for it or not", id="scopes.toggle", tooltip="Remove it, or put it back"),

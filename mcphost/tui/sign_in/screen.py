@@ -47,9 +47,9 @@ class SignInScreen(QuestionDialog):
     """Shows ``sign_in``; call `refresh_sign_in` when it changed. ``waiting`` is its question, if known."""
 
     HELP = (
-        "Sign in to a server. First you see who asks for what, and where: nothing was registered or opened yet.\n"
-        "Then a page opens in the browser; if that is on another machine, press s to copy the line to run there.\n"
-        "Every step is listed with its request and response, secrets masked. Press Esc to leave; the sign-in continues."
+        "Sign in to a server. First you see who asks for what, and where: nothing was registered or opened yet. "
+        "Then a page opens in the browser; if that is on another machine, there is a line to run there. Every "
+        "step is listed with its request and response, secrets masked."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -53,7 +53,8 @@ class SignInStep:
 
 class StepLadder(RowList[SignInStep]):
     HELP = (
-        "The steps of this sign-in, and whom each asked. enter shows what was sent and answered, secrets masked.\n"
+        "The steps of this sign-in, and whom each asked. Opening one shows what was sent and answered, secrets "
+        "masked.\n"
         "● done  ◐ under way  ◌ not there, so the next place was asked  ✖ here it failed"
     )
 

@@ -114,8 +114,7 @@ class TasksScreen(FramedScreen[None]):
     """Lists the tasks of ``server``; None: of all servers."""
 
     HELP = (
-        "The tasks that servers keep, of this run and of earlier ones. enter shows a task's result, or waits for it;\n"
-        "x cancels it, r refreshes the list, y copies the id."
+        "The tasks that servers keep, of this run and of earlier ones. Opening one shows its result, or waits for it."
     )
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -30,8 +30,6 @@ KEPT_FORMS = 50
 
 
 class ToolForm(FormFrame):
-    HELP = "The chosen tool. tab and enter move from field to field, ctrl+r runs it, ctrl+j shows the raw JSON."
-
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
             DESCRIPTION_KEY,

@@ -46,7 +46,7 @@ class MessageLayout(NamedTuple):
 class MessageText(TextView):
     """JSON and HTTP headers are coloured."""
 
-    HELP = "The text of a message. v shows it as it came, / searches, W wraps long lines, esc goes back."
+    HELP = "The text of a message."
     is_json = False
     is_head = False
 

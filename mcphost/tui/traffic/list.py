@@ -69,7 +69,7 @@ class TrafficList(FollowedList[TrafficMessage]):
     CLEARED = "Cleared. X restores the earlier messages."
     HELP = (
         "Every message to and from every server: → out, ← in; ✖ failed, ◆ pinned, ↗12 part of call 12.\n"
-        f"Filter: {EXAMPLES}\nS sorts, the slowest first. Secrets are masked here, in copies and in files."
+        f"Filter: {EXAMPLES}\nSecrets are masked here, in copies and in files."
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         *list_keys("traffic", "message", "messages", clear="Clear the list; pinned messages stay"),

@@ -47,11 +47,7 @@ def _key(key: str, action: str, description: str, tooltip: str, *, show: bool = 
 class TrafficPane(Container):
     """Shows the ``live`` traffic or a file; the app calls `refresh_traffic` when messages were added."""
 
-    HELP = (
-        "The traffic of all servers. enter shows a message in full, esc goes back. r switches between a request and\n"
-        "its response. R sends a request again; a tool call asks for your approval as usual. P pins a message,\n"
-        "C opens its call. w saves the messages shown to a file; o opens such a file, read-only, until esc."
-    )
+    HELP = "The traffic of all servers. A tool call that is sent again asks for your approval as usual."
     BINDINGS: ClassVar[list[BindingType]] = [
         _key("escape", "back", "back", "Back to the list, or from a file to the live traffic"),
         _key("w", "save", "save", "Export the messages shown to a file (JSONL)"),
@@ -304,7 +300,7 @@ class TrafficPane(Container):
 class OpenTrafficScreen(LineScreen[tuple[str, TrafficBook] | None]):
     """Reads the file whose path is typed; dismissed with its name and its traffic, or None."""
 
-    HELP = "The path of a file of exported traffic (JSONL). enter opens it, esc goes back. The file is never changed."
+    HELP = "The path of a file of exported traffic (JSONL), which is never changed. enter opens it."
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "do not open", id="open_traffic.back", tooltip="Back to the live traffic"),

@@ -471,7 +471,7 @@ async def test_the_help_names_the_keys_of_the_list_and_the_consent() -> None:
     async with importing_stage(size=WIDE) as stage:
         await stage.ready()
         await stage.press("s", "question_mark")
-        await stage.shows("import  Servers of other programs here", "add  Add a server")
+        await stage.shows("Servers of other programs here", "Add a server")
         await stage.press("escape")
         await stage.open_found_servers()
         await stage.press("enter")

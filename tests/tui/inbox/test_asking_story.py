@@ -88,7 +88,7 @@ async def test_the_charts_are_shown_and_each_screen_explains_itself(
         await stage.press("question_mark")
         await stage.at(HelpScreen)
         told = stage.app.screen.query_one(FactsTable).text
-        assert "Nothing is shared before y or a" in told
+        assert "Nothing is shared before you agree" in told
         assert "It does not confine the server to it." in told
         assert "Mark this folder" in told
         await stage.press("escape")

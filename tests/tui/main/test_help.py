@@ -2,41 +2,41 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import re
+from collections.abc import Iterator
 
 import pytest
 from textual.binding import Binding
 from textual.dom import DOMNode
 from textual.widgets import Static
 
+import mcphost.tui
 from mcphost.manual import topics
+from mcphost.tui.kit.bindings import classes_with_bindings
 from mcphost.tui.kit.facts_table import FactsTable
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.kit.text_view import TextView
-from mcphost.tui.logs.pane import LogsPane
 from mcphost.tui.main.help import TITLES, HelpScreen, TopicScreen
-from mcphost.tui.prompts.pane import PromptList
-from mcphost.tui.resources.pane import ResourceList
-from mcphost.tui.servers.list import ServersPane
-from mcphost.tui.tools.call_list import CallList
-from mcphost.tui.tools.pane import ToolList
 from tests.tui.stage import NARROW, Stage, echo, on_stage
 
 pytestmark = pytest.mark.slow
+SHOWN = {"escape": "esc", "less_than_sign": "<", "greater_than_sign": ">", "up": "↑", "down": "↓", "delete": "del"}
 PLACES = {
-    "tools": (["t"], ["filter", "definition", "open"]),
-    "servers": (["s"], ["on/off", "restart", "log level"]),
-    "calls": (["h"], ["cancel", "again"]),
-    "card": (["c"], ["copy"]),
-    "logs": (["f3"], ["filter"]),
+    "tools": (["t"], ["Type words", "its definition", "Open the row"]),
+    "servers": (["s"], ["Connect or disconnect", "Restart it", "Set the log level"]),
+    "calls": (["h"], ["Cancel the call", "Open the tool with these arguments"]),
+    "card": (["c"], ["Copy the card"]),
+    "logs": (["f3"], ["Show only some lines"]),
 }
 
 
 async def help_at(stage: Stage, keys: list[str], key: str = "question_mark") -> str:
     await stage.press(*keys, key)
     await stage.at(HelpScreen)
-    text = stage.app.screen.query_one(FactsTable).text
+    text = "\n".join(table.text for table in stage.app.screen.query(FactsTable))
     await stage.press("escape")
     await stage.gone()
     return text
@@ -47,7 +47,7 @@ async def test_each_part_has_its_keys_and_what_it_is_for() -> None:
         await stage.ready()
         for name, (keys, words) in PLACES.items():
             text = await help_at(stage, keys)
-            for word in (*words, "inbox", "quit", "Marks"):
+            for word in (*words, "waits for your answer", "Leave mcphost", "Marks"):
                 assert word in text, (name, word)
 
 
@@ -99,7 +99,7 @@ async def test_the_help_opens_over_a_dialog_and_tells_its_keys(key: str) -> None
         await stage.call_dialog()
         await stage.press(key)
         await stage.at(HelpScreen)
-        await stage.shows("allow once", "until exit", "don't run", "decide later")
+        await stage.shows("Allow this call", "Allow it until mcphost exits", "Decline this call", "Decide later")
         await stage.press("escape")
         await stage.call_dialog()
         await stage.press("n")
@@ -110,9 +110,9 @@ async def test_keys_of_the_pane_and_of_the_app_are_listed() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         text = await help_at(stage, ["f4"])
-        for word in ("sort  Sort by", "pin  Keep this", "call  Open the call", "resources  Resources", "Everywhere"):
+        for word in ("Sort by latency", "Keep this message", "Open the call", "Resources", "Everywhere"):
             assert word in text
-        for word in ("servers  Servers", "prompts  Prompts", "card  The chosen server"):
+        for word in ("Servers", "Prompts", "The chosen server"):
             assert word in text
 
 
@@ -124,17 +124,46 @@ async def test_levels_stand_in_one_frame() -> None:
         assert "▊" not in stage.text
 
 
-@pytest.mark.parametrize("part", [CallList, LogsPane, PromptList, ResourceList, RowList, ServersPane, ToolList])
-def test_the_text_about_a_list_repeats_no_key_of_its_table(part: type[DOMNode]) -> None:
-    words = re.findall(r"\S+", (getattr(part, "HELP", None) or "").partition("A filter: ")[0])
-    chain = [each for each in part.__mro__ if "BINDINGS" in each.__dict__ and each.__module__.startswith("mcphost")]
-    bindings = [binding for each in chain for binding in Binding.make_bindings(each.__dict__["BINDINGS"])]
-    assert not ({binding.key for binding in bindings} - {"a"}) & set(words)
+def all_nodes(above: type[DOMNode] = DOMNode) -> Iterator[type[DOMNode]]:
+    for node in above.__subclasses__():
+        yield node
+        yield from all_nodes(node)
+
+
+NOT_KEYS = {"a", "I", "tab", "/", "?"}
+"""Words, and marks that the texts explain."""
+
+
+def test_the_text_about_a_part_repeats_no_key_of_its_table() -> None:
+    for module in pkgutil.walk_packages(mcphost.tui.__path__, "mcphost.tui."):
+        importlib.import_module(module.name)
+    parts = {node for node in all_nodes() if node.__module__.startswith("mcphost.") and "HELP" in vars(node)}
+    assert len(parts) > 50
+    for part in parts:
+        bindings = [each for above in classes_with_bindings(part) for each in vars(above).get("BINDINGS", ())]
+        keys = {key for each in Binding.make_bindings(bindings) for key in (each.key, SHOWN.get(each.key, each.key))}
+        said = set(re.findall(r"[^\s,;:.()]+", vars(part)["HELP"].lower() + vars(part)["HELP"]))
+        assert not (keys - NOT_KEYS) & said, part
+
+
+async def test_keys_are_in_two_columns_and_letters_of_a_field_in_neither() -> None:
+    async with on_stage(echo(), size=(100, 30)) as stage:
+        await stage.ready()
+        await stage.open_tool("echo back")
+        await stage.press("f1")
+        await stage.at(HelpScreen)
+        left, right = stage.app.screen.query(FactsTable)
+        assert abs(left.size.height - right.size.height) < 12
+        keys = [line[:14].strip() for table in (left, right) for line in table.text.splitlines()]
+        assert {"f5", "f6", "^q"} < set(keys)
+        assert not {"t", "s", "z"} & set(keys)
+        await stage.pilot.resize_terminal(*NARROW)
+        await stage.until(lambda _: left.size.height > 24 and not right.display)
 
 
 async def test_a_list_of_offers_tells_the_keys_that_all_such_lists_have() -> None:
     async with on_stage(echo(), size=NARROW) as stage:
         await stage.ready()
         text = await help_at(stage, ["t"])
-        for word in ("filter  Type words", "definition  Show its definition"):
+        for word in ("Type words", "Show its definition"):
             assert word in text
