@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -19,6 +19,7 @@ from textual.binding import Binding, BindingType
 from textual.command import CommandPalette, Provider
 from textual.events import AppBlur, AppFocus, Key, MouseDown, Paste
 from textual.events import Event as TextualEvent
+from textual.filter import LineFilter
 from textual.message import Message
 from textual.screen import Screen
 
@@ -57,7 +58,7 @@ from mcphost.tui.start_info import StartInfo
 from mcphost.tui.tasks.controller import TasksController
 from mcphost.tui.textual_private.corrections import KeyOrder, ResilientApp, parse_css_once
 from mcphost.tui.textual_private.driver import Driver
-from mcphost.tui.theme import THEMES, theme_for, with_contrast
+from mcphost.tui.theme import SIXTEEN, THEMES, DimInSixteen, theme_for, with_contrast
 from mcphost.tui.tools.controller import ToolsController
 from mcphost.tui.traffic.controller import TrafficController
 
@@ -106,11 +107,13 @@ class McphostApp(ResilientApp):
     VerticalScroll { scrollbar-size-vertical: 1; }
     TextArea .text-area--placeholder { color: $text-disabled; }
     TextArea:ansi .text-area--placeholder { text-style: dim; }
+    Input:ansi > .input--cursor { color: ansi_default; background: ansi_default; text-style: reverse; }
     """
     """Toasts cover the tabs first: the servers' states are above them, results below, and dialogs with their answers at
     the bottom. They have no scrollbar: Textual counts their rows as without one, and the last toast was cut off.
 
-    Textual's text area has a placeholder too faint to read, and in 16 colours one that looks like text.
+    Textual's text area has a placeholder too faint to read, and in 16 colours one that looks like text; the cursor of
+    its input is black on black there.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -156,6 +159,7 @@ class McphostApp(ResilientApp):
         self.theme = self._theme_named(self.chosen_theme, light=start.light_terminal)
         # Before the first frame, which a later change would draw twice.
         self.stylesheet.set_variables(self.get_css_variables())
+        self._dim = DimInSixteen()
         self.animation_level = "none"  # over a slow link, each step of an animated scroll is one more frame to send
         self.host, self.approver, self.start = host, approver, start
         self.failure_count, self.failure_limit = 0, MOST_FAILURES
@@ -267,6 +271,10 @@ class McphostApp(ResilientApp):
         """The theme's variables, with enough contrast whatever theme it is."""
         self.theme_variables = with_contrast(self.current_theme, super().get_css_variables())
         return self.theme_variables
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        filters = super().get_line_filters()
+        return [*filters, self._dim] if self.theme == SIXTEEN.name else filters
 
     def get_default_screen(self) -> Screen[None]:
         return self.main

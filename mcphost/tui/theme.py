@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Final
 
+from rich.segment import Segment
+from rich.style import Style
 from textual.color import Color
+from textual.filter import LineFilter
 from textual.theme import Theme
 
 TEXT_CONTRAST: Final = 4.5
@@ -138,6 +142,9 @@ LIGHT: Final = _theme(
     },
 )
 
+MUTED: Final = "ansi_bright_black"
+"""What is muted in sixteen colours; `DimInSixteen` draws it."""
+
 SIXTEEN: Final = Theme(
     "mcphost-16",
     primary="ansi_cyan",
@@ -153,10 +160,10 @@ SIXTEEN: Final = Theme(
         "ansi-background": "ansi_default",
         "ansi-foreground": "ansi_default",
         "border": "ansi_yellow",
-        "border-blurred": "ansi_default",
-        "text-muted": "ansi_default",
+        "border-blurred": MUTED,
+        "text-muted": MUTED,
         "text-disabled": "ansi_default",
-        "foreground-muted": "ansi_default",
+        "foreground-muted": MUTED,
         "warning-muted": "ansi_default",
         "error-muted": "ansi_default",
         "block-cursor-background": "ansi_default",
@@ -170,13 +177,32 @@ SIXTEEN: Final = Theme(
         "input-selection-foreground": "ansi_black",
         "screen-selection-background": "ansi_yellow",
         "screen-selection-foreground": "ansi_black",
-        "scrollbar": "ansi_default",
+        "scrollbar": MUTED,
         "scrollbar-hover": "ansi_yellow",
         "scrollbar-active": "ansi_yellow",
         "link-color": "ansi_cyan",
     },
 )
 """The terminal's own sixteen colours: red is kept for danger, so what amber is elsewhere is yellow here."""
+
+
+class DimInSixteen(LineFilter):
+    """Draws the muted colour of `SIXTEEN` as the terminal's own text, dim.
+
+    The grey of sixteen colours is the background itself in some palettes.
+    """
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        return [Segment(text, style and _dim(style), control) for text, style, control in segments]
+
+
+@lru_cache(maxsize=1024)
+def _dim(style: Style) -> Style:
+    muted = Color.parse(MUTED).rich_color
+    if style.bgcolor == muted:  # a part of a scrollbar
+        return style + Style(color="default", bgcolor="default", dim=True, reverse=True)
+    return style + Style(color="default", dim=True) if style.color == muted else style
+
 
 THEMES: Final = (DARK, LIGHT, SIXTEEN)
 
