@@ -39,6 +39,7 @@
     │   ├── CapabilityMissing    never sent: the server did not offer this
     │   │   └── CapabilityWithheld  the server offers it, but is not offered it by the configuration
     │   └── MethodRemoved        never sent: the negotiated revision no longer has this method
+    ├── PastFailure              why the result of a call of an earlier run is not here
     └── NotDone                  we decided against it
         ├── Declined             policy or the user said no
         ├── InputNotGiven        the server needs input for its answer, and did not get it
@@ -411,6 +412,10 @@ class MethodRemoved(RequestError):
     def __init__(self, method: str, version: str) -> None:
         self.method, self.version = method, version
         super().__init__(f"protocol version {version} has no {method}")
+
+
+class PastFailure(McphostError):
+    """A call of an earlier run failed, or its result was not kept."""
 
 
 class NotDone(McphostError):

@@ -488,6 +488,28 @@ Exit codes: 0 done, 1 a limit of [chat] was reached, 3 the model failed,
   mcphost tasks builder --cancel 7f3a
 """,
     ),
+    "history": Subcommand(
+        "history.run_history",
+        "List the last calls of this and other runs, the newest first.",
+        [
+            _argument("server", "SERVER", "only calls to this server, by its name; without it: all", nargs="?"),
+            _argument("--limit", "N", "at most N calls (default: 50)", type=_count, default=50),
+            _json("print one JSON object a line for each call"),
+        ],
+        """\
+  mcphost history
+  mcphost history git --limit 5
+  mcphost history --json | jq -r 'select(.state == "failed").tool'
+""",
+        more="""\
+With --json, one object a line for each call: id, run, call, time, server,
+sentTo, tool, askedBy, arguments, state (done, failed, error, declined,
+cancelled or timed_out), sent, seconds, error, result, resultBytes and
+resultSha256. Secrets are masked. Results above 64 kB are null, and so are
+such arguments.
+""",
+        connects=False,
+    ),
     "login": Subcommand(
         "login.run_login",
         "Sign in to a server with your browser (OAuth).",
@@ -732,7 +754,7 @@ the keychain cannot say) and usedBy.
 
 GROUPS: Final = {
     "look around": ("demo", "check", "list", "compare"),
-    "use servers": ("call", "run", "read", "prompt", "complete", "chat", "tasks"),
+    "use servers": ("call", "run", "read", "prompt", "complete", "chat", "tasks", "history"),
     "add and remove servers": ("add", "search", "import", "export", "remove"),
     "sign in, keep secrets": ("login", "logout", "secret"),
     "configure, get help": ("config", "doctor", "report", "help", "man", "completion"),

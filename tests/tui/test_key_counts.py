@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from mcphost.host.tool_calls.call import ToolCall
+from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.tui.consent.tool_call import ToolCallScreen
 from mcphost.tui.elicitation.form import FormElicitationScreen
 from mcphost.tui.results.view import ResultView, Tab
 from mcphost.tui.sampling.dialogs import ModelScreen
+from tests.host.history.histories import run
 from tests.host.server_requests.pending import form
 from tests.tui.chat.chats import chatting
 from tests.tui.elicitation.questions import NAME, ask, at, got, question_stage
@@ -188,3 +191,19 @@ async def test_the_model_of_a_chat_is_switched_with_three_keys(size: tuple[int, 
         await stage.gone()
         await stage.until(lambda _: stage.chat.entry == "small")
         assert user.keys == 3
+
+
+async def test_the_last_call_of_yesterday_is_run_again_with_three_keys(size: tuple[int, int], tmp_path: Path) -> None:
+    async with run(tmp_path / "history.sqlite") as yesterday:
+        yesterday.add({"text": "again"}, tool="echo", server="echo")
+    async with on_stage(echo(), tmp_path, size=size) as stage:
+        await stage.ready()
+        user = Counted(stage)
+        await user.press("h")
+        await stage.until(lambda app: app.main.calls.item is not None)
+        await user.press("ctrl+r")
+        await stage.call_dialog()
+        await user.press("y")
+        call = await stage.ended()
+        assert user.keys == 3
+        assert (call.arguments, call.state) == ({"text": "again"}, CallState.DONE)

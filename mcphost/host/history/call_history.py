@@ -67,9 +67,9 @@ class CallHistory:
         """The kept calls that fit, newest first. Raises ConfigError if they cannot be read."""
         return await self._read(lambda store: store.find(query)) if self.kept else []
 
-    async def count(self) -> int:
-        """The number of kept calls. Raises ConfigError."""
-        return await self._read(lambda store: store.count()) if self.kept else 0
+    async def count(self, server: str | None = None) -> int:
+        """The number of kept calls to this server (None: to all). Raises ConfigError."""
+        return await self._read(lambda store: store.count(server)) if self.kept else 0
 
     async def result(self, call: PastCall) -> Mapping[str, Any] | None:
         """The result of a kept call; None if it was not kept. Raises ConfigError."""

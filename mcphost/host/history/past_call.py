@@ -8,13 +8,19 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 
-from mcphost.host.tool_calls.call import CallState, ToolCall
+from mcphost.errors import InvalidResult, PastFailure
+from mcphost.host.tool_calls.call import CallRequest, CallState, ToolCall
 from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.display import size_text
+from mcphost.protocol.models.tools import CallToolResult
 from mcphost.redaction import MASK, Mask
 
 PAGE: Final = 200
 """Calls that are read at once."""
+
+SEARCHED_CHARACTERS: Final = 400
+"""Characters of the arguments in which words are sought, so that a search reads little."""
 
 FIELD_CHARACTERS: Final = 1000
 """Characters of names and of an error, which a model or a server may have written."""
@@ -57,6 +63,11 @@ class PastCall:
         return {}
 
     @property
+    def searched_arguments(self) -> str:
+        """The start of the arguments, in which words are sought."""
+        return (self.argument_text or "")[:SEARCHED_CHARACTERS]
+
+    @property
     def has_result(self) -> bool:
         """True if the history has the whole result."""
         return self.result_size is not None and not self.result_digest
@@ -86,6 +97,23 @@ def past_call(call: ToolCall, run: str = "") -> PastCall:
     )
 
 
+def recalled(past: PastCall, result: Mapping[str, Any] | None) -> ToolCall:
+    """A call of an earlier run with its result, to be shown like one of this run. Its number is negative."""
+    request = CallRequest(past.server, past.tool, past.arguments, past.origin, recalled=True)
+    call = ToolCall(-past.id, request, lambda: 0.0)
+    call.identity, call.time, call.state, call.ended_at = past.identity, past.time, past.state, past.duration
+    call.sent_at = 0.0 if past.sent else None
+    with suppress(InvalidResult):
+        call.outcome = None if result is None else CallToolResult.read(result)
+    if past.result_digest:
+        size = size_text(past.result_size or 0)
+        call.error = PastFailure(f"the result was too large to keep: {size}, SHA-256 {past.result_digest}")
+    elif past.error:
+        call.error = PastFailure(past.error)
+    call.finished.set()
+    return call
+
+
 def kept_text(text: str, mask: Mask) -> str:
     """A text as the history keeps it: without known secrets, and not too long."""
     return mask(text[:FIELD_CHARACTERS]).encode("utf-8", "backslashreplace").decode()
@@ -94,8 +122,8 @@ def kept_text(text: str, mask: Mask) -> str:
 def json_of(value: Any) -> str | None:
     """A value as JSON that is valid Unicode; None if it cannot be written."""
     with suppress(ValueError, TypeError, RecursionError):
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-        return text if _is_unicode(text) else json.dumps(value, separators=(",", ":"))
+        text = json.dumps(value, ensure_ascii=False)
+        return text if _is_unicode(text) else json.dumps(value)
     return None
 
 

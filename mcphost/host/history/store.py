@@ -19,7 +19,14 @@ from pydantic_core import to_json
 
 from mcphost.config.state import locked, set_aside
 from mcphost.errors import ConfigError
-from mcphost.host.history.past_call import PastCall, PastCallQuery, json_of, kept_text, search_text_of
+from mcphost.host.history.past_call import (
+    SEARCHED_CHARACTERS,
+    PastCall,
+    PastCallQuery,
+    json_of,
+    kept_text,
+    search_text_of,
+)
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.lazy_dataclass import dataclass
 from mcphost.posix import CLOSE_ON_EXEC, NO_FOLLOW, owned_by_us
@@ -27,9 +34,6 @@ from mcphost.redaction import MASK, Mask, masked_value
 
 RESULT_BYTES: Final = 64 << 10
 """Bytes of the JSON of a result, or of arguments, that are kept; of a larger result only the size and SHA-256 are."""
-
-SEARCHED_CHARACTERS: Final = 400
-"""Characters of the arguments in which words are sought, so that a search reads little."""
 
 PAGE_CHARACTERS: Final = 2_000_000
 """Characters of arguments that one page reads; its other calls are on the next one."""
@@ -44,7 +48,10 @@ PRUNED_SHARE: Final = 0.9
 """The share of the budget that remains after calls were deleted for it, so that this is seldom needed."""
 
 PRUNED_CALLS: Final = 500
-"""Calls deleted in one transaction, so that no other mcphost waits long."""
+"""The most calls deleted in one transaction, so that no other mcphost waits long."""
+
+PRUNED_PART: Final = 20
+"""The part of all calls that is deleted at once where the file is too large: a twentieth."""
 
 ITEMS: Final = 1000
 """Items of an array that are written at once: other threads run between two pieces."""
@@ -70,24 +77,21 @@ _TABLES: Final = (
     "CREATE TABLE calls (id INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, number INTEGER NOT NULL, "
     "time REAL NOT NULL, server TEXT NOT NULL, tool TEXT NOT NULL, state TEXT NOT NULL, searched TEXT NOT NULL, "
     "duration REAL NOT NULL, sent INTEGER NOT NULL, result_size INTEGER, result_digest TEXT NOT NULL, "
-    "origin TEXT NOT NULL, identity TEXT NOT NULL, error TEXT NOT NULL, arguments TEXT)",
+    "origin TEXT NOT NULL, identity TEXT NOT NULL, error TEXT NOT NULL, argument_text TEXT)",
     "CREATE TABLE results (call INTEGER PRIMARY KEY, json TEXT NOT NULL)",
     "CREATE INDEX calls_of_tool ON calls (server, tool)",
 )
 
-_FIELDS: Final = (
-    "id, run, number, time, server, identity, tool, origin, state, duration, sent, error, arguments, result_size, "
-    "result_digest"
-)
-
-_KINDS: Final = (int, str, int, float, str, str, str, str, str, float, int, str, str | None, int | None, str)
-"""Their types."""
-
-_STATE: Final = 8
+_FIELDS: Final = {
+    "id": int, "run": str, "number": int, "time": float, "server": str, "identity": str, "tool": str, "origin": str,
+    "state": str, "duration": float, "sent": int, "error": str, "argument_text": str | None,
+    "result_size": int | None, "result_digest": str,
+}  # fmt: skip
+"""The fields of a call, with their types in the file."""
 
 _INSERT: Final = (
     "INSERT INTO calls (run, number, time, server, tool, state, searched, duration, sent, result_size, result_digest, "
-    "origin, identity, error, arguments) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    "origin, identity, error, argument_text) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 
 _T = TypeVar("_T")
@@ -121,9 +125,9 @@ class HistoryStore:
         """The newest calls that fit; none if there is no file."""
         return self._use(lambda database: _find(database, query)) if self._exists() else []
 
-    def count(self) -> int:
-        """The number of calls that are kept."""
-        return self._use(_count) if self._exists() else 0
+    def count(self, server: str | None = None) -> int:
+        """The number of calls to this server (None: to all) that are kept."""
+        return self._use(lambda database: _count(database, server)) if self._exists() else 0
 
     def last_tools(self, most: int) -> list[tuple[str, str]]:
         """The servers and tools called last, the newest first."""
@@ -240,10 +244,11 @@ class HistoryStore:
         if now >= self._next_check:
             self._next_check = now + CHECK_SECONDS
             oldest = time.time() - budget.days * 86_400
-            while _delete_oldest(database, oldest) == PRUNED_CALLS:
+            while _delete_oldest(database, PRUNED_CALLS, oldest) == PRUNED_CALLS:
                 pass
         if _used(database) > budget.size:
-            while _used(database) > budget.size * PRUNED_SHARE and _delete_oldest(database):
+            part = min(PRUNED_CALLS, 1 + _count(database) // PRUNED_PART)
+            while _used(database) > budget.size * PRUNED_SHARE and _delete_oldest(database, part):
                 pass
             database.execute("PRAGMA incremental_vacuum").fetchall()
 
@@ -297,7 +302,7 @@ _Row = tuple[tuple[Any, ...], str | None]
 
 def _row(run: str, call: ToolCall, mask: Mask) -> _Row:
     request = call.request
-    arguments = masked_json(dict(call.arguments), mask)
+    arguments = masked_json(dict(call.arguments), _with_references(call, mask))
     if arguments is not None and len(arguments.encode()) > RESULT_BYTES:
         arguments = None
     size, digest, result = _kept_result(call, mask)
@@ -308,6 +313,18 @@ def _row(run: str, call: ToolCall, mask: Mask) -> _Row:
     sent = int(call.sent_at is not None)
     fields = run, call.number, call.time, server, tool, state, searched, call.elapsed, sent, size, digest, *more
     return fields, result
+
+
+def _with_references(call: ToolCall, mask: Mask) -> Mask:
+    """Masks the references of a saved call, too: in another run they would be plain text."""
+
+    def masked(text: str) -> str:
+        for reference in references:
+            text = text.replace(reference, MASK)
+        return mask(text)
+
+    references = call.request.references.texts if call.request.references is not None else ()
+    return masked if references else mask
 
 
 def masked_json(value: Any, mask: Mask) -> str | None:
@@ -331,7 +348,7 @@ def _without_numbers(value: Any, mask: Mask) -> Any:
 
 
 def _kept_result(call: ToolCall, mask: Mask) -> tuple[int | None, str, str | None]:
-    """The size and the digest of a result, and its JSON; a small one comes without a digest, a large one without JSON."""
+    """The size of a result, with its digest if it is large, else with its JSON."""
     if call.outcome is None:
         return None, "", None
     raw = dict(call.outcome.raw)
@@ -386,10 +403,10 @@ def _used(database: sqlite3.Connection) -> int:
     return int((pages - free) * size)
 
 
-def _delete_oldest(database: sqlite3.Connection, before: float | None = None) -> int:
-    """Delete some of the oldest calls, or those of them from ``before`` that time; return how many."""
+def _delete_oldest(database: sqlite3.Connection, most: int, before: float | None = None) -> int:
+    """Delete the oldest calls, with ``before`` only those from before that time; return how many."""
     with _transaction(database):
-        oldest = database.execute("SELECT id, time FROM calls ORDER BY id LIMIT ?", (PRUNED_CALLS,)).fetchall()
+        oldest = database.execute("SELECT id, time FROM calls ORDER BY id LIMIT ?", (most,)).fetchall()
         gone = [(number,) for number, moment in oldest if before is None or moment < before]
         database.executemany("DELETE FROM results WHERE call = ?", gone)
         database.executemany("DELETE FROM calls WHERE id = ?", gone)
@@ -410,7 +427,9 @@ def _find(database: sqlite3.Connection, query: PastCallQuery) -> list[PastCall]:
         conditions.append(("run <> ?", query.without_run))
     where = f"WHERE {' AND '.join(each for each, _ in conditions)}" if conditions else ""
     values = [_sendable(value) for _, value in conditions]
-    rows = database.execute(f"SELECT {_FIELDS} FROM calls {where} ORDER BY id DESC LIMIT ?", (*values, query.most))
+    rows = database.execute(
+        f"SELECT {', '.join(_FIELDS)} FROM calls {where} ORDER BY id DESC LIMIT ?", (*values, query.most)
+    )
     found: list[PastCall] = []
     characters = 0
     for row in rows:
@@ -429,15 +448,16 @@ def _sendable(value: Any) -> Any:
 
 def _read(row: Sequence[Any]) -> PastCall | None:
     """A row as a call; None if something else than mcphost wrote it."""
-    if not all(map(isinstance, row, _KINDS)):
+    if not all(map(isinstance, row, _FIELDS.values())):
         return None
-    state = CallState.__members__.get(row[_STATE].upper())
-    fields = [*row[:_STATE], state, *row[_STATE + 1 :]]
-    return None if state is None else PastCall(*fields)
+    fields = dict(zip(_FIELDS, row, strict=True))
+    state = CallState.__members__.get(fields["state"].upper())
+    return None if state is None else PastCall(**{**fields, "state": state, "sent": bool(fields["sent"])})
 
 
-def _count(database: sqlite3.Connection) -> int:
-    (count,) = database.execute("SELECT count(*) FROM calls").fetchone()
+def _count(database: sqlite3.Connection, server: str | None = None) -> int:
+    where, values = ("", ()) if server is None else (" WHERE server = ?", (_sendable(server),))
+    (count,) = database.execute(f"SELECT count(*) FROM calls{where}", values).fetchone()
     return int(count)
 
 

@@ -85,6 +85,8 @@ class CallRequest:
     """True if the user has just written the arguments."""
     references: ArgumentReferences | None = None
     """The references in the arguments; None: a ``${`` in them is plain text."""
+    recalled: bool = False
+    """True if the arguments are those of an earlier run, whose secrets are masked."""
 
 
 class ToolCall:

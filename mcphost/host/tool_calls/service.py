@@ -31,6 +31,7 @@ from mcphost.host.connections.servers import Servers
 from mcphost.host.consent.broker import ConsentBroker, Proposal
 from mcphost.host.consent.questions import ReadOnlyTools, ToolCallQuestion
 from mcphost.host.events import CallChanged, CallFinished, CallStarted
+from mcphost.host.history.past_call import masked_paths
 from mcphost.host.internal_error import internal_error, without_secrets
 from mcphost.host.reporting import Reporting
 from mcphost.host.server_requests.elicitation import ElicitationService
@@ -121,6 +122,12 @@ class ToolCallService:
         return self.begin(
             CallRequest(server, tool, arguments, origin, timeout, as_task, composed=composed, references=references)
         )
+
+    def repeat(self, call: ToolCall) -> ToolCall:
+        """Begin a call of the same tool with the same arguments, which is asked for as any other."""
+        request = call.request
+        kept = {"references": request.references, "recalled": request.recalled}
+        return self.begin(CallRequest(request.server, request.tool, call.arguments, **kept))
 
     def begin(self, request: CallRequest) -> ToolCall:
         """Begin the call of a request. Returns at once."""
@@ -290,6 +297,8 @@ class ToolCallService:
         request = call.request
         tool = self._catalog.tool(request.server, request.tool)
         call.identity = connection.config.identity
+        if request.recalled and (masked := masked_paths(call.arguments)):
+            raise InvalidArguments([(path, "is masked in the history; write its value again") for path in masked])
         values = await _values(request, call.arguments)
         note = "; ".join(filter(None, [why, await _check_arguments(tool, values), _replaced(request)]))
         return Proposal(

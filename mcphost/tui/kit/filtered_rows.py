@@ -37,6 +37,9 @@ class FilteredRows(Vertical, Generic[Item]):
     FilteredRows { height: 1fr; }
     """
 
+    below_total = 0
+    """The number of items that `below` searches."""
+
     def __init__(
         self,
         row: Callable[[Item, int], Content],
@@ -97,21 +100,26 @@ class FilteredRows(Vertical, Generic[Item]):
         """Subclasses may return another order."""
         return items
 
+    def below(self) -> Sequence[Item]:
+        """Subclasses may find more matches in their own way, which are listed below the others."""
+        return ()
+
     def list_matches(self, *, to_best: bool = False) -> None:
         """List the matching items. The cursor stays on its row, or goes to the best match (``to_best``)."""
-        self.search, matching = self._typed_search, self.all
+        self.search, matching, below = self._typed_search, self.all, self.below()
         if self.filtered:
             self._texts = self._prepared()
             matching = self.search.best_first(self.all, self._texts)
-            if not matching:
+            if not matching and not below:
                 self.search = self.search.by_letters
                 matching = self.search.best_first(self.all, self._texts)
-        self.rows.empty = NO_MATCH if self.filtered and self.all else self._empty
-        listed = self.sort(matching)
+        self.rows.empty = NO_MATCH if self.filtered and (self.all or self.below_total) else self._empty
+        listed = [*self.sort(matching), *below]
         self.rows.set_items(listed, keep=self._keep, from_top=self._from_top)
-        if to_best and matching:
-            self.rows.highlighted = listed.index(matching[0])
-        self.filter_line.show_count(len(matching), len(self.all))
+        if to_best and listed:
+            self.rows.highlighted = listed.index(matching[0]) if matching else 0
+        total = len(self.all) + max(len(below), self.below_total)
+        self.filter_line.show_count(len(matching) + len(below), total)
 
     def _prepared(self) -> list[SearchText]:
         return [self._text(each) for each in self.all] if self._texts is None else self._texts

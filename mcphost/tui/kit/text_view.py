@@ -27,7 +27,7 @@ from mcphost.protocol.display import TAB
 from mcphost.tui.textual_private.corrections import ScrollbarsOnLayout
 
 Spans = Iterable[tuple[int, int, str]]
-"""Start, end and part: key, string, number or constant."""
+"""Start, end and part: key, string, number, constant, added or removed."""
 
 WRAP_LINES: Final = 20_000
 WRAP_CHARACTERS: Final = 500_000
@@ -49,6 +49,8 @@ class TextView(ScrollView, ScrollbarsOnLayout, can_focus=True):
     TextView > .text-view--string { color: $text-success; }
     TextView > .text-view--number { color: $text-warning; }
     TextView > .text-view--constant { color: $text-accent; text-style: bold; }
+    TextView > .text-view--added { color: $text-success; }
+    TextView > .text-view--removed { color: $text-error; }
     TextView > .text-view--match { background: $warning-muted; color: $text-warning; text-style: underline; }
     TextView > .text-view--selection {
         background: $block-cursor-background; color: $block-cursor-foreground; text-style: $block-cursor-text-style;
@@ -58,7 +60,8 @@ class TextView(ScrollView, ScrollbarsOnLayout, can_focus=True):
     }
     """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
-        f"text-view--{part}" for part in ("key", "string", "number", "constant", "match", "current", "selection")
+        f"text-view--{part}"
+        for part in ("key", "string", "number", "constant", "added", "removed", "match", "current", "selection")
     }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("W", "toggle_wrap", "wrap", id="text.wrap", tooltip="Wrap long lines, or scroll sideways"),

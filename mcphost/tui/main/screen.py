@@ -22,6 +22,7 @@ from textual.widgets import Tab, TabbedContent, TabPane, Tabs
 
 from mcphost.host.host import Host
 from mcphost.host.layout import Layout, LogDrawer
+from mcphost.host.tool_calls.call import ToolCall
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.kit.key_bar import KeyLine
@@ -33,7 +34,7 @@ from mcphost.tui.servers.card import ServerCard
 from mcphost.tui.servers.list import ServersPane
 from mcphost.tui.start_info import StartInfo
 from mcphost.tui.textual_private.corrections import ErrorBoundary, TabsWithoutRace, timer_without_skips
-from mcphost.tui.tools.call_list import CallList
+from mcphost.tui.tools.call_list import CallList, server_of
 from mcphost.tui.tools.pane import ToolsPane
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         Binding("t", "go('tools')", "tools", id="go.tools", tooltip="Tools", show=False),
         Binding("e", "go('resources')", "resources", id="go.resources", tooltip="Resources", show=False),
         Binding("p", "go('prompts')", "prompts", id="go.prompts", tooltip="Prompts", show=False),
-        Binding("h", "go('calls')", "calls", id="go.calls", tooltip="Calls of this run"),
+        Binding("h", "go('calls')", "calls", id="go.calls", tooltip="Calls of this run and of earlier ones"),
         Binding("c", "go('card')", "card", id="go.card", tooltip="The chosen server", show=False),
         Binding("f3", "logs", "logs", id="go.logs", tooltip="Logs; from a call, its lines; from the logs, close them"),
         Binding("T", "tasks", "tasks", id="go.tasks", tooltip="Tasks: calls that servers answer later"),
@@ -245,7 +246,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         self.top_line = TopBar()
         self.servers = ServersPane()
         self.tools = ToolsPane(host, welcome)
-        self.calls = CallList()
+        self.calls = CallList(host.history)
         self.card = ServerCard(host)
         self.logs = LogsPane(host.logs, least=LogLevel.read(host.config.ui.logs) or LogLevel.INFO)
         self._keys = KeyLine()
@@ -549,7 +550,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
     @property
     def _call_in_view(self) -> int | None:
         if self.calls.has_focus_within and self.calls.item is not None:
-            return self.calls.item.number
+            return self.calls.item.number if isinstance(self.calls.item, ToolCall) else None
         if self.chat is not None and (number := self.chat.call_in_view) is not None:
             return number
         return self.tools.shown_call if self.tools.step == "result" and self.tools.has_focus_within else None
@@ -600,7 +601,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
     def action_tasks(self) -> None:
         """List the tasks of the selected call's server, else of the chosen server."""
         call = self.calls.item if self.calls.has_focus_within else None
-        self.post_message(self.TasksRequested(self.servers.chosen if call is None else call.request.server))
+        self.post_message(self.TasksRequested(self.servers.chosen if call is None else server_of(call)))
 
     def show_counts(self, counts: Mapping[str, int]) -> None:
         """Show these counts in the labels of the tabs, if there is room."""

@@ -18,6 +18,7 @@ from mcphost.errors import (
     InvalidResult,
     McphostError,
     MessageTooLarge,
+    PastFailure,
     PeerError,
     RequestRefused,
     RequestTimeout,
@@ -269,5 +270,6 @@ _EXPLANATIONS: Final[tuple[tuple[_Kinds, Callable[..., Failure]], ...]] = (
         UnknownName,
         _plain("Not sent: there is no such server or tool", "The server may have changed its tools: see the list."),
     ),
+    (PastFailure, _plain("No result", "This is a call of an earlier run.")),
     (McphostError, _plain("No result", "The server's log may say more.")),
 )

@@ -1,1 +1,1 @@
-"""The list of tools, a tool's form, and the calls of this run."""
+"""The list of tools, a tool's form, and the calls of all runs."""

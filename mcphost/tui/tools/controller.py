@@ -1,18 +1,26 @@
-"""Shows and cancels calls, and opens their tools again."""
+"""Shows, repeats, compares and cancels calls, and opens their tools again."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from typing import Any
 
 from textual.app import App
 
+from mcphost.errors import ConfigError
 from mcphost.host.catalog import CatalogTool
+from mcphost.host.history.past_call import PastCall, masked_paths, recalled, without_masked
 from mcphost.host.host import Host
 from mcphost.host.tool_calls.call import ToolCall
+from mcphost.protocol.display import show_line
+from mcphost.tui.kit.clock import clock_text, date_text
 from mcphost.tui.kit.messages import CallChosen, CancelRequested
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.main.updater import MainScreenUpdater
-from mcphost.tui.tools.call_list import CallList
+from mcphost.tui.tools.call_list import Call, CallList, server_of, tool_of
+
+NOT_OFFERED = "No server offers this tool now."
 
 
 class ToolsController:
@@ -21,9 +29,9 @@ class ToolsController:
     def __init__(self, app: App[Any], host: Host, main: MainScreen, updater: MainScreenUpdater) -> None:
         self._app, self._host, self._main, self._updater = app, host, main, updater
 
-    async def open_tool(self, entry: CatalogTool) -> None:
+    async def open_tool(self, entry: CatalogTool, arguments: Mapping[str, Any] | None = None) -> None:
         self._main.action_go("tools")
-        await self._main.tools.open_tool(entry)
+        await self._main.tools.open_tool(entry, arguments)
 
     async def on_call_chosen(self, event: CallChosen) -> None:
         await self.open_call(event.number)
@@ -31,20 +39,41 @@ class ToolsController:
     async def open_call(self, number: int) -> None:
         call = self._host.tool_calls.calls.get(number)
         if call is None:
-            self._app.notify(f"Call {number} is no longer kept.", severity="warning")
-            return
-        self._main.action_go("tools")
-        await self._main.tools.show_call(call)
+            self._warn(f"Call {number} is no longer kept.")
+        else:
+            await self._show(call)
+
+    async def on_call_list_past_chosen(self, event: CallList.PastChosen) -> None:
+        await self._show(recalled(event.call, await self._result_of(event.call)))
+
+    async def on_call_list_run_requested(self, event: CallList.RunRequested) -> None:
+        """Run the tool of a call with the same arguments; if some are masked, open its form."""
+        call = event.call
+        if isinstance(call, PastCall):
+            if call.argument_text is None or masked_paths(call.arguments):
+                await self._open_form(call)
+                return
+            call = recalled(call, None)
+        await self._show(self._host.tool_calls.repeat(call))
 
     async def on_call_list_repeat_requested(self, event: CallList.RepeatRequested) -> None:
-        """Open the tool of a call with the same arguments."""
-        call = self._host.tool_calls.calls.get(event.number)
-        entry = self._entry_of(call) if call is not None else None
-        if call is None or entry is None:
-            self._app.notify("No server offers this tool now.", severity="warning")
+        await self._open_form(event.call)
+
+    async def on_call_list_comparison_requested(self, event: CallList.ComparisonRequested) -> None:
+        """Show what differs between two results, the earlier one first."""
+        from mcphost.tui.kit.reader import ReaderScreen
+        from mcphost.tui.tools.result_difference import difference_spans, difference_text
+
+        first, second = sorted(event.calls, key=lambda call: call.time)
+        results = [await self._result_of(call) for call in (first, second)]
+        before, after = results
+        if before is None or after is None:
+            self._warn("One of the results can no longer be read.")
             return
-        self._main.action_go("tools")
-        await self._main.tools.open_tool(entry, call.arguments)
+        names = _name(first), _name(second)
+        text = await asyncio.to_thread(difference_text, before, after, names)
+        title = f"{server_of(first)} › {show_line(tool_of(first), 60)} · {names[0]} and {names[1]}"
+        self._app.push_screen(ReaderScreen(title, text, spans=difference_spans))
 
     def on_cancel_requested(self, event: CancelRequested) -> None:
         call = self._host.tool_calls.calls.get(event.number)
@@ -52,6 +81,43 @@ class ToolsController:
             call.cancel()
             self._updater.top_line()
 
-    def _entry_of(self, call: ToolCall) -> CatalogTool | None:
-        tools = self._host.catalog.tools(call.request.server)
-        return next((each for each in tools if each.tool.name == call.request.tool), None)
+    async def _show(self, call: ToolCall) -> None:
+        self._main.action_go("tools")
+        await self._main.tools.show_call(call)
+
+    async def _open_form(self, call: Call) -> None:
+        """Open the tool of a call with the same arguments, without those that are masked."""
+        entry = self._entry_of(call)
+        if entry is None:
+            self._warn(NOT_OFFERED)
+            return
+        if isinstance(call, ToolCall):
+            await self.open_tool(entry, call.arguments)
+            return
+        arguments, masked = without_masked(call.arguments)
+        if call.argument_text is None:
+            self._warn("The arguments of this call were too large to keep.")
+        elif masked:
+            names = ", ".join(show_line(path, 60) for path in masked[:5])
+            self._warn(f"Write again what the history masks: {names}{' …' if len(masked) > 5 else ''}")
+        await self.open_tool(entry, arguments)
+
+    async def _result_of(self, call: Call) -> Mapping[str, Any] | None:
+        if isinstance(call, ToolCall):
+            return None if call.outcome is None else call.outcome.raw
+        try:
+            return await self._host.history.result(call)
+        except ConfigError as error:
+            self._warn(f"The result cannot be read: {error}")
+            return None
+
+    def _entry_of(self, call: Call) -> CatalogTool | None:
+        tools = self._host.catalog.tools(server_of(call))
+        return next((each for each in tools if each.tool.name == tool_of(call)), None)
+
+    def _warn(self, text: str) -> None:
+        self._app.notify(text, severity="warning", markup=False)
+
+
+def _name(call: Call) -> str:
+    return f"call {call.number}" if isinstance(call, ToolCall) else f"{date_text(call.time)} {clock_text(call.time)}"

@@ -138,9 +138,9 @@ class ToolsPane(Container):
 
     @property
     def shown_call(self) -> int | None:
-        """The number of the call whose result is shown."""
+        """The number of the call of this run whose result is shown."""
         call = self._bench.result.call if self._bench else None
-        return call.number if call else None
+        return call.number if call and call.number > 0 else None
 
     async def bench(self) -> Workbench:
         """Return the form and the result, made on first use: importing them takes longer than all the rest."""
@@ -292,8 +292,7 @@ class ToolsPane(Container):
 
     async def on_result_view_again_requested(self, event: ResultView.AgainRequested) -> None:
         event.stop()
-        request = event.call.request
-        await self._run(request.server, request.tool, event.call.arguments)
+        await self.show_call(self._host.tool_calls.repeat(event.call))
 
     async def _run(self, server: str, tool: str, arguments: Mapping[str, Any], *, composed: bool = False) -> None:
         await self.show_call(self._host.tool_calls.call(server, tool, arguments, composed=composed))
@@ -325,7 +324,7 @@ class ToolsPane(Container):
             self._go("form")  # where its problems are, if it has any
             bench.form.submit()
         else:
-            await self._run(*key, call.arguments)
+            await self.show_call(self._host.tool_calls.repeat(call))
 
     def action_back(self) -> None:
         """Go back one step; the call continues, and what was typed stays."""
