@@ -125,9 +125,9 @@ class ToolCallService:
 
     def repeat(self, call: ToolCall) -> ToolCall:
         """Begin a call of the same tool with the same arguments, which is asked for as any other."""
-        request = call.request
-        kept = {"references": request.references, "recalled": request.recalled}
-        return self.begin(CallRequest(request.server, request.tool, call.arguments, **kept))
+        was = call.request
+        again = CallRequest(was.server, was.tool, call.arguments, references=was.references, recalled=was.recalled)
+        return self.begin(again)
 
     def begin(self, request: CallRequest) -> ToolCall:
         """Begin the call of a request. Returns at once."""

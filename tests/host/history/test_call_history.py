@@ -7,16 +7,18 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mcphost.host.history.past_call import PastCallQuery, masked_paths, recalled, without_masked
 from mcphost.host.history.store import RESULT_BYTES
-from mcphost.host.tool_calls.call import CallState
+from mcphost.host.tool_calls.call import ArgumentReferences, CallState
 from tests.host.conftest import NO, YES, HostOf, echo, wire
 from tests.host.history.histories import SECRET, run
 
@@ -257,6 +259,7 @@ async def test_rows_of_another_program_are_passed_over(path: Path) -> None:
 FULL = """
 import asyncio, resource, signal, sys
 from pathlib import Path
+from typing import Any
 from tests.host.history.histories import run
 
 async def main():
@@ -319,3 +322,16 @@ async def test_a_masked_value_is_never_sent(host: HostOf, path: Path, tmp_path: 
         assert str(call.error) == "text: is masked in the history; write its value again"
         assert (await here.run("a", "echo", {"text": "a •••"})).state is CallState.DONE  # the user wrote it
     assert [each["params"]["arguments"] for each in wire(record, "tools/call")] == [{"text": "a •••"}]
+
+
+async def test_the_references_of_a_saved_call_are_masked(path: Path) -> None:
+    async def resolve(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        return arguments
+
+    async with run(path) as here:
+        call = here.begin({"text": "a ${KEY}", "other": "${OPEN}"})
+        references = ArgumentReferences(("${KEY}",), frozenset(), resolve)
+        call.request = replace(call.request, references=references)
+        here.end(call)
+        (kept,) = await here.history.find(ALL)
+    assert kept.arguments == {"text": "a •••", "other": "${OPEN}"}
