@@ -113,6 +113,10 @@ def _traffic(**more: Any) -> Argument:
     return _argument("--traffic", "FILE", "append all messages to FILE (JSON Lines, masked)", **more)
 
 
+def _profile(**more: Any) -> Argument:
+    return _argument("--profile", "NAME", "use [profiles.NAME] of the configuration", **more)
+
+
 def _answers(parser: Parser) -> None:
     """Add the options that answer what servers ask meanwhile."""
     group = parser.add_argument_group("answers to servers' requests", f"KIND is {KINDS}.")
@@ -628,6 +632,7 @@ added), disabledThere, refusal, entry (secrets masked), inputs and leftOut.
         "importing.run_export",
         "Print servers as another host's configuration.\nNo file is changed: put the block where it belongs.",
         [
+            _profile(default=argparse.SUPPRESS),
             _argument("host", "HOST", "a host, as mcphost import names it, or - for the mcpServers that most read"),
             _several("names", "NAME", "only these servers; default: all"),
             _flag(
@@ -770,6 +775,9 @@ _MEANT: Final = {
 }  # fmt: skip
 """Commands of other programs, and what they are called here."""
 
+_VALUED: Final = ("--config", "--profile", "--traffic")
+"""Options before the command that take a value."""
+
 _PATHS: Final = frozenset({
     "config", "traffic", "output", "answers", "file", "source", "root", "program", "host",
 })  # fmt: skip
@@ -791,15 +799,8 @@ def parse(argv: Sequence[str]) -> Options:
     options, rest = parser.parse_known_args(own)
     if program is not None:
         options.program = program
-    # argparse gives up on words that follow an option; to the commands that take several they belong.
-    unknown = [word for word in rest if word.startswith("-")]
     several: str | None = getattr(options, "several", None)
-    if unknown or (rest and several is None):
-        known, name = options.command._option_string_actions, unknown[0].partition("=")[0] if unknown else ""
-        if name in known:
-            options.command.error(f"{_shown(unknown[0])} belongs behind {word}, the command")
-        near = did_you_mean(name, [each for each in known if each.startswith("--")])
-        options.command.error(f"unrecognized: {' '.join(map(_shown, unknown or rest))}{near}")
+    _refuse_unknown(options, rest, word)
     if several is not None:
         setattr(options, several, [*getattr(options, several), *rest])
     for name, value in vars(options).items():
@@ -808,6 +809,21 @@ def parse(argv: Sequence[str]) -> Options:
         elif name not in _PATHS and isinstance(value, list):
             setattr(options, name, [_text(each, options.command) for each in value])
     return options
+
+
+def _refuse_unknown(options: Options, rest: Sequence[str], word: str | None) -> None:
+    """Raise UsageError for what the command ``word`` does not take; ``rest`` is what argparse left over."""
+    # argparse gives up on words that follow an option; to the commands that take several they belong.
+    unknown = [each for each in rest if each.startswith("-")]
+    known = options.command._option_string_actions
+    if unknown or (rest and getattr(options, "several", None) is None):
+        name = unknown[0].partition("=")[0] if unknown else ""
+        if name in known:
+            options.command.error(f"{_shown(unknown[0])} belongs behind {word}, the command")
+        near = did_you_mean(name, [each for each in known if each.startswith("--")])
+        options.command.error(f"unrecognized: {' '.join(map(_shown, unknown or rest))}{near}")
+    if options.profile is not None and "--profile" not in known:
+        options.command.error("--profile: this command starts no server of a profile")
 
 
 def _described_call(words: Sequence[str]) -> Options | None:
@@ -840,7 +856,7 @@ def _first_plain(words: Sequence[str]) -> str | None:
     """The word in the place of the command; None where an option asks for help or the version before it."""
     waiting = iter(words)
     for word in waiting:
-        if word in ("--config", "--traffic"):
+        if word in _VALUED:
             next(waiting, None)
         elif word in ("-h", "--help", "--version"):
             return None
@@ -863,7 +879,7 @@ def _without_program(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str] 
     if "--" not in argv or "add" not in argv[: argv.index("--")]:
         return argv, None
     own = argv[: argv.index("--")]
-    valued = {index + 1 for index, word in enumerate(own) if word in ("--config", "--traffic")}
+    valued = {index + 1 for index, word in enumerate(own) if word in _VALUED}
     words = [word for index, word in enumerate(own) if index not in valued and not word.startswith("-")]
     return (own, argv[len(own) + 1 :]) if words[:1] == ["add"] else (argv, None)
 
@@ -871,18 +887,22 @@ def _without_program(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str] 
 def command_parser(only: str | None = None) -> Parser:
     """The parser, with one of its own for each command; with ``only``, for that command alone, which is faster."""
     about = "A terminal host for the Model Context Protocol.\nWithout a command it opens the screen."
-    parser = Parser(prog="mcphost", description=about, epilog=f"{STREAMS}\nexamples:\n{EXAMPLES}")
+    usage = "mcphost [options] [COMMAND ...]"
+    parser = Parser(prog="mcphost", usage=usage, description=about, epilog=f"{STREAMS}\nexamples:\n{EXAMPLES}")
     parser.add_argument("--version", action="version", version=f"mcphost {__version__}")
     parser.add_argument("--config", metavar="FILE", help=CONFIG_HELP)
+    _profile()(parser)
     _traffic()(parser)
     parser.set_defaults(run="screen.run_screen", demo=False, command=parser)
-    subparsers = parser.add_subparsers(metavar="COMMAND", title="commands (each has --help)")
+    subparsers = parser.add_subparsers(prog="mcphost", metavar="COMMAND", title="commands (each has --help)")
     for name, command in COMMANDS.items() if only is None else [(only, COMMANDS[only])]:
         short, details = command.about.partition(".")[0], f"{command.more}\n" if command.more else ""
         epilog = f"{details}examples:\n{command.examples}"
         made: Parser = subparsers.add_parser(name, help=short, description=command.about, epilog=epilog)
         made.add_argument("--config", metavar="FILE", default=argparse.SUPPRESS, help=CONFIG_HELP)
         made.set_defaults(run=command.run, command=made, several=command.several, demo=command.demo)
+        if command.connects and not command.demo:
+            _profile(default=argparse.SUPPRESS)(made)
         if command.connects:
             _traffic(default=argparse.SUPPRESS)(made)
         for add in command.arguments:

@@ -29,7 +29,7 @@ def load_config(options: Namespace, servers: Sequence[str]) -> LoadedConfig:
 
     Raises ConfigError where the project's file is needed and not trusted.
     """
-    found = find(options.config, os.environ)
+    found = find(options.config, os.environ, options.profile)
     if servers and all(map(is_ad_hoc, servers)):
         return users_settings(found).loaded
     settings = read_settings(found, os.environ)

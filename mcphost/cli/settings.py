@@ -44,8 +44,8 @@ class FoundSettings:
         return (*filter(None, [self.untrusted]), *map(str, self.loaded.problems))
 
 
-def find(explicit: str | None, env: Mapping[str, str]) -> ConfigLocation:
-    return find_config(None if explicit is None else Path(explicit), working_folder(), env)
+def find(explicit: str | None, env: Mapping[str, str], profile: str | None = None) -> ConfigLocation:
+    return find_config(None if explicit is None else Path(explicit), working_folder(), env, profile)
 
 
 def read_settings(found: ConfigLocation, env: Mapping[str, str]) -> FoundSettings:
@@ -56,7 +56,13 @@ def read_settings(found: ConfigLocation, env: Mapping[str, str]) -> FoundSetting
     decision = trusted_folders(env).decision(found.path, loaded.digest)
     if decision == "trusted":
         return FoundSettings(found, loaded)
-    return replace(users_settings(found), untrusted=_untrusted(found.path, decision))
+    untrusted = _untrusted(found.path, decision)
+    try:
+        return replace(users_settings(found), untrusted=untrusted)
+    except ConfigError:
+        if found.profile in loaded.config.profiles:  # it is the project's
+            raise ConfigError(untrusted) from None
+        raise
 
 
 def settings_for_screen(found: ConfigLocation, env: Mapping[str, str]) -> FoundSettings:
@@ -71,7 +77,7 @@ def settings_for_screen(found: ConfigLocation, env: Mapping[str, str]) -> FoundS
 
 def users_settings(found: ConfigLocation) -> FoundSettings:
     """Read only the user's own file. Raises ConfigError."""
-    own = ConfigLocation(found.user, added=found.added) if found.needs_trust else found
+    own = ConfigLocation(found.user, added=found.added, profile=found.profile) if found.needs_trust else found
     return FoundSettings(own, load_found(own) if own.found else LoadedConfig(Config.model_construct()))
 
 

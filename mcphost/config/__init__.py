@@ -14,7 +14,15 @@ from mcphost.config.loading import (
     load_found,
     parse,
 )
-from mcphost.config.models import OFFICIAL_REGISTRY, UI, ChatConfig, Config, ModelConfig, RegistryConfig
+from mcphost.config.models import (
+    OFFICIAL_REGISTRY,
+    UI,
+    ChatConfig,
+    Config,
+    ModelConfig,
+    ProfileConfig,
+    RegistryConfig,
+)
 from mcphost.config.policy import Policy, PolicyAction, rule_matches
 from mcphost.config.problems import ConfigErrors
 from mcphost.config.references import Reference, references, references_within
@@ -58,6 +66,7 @@ __all__ = [
     "OAuthConfig",
     "Policy",
     "PolicyAction",
+    "ProfileConfig",
     "Reference",
     "RegistryConfig",
     "ResolvedModel",

@@ -199,6 +199,9 @@ HeaderValue = Annotated[Text, AfterValidator(_header_value), InSchema(_PRINTABLE
 VariableName = Annotated[
     str, _matching(VARIABLE_NAME, "is not the name of an environment variable"), _as_pattern(VARIABLE_NAME)
 ]
+Variable = Annotated[
+    str, _matching(re.compile(VARIABLE), "is not a name that ${NAME} can have"), _as_pattern(re.compile(VARIABLE))
+]
 Name = Annotated[str, AfterValidator(server_name), _as_pattern(_NAME)]
 Pattern = Annotated[str, AfterValidator(_pattern), InSchema(minLength=1, format="regex")]
 """A regular expression as in JSON Schema: it may match anywhere in a text."""

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from mcphost.config.fields import ConfigTable, server_name
 from mcphost.config.files import read_regular, text_of
 from mcphost.config.limits import Limits
-from mcphost.config.models import UI, ChatConfig, Config, ModelConfig, RegistryConfig
+from mcphost.config.models import UI, ChatConfig, Config, ModelConfig, ProfileConfig, RegistryConfig
 from mcphost.config.policy import Policy
 from mcphost.config.problems import TableValidator, each, together
 from mcphost.config.servers import LOOSENING_OAUTH_KEYS, ServerConfig
@@ -33,8 +33,8 @@ MAX_FILE_BYTES = 2 * 1024 * 1024
 MAX_ENTRIES = 500
 """Servers, or models, of one file."""
 
-_SECTIONS = ("servers", "mcp_servers", "models", "policy", "limits", "ui", "chat", "registry")
-_PROJECT_SECTIONS = ("servers", "mcp_servers")
+_SECTIONS = ("servers", "mcp_servers", "models", "policy", "limits", "ui", "chat", "registry", "profiles")
+_PROJECT_SECTIONS = ("servers", "mcp_servers", "profiles")
 _USERS_KEYS = ("trust_hints", "sampling", "limits", "roots")
 _AT_LINE = r" \(at (?:line (\d+), column \d+|end of document)\)$"
 # tomllib needs quadratic time for keys of very many parts. A lookbehind and possessive repeats keep this linear.
@@ -49,13 +49,14 @@ class ConfigLocation:
 
     ``needs_trust``: ``path`` is a project's file, which may name programs to run: use nothing of it before the user
     trusts it. ``user`` is then the user's own file, or None. ``added`` is the ``servers.toml`` beside the user's own
-    file, if there is one and no file was named explicitly.
+    file, if there is one and no file was named explicitly. ``profile`` is the one to use.
     """
 
     path: Path | None
     needs_trust: bool = False
     user: Path | None = None
     added: Path | None = None
+    profile: str | None = None
 
     @property
     def found(self) -> bool:
@@ -75,22 +76,22 @@ class LoadedConfig:
     digest: str = ""
 
 
-def find_config(explicit: Path | None, cwd: Path, env: Mapping[str, str]) -> ConfigLocation:
+def find_config(explicit: Path | None, cwd: Path, env: Mapping[str, str], profile: str | None = None) -> ConfigLocation:
     """Choose the file to read: ``explicit``, else ``mcphost.toml`` in ``cwd``, else the user's own.
 
     The user's own is that of `users_path`, with ``servers.toml`` beside it. Named files are returned even if they do
     not exist, so that reading them reports it.
     """
     if explicit is not None:
-        return ConfigLocation(explicit)
+        return ConfigLocation(explicit, profile=profile)
     project, user = cwd / PROJECT_FILE, users_path(env)
     added = user.with_name(SERVERS_FILE)
     own = user if env.get("MCPHOST_CONFIG") or os.path.lexists(user) else None
     added_there = added if os.path.lexists(added) else None
     # A dangling link counts too: it should be reported, not ignored.
     if os.path.lexists(project):
-        return ConfigLocation(project, needs_trust=True, user=own, added=added_there)
-    return ConfigLocation(own, added=added_there)
+        return ConfigLocation(project, needs_trust=True, user=own, added=added_there, profile=profile)
+    return ConfigLocation(own, added=added_there, profile=profile)
 
 
 def load(path: Path, *, project: bool = False) -> LoadedConfig:
@@ -103,8 +104,24 @@ def load_found(found: ConfigLocation) -> LoadedConfig:
     """Read what ``find_config`` found, adding a project's servers to the user's own configuration.
 
     Reading is harmless; with ``needs_trust``, show the result to the user first. ``digest`` is then that of the project
-    file. Raises ConfigError.
+    file. Raises ConfigError, also for an unknown profile.
     """
+    loaded = _load_whole(found)
+    if found.profile is None:
+        return loaded
+    from mcphost.config.profiles import in_profile  # late: most runs have none
+
+    config, problems = in_profile(loaded.config, found.profile)
+    profile = config.profiles[found.profile]
+    disabled = {name: error for name, error in loaded.disabled.items() if profile.has(name)}
+    broken = {name: error for (section, name), error in problems.items() if section == "servers"}
+    return replace(
+        loaded, config=config, problems=(*loaded.problems, *problems.values()), disabled={**disabled, **broken}
+    )
+
+
+def _load_whole(found: ConfigLocation) -> LoadedConfig:
+    """Read what was found, with every server."""
     if not found.needs_trust or found.path is None:
         return _load_users(found.path, found.added)
     project = load(found.path, project=True)
@@ -149,14 +166,17 @@ def _load_users(path: Path | None, added: Path | None) -> LoadedConfig:
 
 def _joined(user: LoadedConfig, project: LoadedConfig) -> LoadedConfig:
     """Add a project's servers to the user's; the user's take precedence."""
-    taken = user.config.servers.keys() & project.config.servers.keys()
+    taken = [f"servers.{name}" for name in sorted(user.config.servers.keys() & project.config.servers.keys())]
+    taken += [f"profiles.{name}" for name in sorted(user.config.profiles.keys() & project.config.profiles.keys())]
     problems = [
-        ConfigError(f"servers.{name}: your own configuration has this name already", path=project.config.path)
-        for name in sorted(taken)
+        ConfigError(f"{name}: your own configuration has this name already", path=project.config.path) for name in taken
     ]
     servers = project.config.servers | user.config.servers
+    theirs = frozenset(project.config.servers.keys() - user.config.servers.keys())
+    profiles = {name: profile.of_project(theirs) for name, profile in project.config.profiles.items()}
+    joined = {"servers": servers, "profiles": profiles | user.config.profiles, "path": project.config.path}
     return LoadedConfig(
-        user.config.model_copy(update={"servers": servers, "path": project.config.path}),
+        user.config.model_copy(update=joined),
         (*user.problems, *project.problems, *problems),
         {**project.disabled, **user.disabled},
         project.digest,
@@ -277,11 +297,12 @@ class _Reader:
             registry=self._section("registry", RegistryConfig),
             path=self._path,
         )
-        models = dict(self._models())
+        models = dict(self._entries("models", ModelConfig))
         servers = dict(self._servers())
+        profiles = dict(self._entries("profiles", ProfileConfig))
         if self._fatal:
             raise together([*self._fatal, *self._problems])
-        config = config.model_copy(update={"servers": servers, "models": models})
+        config = config.model_copy(update={"servers": servers, "models": models, "profiles": profiles})
         return LoadedConfig(config, each(self._problems), self._disabled)
 
     def _check_sections(self) -> None:
@@ -307,10 +328,10 @@ class _Reader:
             self._fatal.append(error)
             return model.model_construct()
 
-    def _models(self) -> Iterator[tuple[str, ModelConfig]]:
-        for name, table in self._data.get("models", {}).items():
+    def _entries(self, section: str, model: type[_T]) -> Iterator[tuple[str, _T]]:
+        for name, table in self._data.get(section, {}).items():
             try:
-                yield name, self._entry(("models", name), table, ModelConfig, self._validator)
+                yield name, self._entry((section, name), table, model, self._validator)
             except ConfigError as error:
                 self._problems.append(error)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from mcphost.config.fields import (
     ConfigTable,
@@ -17,9 +19,11 @@ from mcphost.config.fields import (
     PlainUrl,
     Price,
     Seconds,
+    Several,
     Share,
     Text,
     Url,
+    Variable,
     misplaced,
 )
 from mcphost.config.limits import MB, Limits
@@ -150,6 +154,32 @@ class RegistryConfig(ConfigTable):
     """Registries of MCP servers, asked in this order; an empty list is none."""
 
 
+class ProfileConfig(ConfigTable):
+    """``[profiles.NAME]``: servers and values that are used together; ``--profile NAME`` chooses one."""
+
+    servers: Several[Filled] = ("*",)
+    """The servers that start and are shown, as patterns (``*``, ``?``, ``[abc]``)."""
+    variables: dict[Variable, Text] = Field(default_factory=dict)
+    """Values of ``${NAME}`` in the entries of servers and models, before the environment's.
+
+    Write a secret as a reference to it, such as ``${keyring:NAME}``.
+    """
+    _only: frozenset[str] | None = PrivateAttr(None)
+
+    def has(self, server: str) -> bool:
+        return any(fnmatchcase(server, pattern) for pattern in self.servers)
+
+    def variables_for(self, server: str | None) -> Mapping[str, str]:
+        """The values for the entry of this server; None: of a model."""
+        return self.variables if self._only is None or server in self._only else {}
+
+    def of_project(self, servers: frozenset[str]) -> ProfileConfig:
+        """The same of a project's file, whose values are for the project's own ``servers`` alone."""
+        made = self.model_copy()
+        made._only = servers
+        return made
+
+
 class Config(ConfigTable):
     """The whole configuration. ``path`` is the file it came from; None: built in code."""
 
@@ -167,8 +197,12 @@ class Config(ConfigTable):
     """Conversations with a language model."""
     registry: RegistryConfig = RegistryConfig.model_construct()
     """The registries to search for servers."""
+    profiles: dict[Name, ProfileConfig] = Field(default_factory=dict)
+    """Profiles by name."""
     path: Path | None = None
     """The file; not a key of it."""
+    profile: Name | None = None
+    """The profile in use; not a key."""
     added: Path | None = None
     """The ``servers.toml`` whose servers are among these; not a key."""
 

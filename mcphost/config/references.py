@@ -49,6 +49,19 @@ def references(text: str) -> tuple[Reference, ...]:
     return tuple(piece for piece in _pieces(text) if isinstance(piece, Reference))
 
 
+def substituted(text: str, values: Mapping[str, str]) -> str:
+    """``text`` with these values, which may hold references, in place of references to variables of their names.
+
+    Nothing is looked up, and all other references stay. What cannot be read stays, too: its validation names it.
+    """
+
+    def value_of(found: re.Match[str]) -> str:
+        variable = None if found[1] is None else _VARIABLE.fullmatch(found[1])
+        return found[0] if variable is None or not found[2] else values.get(variable[1], found[0])
+
+    return _OPENING.sub(value_of, text)
+
+
 def references_within(value: object, where: str = "") -> Iterator[tuple[str, Reference]]:
     """List the references in every text of ``value``, a dumped model, each with its dotted key.
 

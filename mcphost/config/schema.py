@@ -24,7 +24,7 @@ from mcphost.config.servers import ADDRESS_KEYS, PROGRAM_KEYS, PROTOCOL_HEADERS,
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
-NOT_KEYS: Final = ("path", "added")
+NOT_KEYS: Final = ("path", "added", "profile")
 """Fields of the whole configuration that no file has."""
 
 
@@ -32,7 +32,7 @@ def config_schema() -> dict[str, Any]:
     """The JSON Schema of ``config.toml``, ``servers.toml`` and a project's ``mcphost.toml``."""
     schema = Config.model_json_schema(schema_generator=_Generator)
     sections = {name: section for name, section in schema["properties"].items() if name not in NOT_KEYS}
-    for name in ("servers", "models"):
+    for name in ("servers", "models", "profiles"):
         sections[name]["maxProperties"] = MAX_ENTRIES
     alias = {**sections["servers"], "description": "The same as servers, as other programs call it."}
     return {

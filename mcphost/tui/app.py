@@ -172,7 +172,8 @@ class McphostApp(ResilientApp):
         self.keys = KeyOrder(self, self._pass_on_key, lambda: self.focused or self.screen)
         self.questions = QuestionQueue(self, host, approver)
         self.attention = Attention(self, lambda: host.config.ui.notify, in_tmux=bool(os.environ.get("TMUX")))
-        self._reread, self._started = reread, started
+        self._reread_whole, self._started = reread, started
+        self._reread = None if reread is None else lambda: reread().in_profile(host.config.profile)
         self._shows_demo = start.missing is not None
         """True if the demo runs only because no configuration exists yet."""
         welcome = f"{DEMO}\n\n{start.how_to}" if start.is_demo else ""
@@ -182,7 +183,7 @@ class McphostApp(ResilientApp):
         self.updater = MainScreenUpdater(host, self.main, self.questions, sign_in_status, start)
         self.chat = ChatController(self, self.keys, host, self.main, self.questions, self.updater)
         self.comparison = ComparisonController(self, host)
-        self.configuration = ConfigurationController(self, host, self.main, reread, start)
+        self.configuration = ConfigurationController(self, host, self.main, self._reread, start)
         self.elicitation = ElicitationController(self, host, self.questions)
         self.imports = ImportsController(
             self, self.keys, host, self.configuration, start.state_folder, self._take_over, open_importer
@@ -470,9 +471,18 @@ class McphostApp(ResilientApp):
     def action_reload(self) -> None:
         if self._reread is None:
             self.notify("This run has no configuration file.")
-        elif len(self.screen_stack) == 1:
+        else:
+            self._reload(self._reread)
+
+    def choose_profile(self, name: str | None) -> None:
+        """Show what another profile (None: every server) changes, and go over to it if the user agrees."""
+        if (read := self._reread_whole) is not None:
+            self._reload(lambda: read().in_profile(name))
+
+    def _reload(self, read: reload.Read) -> None:
+        if len(self.screen_stack) == 1:
             self.configuration.withdraw_notes()
-            opening = self.run_worker(reload.reload(self, self.host, self._reread, self._apply_ui), exclusive=True)
+            opening = self.run_worker(reload.reload(self, self.host, read, self._apply_ui), exclusive=True)
             self.keys.wait_for(opening)
 
     async def _take_over(self, names: Collection[str]) -> None:
@@ -509,6 +519,14 @@ class McphostApp(ResilientApp):
         yield from self.chat.commands()
         yield from self.sampling.commands()
         yield from self.comparison.commands()
+        config = self.host.config
+        for name in config.profiles:
+            if name != config.profile:
+                choose = partial(self.choose_profile, name)
+                yield SystemCommand(f"Change to the profile “{name}”", "Shows what changes, and asks", choose)
+        if config.profile is not None:
+            leave = partial(self.choose_profile, None)
+            yield SystemCommand(f"Leave the profile “{config.profile}”", "All servers, and no values of it", leave)
         for server in self.host.servers.values():
             yield SystemCommand(f"Restart “{server.name}”", f"It is {server.state.value}", server.restart)
             if server.ready:

@@ -16,6 +16,15 @@ class ReloadedConfig:
     config: Config
     problems: Sequence[str] = ()
 
+    def in_profile(self, name: str | None) -> ReloadedConfig:
+        """The same as this profile has it; None: with every server. Raises ConfigError for an unknown profile."""
+        if name is None:
+            return self
+        from mcphost.config.profiles import in_profile  # late: most runs have none
+
+        config, problems = in_profile(self.config, name)
+        return ReloadedConfig(config, (*self.problems, *map(str, problems.values())))
+
 
 @dataclass(frozen=True, slots=True)
 class StartInfo:

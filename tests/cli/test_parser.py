@@ -8,6 +8,7 @@ import shlex
 import pytest
 
 from mcphost.cli.parser import COMMANDS, EXAMPLES, GROUPS, Parser, command_parser, parse
+from mcphost.errors import UsageError
 
 HELPS = {"": EXAMPLES, **{name: command.examples for name, command in COMMANDS.items()}}
 
@@ -27,7 +28,7 @@ def test_each_help_fits_a_narrow_terminal_and_ends_with_examples(
     text = help_of(command, capsys, monkeypatch)
     before, _, examples = text.partition("\nexamples:\n")
     assert max(map(len, before.splitlines())) <= 80
-    assert len(text.splitlines()) < 58
+    assert len(text.splitlines()) < 60
     assert examples == HELPS[command]
 
 
@@ -58,3 +59,14 @@ def test_a_command_parsed_alone_has_the_help_that_it_has_among_all(command: str)
 
 def _help(parser: Parser, command: str) -> str:
     return parser.commands[command].format_help()
+
+
+def test_a_profile_is_taken_before_and_behind_the_command() -> None:
+    assert parse(["--profile", "dev", "check"]).profile == "dev"
+    assert parse(["check", "--profile", "dev"]).profile == "dev"
+    assert parse(["--profile", "dev"]).profile == "dev"
+
+
+def test_a_command_without_servers_refuses_a_profile() -> None:
+    with pytest.raises(UsageError, match="--profile: this command starts no server"):
+        parse(["--profile", "dev", "config", "path"])

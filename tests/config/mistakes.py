@@ -87,6 +87,9 @@ MISTAKES = [
     ('[models.m]\nprovider = "antropic"\nmodel = "x"', 2, 'did you mean "anthropic"?'),
     ('[models.m]\nprovider = "manual"\ncost = 2', 3, "must be at most 1"),
     ('[models.m]\nmodel = "x"', 1, "models.m.provider: is missing"),
+    ('[profiles.p]\nserver = ["a"]', 2, 'profiles.p.server: unknown key server; did you mean "servers"?'),
+    ('[profiles.p]\nvariables = { "A-B" = "1" }', 2, "is not a name that ${NAME} can have"),
+    ('[profiles.p]\nvariables = { A = "${B" }', 2, "never closed"),
 ]
 
 # The same for what concerns the whole file.

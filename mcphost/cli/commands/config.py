@@ -19,6 +19,7 @@ from mcphost.config import (
     ConfigErrors,
     ConfigLocation,
     LoadedConfig,
+    ProfileConfig,
     ServerConfig,
     load,
     load_found,
@@ -118,8 +119,18 @@ def _show(path: Path, project: LoadedConfig) -> None:
             print(f"  {line}", file=sys.stderr)
     if not project.config.servers:
         print("  nothing", file=sys.stderr)
+    for name, profile in project.config.profiles.items():
+        for line in _sets(name, profile):
+            print(f"  {line}", file=sys.stderr)
     for problem in project.problems:
         remark(str(problem))
+
+
+def _sets(name: str, profile: ProfileConfig) -> Iterator[str]:
+    for variable, text in profile.variables.items():
+        yield f"in the profile {name}, ${{{variable}}} above is {show_line(text, 1 << 30)}"
+    for where, reference in references_within(profile.variables):
+        yield f"    reading your {show_line(reference.origin, 4096)} for {show_line(where, 4096)}"
 
 
 def _runs(name: str, server: ServerConfig) -> Iterator[str]:

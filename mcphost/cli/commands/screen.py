@@ -94,7 +94,7 @@ def _starting_point(options: Namespace) -> tuple[Config, StartInfo]:
         config = demo_config(options.era).model_copy(update={"ui": settings.loaded.config.ui})
         return config, StartInfo(None, True, settings.problems, state, how_to)
     read_at = time.time_ns()
-    settings = settings_for_screen(find(options.config, os.environ), os.environ)
+    settings = settings_for_screen(find(options.config, os.environ, options.profile), os.environ)
     start = StartInfo(
         settings.path,
         False,
@@ -133,7 +133,7 @@ def _importer_opener(options: Namespace) -> Callable[[], Importer]:
 
 
 def _config_reader(options: Namespace) -> Callable[[], ReloadedConfig] | None:
-    """A function that reads the configuration again; None where the demo was asked for."""
+    """A function that reads the configuration again, as no profile changes it; None where the demo was asked for."""
     if options.demo:
         return None
 

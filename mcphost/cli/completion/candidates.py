@@ -112,6 +112,7 @@ def _values(action: argparse.Action, line: _Line, names: KnownNames) -> Iterator
         yield from ((str(choice), "") for choice in action.choices)
         return
     find = _FIND.get((_command(line.parser), action.dest)) or _FIND.get(("", str(action.metavar)))
+    find = _profiles if action.dest == "profile" else find
     if find is not None:
         yield from find(names, line)
 
@@ -122,6 +123,10 @@ def _command(parser: Parser) -> str:
 
 def _servers(names: KnownNames, line: _Line) -> Iterator[Candidate]:
     return ((name, "") for name in names.servers(line.given.get("config")))
+
+
+def _profiles(names: KnownNames, line: _Line) -> Iterator[Candidate]:
+    return ((name, "") for name in names.profiles(line.given.get("config")))
 
 
 def _of_server(kind: str) -> Callable[[KnownNames, _Line], Iterator[Candidate]]:

@@ -58,6 +58,9 @@ class KnownNames:
     def models(self, config: str | None = None) -> list[str]:
         return self._entries(config, ("models",))
 
+    def profiles(self, config: str | None = None) -> list[str]:
+        return self._entries(config, ("profiles",))
+
     def items(self, server: str, kind: str) -> list[str]:
         """Return the names that a server offered of a kind: tools, prompts, resources or templates."""
         return list(filter(is_harmless, self._offered(server).get(kind, {})))

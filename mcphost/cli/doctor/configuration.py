@@ -52,10 +52,10 @@ class ReadConfiguration:
     """The command that opens the file in the user's editor."""
 
 
-def read_configuration(explicit: str | None, env: Mapping[str, str]) -> ReadConfiguration:
+def read_configuration(explicit: str | None, env: Mapping[str, str], profile: str | None = None) -> ReadConfiguration:
     """Read the configuration as every command does; never raises."""
     try:
-        found = find(explicit, env)
+        found = find(explicit, env, profile)
     except ConfigError as error:
         text = f"the configuration cannot be looked for: {error.message}"
         return ReadConfiguration(None, (problem("configuration", text, "cd" if home_folder() else SET_HOME),))

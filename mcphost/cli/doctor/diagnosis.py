@@ -67,7 +67,7 @@ def diagnose(options: Namespace, env: Mapping[str, str]) -> Diagnosis:
     on_terminal = is_terminal(sys.stdin) and is_terminal(sys.stdout)
     terminal = TerminalFacts(*size(sys.stdout), sys.stdout.encoding) if on_terminal else None
     found = list(check_environment(env, terminal))
-    settings = read_configuration(options.config, env)
+    settings = read_configuration(options.config, env, options.profile)
     config = Config() if settings.loaded is None else settings.loaded.config
     found.append(_keychain(env, _needs_keychain(config)))
     found += settings.findings

@@ -124,9 +124,13 @@ class MainScreenUpdater:
             self._questions.oldest,
             running,
             self._signing_in(),
-            (self._model(), self._tokens(), self._config_name),
+            (self._profile(), self._model(), self._tokens(), self._config_name),
         )
         self._keep_time(bool(running) or has_countdown(servers))
+
+    def _profile(self) -> str:
+        profile = self._host.config.profile
+        return f"profile {profile}" if profile else ""
 
     def _model(self) -> str:
         """The entry of ``[models]`` that answers in this conversation, or would in a new one."""

@@ -32,7 +32,8 @@ Read = Callable[[], ReloadedConfig]
 async def reload(app: App[None], host: Host, read: Read, apply_ui: Callable[[UI, UI], None]) -> None:
     """Read the file, show the changes, and apply them if the user agrees.
 
-    ``apply_ui`` gets ``[ui]`` as it was and as it is now.
+    ``apply_ui`` gets ``[ui]`` as it was and as it is now. For another profile than the one in use, all changes are one
+    question: the user asked for them.
     """
     try:
         fresh = await asyncio.to_thread(read)
@@ -43,11 +44,13 @@ async def reload(app: App[None], host: Host, read: Read, apply_ui: Callable[[UI,
         app.notify(show(problem), title="Configuration", severity="warning", timeout=20, markup=False)
     before = host.config
     changes = compare(before, fresh.config)
-    if not changes:
+    reloading = _Reload(app, host, apply_ui, fresh.config)
+    if fresh.config.profile != before.profile:
+        reloading.ask_at_once(changes)
+    elif changes:
+        reloading.ask(changes)
+    else:
         app.notify("The configuration has not changed.")
-        return
-
-    _Reload(app, host, apply_ui, fresh.config).ask(changes)
 
 
 class _Reload:
@@ -65,6 +68,13 @@ class _Reload:
         others = replace(changes, changed=harmless)
         if others:
             self._app.push_screen(ReloadScreen(others, self._before, self._fresh, len(self._asked)), self._agreed)
+        else:
+            self._ask_next()
+
+    def ask_at_once(self, changes: Changes) -> None:
+        """Ask one question about all changes, and none where nothing but the profile changes."""
+        if changes:
+            self._app.push_screen(ReloadScreen(changes, self._before, self._fresh), self._agreed)
         else:
             self._ask_next()
 
@@ -150,7 +160,10 @@ class ReloadScreen(AskScreen, inherit_bindings=False):
         if asked_next:
             each = "server that changed is" if asked_next == 1 else "servers that changed are"
             facts.append(fact("", f"{asked_next} more {each} asked about next", "$foreground-muted"))
-        super().__init__("The configuration changed", facts, "apply", "leave it as it is", labels=18)
+        title = "The configuration changed"
+        if old.profile != new.profile:
+            title = f"Change to the profile {new.profile}?" if new.profile else f"Leave the profile {old.profile}?"
+        super().__init__(title, facts, "apply", "leave it as it is", labels=18)
 
 
 def _facts(changes: Changes, old: Config, new: Config) -> Iterator[Fact]:

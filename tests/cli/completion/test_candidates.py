@@ -61,7 +61,7 @@ CLAUDE, CONTINUE = ["claude-code", "claude-desktop"], ["continue", "cline"]
         ("check --config other.toml ''", ["elsewhere"]),
         ("check --era ''", []),
         ("check --json ''", ALL),
-        ("check --", ["--help", "--config", "--traffic", "--json", "--era"]),
+        ("check --", ["--help", "--config", "--profile", "--traffic", "--json", "--era"]),
         ("check -- --", []),
         ("demo --era ''", ["legacy", "modern"]),
         ("demo --era=m", ["--era=modern"]),

@@ -85,3 +85,24 @@ async def test_an_unreadable_file_is_reported_and_nothing_stops(tmp_path: Path) 
     async with on_stage(Config(), tmp_path) as stage:
         await reload_to(stage, broken)
         await stage.until(lambda app: "config.toml:3: an unclosed string" in stage.text)
+
+
+async def test_a_profile_is_chosen_with_one_question_and_shown(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    text = (
+        f'[servers.same]\n{ECHO}[servers.other]\n{ECHO}env = {{ STAGE = "${{STAGE:-prod}}" }}\n[servers.left]\n{ECHO}'
+    )
+    whole = config(f'{text}[profiles.dev]\nservers = ["same", "other"]\nvariables = {{ STAGE = "dev" }}', path)
+    async with on_stage(whole, tmp_path, reread=lambda: ReloadedConfig(whole)) as stage:
+        await stage.until(lambda app: all(server.ready for server in app.host.servers.values()))
+        same = stage.host.servers["same"].started_at
+        stage.app.choose_profile("dev")
+        await stage.until(lambda app: isinstance(app.screen, ReloadScreen))
+        await stage.shows("Change to the profile dev?", "- left", "~ other")
+        await stage.press("y")
+        await stage.until(lambda app: set(app.host.servers) == {"same", "other"} and nothing_open(app))
+        assert stage.host.config.servers["other"].env == {"STAGE": "dev"}
+        assert stage.host.servers["same"].started_at == same
+        await stage.until(lambda _: "profile dev" in stage.top)
+        await stage.press("ctrl+l")
+        await stage.until(lambda _: "The configuration has not changed." in stage.notified)
