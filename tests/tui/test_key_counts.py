@@ -133,17 +133,24 @@ async def test_a_resource_is_read_with_three_keys(size: tuple[int, int]) -> None
         assert user.keys == 3
 
 
-async def test_the_call_of_a_log_line_is_opened_with_three_keys(size: tuple[int, int]) -> None:
+async def test_the_log_lines_of_a_call_and_the_call_again_take_two_keys(size: tuple[int, int]) -> None:
     async with on_stage(echo(), size=size) as stage:
         await stage.ready()
         call = stage.call("log", {"count": 3})
         await stage.call_dialog()
         await stage.press("y")
         await stage.ended(call)
-        user = Counted(stage)
-        await user.press("f3", "up", "C")
+        await stage.press("h", "enter")
         await stage.until(lambda app: app.main.tools.shown_call == call.number)
-        assert user.keys == 3
+        user = Counted(stage)
+        await user.press("f3")
+        logs = stage.app.main.logs
+        assert {each.call for each in logs.rows.items} == {call.number}
+        await user.press("C")
+        await stage.until(lambda app: app.main.tools.has_focus_within)
+        assert user.keys == 2
+        await stage.press("f3", "escape")
+        assert {each.call for each in logs.rows.items} == {call.number, None}
 
 
 async def test_the_raw_json_of_a_result_takes_one_key(size: tuple[int, int]) -> None:
