@@ -103,6 +103,7 @@ class McphostApp(ResilientApp):
     ENABLE_COMMAND_PALETTE = True
     CSS = """
     ToastRack { dock: top; align: right top; margin: 1 0 0 0; scrollbar-size: 0 0; }
+    PaletteScreen ToastRack { dock: bottom; margin: 0; }
     Toast { width: auto; max-width: 75%; margin: 0; padding: 0 1; }
     VerticalScroll { scrollbar-size-vertical: 1; }
     TextArea .text-area--placeholder { color: $text-disabled; }

@@ -70,8 +70,8 @@ MOVES: Final = "rows."
 """Prefix of the ids of bindings that only move the cursor."""
 
 
-PREVIEW: Final = 0.15
-"""Seconds that the cursor rests on a theme before the screen takes it, since that takes longer than a frame."""
+PREVIEW: Final = 0.3
+"""Seconds that the cursor rests on a theme before it is shown: Textual then styles every widget again."""
 
 PASSED_OVER: Final = frozenset({"escape", "left", "right"})
 """Keys that only mean something where one is."""
