@@ -48,6 +48,7 @@ class ToolForm(FormFrame):
         &.-none ToolSummary, &.-whole ToolSummary { display: none; }
         SchemaForm { margin-top: 1; }
         &.-above { height: auto; max-height: 50%; #about { max-height: 20vh; } SchemaForm { margin-top: 0; } }
+        &.-above.-none { max-height: 62vh; #about { max-height: 50vh; } }
     }
     """
 
