@@ -1,4 +1,4 @@
-"""A server whose tool answers with a message of SIZE bytes of one kind: numbers, floats, members, strings.
+"""A server whose tool answers with a message of SIZE bytes of one kind: numbers, floats, members, strings, rows.
 
 python large.py SIZE
 """
@@ -11,10 +11,17 @@ from collections.abc import Callable
 
 TOOL = {"name": "answer", "inputSchema": {"type": "object", "properties": {"kind": {"type": "string"}}}}
 EMPTY = '""'
+
+
+def _row(number: int) -> dict[str, object]:
+    return {"name": f"ship {number * 7919 % 99991:05}", "miles": number / 2, "n": -number}
+
+
 KINDS: dict[str, Callable[[int], str]] = {
     "numbers": lambda size: f'"list":[{",".join(["1"] * (size // 2))}]',
     "floats": lambda size: f'"list":[{",".join(["1.5"] * (size // 4))}]',
     "members": lambda size: ",".join(f'"{n:x}":0' for n in range(size // 11)),
+    "rows": lambda size: f'"rows":{json.dumps([_row(n) for n in range(size // 50)])}',
     "strings": lambda size: f'"list":[{",".join([EMPTY] * (size // 3))}]',
 }
 INITIALIZED = {

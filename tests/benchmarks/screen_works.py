@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.benchmarks import bare_app, flood
+from tests.benchmarks import bare_app, flood, large
 from tests.benchmarks.measure import Row, Sample, percentile
 from tests.benchmarks.process_works import FIRST_FRAME, MCPHOST
 from tests.benchmarks.sizes import Sizes
@@ -24,8 +24,9 @@ A_FRAME = 0.016
 FLOODED = 0.05
 FILTERED = 0.05
 OPENED = 0.1
+SORTED = 0.1
 """Seconds from key press to paint, p95: while nothing else happens, in a flood of logs, in a filter, of a pane that was
-not open before.
+not open before, of a large table in another order.
 """
 
 PANES = {
@@ -60,6 +61,10 @@ async def finding(sizes: Sizes, runs: int) -> list[Row]:
 
 async def typing(sizes: Sizes, runs: int) -> list[Row]:
     return await asyncio.to_thread(_in_folder, _type_and_open, sizes)
+
+
+async def sorting(sizes: Sizes, runs: int) -> list[Row]:
+    return await asyncio.to_thread(_in_folder, _sort, sizes)
 
 
 def _in_folder(work: Callable[[Path, Sizes], list[Row]], sizes: Sizes) -> list[Row]:
@@ -185,6 +190,30 @@ def _type_and_open(home: Path, sizes: Sizes) -> list[Row]:
         *_key_rows("key to paint in the chat", chat, A_FRAME),
         *_key_rows("key to paint, a pane opens", opened, OPENED),
     ]
+
+
+def _sort(home: Path, sizes: Sizes) -> list[Row]:
+    """Turn the order of a table round."""
+    allowed = '[servers.large.tools.answer]\napproval = "allow"'
+    with app_of(home, "large", large.__file__, sizes.rows, ui=allowed) as terminal:
+        terminal.wait_for(lambda text: FIRST_FRAME(text) and "answer" in text)
+        terminal.idle(1.0)
+        terminal.press(b"\r")
+        terminal.wait_for(lambda text: "raw JSON" in text)
+        terminal.idle(0.5)  # or the first letter waits until the form is open
+        terminal.press(b"rows\x12")
+        terminal.wait_for(lambda text: "ship 00000" in text)
+        terminal.idle(0.5)
+        terminal.answered(b"o", lambda text: "↑name" in text)
+        terminal.idle(0.2)
+        times = [_turn(terminal, arrow) for _ in range(sizes.rounds) for arrow in "↓↑"]
+    return _key_rows(f"key to paint, sorting a table of {sizes.rows // 50:,} rows", times, SORTED)
+
+
+def _turn(terminal: Terminal, arrow: str) -> Sample:
+    taken = terminal.answered(b"O", lambda text: f"{arrow}name" in text)
+    terminal.idle(0.1)
+    return taken
 
 
 def _open(terminal: Terminal, key: bytes, words: str) -> Sample:

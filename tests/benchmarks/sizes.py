@@ -28,6 +28,8 @@ class Sizes:
     delay: float = 1.0
     """Seconds each of those servers takes to answer ``initialize``."""
     tools: int = 10_000
+    rows: int = 1_000_000
+    """Bytes of a table that is sorted; each of its 20,000 rows has about 50."""
     rounds: int = 5
     """Times that a filter is typed and erased."""
     keys: int = 100
@@ -69,6 +71,7 @@ TINY = Sizes(
     servers=2,
     delay=0.01,
     tools=50,
+    rows=20_000,
     keys=2,
     rounds=1,
     starts=1,

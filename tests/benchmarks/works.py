@@ -51,6 +51,7 @@ WORKS: Final[Mapping[str, Work]] = {
     "filter": screen_works.filtering,
     "palette": screen_works.finding,
     "typing": screen_works.typing,
+    "sorting": screen_works.sorting,
     "chat": chat_works.words_of_a_model,
     "hidden": hidden_works.hidden_panes,
 }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from rich.cells import cell_len
@@ -12,7 +11,7 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
-from mcphost.json_values import as_dict
+from mcphost.json_values import as_dict, texts_in
 from mcphost.protocol.display import show_line
 from mcphost.protocol.forms.form import ABSENT, FieldKind, FormField, place_text, read_form
 from mcphost.tui.kit.rows import Cell, columns
@@ -58,16 +57,19 @@ class ListedArguments(NamedTuple):
 
 def schema_arguments(schema: dict[str, Any]) -> ListedArguments:
     """Read the arguments from an input schema, those inside of objects too, and those that are required first."""
+    properties = as_dict(schema.get("properties"))
+    if more := max(0, len(properties) - MOST_ARGUMENTS):  # all of them would take longer than a frame
+        needed = set(texts_in(schema.get("required")))
+        first = sorted(properties, key=lambda name: name not in needed)[:MOST_ARGUMENTS]
+        schema = {**schema, "properties": {name: properties[name] for name in first}}
     form = read_form(schema)
     left_out = "" if form.raw_only is None else f"{form.raw_only}: enter edits JSON"
     if form.raw_only is not None:
         form = read_form({name: schema[name] for name in _WITHOUT_BRANCHES if name in schema})
-    if form.raw_only is not None:
-        names = list(islice(as_dict(schema.get("properties")), MOST_ARGUMENTS))
-        return ListedArguments([ListedArgument(show_line(name, 60)) for name in names], left_out)
     rows = [row for field in sorted(form.fields, key=lambda each: not each.required) for row in _rows(field)]
-    more = len(rows) - MOST_ARGUMENTS
-    return ListedArguments(rows[:MOST_ARGUMENTS], left_out or (f"… {more:,} more" if more > 0 else ""))
+    rows = rows or [ListedArgument(show_line(name, 60)) for name in as_dict(schema.get("properties"))]
+    more += max(0, len(rows) - MOST_ARGUMENTS)
+    return ListedArguments(rows[:MOST_ARGUMENTS], left_out or (f"… {more:,} more" if more else ""))
 
 
 def text_arguments(arguments: Iterable[TextArgument]) -> ListedArguments:

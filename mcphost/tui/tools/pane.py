@@ -236,6 +236,9 @@ class ToolsPane(Container):
         if self._bench is not None:
             self._bench.result.refresh_call()
             self._bench.summary.refresh()
+            call = self._bench.result.call
+            if self._bench.entry is None and call is not None and call.state.ended:
+                self._show_preview()  # which lists it
 
     def focus_list(self) -> None:
         self._go("list")
