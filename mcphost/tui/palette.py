@@ -37,7 +37,7 @@ from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line
 from mcphost.tui.catalog.controller import CatalogController
 from mcphost.tui.chat.controller import ChatController
-from mcphost.tui.kit.bindings import bindings_of, is_active, is_hidden, keys_of
+from mcphost.tui.kit.bindings import bindings_of, is_active, keys_of
 from mcphost.tui.kit.inputs import LineInput
 from mcphost.tui.kit.ranking import Search, SearchIndex, SearchText
 from mcphost.tui.kit.rows import Cell, columns, even_if_reversed
@@ -151,6 +151,8 @@ class Place(NamedTuple):
     name: str
     go: Callable[[], object]
     nodes: tuple[DOMNode, ...]
+    is_asleep: bool = False
+    """True if its widgets do not know yet what can be done there, since they read nothing while they are hidden."""
 
 
 class Palette:
@@ -256,9 +258,9 @@ class Palette:
         """The actions of every other place, named with it."""
         for place in self._places():
             for node in place.nodes:
-                bindings = bindings_of(node)
-                for binding in bindings:
-                    if (node, binding.action) in here or _only_moves(binding) or is_hidden(node, binding, bindings):
+                for binding in bindings_of(node):
+                    works = place.is_asleep or is_active(node, binding)
+                    if not works or (node, binding.action) in here or _only_moves(binding):
                         continue
                     act, about, key = partial(self._act_at, place, node, binding), binding.tooltip, self._key(binding)
                     entry = Entry("action", f"{place.name} › {binding.description}", act, about, key)
@@ -279,7 +281,8 @@ class Palette:
         yield Place("Calls", partial(go, "calls"), (main.calls,))
         yield Place("Server", partial(go, "card"), (main.card,))
         if main.traffic is not None:
-            yield Place("Traffic", partial(main.call_later, main.go_to_traffic), (main.traffic, main.traffic.list))
+            nodes = (main.traffic, main.traffic.list)
+            yield Place("Traffic", partial(main.call_later, main.go_to_traffic), nodes, main.traffic.message is None)
         yield Place("Logs", partial(main.call_later, main.go_to_logs), (main.logs,))
 
     def _act_at(self, place: Place, node: DOMNode, binding: Binding) -> None:
@@ -339,7 +342,8 @@ class Palette:
 
 def _entry(kind: str, title: str, act: Callable[[], object], about: str = "", key: str = "") -> Found:
     words = title.replace("“", "").replace("”", "")  # people do not type them
-    return Entry(kind, title, act, about, key), SearchText(words, more=about)
+    more = f"{about} settings" if kind == "setting" else about
+    return Entry(kind, title, act, about, key), SearchText(words, more=more)
 
 
 def offer_entry(

@@ -254,6 +254,8 @@ class MainScreen(ErrorBoundary, Screen[None]):
         self._has_tasks = False
         self._counts: Mapping[str, int] = {}
         self._before_chat = "tools"
+        self._before_logs: Widget | None = None
+        """What had the focus before the logs."""
         self._filling: str | None = None
         """The tab that was opened last, if on a narrow screen it takes the place of the servers: traffic or chat."""
 
@@ -629,12 +631,16 @@ class MainScreen(ErrorBoundary, Screen[None]):
         return Content.assemble(label, f" {count:,}") if count else label
 
     async def action_logs(self) -> None:
-        """Go to the logs, from a call to its lines; from the logs, close them."""
+        """Go to the logs, from a call to its lines; from the logs, close them and go back."""
         if self.logs_open and self.logs.has_focus_within:
             self._end_zoom()
             self._keep(replace(self._layout, logs="closed"))
             self._set_logs_open(False)
-            self.action_go("tools")
+            before = self._before_logs
+            if before is not None and before.is_attached and not self._hides(before):
+                before.focus()
+            else:
+                self.action_go("tools")
             return
         call = self._call_in_view
         await self.go_to_logs()
@@ -644,6 +650,8 @@ class MainScreen(ErrorBoundary, Screen[None]):
     async def go_to_logs(self) -> None:
         if self.has_class("-zoom-work"):
             self._end_zoom()
+        if not self.logs.has_focus_within:
+            self._before_logs = self.focused
         self._keep(replace(self._layout, logs="open"))
         self._set_logs_open(True)
         await self._mount_logs()  # it comes last, and the key may have been pressed before
