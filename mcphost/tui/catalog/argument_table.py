@@ -148,7 +148,11 @@ class ArgumentTable(Widget):
         self._lines: tuple[int, list[Content]] | None = None
 
     def show_arguments(self, arguments: ListedArguments) -> None:
-        self._arguments, self._lines = arguments, None
+        self._arguments = arguments
+        self.lay_out_again()
+
+    def lay_out_again(self) -> None:
+        self._lines = None
         self.refresh(layout=True)
 
     def render(self) -> Content:

@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.content import Content
 from textual.timer import Timer
+from textual.worker import Worker
 
 from mcphost.host.catalog import CatalogTool
 from mcphost.host.connections.connection import ServerState
@@ -26,6 +27,7 @@ from mcphost.tui.kit.rows import Cell, RowList, columns
 if TYPE_CHECKING:
     from mcphost.tui.forms.schema_form import SchemaForm
     from mcphost.tui.results.view import ResultView
+    from mcphost.tui.tools.preview import LastCall
     from mcphost.tui.tools.summaries import ResultSummary
     from mcphost.tui.tools.workbench import Workbench
 
@@ -272,9 +274,18 @@ class ToolsPane(Container):
             self._fold_result()
 
     def _describe(self, bench: Workbench, entry: CatalogTool) -> None:
-        from mcphost.tui.tools.preview import earlier_calls
+        from mcphost.tui.tools.preview import LAST_CALLS, last_calls
 
-        bench.preview(entry, earlier_calls(self._host.tool_calls.calls.values(), entry.key))
+        here = last_calls(self._host.tool_calls.calls.values(), entry.key)
+        bench.preview(entry, here)
+        if len(here) < LAST_CALLS and self._host.history.kept:
+            _: Worker[None] = self.run_worker(self._add_earlier_runs(bench, entry, here), group="last", exclusive=True)
+
+    async def _add_earlier_runs(self, bench: Workbench, entry: CatalogTool, here: Sequence[LastCall]) -> None:
+        from mcphost.tui.tools.preview import LAST_CALLS, calls_before
+
+        before = calls_before(await self._host.history.last_calls(*entry.key, LAST_CALLS))
+        bench.show_last_calls(entry, [*here, *before][:LAST_CALLS])
 
     @on(ToolList.Chosen)
     async def _chosen(self, event: ToolList.Chosen) -> None:

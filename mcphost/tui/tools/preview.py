@@ -10,14 +10,16 @@ from typing import Final, NamedTuple
 from textual.content import Content
 
 from mcphost.host.catalog import CatalogTool
+from mcphost.host.history.past_call import PastCall
 from mcphost.host.tool_calls.call import CallState, ToolCall
-from mcphost.protocol.display import duration_text
+from mcphost.protocol.display import duration_text, size_text
 from mcphost.protocol.models.tools import Tool
 from mcphost.tui.catalog.argument_table import MUTED, ArgumentTable, schema_arguments
 from mcphost.tui.consent.call_rows import claims_text
 from mcphost.tui.kit.clock import clock_text, date_text
 from mcphost.tui.kit.marks import CALL_MARKS
 from mcphost.tui.kit.rows import Cell, columns
+from mcphost.tui.results.failure import first_line
 from mcphost.tui.results.summary import result_words
 
 LAST_CALLS: Final = 5
@@ -35,8 +37,8 @@ CLAIMS: Final[Mapping[str, str]] = {
 """The meaning of the server's claims."""
 
 
-class EarlierCall(NamedTuple):
-    """An earlier call of a tool; ``result`` says in a few words what came of it, and is safe to show."""
+class LastCall(NamedTuple):
+    """A call of a tool, in this run or an earlier one; ``result`` is in a few words, and safe to show."""
 
     state: CallState
     result: str
@@ -45,12 +47,23 @@ class EarlierCall(NamedTuple):
     seconds: float
 
 
-def earlier_calls(calls: Iterable[ToolCall], key: tuple[str, str]) -> list[EarlierCall]:
+def last_calls(calls: Iterable[ToolCall], key: tuple[str, str]) -> list[LastCall]:
     """The last calls of a tool by its server and name, newest first; ``calls`` are oldest first."""
     found = (call for call in reversed(list(calls)) if (call.request.server, call.request.tool) == key)
     return [
-        EarlierCall(call.shown_state, result_words(call), call.time, call.elapsed) for call in islice(found, LAST_CALLS)
+        LastCall(call.shown_state, result_words(call), call.time, call.elapsed) for call in islice(found, LAST_CALLS)
     ]
+
+
+def calls_before(calls: Iterable[PastCall]) -> list[LastCall]:
+    """The calls of earlier runs among these."""
+    return [LastCall(call.state, _past_result(call), call.time, call.duration) for call in calls if call.id]
+
+
+def _past_result(call: PastCall) -> str:
+    if call.error:
+        return first_line(call.error)
+    return "" if call.result_size is None else f"a result of {size_text(call.result_size)}"
 
 
 def claims_explained(tool: Tool) -> Content:
@@ -71,11 +84,17 @@ class ToolPreview(ArgumentTable):
     def __init__(self) -> None:
         super().__init__()
         self._takes_arguments = False
-        self._calls: Sequence[EarlierCall] = ()
+        self._calls: Sequence[LastCall] = ()
 
-    def show_tool(self, entry: CatalogTool, calls: Sequence[EarlierCall]) -> None:
+    def show_tool(self, entry: CatalogTool, calls: Sequence[LastCall]) -> None:
         self._takes_arguments, self._calls = entry.tool.takes_arguments, calls
         self.show_arguments(schema_arguments(entry.tool.input_schema))
+
+    def show_calls(self, calls: Sequence[LastCall]) -> None:
+        """Replace the last calls."""
+        if calls != self._calls:
+            self._calls = calls
+            self.lay_out_again()
 
     def draw(self, width: int) -> Iterator[Content]:
         yield from super().draw(width)
@@ -95,7 +114,7 @@ def _keys(takes_arguments: bool) -> Iterator[Content]:
         yield Content.assemble(("enter", key), " runs it (no arguments)")
 
 
-def _call_row(call: EarlierCall, width: int) -> Content:
+def _call_row(call: LastCall, width: int) -> Content:
     mark, style = CALL_MARKS[call.state]
     today = date_text(call.time) == date_text(time.time())
     when = clock_text(call.time) if today else date_text(call.time)

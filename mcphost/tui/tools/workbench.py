@@ -17,7 +17,7 @@ from mcphost.tui.forms.schema_form import FormState, SchemaForm
 from mcphost.tui.kit.form_frame import FormFrame
 from mcphost.tui.results.view import ResultView
 from mcphost.tui.textual_private.corrections import ScrolledColumn
-from mcphost.tui.tools.preview import EarlierCall, ToolPreview, claims_explained
+from mcphost.tui.tools.preview import LastCall, ToolPreview, claims_explained
 from mcphost.tui.tools.summaries import DESCRIPTION_KEY, ResultSummary, ToolSummary
 
 NO_TOOL = "Choose a tool and press enter: its description and form appear here."
@@ -82,10 +82,13 @@ class ToolForm(FormFrame):
         """Say how to add a server, if none is configured."""
         self._show("Add a server", words, form=False)
 
-    def preview(self, entry: CatalogTool, calls: Sequence[EarlierCall] = ()) -> None:
+    def preview(self, entry: CatalogTool, calls: Sequence[LastCall] = ()) -> None:
         """Show the server's description, the arguments and the last calls."""
         self._preview.show_tool(entry, calls)
         self._show(_title(entry), _about(entry, brief=True), form=False, preview=True)
+
+    def show_last_calls(self, calls: Sequence[LastCall]) -> None:
+        self._preview.show_calls(calls)
 
     def show_about(self, entry: CatalogTool) -> None:
         """Show a line of the description above the form, and what warns of the tool."""
@@ -177,11 +180,16 @@ class Workbench(Vertical):
         if arguments is None and entry.key in self._forms:
             await self.form.restore(self._forms[entry.key])
 
-    def preview(self, entry: CatalogTool, calls: Sequence[EarlierCall] = ()) -> None:
+    def preview(self, entry: CatalogTool, calls: Sequence[LastCall] = ()) -> None:
         """Show what a tool is and takes, and its last calls; its form comes when it is chosen."""
         self._keep_form()
         self.entry, self._described = None, entry.key
         self.tool.preview(entry, calls)
+
+    def show_last_calls(self, entry: CatalogTool, calls: Sequence[LastCall]) -> None:
+        """Replace the last calls of the tool, if it is still described."""
+        if self._described == entry.key:
+            self.tool.show_last_calls(calls)
 
     def _keep_form(self) -> None:
         if self.entry is None:

@@ -7,11 +7,12 @@ from textual.app import App, ComposeResult
 
 from mcphost.errors import Declined
 from mcphost.host.catalog import CatalogTool
-from mcphost.host.tool_calls.call import CallRequest, ToolCall
+from mcphost.host.history.past_call import PastCall
+from mcphost.host.tool_calls.call import CallRequest, CallState, ToolCall
 from mcphost.protocol.models.tools import CallToolResult, Tool
 from mcphost.tui.catalog.argument_form import TextArgument
 from mcphost.tui.catalog.argument_table import argument_table, schema_arguments, text_arguments
-from mcphost.tui.tools.preview import CLAIMS, claims_explained, earlier_calls
+from mcphost.tui.tools.preview import CLAIMS, calls_before, claims_explained, last_calls
 from mcphost.tui.tools.workbench import ToolForm
 
 
@@ -110,10 +111,20 @@ def test_the_last_calls_of_a_tool_say_what_came_of_them() -> None:
         ended(8, "brew", content=[{"type": "text", "text": "dry"}], isError=True),
         declined,
     ]
-    found = earlier_calls(calls, ("kettle", "brew"))
+    found = last_calls(calls, ("kettle", "brew"))
     assert [call.result for call in found] == [
         *("Not run: you declined", "The tool reports: dry", "cups · 2 items", "hot␛", "no content"),
     ]
+
+
+def test_calls_of_earlier_runs_say_how_large_their_results_were() -> None:
+    def past(number: int, **more: Any) -> PastCall:
+        state = more.pop("state", CallState.DONE)
+        known = ("run", 1, 0.0, "kettle", "k", "brew", "you", state, 0.5, True)
+        return PastCall(number, *known, more.pop("error", ""), "{}", **more)
+
+    calls = [past(0), past(1, result_size=1_900), past(2, state=CallState.ERROR, error="gone\x1b\nfor good")]
+    assert [(call.result, call.seconds) for call in calls_before(calls)] == [("a result of 1.9 kB", 0.5), ("gone␛", 0.5)]
 
 
 def test_every_claim_of_a_server_has_its_meaning() -> None:
