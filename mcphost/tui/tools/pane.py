@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from textual import on
@@ -279,7 +280,9 @@ class ToolsPane(Container):
         here = last_calls(self._host.tool_calls.calls.values(), entry.key)
         bench.preview(entry, here)
         if len(here) < LAST_CALLS and self._host.history.kept:
-            _: Worker[None] = self.run_worker(self._add_earlier_runs(bench, entry, here), group="last", exclusive=True)
+            # A coroutine of a worker that is cancelled before it starts would be reported as never awaited.
+            adding = partial(self._add_earlier_runs, bench, entry, here)
+            _: Worker[None] = self.run_worker(adding, group="last", exclusive=True)
 
     async def _add_earlier_runs(self, bench: Workbench, entry: CatalogTool, here: Sequence[LastCall]) -> None:
         from mcphost.tui.tools.preview import LAST_CALLS, calls_before
