@@ -118,14 +118,15 @@ def argument_table(arguments: ListedArguments, width: int) -> Iterator[Content]:
     """Yield the lines of the table, at most ``width`` cells each."""
     rows = arguments.rows
     name = _widest(("argument", *(f"{row.name}*" for row in rows)), min(NAME, max(10, width // 3)))
-    default = _widest(("default", *(_default(row) for row in rows)), DEFAULT if width >= 100 else 10)
-    default = default if any(row.default or row.needed for row in rows) else 0
+    defaults = ("default", *map(_default, rows))
+    default = _widest(defaults, DEFAULT if width >= 100 else 10) if any(defaults[1:]) else 0
     left = width - name - (GAP + default if default else 0) - GAP
     kind = _widest((row.type for row in rows), min(TYPE, max(20, left - GAP - MEANING)))
     meaning = left - (kind + GAP if kind else 0)
     beside = meaning >= MEANING and any(row.meaning for row in rows)
     if not beside:
         kind = _widest((row.type for row in rows), left)
+        default = _widest(defaults, default + left - kind) if default else 0
     heads = ("argument", "type" if kind else "", "default" if default else "", "meaning" if beside else "")
     widths = (name, kind, default, meaning if beside else 0)
     yield _line(width, [Cell(head, MUTED, size, size) for head, size in zip(heads, widths, strict=True)])
@@ -178,7 +179,11 @@ def _table_row(row: ListedArgument, width: int, widths: Sequence[int]) -> Iterat
     star = Content.styled("*", "bold $text-warning") if row.needed else Content("")
     shown = Content.styled(row.name, "bold").truncate(name - row.needed, ellipsis=True) + star
     style = "$text-warning" if row.needed and not row.default else MUTED
-    cells = [Cell(shown, "", name, name), Cell(row.type, "", kind, kind), Cell(_default(row), style, default, default)]
+    cells = [
+        Cell(shown, "", name, name),
+        Cell(row.type, "$text-primary", kind, kind),
+        Cell(_default(row), style, default, default),
+    ]
     first = lines.pop(0) if beside and lines else ""
     yield _line(width, [*cells, Cell(first, MUTED, beside, beside)])
     left = width - beside if beside else GAP

@@ -85,6 +85,14 @@ def _reported(call: ToolCall) -> Failure:
     return Failure("✖", f"The tool reports: {said}" if said else "The tool reports an error, and no reason", "")
 
 
+def is_said_whole(call: ToolCall) -> bool:
+    """True if the headline of a failure says all that the tool reports."""
+    if call.state is not CallState.FAILED or call.outcome is None or len(call.outcome.content) != 1:
+        return False
+    only = call.outcome.content[0]
+    return isinstance(only, TextContent) and len(only.text) <= REPORTED and "\n" not in only.text.strip()
+
+
 def _explain(error: McphostError, server: str) -> Failure:
     return next(explain(error, server) for kind, explain in _EXPLANATIONS if isinstance(error, kind))
 

@@ -37,7 +37,7 @@ from mcphost.tui.kit.search import SearchArea
 from mcphost.tui.kit.text_view import TextView
 from mcphost.tui.results.blocks import BlockList, BlockView
 from mcphost.tui.results.content import BLOCKS, Block, describe, json_size, quoted, with_room
-from mcphost.tui.results.failure import Failure, failure_of
+from mcphost.tui.results.failure import Failure, failure_of, is_said_whole
 from mcphost.tui.results.json_view import JsonView
 from mcphost.tui.results.tables import TableView, as_table
 
@@ -532,17 +532,24 @@ class ResultView(Vertical):
             return JsonView(call.outcome.raw)
         return BlockList(*(_content(call) if tab is Tab.CONTENT else map(BlockView, call_blocks(call))))
 
+    @property
+    def _said(self) -> Block | None:
+        """The text of a failure that its headline has said."""
+        if self.call is None or self.call.outcome is None or not is_said_whole(self.call):
+            return None
+        return describe(self.call.outcome.content[0])
+
     def _can_pick(self) -> bool:
         body = self._bodies.get(self.tab)
         if isinstance(body, BlockList):
-            return body.current is not None
+            return body.current is not None or self._said is not None
         return self.call is not None and self.call.outcome is not None
 
     def _picked(self) -> Block | None:
         """Return the block that keys copy and save."""
         body = self._bodies.get(self.tab)
         if isinstance(body, BlockList):
-            return None if body.current is None else body.current.block
+            return self._said if body.current is None else body.current.block
         call = self.call
         if call is None or call.outcome is None:
             return None
@@ -607,7 +614,8 @@ def _content(call: ToolCall) -> Iterator[Widget]:
         yield Notice("▲", f"isError is {show_name(said, 40)}, neither true nor false", "Read as a failure.", "warning")
     if call.validity is not None and not call.validity.valid:
         yield Notice.of_validation(call.validity)
-    yield from map(BlockView, with_room(map(describe, call.outcome.content[:BLOCKS])))
+    if not is_said_whole(call):
+        yield from map(BlockView, with_room(map(describe, call.outcome.content[:BLOCKS])))
     yield from _after(call)
 
 

@@ -431,6 +431,12 @@ async def test_a_tool_that_reports_failure_is_quoted_at_once(app: Stage) -> None
         assert app.text.index("The tool reports") < app.text.index("second")
 
 
+async def test_a_failure_of_one_line_is_said_once_and_can_be_copied(app: Stage) -> None:
+    async with showing(app.done(text("no such\x1b ship"), isError=True), app, "y"):
+        assert app.text.count("no such␛ ship") == 1
+        assert app.clipboard == "no such\x1b ship"
+
+
 @pytest.mark.parametrize(
     ("content", "headline"),
     [
