@@ -1,14 +1,16 @@
 // A certified authorization server, oidc-provider, on loopback; its own pages for login and consent.
 //
-// node authorization.mjs SETTINGS, which is JSON: `modules` (the node_modules that holds it), `port`, `resource`, `seconds`
-// (a token's life), `clients` (that are known already), `document` (a file that stands for every client metadata document
-// on the web) and `journal` (a file for one JSON object a line for each exchange, secrets and all).
+// node authorization.mjs SETTINGS, which is JSON: `modules` (the node_modules that holds it), `port`, `resource`, `life`
+// (a file with the seconds that the next tokens are valid), `clients` (that are known already), `document` (a file that
+// stands for every client metadata document on the web) and `journal` (a file for one JSON object a line for each
+// exchange, secrets and all).
 import { appendFileSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { pathToFileURL } from 'node:url';
 
 const given = JSON.parse(process.argv[2]);
-const { port, resource, seconds, clients } = given;
+const { port, resource, clients } = given;
+const seconds = () => Number(readFileSync(given.life));
 const { Provider, errors } = await import(pathToFileURL(`${given.modules}/oidc-provider/lib/index.js`));
 const scope = 'mcp:read mcp:write';
 
@@ -32,7 +34,7 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
       enabled: true,
       getResourceServerInfo: (_, wanted) => {
         if (wanted !== resource) throw new errors.InvalidTarget();
-        return { scope, audience: resource, accessTokenFormat: 'jwt', accessTokenTTL: seconds };
+        return { scope, audience: resource, accessTokenFormat: 'jwt', accessTokenTTL: seconds() };
       },
     },
   },

@@ -1,7 +1,8 @@
 """A protected server on the official Python SDK: its tokens are those of an authorization server, which signs them.
 
-python tests/servers/notes.py PORT ISSUER
+python tests/servers/notes.py PORT ISSUER ENDED
 
+ENDED is a file with tokens that are refused, one a line.
 Reading takes the scope mcp:read; writing takes mcp:write, and a token without it is refused with a 403.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import jwt
@@ -29,10 +31,10 @@ READ, WRITE = "mcp:read", "mcp:write"
 
 
 class Signed:
-    """Takes tokens that ``issuer`` signed for ``resource``."""
+    """Takes tokens that ``issuer`` signed for ``resource``, except those in the file ``ended``."""
 
-    def __init__(self, issuer: str, resource: str) -> None:
-        self._issuer, self._resource = issuer, resource
+    def __init__(self, issuer: str, resource: str, ended: Path) -> None:
+        self._issuer, self._resource, self._ended = issuer, resource, ended
         self._keys = jwt.PyJWKClient(f"{issuer}/jwks")
 
     async def verify_token(self, token: str) -> AccessToken | None:
@@ -50,6 +52,8 @@ class Signed:
         )
 
     def _claims(self, token: str) -> dict[str, Any]:
+        if token in self._ended.read_text().splitlines():
+            raise jwt.ExpiredSignatureError
         key = self._keys.get_signing_key_from_jwt(token)
         return jwt.decode(token, key, algorithms=["RS256"], audience=self._resource, issuer=self._issuer)
 
@@ -91,7 +95,7 @@ def _again(body: bytes, receive: Receive) -> Receive:
     return next_message
 
 
-def made(port: int, issuer: str) -> ASGIApp:
+def made(port: int, issuer: str, ended: Path) -> ASGIApp:
     origin = f"http://127.0.0.1:{port}"
     resource = f"{origin}/mcp"
     settings = AuthSettings.model_validate(
@@ -102,7 +106,7 @@ def made(port: int, issuer: str) -> ASGIApp:
             "validate_token_resource": True,
         }
     )
-    server = MCPServer("notes", token_verifier=Signed(issuer, resource), auth=settings, log_level="WARNING")
+    server = MCPServer("notes", token_verifier=Signed(issuer, resource, ended), auth=settings, log_level="WARNING")
     notes = ["buy milk"]
 
     @server.tool(annotations=ToolAnnotations(read_only_hint=True))
@@ -124,4 +128,5 @@ def made(port: int, issuer: str) -> ASGIApp:
 
 
 if __name__ == "__main__":
-    uvicorn.run(made(int(sys.argv[1]), sys.argv[2]), host="127.0.0.1", port=int(sys.argv[1]), log_level="warning")
+    port, issuer, ended = int(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+    uvicorn.run(made(port, issuer, ended), host="127.0.0.1", port=port, log_level="warning")

@@ -33,8 +33,11 @@ from tests.whole.peers import free_port, listening, until_listening
 PACKAGES = ("oidc-provider@9.13.3",)
 ROOT = SERVERS.parents[1]
 
-SECONDS = 3
+LIFE = 3600
 """Seconds that a token is valid."""
+
+SHORT_LIFE = 1
+"""Seconds; such a token is renewed before its first use, whatever time has passed."""
 
 SECRET = "canary-client-01234567"
 DOCUMENT = "https://mcphost.example/client.json"
@@ -67,18 +70,24 @@ class Exchange:
 
 
 class Authorization:
-    """The authorization server; it can be ended, and started as if it had never been."""
+    """The authorization server; it can be ended, and started as if it had never been.
+
+    Tokens end when a test says so: their own time never comes.
+    """
 
     def __init__(self, folder: Path, resource: str) -> None:
         self.port = free_port()
         self.issuer = f"http://127.0.0.1:{self.port}"
         self.document, self._journal = folder / "client.json", folder / "journal"
+        self.ended, self._life = folder / "ended", folder / "life"
+        self.ended.touch()
+        self._life.write_text(str(LIFE))
         modules = installed("authorization", PACKAGES)
         settings = {
             "modules": str(modules),
             "port": self.port,
             "resource": resource,
-            "seconds": SECONDS,
+            "life": str(self._life),
             "clients": clients(),
             "document": str(self.document),
             "journal": str(self._journal),
@@ -99,6 +108,20 @@ class Authorization:
     def end(self) -> None:
         self._process.kill()
         self._process.wait()
+
+    @contextmanager
+    def short_lived(self) -> Iterator[None]:
+        """Issue tokens that mcphost renews before it uses them."""
+        self._life.write_text(str(SHORT_LIFE))
+        try:
+            yield
+        finally:
+            self._life.write_text(str(LIFE))
+
+    def end_tokens(self) -> None:
+        """The protected server refuses every access token issued so far, as it does one whose time is over."""
+        tokens = [each.answer["access_token"] for each in self.exchanges() if "access_token" in each.answer]
+        self.ended.write_text("\n".join(tokens))
 
     def exchanges(self) -> list[Exchange]:
         """All exchanges in order."""
@@ -150,7 +173,8 @@ def sign_in_servers() -> Iterator[SignInServers]:
     with TemporaryDirectory() as folder:  # apart from what is searched
         authorization = Authorization(Path(folder), url)
         try:
-            with listening([sys.executable, str(SERVERS / "notes.py"), str(port), authorization.issuer], port):
+            notes = [sys.executable, str(SERVERS / "notes.py"), str(port), authorization.issuer]
+            with listening([*notes, str(authorization.ended)], port):
                 yield SignInServers(authorization, url)
         finally:
             authorization.end()
