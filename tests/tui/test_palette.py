@@ -38,7 +38,7 @@ def hits(stage: Stage) -> list[str]:
         ("ships kind", "A ship in sight lighthouse://ships", "demo › A ship in sight"),
         ("watch_report", "Report of a watch watch_report", "Whose watch"),
         ("demo", "demo It is ready server", "demo"),
-        ("calls", "calls Calls of this run action h", "No calls yet"),
+        ("calls", "calls Calls of this run and of earlier ones action h", "No calls yet"),
         ("bst", "Brew a storm brew_storm", "demo › brew_storm"),
     ],
 )
