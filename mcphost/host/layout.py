@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
 from typing import Final, Literal, Self
 
 from mcphost.config.state import StateFile, StateStore
@@ -32,6 +32,8 @@ class Layout:
     """auto: open where there is room, and when a server warns."""
     theme: str = ""
     """The theme that was chosen on screen; empty: none was."""
+    folded: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The folded groups of each list, by its title."""
 
     def divided(self, steps: int) -> Self:
         """Return the layout with the list this many steps wider (narrower if negative), within `SHARES`."""

@@ -1,11 +1,12 @@
-"""A list with a filter, for tools, resources and prompts; the best match is on top and selected."""
+"""A list for tools, resources and prompts: groups with headings, or the matches of a filter, best first."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
-from typing import ClassVar, Final, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar, cast
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -13,11 +14,13 @@ from textual.content import Content
 from textual.message import Message
 
 from mcphost.host.connections.connection import Connection, ServerState
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
 from mcphost.protocol.models.base import Wire
 from mcphost.tui.kit.filtered_rows import FilteredRows
+from mcphost.tui.kit.marks import SERVER_MARKS
 from mcphost.tui.kit.ranking import SearchText
-from mcphost.tui.kit.rows import Cell, RowList
+from mcphost.tui.kit.rows import Cell, RowList, columns
 
 PREVIEW: Final = 0.15
 """Seconds that the cursor rests on an entry before it is described: longer than the time between two keys of a user who
@@ -35,6 +38,40 @@ class CatalogEntry(Protocol):
 
 
 Entry = TypeVar("Entry", bound=CatalogEntry)
+
+PINNED: Final = "*pinned"
+RECENT: Final = "*recent"
+"""Groups above those of the servers, whose names have no asterisk."""
+
+TITLES: Final = {PINNED: "Pinned", RECENT: "Recent"}
+
+MOST_LABEL: Final = 40
+"""Columns of titles at most, if descriptions are beside them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The row above a group of entries: those of a server, `PINNED` or `RECENT`."""
+
+    group: str
+    count: int
+    folded: bool
+
+    @property
+    def key(self) -> Hashable:
+        return (self.group,)
+
+
+@dataclass(frozen=True, slots=True)
+class Shortcut(Generic[Entry]):
+    """An entry in one of the upper groups; it is listed with its server as well."""
+
+    group: str
+    entry: Entry
+
+    @property
+    def key(self) -> Hashable:
+        return self.group, self.entry.key
 
 
 def why_none(what: str, servers: Mapping[str, Connection], chosen: str | None) -> str:
@@ -64,7 +101,7 @@ STATE_WORDS: Final = {
 }
 
 
-class CatalogList(FilteredRows[Entry]):
+class CatalogList(FilteredRows[Entry | Heading | Shortcut[Entry]], Generic[Entry]):
     """Subclasses define the rows."""
 
     TITLE: ClassVar[str]
@@ -78,6 +115,9 @@ class CatalogList(FilteredRows[Entry]):
             id="offers.definition",
             tooltip="Show its definition, as the server sends it",
         ),
+        Binding("space", "toggle_group", "fold", id="offers.toggle", tooltip="Fold or unfold this group"),
+        Binding("left", "fold(True)", "fold group", id="offers.fold", show=False, tooltip="Fold this group"),
+        Binding("right", "fold(False)", "unfold group", id="offers.unfold", show=False, tooltip="Unfold this group"),
     ]
 
     DEFAULT_CSS = """
@@ -90,9 +130,22 @@ class CatalogList(FilteredRows[Entry]):
     class Chosen(Message):
         """The user chose the selected row."""
 
+    @dataclass
+    class Folded(Message):
+        """The user folded or unfolded a group; ``folded`` are all groups of this list that are folded now."""
+
+        title: str
+        folded: frozenset[str]
+
     def __init__(self) -> None:
         examples = "words of a name, a title or a description"
-        super().__init__(self.row, self.search_text, empty=self.EMPTY, examples=examples, from_top=True)
+        super().__init__(self._draw, self._searched, empty=self.EMPTY, examples=examples, from_top=True)
+        self._folded = frozenset[str]()
+        self._grouped = False
+        self._names_server = False
+        self._at_heading = False
+        self._label_width = 0
+        self._states: dict[str, ServerState] = {}
         self._entries: Sequence[Entry] = ()
         self._server: str | None = None
         self.sorted_by = ""
@@ -103,6 +156,16 @@ class CatalogList(FilteredRows[Entry]):
     def compose(self) -> ComposeResult:
         self.border_title = self.TITLE
         yield from super().compose()
+
+    @property
+    def item(self) -> Entry | None:
+        """The selected entry; None on a heading."""
+        return self._entry_of(self.rows.item)
+
+    def _entry_of(self, row: Entry | Heading | Shortcut[Entry] | None) -> Entry | None:
+        if isinstance(row, Heading):
+            return None
+        return row.entry if isinstance(row, Shortcut) else row
 
     @abstractmethod
     def row(self, entry: Entry, width: int) -> Content:
@@ -116,9 +179,68 @@ class CatalogList(FilteredRows[Entry]):
     def search_text(self, entry: Entry) -> SearchText:
         """The text that the filter searches."""
 
+    def in_order(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """Subclasses may return another order, and set `sorted_by`."""
+        return entries
+
+    def upper_groups(self, entries: Sequence[Entry]) -> Sequence[tuple[str, Sequence[Entry]]]:
+        """Groups to list above those of the servers."""
+        return ()
+
+    def _searched(self, row: Entry | Heading | Shortcut[Entry]) -> SearchText:
+        return self.search_text(cast(Entry, row))  # headings come after the search
+
+    def rows_of(
+        self, items: Sequence[Entry | Heading | Shortcut[Entry]]
+    ) -> Sequence[Entry | Heading | Shortcut[Entry]]:
+        """Group the entries, unless they are ordered by a filter or by the user, or are all of one group."""
+        self._grouped = False
+        entries = self.in_order(cast(Sequence[Entry], items))
+        if self.filtered or self.sorted_by:
+            return entries
+        groups: dict[str, list[Entry | Heading | Shortcut[Entry]]] = {
+            group: [Shortcut(group, each) for each in found] for group, found in self.upper_groups(entries) if found
+        }
+        for each in entries:
+            groups.setdefault(each.server, []).append(each)
+        if len(groups) < 2:
+            return entries
+        self._grouped = True
+        rows: list[Entry | Heading | Shortcut[Entry]] = []
+        for group, found in groups.items():
+            rows.append(Heading(group, len(found), group in self._folded))
+            rows += () if group in self._folded else found
+        return rows
+
+    def first_of(self, rows: Sequence[Entry | Heading | Shortcut[Entry]]) -> int:
+        return next((place for place, row in enumerate(rows) if not isinstance(row, Heading)), 0)
+
+    def _draw(self, row: Entry | Heading | Shortcut[Entry], width: int) -> Content:
+        if isinstance(row, Heading):
+            return self._heading(row, width)
+        self._names_server = self.mixed and (not self._grouped or isinstance(row, Shortcut))
+        entry = row.entry if isinstance(row, Shortcut) else row
+        return Content.assemble("  ", self.row(entry, width - 2)) if self._grouped else self.row(entry, width)
+
+    def _heading(self, heading: Heading, width: int) -> Content:
+        state, count = self._states.get(heading.group, ServerState.READY), f"{heading.count:,}"
+        mark, style = SERVER_MARKS[state]
+        words = "" if state is ServerState.READY else f"{mark} {state.value}"
+        name = f"{'▸' if heading.folded else '▾'} {TITLES.get(heading.group, heading.group)}"
+        return columns(
+            width,
+            [
+                Cell(name, "bold", 10),
+                Cell(words, style, len(words), len(words)),
+                Cell(count, "$foreground-muted", len(count), len(count), "right"),
+            ],
+        )
+
     def server_cells(self, entry: Entry, width: int) -> list[Cell]:
-        """The column of servers, if the list has more than one."""
-        return [Cell(entry.server, "$foreground-muted", 5, min(14, max(6, width // 6)))] if self.mixed else []
+        """The server's name, where neither a heading nor the title of the list has it."""
+        if not self._names_server:
+            return []
+        return [Cell(entry.server, "$foreground-muted", 5, min(14, max(6, width // 5)), "right")]
 
     def title_cells(self, label: str, name: str, about: str, width: int) -> list[Cell]:
         """Columns for the title and, if there is room, the description, with the filter's matches marked.
@@ -135,7 +257,7 @@ class CatalogList(FilteredRows[Entry]):
         if by_name:
             first_line = f"{name} · {first_line}"
         return [
-            Cell(self.search.mark(label), "", 10, min(30, width // 3)),
+            Cell(self.search.mark(label), "", 10, min(self._label_width, width * 3 // 5)),
             Cell(self.search.mark(first_line), "$foreground-muted"),
         ]
 
@@ -146,6 +268,10 @@ class CatalogList(FilteredRows[Entry]):
     def explain(self, servers: Mapping[str, Connection], chosen: str | None) -> None:
         """Say in an empty list why there is nothing of the chosen server; None: of all servers."""
         self.say_when_empty(why_none(self.TITLE.lower(), servers, chosen))
+        states = {name: each.state for name, each in servers.items()}
+        if states != self._states:
+            self._states = states
+            self.rows.refresh()
 
     def show_entries(self, entries: Sequence[Entry], server: str | None) -> None:
         """List the entries of one server; None for all servers."""
@@ -153,7 +279,14 @@ class CatalogList(FilteredRows[Entry]):
             return
         self._entries, self._server = entries, server
         self.mixed = server is None and len({each.server for each in entries}) > 1
+        self._label_width = min(MOST_LABEL, max((cell_len(_label(self.defined(each))) for each in entries), default=0))
         self.show_items(entries, keep=lambda each: each.key)
+
+    def fold_groups(self, folded: frozenset[str]) -> None:
+        """Fold these groups, and unfold all others."""
+        if folded != self._folded:
+            self._folded = folded
+            self.list_matches()
 
     def list_matches(self, *, to_best: bool = False) -> None:
         super().list_matches(to_best=to_best)
@@ -161,13 +294,44 @@ class CatalogList(FilteredRows[Entry]):
         self.border_title = Content(" · ".join(filter(None, parts)))
 
     @on(RowList.Selected)
-    def _selected(self, event: RowList.Selected[Entry]) -> None:
+    def _selected(self, event: RowList.Selected[Entry | Heading]) -> None:
         event.stop()
-        self.post_message(self.Chosen())
+        if isinstance(event.item, Heading):
+            self.action_toggle_group()
+        else:
+            self.post_message(self.Chosen())
+
+    @on(RowList.Highlighted)
+    def _moved(self, event: RowList.Highlighted[Entry | Heading]) -> None:
+        if isinstance(event.item, Heading) is not self._at_heading:
+            self._at_heading = not self._at_heading
+            self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """An empty list has nothing to define."""
+        """A heading can be folded, and only an entry has a definition."""
+        if action == "toggle_group":
+            return isinstance(self.rows.item, Heading)
+        if action == "fold":
+            return self._grouped
         return self.item is not None if action == "definition" else super().check_action(action, parameters)
+
+    def action_toggle_group(self) -> None:
+        if isinstance(self.rows.item, Heading):
+            self.action_fold(not self.rows.item.folded)
+
+    def action_fold(self, folded: bool) -> None:
+        """Fold or unfold the group of the selected row, and go to its heading."""
+        row = self.rows.item
+        if not self._grouped or row is None:
+            return
+        group = row.group if isinstance(row, Heading | Shortcut) else row.server
+        if folded is (group in self._folded):
+            return
+        self.rows.highlighted = next(
+            place for place, each in enumerate(self.rows.items) if isinstance(each, Heading) and each.group == group
+        )
+        self.fold_groups(self._folded ^ {group})
+        self.post_message(self.Folded(self.TITLE.lower(), self._folded))
 
     def action_definition(self) -> None:
         from mcphost.tui.kit.json_text import json_text
@@ -176,3 +340,7 @@ class CatalogList(FilteredRows[Entry]):
         if self.item is not None:
             text = json_text(self.defined(self.item).definition())
             self.app.push_screen(ReaderScreen(f"{self.item.server} › definition", text, is_json=True))
+
+
+def _label(defined: Any) -> str:
+    return show_line(defined.label, MOST_LABEL)

@@ -23,7 +23,7 @@ NO_MATCH: Final = "No match. esc clears the filter."
 class FilteredRows(Vertical, Generic[Item]):
     """``row`` draws an item, with the matches of `search` marked; ``text`` is what the filter searches of it.
 
-    Opening an item posts the list's ``Selected``. With ``from_top`` the cursor stays on the first row until something
+    Opening an item posts the list's ``Selected``. With ``from_top`` the cursor stays on the first item until something
     moves it.
     """
 
@@ -96,13 +96,17 @@ class FilteredRows(Vertical, Generic[Item]):
             self._empty = text
             self.list_matches()
 
-    def sort(self, items: Sequence[Item]) -> Sequence[Item]:
-        """Subclasses may return another order."""
+    def rows_of(self, items: Sequence[Item]) -> Sequence[Item]:
+        """Subclasses may return another order, and rows in between."""
         return items
 
     def below(self) -> Sequence[Item]:
         """Subclasses may find more matches in their own way, which are listed below the others."""
         return ()
+
+    def first_of(self, rows: Sequence[Item]) -> int:
+        """The number of the first row that is an item."""
+        return 0
 
     def list_matches(self, *, to_best: bool = False) -> None:
         """List the matching items. The cursor stays on its row, or goes to the best match (``to_best``)."""
@@ -114,8 +118,8 @@ class FilteredRows(Vertical, Generic[Item]):
                 self.search = self.search.by_letters
                 matching = self.search.best_first(self.all, self._texts)
         self.rows.empty = NO_MATCH if self.filtered and (self.all or self.below_total) else self._empty
-        listed = [*self.sort(matching), *below]
-        self.rows.set_items(listed, keep=self._keep, from_top=self._from_top)
+        listed = [*self.rows_of(matching), *below]
+        self.rows.set_items(listed, keep=self._keep, rest=self.first_of(listed) if self._from_top else None)
         if to_best and listed:
             self.rows.highlighted = listed.index(matching[0]) if matching else 0
         total = len(self.all) + max(len(below), self.below_total)

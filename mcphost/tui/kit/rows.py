@@ -166,12 +166,12 @@ class RowList(ScrollView, ScrollbarsOnLayout, Generic[Item], can_focus=True):
         self.refresh(layout=self.styles.is_auto_height)
 
     def set_items(
-        self, items: Iterable[Item], keep: Callable[[Item], object] | None = None, *, from_top: bool = False
+        self, items: Iterable[Item], keep: Callable[[Item], object] | None = None, *, rest: int | None = None
     ) -> None:
         """Replace all items. The cursor stays on the item with the same ``keep(item)``, else on the same row number.
 
-        The row under the cursor keeps its place on the screen; a list at its top stays there. With ``from_top`` the
-        cursor stays on the first row until something moves it.
+        The row under the cursor keeps its place on the screen; a list at its top stays there. With ``rest`` the
+        cursor stays on the row of this number until something moves it.
         """
         self._keep = keep or self._keep
         before, top = self._cursor, round(self.scroll_y)
@@ -179,9 +179,12 @@ class RowList(ScrollView, ScrollbarsOnLayout, Generic[Item], can_focus=True):
         kept = None if self.item is None else self._keep(self.item)
         self._items = list(items)
         self._resize()
-        unmoved = from_top and not self._moved
+        unmoved = rest is not None and not self._moved
         after = self._find(kept) if before is not None and not unmoved else None
-        self._place(0 if unmoved or before is None else before if after is None else after)
+        if unmoved or before is None:
+            self._place(rest or 0)
+        else:
+            self._place(before if after is None else after)
         if top and on_screen and before is not None and after is not None:
             self._scroll(top + after - before)
         if self.following:

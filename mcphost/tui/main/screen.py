@@ -25,6 +25,7 @@ from mcphost.host.layout import Layout, LogDrawer
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.logging import LogLevel
+from mcphost.tui.catalog.list import CatalogList
 from mcphost.tui.kit.key_bar import KeyLine
 from mcphost.tui.kit.messages import RoomChanged
 from mcphost.tui.logs.pane import LogsPane
@@ -401,10 +402,20 @@ class MainScreen(ErrorBoundary, Screen[None]):
         """Divide the screen as it was in an earlier run; what the configuration says of the logs comes first."""
         logs = layout.logs if self._layout.logs == "auto" else self._layout.logs
         self._layout = replace(layout, logs=logs)
-        self._divide()
+        self._take_into_panes()
         self._arrange_logs(self.app.size)
 
     @on(PaneMade)
+    def _take_into_panes(self) -> None:
+        for pane in (self.tools, self.resources, self.prompts):
+            if pane is not None:
+                pane.list.fold_groups(self._layout.folded.get(pane.list.TITLE.lower(), frozenset()))
+        self._divide()
+
+    @on(CatalogList.Folded)
+    def _group_folded(self, event: CatalogList.Folded) -> None:
+        self._keep(replace(self._layout, folded={**self._layout.folded, event.title: event.folded}))
+
     def _divide(self) -> None:
         for pane in (self.tools, self.resources, self.prompts):
             if pane is None:

@@ -44,8 +44,8 @@ class PromptList(CatalogList[CatalogPrompt]):
 
     def row(self, entry: CatalogPrompt, width: int) -> Content:
         prompt = entry.prompt
-        cells = self.server_cells(entry, width)
-        cells += self.title_cells(prompt.label, prompt.name, prompt.description or "", width)
+        cells = self.title_cells(prompt.label, prompt.name, prompt.description or "", width)
+        cells += self.server_cells(entry, width)
         count = len(prompt.arguments or ())
         word = f"{count} argument{'' if count == 1 else 's'}" if count else ""
         return columns(width, [*cells, Cell(word, "$foreground-muted", 11, 12, "right")])

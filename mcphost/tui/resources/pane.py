@@ -196,7 +196,7 @@ class ResourceList(CatalogList[AnyResource]):
             return columns(width, [*cells, Cell("changed", "bold $text-warning", 7, 7, "right")])
         return columns(width, [*cells, Cell(_size(described), "$foreground-muted", 7, 7, "right")])
 
-    def sort(self, entries: Sequence[AnyResource]) -> Sequence[AnyResource]:
+    def in_order(self, entries: Sequence[AnyResource]) -> Sequence[AnyResource]:
         """Sort by the current order; entries without the value come last, as listed."""
         self.sorted_by = self.order.value
         self._addressed = any(audience(_described(each)) for each in entries)

@@ -37,14 +37,14 @@ class ToolList(CatalogList[CatalogTool]):
     TITLE = "Tools"
     EMPTY = "No tools: no ready server offers any.\nc opens the server's card; f3 opens the logs."
     HELP = (
-        "The tools on offer. A filter looks at names, titles, servers and descriptions; the best match is first.\n"
+        "The tools on offer, by server. A filter looks at names, titles, servers and descriptions.\n"
         "A tool without arguments needs no form. A refused tool never runs; its form says why."
     )
 
     def row(self, entry: CatalogTool, width: int) -> Content:
         tool = entry.tool
-        cells = self.server_cells(entry, width)
-        cells += self.title_cells(tool.label, tool.name, tool.description or "", width)
+        cells = self.title_cells(tool.label, tool.name, tool.description or "", width)
+        cells += self.server_cells(entry, width)
         word, style = _claim(entry)
         return columns(width, [*cells, Cell(word, style, len(word), len(word), "right")])
 

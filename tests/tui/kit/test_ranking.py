@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mcphost.host.catalog import CatalogTool
 from mcphost.host.tool_calls.call import CallState
 from mcphost.tui.consent.tool_call import ToolCallScreen
 from mcphost.tui.kit.ranking import HIT, LetterSearch, Search, SearchIndex, SearchText
@@ -110,16 +111,20 @@ def test_letters_are_marked_where_they_were_found(shown: str) -> None:
 async def test_the_best_match_is_selected_after_every_letter(size: tuple[int, int]) -> None:
     async with on_stage(size=size) as stage:
         await stage.ready()
-        rows = stage.app.main.tools.list.rows
+        tools = stage.app.main.tools.list
+        rows = tools.rows
         await stage.press("t", "end", "slash")
         for typed in "flash":
             await stage.write(typed)
             assert rows.highlighted == 0
-        assert rows.item is not None
-        assert rows.item.tool.name == "flash_lamp"  # and not the tool whose description names it
+        assert tools.item is not None
+        assert tools.item.tool.name == "flash_lamp"  # and not the tool whose description names it
         await stage.press("escape", "slash")
         await stage.write("put out")
-        assert [each.tool.name for each in rows.items] == ["put_out_light", "tear_out_pages"]
+        assert [each.tool.name for each in rows.items if isinstance(each, CatalogTool)] == [
+            "put_out_light",
+            "tear_out_pages",
+        ]
         await stage.press("slash")  # a letter like any other here
         await stage.press("backspace")
         await stage.press("down", "slash")  # selects the words, so that others replace them

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mcphost.host.catalog import CatalogResource
 from mcphost.tui.kit.modal_screen import AskScreen
 from tests.tui.resources.resources import SIZES, go, offers, pane, seen
 from tests.tui.stage import NARROW, WIDE, Stage, on_stage
@@ -62,7 +63,8 @@ async def test_resources_are_sorted_by_their_annotations() -> None:
     async with on_stage(offers("--huge"), size=WIDE) as stage:
 
         def listed() -> list[str]:
-            return [each.key[1].partition("///")[2] for each in pane(stage).list.rows.items[:3]]
+            entries = [each for each in pane(stage).list.rows.items if isinstance(each, CatalogResource)]
+            return [each.key[1].partition("///")[2] for each in entries[:3]]
 
         await go(stage)
         await stage.press("greater_than_sign", "greater_than_sign", "greater_than_sign")

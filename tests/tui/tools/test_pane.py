@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.text import Text
 from textual.content import Content
 
-from mcphost.host.catalog import CatalogTool
 from mcphost.host.tool_calls.call import CallState
 from mcphost.tui.kit.reader import ReaderScreen
 from mcphost.tui.results.view import StructuredView
@@ -195,7 +195,7 @@ async def test_ten_thousand_tools_are_filtered_drawing_only_the_view() -> None:
         drawn: list[str] = []
         render = rows._render_row
 
-        def counted(item: CatalogTool, width: int) -> Text | Content:
+        def counted(item: Any, width: int) -> Text | Content:
             drawn.append(item.tool.name)
             return render(item, width)
 
