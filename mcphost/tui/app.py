@@ -30,6 +30,7 @@ from mcphost.host.crash_files import CrashFiles
 from mcphost.host.events import Alarmed, CallFinished
 from mcphost.host.host import Host
 from mcphost.host.layout import LayoutFile
+from mcphost.host.pinned_tools import PinnedTools
 from mcphost.protocol.display import show
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.tui.attention import Attention
@@ -197,7 +198,8 @@ class McphostApp(ResilientApp):
         self.servers = ServersController(self, host, self.main)
         self.sign_in = SignInController(self, host, approver, self.questions, sign_in_status, self.updater)
         self.tasks = TasksController(self, host, self.main)
-        self.tools = ToolsController(self, host, self.main, self.updater)
+        pinned = PinnedTools(StateStore(start.state_folder, host.bus.alarm), host.bus.alarm)
+        self.tools = ToolsController(self, host, self.main, self.updater, pinned)
         self.traffic = TrafficController(self, host)
         self._layout = LayoutFile(StateStore(start.state_folder, host.bus.alarm), host.bus.alarm)
         self._gatherer: EventGatherer | None = None

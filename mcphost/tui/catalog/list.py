@@ -92,6 +92,9 @@ def why_none(what: str, servers: Mapping[str, Connection], chosen: str | None) -
     return f"No {what}: no server is ready.\ns goes to the servers, enter there shows why; f3 opens the logs."
 
 
+EXPECTED: Final = (ServerState.STARTING, ServerState.RECONNECTING, ServerState.NEEDS_SIGN_IN, ServerState.FAILED)
+"""States of servers that the user wants, and that are not ready."""
+
 STATE_WORDS: Final = {
     ServerState.DISABLED: "it is disabled",
     ServerState.STOPPED: "it is stopped",
@@ -106,6 +109,8 @@ class CatalogList(FilteredRows[Entry | Heading | Shortcut[Entry]], Generic[Entry
 
     TITLE: ClassVar[str]
     EMPTY: ClassVar[str]
+    NAMES_EMPTY_SERVERS: ClassVar[bool] = False
+    """True if a server that should have entries, but is not ready, has a heading without any."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
@@ -129,6 +134,12 @@ class CatalogList(FilteredRows[Entry | Heading | Shortcut[Entry]], Generic[Entry
 
     class Chosen(Message):
         """The user chose the selected row."""
+
+    @dataclass
+    class ServerChosen(Message):
+        """The user chose the heading of a server without entries."""
+
+        server: str
 
     @dataclass
     class Folded(Message):
@@ -203,6 +214,10 @@ class CatalogList(FilteredRows[Entry | Heading | Shortcut[Entry]], Generic[Entry
         }
         for each in entries:
             groups.setdefault(each.server, []).append(each)
+        if entries and self.NAMES_EMPTY_SERVERS and self._server is None:
+            for name, state in self._states.items():
+                if state in EXPECTED:
+                    groups.setdefault(name, [])
         if len(groups) < 2:
             return entries
         self._grouped = True
@@ -223,10 +238,11 @@ class CatalogList(FilteredRows[Entry | Heading | Shortcut[Entry]], Generic[Entry
         return Content.assemble("  ", self.row(entry, width - 2)) if self._grouped else self.row(entry, width)
 
     def _heading(self, heading: Heading, width: int) -> Content:
-        state, count = self._states.get(heading.group, ServerState.READY), f"{heading.count:,}"
+        state, count = self._states.get(heading.group, ServerState.READY), f"{heading.count:,}" if heading.count else ""
         mark, style = SERVER_MARKS[state]
         words = "" if state is ServerState.READY else f"{mark} {state.value}"
-        name = f"{'▸' if heading.folded else '▾'} {TITLES.get(heading.group, heading.group)}"
+        fold = " " if not heading.count else "▸" if heading.folded else "▾"
+        name = f"{fold} {TITLES.get(heading.group, heading.group)}"
         return columns(
             width,
             [
@@ -271,7 +287,8 @@ class CatalogList(FilteredRows[Entry | Heading | Shortcut[Entry]], Generic[Entry
         states = {name: each.state for name, each in servers.items()}
         if states != self._states:
             self._states = states
-            self.rows.refresh()
+            if self.all:
+                self.list_matches()
 
     def show_entries(self, entries: Sequence[Entry], server: str | None) -> None:
         """List the entries of one server; None for all servers."""
@@ -296,7 +313,9 @@ class CatalogList(FilteredRows[Entry | Heading | Shortcut[Entry]], Generic[Entry
     @on(RowList.Selected)
     def _selected(self, event: RowList.Selected[Entry | Heading]) -> None:
         event.stop()
-        if isinstance(event.item, Heading):
+        if isinstance(event.item, Heading) and not event.item.count:
+            self.post_message(self.ServerChosen(event.item.group))
+        elif isinstance(event.item, Heading):
             self.action_toggle_group()
         else:
             self.post_message(self.Chosen())
@@ -310,7 +329,7 @@ class CatalogList(FilteredRows[Entry | Heading | Shortcut[Entry]], Generic[Entry
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """A heading can be folded, and only an entry has a definition."""
         if action == "toggle_group":
-            return isinstance(self.rows.item, Heading)
+            return isinstance(self.rows.item, Heading) and bool(self.rows.item.count)
         if action == "fold":
             return self._grouped
         return self.item is not None if action == "definition" else super().check_action(action, parameters)

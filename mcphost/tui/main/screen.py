@@ -412,6 +412,12 @@ class MainScreen(ErrorBoundary, Screen[None]):
                 pane.list.fold_groups(self._layout.folded.get(pane.list.TITLE.lower(), frozenset()))
         self._divide()
 
+    @on(CatalogList.ServerChosen)
+    def _describe_server(self, event: CatalogList.ServerChosen) -> None:
+        self.servers.describe(event.server)
+        self.query_one(TabbedContent).active = "card"
+        self.call_later(self._go_into, "card", self.card, self.card)
+
     @on(CatalogList.Folded)
     def _group_folded(self, event: CatalogList.Folded) -> None:
         self._keep(replace(self._layout, folded={**self._layout.folded, event.title: event.folded}))

@@ -194,7 +194,9 @@ class ResourceList(CatalogList[AnyResource]):
             cells.append(Cell(ranked_by(described, self.order), "$text-accent", 10, 10, "right"))
         if self.marks.changed(entry.key):
             return columns(width, [*cells, Cell("changed", "bold $text-warning", 7, 7, "right")])
-        return columns(width, [*cells, Cell(_size(described), "$foreground-muted", 7, 7, "right")])
+        size = _size(described)
+        taken = 7 if roomy else len(size)
+        return columns(width, [*cells, Cell(size, "$foreground-muted", taken, taken, "right")])
 
     def in_order(self, entries: Sequence[AnyResource]) -> Sequence[AnyResource]:
         """Sort by the current order; entries without the value come last, as listed."""

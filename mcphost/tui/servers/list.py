@@ -119,13 +119,18 @@ class ServersPane(FilteredRows[ServerRow]):
         """The server whose card is shown: the selected one, else that of `describe_one`."""
         return self.chosen or self._described
 
+    def describe(self, server: str) -> None:
+        """Describe this server, while all are selected."""
+        self._described = server
+        # A message that another widget sends by this one would stop at that widget.
+        self.post_message(self.Highlighted(server).set_sender(self))
+
     def describe_one(self) -> None:
         """Where all are selected, describe the one that failed, or the only one; all stay selected."""
         servers = [row.connection for row in self.all if row.connection is not None]
         failed = [each for each in servers if each.state is ServerState.FAILED]
         if self.chosen is None and (failed or len(servers) == 1):
-            self._described = (failed or servers)[0].name
-            self.post_message(self.Highlighted(self._described))
+            self.describe((failed or servers)[0].name)
 
     @on(RowList.Highlighted)
     def _highlighted(self, event: RowList.Highlighted[ServerRow]) -> None:

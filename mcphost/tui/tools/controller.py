@@ -12,6 +12,7 @@ from mcphost.errors import ConfigError
 from mcphost.host.catalog import CatalogTool
 from mcphost.host.history.past_call import PastCall, masked_paths, recalled, without_masked
 from mcphost.host.host import Host
+from mcphost.host.pinned_tools import PinnedTools
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.protocol.display import show_line
 from mcphost.tui.kit.clock import clock_text, date_text
@@ -19,6 +20,7 @@ from mcphost.tui.kit.messages import CallChosen, CancelRequested
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.main.updater import MainScreenUpdater
 from mcphost.tui.tools.call_list import Call, CallList, server_of, tool_of
+from mcphost.tui.tools.pane import ToolList
 
 NOT_OFFERED = "No server offers this tool now."
 
@@ -26,8 +28,18 @@ NOT_OFFERED = "No server offers this tool now."
 class ToolsController:
     """Acts for all panes of ``app`` that name calls, on ``host``."""
 
-    def __init__(self, app: App[Any], host: Host, main: MainScreen, updater: MainScreenUpdater) -> None:
-        self._app, self._host, self._main, self._updater = app, host, main, updater
+    def __init__(
+        self, app: App[Any], host: Host, main: MainScreen, updater: MainScreenUpdater, pinned: PinnedTools
+    ) -> None:
+        self._app, self._host, self._main, self._updater, self._pinned = app, host, main, updater, pinned
+
+    async def on_main_screen_complete(self, _: MainScreen.Complete) -> None:
+        """List the pinned tools first, and those that were used last, also in earlier runs."""
+        self._main.tools.list.show_favorites(pinned=await self._pinned.load())
+        self._main.tools.show_used(await self._host.history.last_used())
+
+    async def on_tool_list_pin_toggled(self, event: ToolList.PinToggled) -> None:
+        await self._pinned.set(event.key, pinned=event.pinned)
 
     async def open_tool(self, entry: CatalogTool, arguments: Mapping[str, Any] | None = None) -> None:
         self._main.action_go("tools")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from textual import on
@@ -12,15 +13,18 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.content import Content
+from textual.message import Message
 from textual.timer import Timer
 from textual.worker import Worker
 
 from mcphost.host.catalog import CatalogTool
 from mcphost.host.connections.connection import ServerState
 from mcphost.host.host import Host
+from mcphost.host.pinned_tools import ToolKey
 from mcphost.host.tool_calls.call import ToolCall
+from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.tools import Tool
-from mcphost.tui.catalog.list import PREVIEW, CatalogList
+from mcphost.tui.catalog.list import PINNED, PREVIEW, RECENT, CatalogList
 from mcphost.tui.kit.messages import RoomChanged
 from mcphost.tui.kit.ranking import SearchText
 from mcphost.tui.kit.rows import Cell, RowList, columns
@@ -33,6 +37,11 @@ if TYPE_CHECKING:
     from mcphost.tui.tools.workbench import Workbench
 
 
+MOST_RECENT: Final = 5
+FEW: Final = 20
+"""Tools that are found without a list of those used last."""
+
+
 class ToolList(CatalogList[CatalogTool]):
     TITLE = "Tools"
     EMPTY = "No tools: no ready server offers any.\nc opens the server's card; f3 opens the logs."
@@ -41,10 +50,56 @@ class ToolList(CatalogList[CatalogTool]):
         "A tool without arguments needs no form. A refused tool never runs; its form says why."
     )
 
+    NAMES_EMPTY_SERVERS = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("P", "pin", "pin", id="tools.pin", show=False, tooltip="List it first, or no longer"),
+    ]
+
+    @dataclass
+    class PinToggled(Message):
+        """The user pinned this tool, or unpinned it."""
+
+        key: ToolKey
+        pinned: bool
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pinned = frozenset[ToolKey]()
+        self._recent: Sequence[ToolKey] = ()
+
+    def show_favorites(
+        self, *, pinned: frozenset[ToolKey] | None = None, recent: Sequence[ToolKey] | None = None
+    ) -> None:
+        """List the pinned tools first, then those used last, the newest first. None: as before."""
+        before = self._pinned, self._recent
+        self._pinned = self._pinned if pinned is None else pinned
+        self._recent = self._recent if recent is None else recent
+        if (self._pinned, self._recent) != before:
+            self.list_matches()
+
+    def upper_groups(self, entries: Sequence[CatalogTool]) -> Sequence[tuple[str, Sequence[CatalogTool]]]:
+        if not (self._pinned or self._recent):
+            return ()
+        by_key = {each.key: each for each in entries}
+        pinned = [each for key, each in by_key.items() if key in self._pinned]
+        others = (by_key[key] for key in dict.fromkeys(self._recent) if key in by_key and key not in self._pinned)
+        return (PINNED, pinned), (RECENT, list(islice(others, MOST_RECENT)) if len(entries) > FEW else [])
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return self.item is not None if action == "pin" else super().check_action(action, parameters)
+
+    def action_pin(self) -> None:
+        """Pin the selected tool, or unpin it."""
+        if self.item is not None:
+            key = self.item.key
+            self.show_favorites(pinned=self._pinned ^ {key})
+            self.post_message(self.PinToggled(key, key in self._pinned))
+
     def row(self, entry: CatalogTool, width: int) -> Content:
         tool = entry.tool
         cells = self.title_cells(tool.label, tool.name, tool.description or "", width)
         cells += self.server_cells(entry, width)
+        cells += [Cell("★", "$text-accent", 1, 1)] if entry.key in self._pinned else []
         word, style = _claim(entry)
         return columns(width, [*cells, Cell(word, style, len(word), len(word), "right")])
 
@@ -121,6 +176,8 @@ class ToolsPane(Container):
         self._preview: Timer | None = None
         self._how_to_add: Content | None = None
         self._server: str | None = None
+        self._used: list[ToolKey] = []
+        """The tools that were run, the newest first."""
 
     def compose(self) -> ComposeResult:
         yield self.list
@@ -218,6 +275,11 @@ class ToolsPane(Container):
         starting = (each.state is ServerState.STARTING for each in self._host.servers.values())
         self.list.expect_items(any(starting))
 
+    def show_used(self, tools: Sequence[ToolKey]) -> None:
+        """List these tools as used before those of this pane."""
+        self._used = list(dict.fromkeys([*self._used, *tools]))
+        self.list.show_favorites(recent=self._used)
+
     async def show_call(self, call: ToolCall) -> None:
         """Show this call, and go there."""
         bench = await self.bench()
@@ -245,6 +307,7 @@ class ToolsPane(Container):
 
     def focus_list(self) -> None:
         self._go("list")
+        self.list.show_favorites(recent=self._used)
         self.list.rows.focus()
 
     async def open_tool(self, entry: CatalogTool, arguments: Mapping[str, Any] | None = None) -> None:
@@ -312,6 +375,7 @@ class ToolsPane(Container):
         await self.show_call(self._host.tool_calls.repeat(event.call))
 
     async def _run(self, server: str, tool: str, arguments: Mapping[str, Any], *, composed: bool = False) -> None:
+        self._used = [(server, tool), *(each for each in self._used if each != (server, tool))]
         await self.show_call(self._host.tool_calls.call(server, tool, arguments, composed=composed))
 
     def on_schema_form_grown(self, event: SchemaForm.Grown) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from textual import on
 from textual.app import App, ComposeResult
 
 from mcphost.host.catalog import CatalogTool
+from mcphost.host.connections.connection import ServerState
 from mcphost.protocol.models.tools import Tool
 from mcphost.tui.catalog.list import CatalogList, Heading, Shortcut
 from mcphost.tui.tools.pane import ToolList
@@ -27,7 +29,7 @@ class Harbour(App[None]):
         super().__init__()
         self.list, self.entries, self.server = ToolList(), entries, server
         self.folded = list[frozenset[str]]()
-        self.chosen = 0
+        self.chosen, self.servers = 0, list[str]()
 
     def compose(self) -> ComposeResult:
         yield self.list
@@ -43,6 +45,10 @@ class Harbour(App[None]):
     @on(CatalogList.Chosen)
     def _chosen(self) -> None:
         self.chosen += 1
+
+    @on(CatalogList.ServerChosen)
+    def _server_chosen(self, event: CatalogList.ServerChosen) -> None:
+        self.servers.append(event.server)
 
     @property
     def rows(self) -> list[str]:
@@ -61,10 +67,9 @@ async def test_each_server_has_a_heading_and_the_cursor_begins_below_it() -> Non
     async with app.run_test(size=(40, 12)) as pilot:
         assert app.rows == ["▾ kettle 2", "brew", "pour", "▾ ship 2", "hail", "moor"]
         assert app.list.item == KETTLE[0]
-        drawn = [app.list.rows.render_line(number).text.rstrip() for number in range(4)]
-        assert drawn == ["  ▾ kettle                           2", "▸   brew", "    pour", drawn[3]]
+        drawn = [app.list.rows.render_line(number).text.rstrip() for number in range(3)]
+        assert drawn == ["  ▾ kettle                           2", "▸   brew", "    pour"]
         await pilot.press("up")
-        assert app.list.item is None
         assert not app.list.check_action("definition", ())
 
 
@@ -97,3 +102,43 @@ async def test_the_tools_of_one_server_have_no_heading() -> None:
     app = Harbour(KETTLE, "kettle")
     async with app.run_test():
         assert app.rows == ["brew", "pour"]
+
+
+async def test_pinned_tools_come_first_and_those_used_last_follow() -> None:
+    many = offered("ship", *(f"rope-{number}" for number in range(30)))
+    app = Harbour([*KETTLE, *many])
+    async with app.run_test(size=(40, 60)) as pilot:
+        app.list.show_favorites(recent=[many[2].key, KETTLE[1].key, ("gone", "tool"), *(each.key for each in many)])
+        assert app.rows[:7] == ["▾ *recent 5", "rope-2", "pour", "rope-0", "rope-1", "rope-3", "▾ kettle 2"]
+        await pilot.press("down", "P")
+        assert app.rows[:4] == ["▾ *pinned 1", "pour", "▾ *recent 5", "rope-2"]
+        assert app.list.rows.render_line(0).text.split() == ["▾", "Pinned", "1"]
+        assert app.list.rows.render_line(1).text.split() == ["pour", "kettle", "★"]
+        await pilot.press("home", "down", "P")
+        assert app.rows[0] == "▾ *recent 5"
+
+
+async def test_few_tools_need_no_list_of_those_used_last() -> None:
+    app = Harbour()
+    async with app.run_test(size=(40, 12)):
+        app.list.show_favorites(recent=[SHIP[0].key])
+        assert app.rows[0] == "▾ kettle 2"
+
+
+class InState:
+    def __init__(self, state: ServerState) -> None:
+        self.state = state
+
+
+async def test_a_server_that_failed_has_a_heading_that_opens_its_card() -> None:
+    states = {"kettle": ServerState.RECONNECTING, "ship": ServerState.READY, "pier": ServerState.FAILED}
+    states["off"] = ServerState.DISABLED
+    servers: dict[str, Any] = {name: InState(state) for name, state in states.items()}
+    app = Harbour()
+    async with app.run_test(size=(40, 12)) as pilot:
+        app.list.explain(servers, None)
+        assert app.rows == ["▾ kettle 2", "brew", "pour", "▾ ship 2", "hail", "moor", "▾ pier 0"]
+        drawn = [app.list.rows.render_line(number).text.split() for number in (0, 6)]
+        assert drawn == [["▾", "kettle", "↻", "reconnecting", "2"], ["pier", "✖", "failed"]]
+        await pilot.press("end", "enter")
+        assert (app.servers, app.folded) == (["pier"], [])
