@@ -358,12 +358,14 @@ class SchemaForm(Vertical):
     def first_row(self, rows: Sequence[FieldRow]) -> FieldRow | None:
         return next(iter(rows), None)
 
-    def focus_again(self) -> None:
-        """Focus the field that had the focus last."""
+    def focus_again(self, *, replacing: bool = False) -> None:
+        """Focus the field that had the focus last; with ``replacing``, the next letter replaces its line."""
         if self.raw_shown or self._last is None or not self._last.is_attached:
             self.focus_first()
-        else:
-            self._last.focus()
+            return
+        if replacing and isinstance(self._last, LineBox):
+            self._last.replace_next()
+        self._last.focus()
 
     def submit(self) -> None:
         """Post `Submitted` if the arguments fit the schema, else focus the first field that is wrong."""
@@ -392,9 +394,6 @@ class SchemaForm(Vertical):
             self._focus_error()
         else:
             self._show_errors()
-            for row in self._rows.values():
-                if isinstance(row.box, LineBox):
-                    row.box.replace_next()
             self.post_message(self.Submitted(self, arguments))
 
     def _focus_error(self) -> None:

@@ -413,7 +413,7 @@ class ToolsPane(Container):
         if self._step == "result" and bench and bench.entry and bench.entry.tool.takes_arguments:
             self._fold_other_result()
             self._go("form")
-            bench.form.focus_again()
+            bench.form.focus_again(replacing=True)
         else:
             self.focus_list()
 
