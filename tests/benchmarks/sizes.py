@@ -47,6 +47,8 @@ class Sizes:
     """Pieces of one answer, in which keys are pressed."""
     turns: int = 1_000
     """Of a kept conversation that is looked through."""
+    kept_calls: int = 100_000
+    """Of earlier runs."""
     pages: int = 60
     web_calls: int = 480
     """Calls over HTTP in one run."""
@@ -81,6 +83,7 @@ TINY = Sizes(
     tokens=2,
     deltas=50,
     turns=30,
+    kept_calls=300,
     pages=2,
     web_calls=16,
     web_flights=4,

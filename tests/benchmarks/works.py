@@ -10,6 +10,7 @@ from tests.benchmarks import (
     chat_works,
     era_works,
     hidden_works,
+    history_works,
     hold_works,
     host_works,
     memory_works,
@@ -54,6 +55,7 @@ WORKS: Final[Mapping[str, Work]] = {
     "sorting": screen_works.sorting,
     "chat": chat_works.words_of_a_model,
     "hidden": hidden_works.hidden_panes,
+    "history": history_works.many_calls,
 }
 
 

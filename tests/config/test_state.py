@@ -114,6 +114,7 @@ def test_every_state_file_is_known_as_mcphost_s_own() -> None:
     names = [f"{name}.toml" for name in (*tables, state.TRUSTED, preferences.CHAT, layout.FILE)]
     names += [remembered.FILE, known_names.REMEMBERED, crash_files.FOLDER, bundles.BUNDLES]
     names += ["remarks.toml", "audit.jsonl", "audit.jsonl.1", "chats", "running", "locks"]
+    names += ["history.sqlite", "history.sqlite-wal", "history.sqlite-shm", "history.sqlite.damaged-1-wal"]
     assert [name for name in names if not state._OWN_NAME.fullmatch(name)] == []
 
 

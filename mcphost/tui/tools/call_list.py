@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import ClassVar, Final
 
 from rich.cells import cell_len
@@ -12,6 +13,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
+from textual.worker import Worker
 
 from mcphost.errors import ConfigError
 from mcphost.host.history.call_history import CallHistory
@@ -128,9 +130,14 @@ class CallList(FilteredRows[Call]):
         sought = self._server, self._typed_search.words
         if sought != self._sought and self._visible and self._history.kept:
             self._sought = sought
-            self.run_worker(self._find(None, to_best=to_best), group="history", exclusive=True)
+            self._look_up(None, to_best=to_best)
         super().list_matches(to_best=to_best)
         self._fit_columns()
+
+    def _look_up(self, before: int | None, *, to_best: bool = False) -> None:
+        """Find calls of earlier runs in the background, in place of what is being sought."""
+        find = partial(self._find, before, to_best=to_best)
+        _: Worker[None] = self.run_worker(find, group="history", exclusive=True)
 
     async def _find(self, before: int | None, *, to_best: bool = False) -> None:
         """Find calls of earlier runs: the newest, or those older than ``before``."""
@@ -183,7 +190,7 @@ class CallList(FilteredRows[Call]):
         at = self.rows.highlighted
         if self._has_more and self._past and at is not None and at + AHEAD >= len(self.rows.items):
             self._has_more = False
-            self.run_worker(self._find(self._past[-1].id), group="history", exclusive=True)
+            self._look_up(self._past[-1].id)
         active = tuple(self.check_action(action, ()) for action in ("cancel", "run", "mark"))
         if active != self._active_keys:  # else each move would update the key line, which is slow
             self._active_keys = active
