@@ -20,6 +20,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.-]{0,63}")
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 VARIABLE_NAME = re.compile(r"[^=\x00-\x1f\x7f]{1,256}")
 """An environment variable that a process may get; a reference names only those of `VARIABLE`."""
+BINDING_ID = re.compile(r"[a-z][a-z_-]{0,30}(?:\.[a-z_-]{1,30})?")
 _REVISION = re.compile(r"\d{4}-\d{2}-\d{2}")
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -198,6 +199,11 @@ HeaderName = Annotated[str, _matching(HEADER_NAME, "is not the name of an HTTP h
 HeaderValue = Annotated[Text, AfterValidator(_header_value), InSchema(_PRINTABLE)]
 VariableName = Annotated[
     str, _matching(VARIABLE_NAME, "is not the name of an environment variable"), _as_pattern(VARIABLE_NAME)
+]
+BindingId = Annotated[
+    str,
+    _matching(BINDING_ID, "is not the id of a key, such as form.submit"),
+    _as_pattern(BINDING_ID),
 ]
 Variable = Annotated[
     str, _matching(re.compile(VARIABLE), "is not a name that ${NAME} can have"), _as_pattern(re.compile(VARIABLE))

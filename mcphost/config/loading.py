@@ -9,7 +9,7 @@ import hashlib
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field, replace
 from itertools import islice
 from pathlib import Path
@@ -428,6 +428,20 @@ def placed(error: UnresolvedReference, config: Config, server: str) -> Unresolve
         error.path, error.line = path, line
         error.args = (f"{path}:{line}: {error}",)
     return error
+
+
+def problem_at(paths: Iterable[Path | None], spots: Sequence[KeyPath], sentence: str) -> ConfigError:
+    """An error about the first of these ``spots`` that one of the files has, with its line. Blocks on the disk."""
+    for path in filter(None, paths):
+        try:
+            text = text_of(read_regular(path, MAX_FILE_BYTES))
+            validator = TableValidator(text, path)
+            spot = next((each for each in spots if validator.holds(each)), None)
+        except (OSError, ValueError, ConfigError):
+            continue
+        if spot is not None:
+            return validator.problem(spot, sentence)
+    return TableValidator("", None).problem(spots[0], sentence)
 
 
 def _line(path: Path, server: str, error: UnresolvedReference) -> tuple[int, bool] | None:

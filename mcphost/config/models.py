@@ -7,9 +7,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from mcphost.config.fields import (
+    BindingId,
     ConfigTable,
     Count,
     Distinct,
@@ -120,6 +121,19 @@ Theme = Literal[
 """mcphost's own themes and Textual's, which only the screen imports."""
 
 
+def _joined_ids(value: object) -> object:
+    """Ids without quotes, which TOML reads as tables: ``form.submit = "f9"``."""
+    if not isinstance(value, dict):
+        return value
+    joined: dict[object, object] = {}
+    for name, each in value.items():
+        joined |= {f"{name}.{key}": keys for key, keys in each.items()} if isinstance(each, dict) else {name: each}
+    return joined
+
+
+_OwnKeys = dict[BindingId, Filled]
+
+
 class UI(ConfigTable):
     """``[ui]``: the screen."""
 
@@ -139,6 +153,13 @@ class UI(ConfigTable):
     """Days after which a kept call is deleted."""
     history_bytes: Annotated[int, Field(ge=MB, le=1 << 40)] = 100 * MB
     """Bytes of the file of kept calls; the oldest calls go first."""
+    keys: Annotated[
+        _OwnKeys, BeforeValidator(_joined_ids, json_schema_input_type=dict[BindingId, Filled | _OwnKeys])
+    ] = Field(default_factory=dict)
+    """Own keys by the id of what they do, such as ``form.submit = "f12"``, with commas between several.
+
+    ``mcphost help keys`` lists the ids.
+    """
     notify: Literal["bell", "osc9", "osc777", "none"] = "bell"
     """The ring if a question waits or a long call ends while the terminal has no focus; its title then says so, too.
     osc9 and osc777 are the notifications of some terminals; none: neither ring nor title."""

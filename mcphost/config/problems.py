@@ -93,6 +93,10 @@ class TableValidator:
         path, line = self._located(spot)
         return ConfigError(place + sentence, path=path, line=line)
 
+    def holds(self, where: KeyPath) -> bool:
+        """True if the text has exactly this."""
+        return self._key_lines.holds(where)
+
     def validated(self, model: type[_M], value: object, where: KeyPath) -> _M:
         """Validate ``value``, located at ``where``, as a ``model``. Raises ConfigError or ConfigErrors."""
         try:
@@ -109,16 +113,21 @@ class TableValidator:
         return self.problem((*where, key), _unknown(key, known))
 
     def _located(self, spot: KeyPath) -> tuple[Path | None, int | None]:
-        if self._lines is None:
-            from mcphost.config.key_lines import KeyLines  # late: only needed for a file with mistakes
-
-            self._lines = KeyLines(self._text)
-        if self._beneath is not None and not self._lines.holds(spot):
+        lines = self._key_lines
+        if self._beneath is not None and not lines.holds(spot):
             below = ("servers", *spot[1:])  # never under the alias mcp_servers
             path, line = self._beneath._located(below)
             if self._beneath._lines is not None and self._beneath._lines.holds(below):
                 return path, line
-        return self._path, self._lines.line_of(spot)
+        return self._path, lines.line_of(spot)
+
+    @property
+    def _key_lines(self) -> KeyLines:
+        if self._lines is None:
+            from mcphost.config.key_lines import KeyLines  # late: only needed for a file with mistakes
+
+            self._lines = KeyLines(self._text)
+        return self._lines
 
     def _explained(self, error: ErrorDetails, model: type[BaseModel], where: KeyPath) -> ConfigError:
         location = tuple(part for part in error["loc"] if part != "[key]")

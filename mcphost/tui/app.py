@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -171,6 +171,8 @@ class McphostApp(ResilientApp):
         self.guard_seconds = GUARD
         self._copy_pressed = -math.inf
         """When `COPY` was pressed last, if nothing was copied since."""
+        self.own_keys: Mapping[str, str] = {}
+        """The user's keys by the id of a binding."""
         self.keys = KeyOrder(self, self._pass_on_key, lambda: self.focused or self.screen)
         self.questions = QuestionQueue(self, host, approver)
         self.attention = Attention(self, lambda: host.config.ui.notify, in_tmux=bool(os.environ.get("TMUX")))
@@ -259,6 +261,8 @@ class McphostApp(ResilientApp):
             self.preview_theme("")
         if old.notify != new.notify:
             self.attention.update()
+        if old.keys != new.keys:
+            self._use_own_keys(new.keys)
         if old.images != new.images:
             self.results.draw_pictures(new.images != "off")
         if old.log_panel != new.log_panel:
@@ -283,7 +287,18 @@ class McphostApp(ResilientApp):
     def get_default_screen(self) -> Screen[None]:
         return self.main
 
+    def _use_own_keys(self, keys: Mapping[str, str]) -> None:
+        """Give bindings the user's keys; those that cannot be used are named, and stay as they are."""
+        from mcphost.tui.own_keys import bound_keys, checked, problems_of  # late: imports every screen
+
+        self.own_keys, _ = checked(keys, bound_keys())
+        self.set_keymap(self.own_keys)
+        for problem in problems_of(keys, (self.host.config.path, *self.start.watched)):
+            self.notify(show(str(problem)), title="Configuration", severity="warning", timeout=20, markup=False)
+
     def on_mount(self) -> None:
+        if self.host.config.ui.keys:
+            self._use_own_keys(self.host.config.ui.keys)
         self.results.draw_pictures(self.host.config.ui.images != "off")
         self._gatherer = EventGatherer(self.host.bus, self)
         self.call_after_refresh(self.configuration.watch)

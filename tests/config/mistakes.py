@@ -94,6 +94,8 @@ MISTAKES = [
 
 # The same for what concerns the whole file.
 FATAL = [
+    ('[ui.keys]\n"Form submit" = "f9"', 2, "is not the id of a key, such as form.submit"),
+    ('[ui.keys]\n"form.submit" = 9', 2, "must be a string, not a number"),
     ("a = ", 1, "not valid TOML"),
     (
         '[servers.a]\ncommand = "C:\\Users\\me\\x.exe"',

@@ -88,7 +88,7 @@ def test_a_server_may_be_written_in_the_habit_of_another_program() -> None:
 def _tables(value: object) -> Iterator[BaseModel]:
     if isinstance(value, BaseModel):
         yield value
-        value = dict(value)
+        value = dict(iter(value))  # a key is called "keys", for which dict() would take its values
     for inner in value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else ():
         yield from _tables(inner)
 

@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from mcphost.cli.settings import find, read_settings, trusted_folders
 from mcphost.cli.terminal_modes import discard_input
 from mcphost.composition import hosted_document
 from mcphost.config import (
+    Config,
     ConfigErrors,
     ConfigLocation,
     LoadedConfig,
@@ -66,13 +67,22 @@ def verify(found: ConfigLocation) -> Outcome:
     if not found.found:
         return Outcome(remarks=("there is no configuration to check",))
     try:
-        problems = load_found(found).problems
+        loaded = load_found(found)
+        problems = (*loaded.problems, *_key_problems(found, loaded.config))
     except ConfigErrors as error:
         problems = error.problems
     except ConfigError as error:
         problems = (error,)
     text = "".join(f"{show_line(str(problem), 2000)}\n" for problem in problems)
     return Outcome(text, Exit.USAGE if problems else Exit.DONE, () if problems else (_sound(found),))
+
+
+def _key_problems(found: ConfigLocation, config: Config) -> Sequence[ConfigError]:
+    if not config.ui.keys:
+        return ()
+    from mcphost.tui.own_keys import problems_of  # late: imports every screen
+
+    return problems_of(config.ui.keys, (found.user if found.needs_trust else found.path,))
 
 
 def _sound(found: ConfigLocation) -> str:

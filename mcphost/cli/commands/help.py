@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from argparse import Namespace
+from collections.abc import Mapping
+from contextlib import suppress
 from io import StringIO
 from typing import Final
 
@@ -12,12 +15,25 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from mcphost.cli.margin import size
-from mcphost.cli.output import Outcome, answer, is_terminal
+from mcphost.cli.output import Outcome, answer, is_terminal, table
 from mcphost.cli.parser import COMMANDS, command_parser, did_you_mean
 from mcphost.cli.run import finish
-from mcphost.errors import NotDone, UsageError
+from mcphost.cli.settings import find, users_settings
+from mcphost.errors import ConfigError, NotDone, UsageError
 from mcphost.host.terminal_programs import interrupts_ignored, pager_command
 from mcphost.manual import page, topics
+
+KEYS: Final = "keys"
+"""A topic that is made from the screen's own bindings."""
+
+KEYS_ABOUT: Final = """\
+*: yours. To give one other keys, name its id in your configuration:
+
+    [ui.keys]
+    form.submit = "ctrl+r,f12"
+
+The keys of dialogs stay as they are. On the screen, ? shows the keys that work there.
+"""
 
 MOST_COLUMNS: Final = 100
 """Longer lines are tiring to read."""
@@ -31,12 +47,15 @@ def run_help(options: Namespace) -> int:
     known = topics()
     if topic is None:
         return finish(Outcome(_index(known)))
+    if topic == KEYS:
+        _show(_keys(options.config))
+        return finish(Outcome())
     if topic in known:
         _show(_rendered(page(topic)))
         return finish(Outcome())
     if topic in COMMANDS:
         return finish(Outcome(command_parser().commands[topic].format_help()))
-    raise UsageError(f"'{topic}' is not a topic{did_you_mean(topic, [*known, *COMMANDS])}; see mcphost help")
+    raise UsageError(f"'{topic}' is not a topic{did_you_mean(topic, [*known, KEYS, *COMMANDS])}; see mcphost help")
 
 
 def _index(known: dict[str, str]) -> str:
@@ -47,11 +66,24 @@ def _index(known: dict[str, str]) -> str:
             "The manual, by topic (mcphost help TOPIC):",
             "",
             *lines,
+            f"  {KEYS:<{width}}  The keys of the screen, and the ids to give them others by",
             "",
             "The options of a command: mcphost COMMAND --help",
             "",
         ]
     )
+
+
+def _keys(explicit: str | None) -> str:
+    """The bindings that can have other keys, with those of the user."""
+    from mcphost.tui.own_keys import bound_keys, checked, rows  # late: imports every screen
+
+    own: Mapping[str, str] = {}
+    with suppress(ConfigError):  # what is wrong there is no matter of keys
+        own = users_settings(find(explicit, os.environ)).loaded.config.ui.keys
+    known = bound_keys()
+    lines = table([("ID", "KEYS", "MEANING"), *rows(known, checked(own, known)[0])])
+    return f"{lines}\n{KEYS_ABOUT}"
 
 
 def _rendered(markdown: str) -> str:

@@ -162,6 +162,7 @@ def _topics(names: KnownNames, line: _Line) -> Iterator[Candidate]:
     from mcphost.manual import topics  # late: it reads every page
 
     yield from topics().items()
+    yield "keys", "The keys of the screen, and their ids"
 
 
 def _hosts(names: KnownNames, line: _Line) -> Iterator[Candidate]:

@@ -265,7 +265,7 @@ Place = tuple[TranscriptItem, int, int]
 
 
 def _key(keys: str, action: str, words: str, tooltip: str, *, show: bool = False) -> Binding:
-    return Binding(keys, action, words, show=show, tooltip=tooltip, id=f"chat.{action.partition('(')[0]}.{words}")
+    return Binding(keys, action, words, show=show, tooltip=tooltip, id=f"chat.{words.replace(' ', '-')}")
 
 
 class Transcript(PartsView):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from textual.actions import parse
 from textual.binding import Binding
@@ -19,9 +20,14 @@ def classes_with_bindings(node: type[DOMNode]) -> Iterator[type]:
 
 
 def bindings_of(node: DOMNode) -> list[Binding]:
-    """The bindings for people: those that only pass a key on are left out."""
+    """The bindings for people, with the user's keys: those that only pass a key on are left out."""
     own = [each for found in classes_with_bindings(type(node)) for each in found.__dict__.get("BINDINGS", ())]
-    return [each for each in own if isinstance(each, Binding) and not each.system]
+    keys: Mapping[str, str] = getattr(node.app, "own_keys", {})
+    return [
+        replace(each, key=keys.get(each.id or "", each.key))
+        for each in own
+        if isinstance(each, Binding) and not each.system
+    ]
 
 
 def is_hidden(node: DOMNode, binding: Binding, others: list[Binding]) -> bool:

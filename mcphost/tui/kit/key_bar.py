@@ -12,6 +12,7 @@ from textual import events
 from textual.binding import ActiveBinding, Binding
 from textual.content import Content
 from textual.dom import DOMNode
+from textual.keys import key_to_character
 from textual.screen import Screen
 from textual.widget import Widget
 
@@ -78,9 +79,10 @@ class KeyLine(Widget):
 
     def _keys(self) -> Iterator[Key]:
         seen: set[str] = set()
-        active = self.screen.active_bindings
-        for node, binding, enabled, _ in active.values():
-            if binding.show and enabled and binding.action not in seen:
+        active, focused = self.screen.active_bindings, self.screen.focused
+        for key, (node, binding, enabled, _) in active.items():
+            typed = focused is not None and focused.check_consume_key(key, key_to_character(key))
+            if binding.show and enabled and binding.action not in seen and not typed:
                 seen.add(binding.action)
                 named = _first(node, binding, active)
                 yield Key(named.key, self.app.get_key_display(named), named.description, named.action)

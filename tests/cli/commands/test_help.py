@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mcphost import manual
+from mcphost.cli.commands.help import KEYS
 from mcphost.manual import TOPICS, page, topics
 from tests.cli.conftest import Mcphost, mcphost_command
 from tests.terminal import Terminal
@@ -24,7 +25,7 @@ def test_a_page_names_other_pages_by_their_commands(topic: str) -> None:
     text = page(topic)
     assert text.startswith("# ")
     assert ".md)" not in text
-    assert set(re.findall(r"`mcphost help ([a-z-]+)`", text)) <= set(TOPICS)
+    assert set(re.findall(r"`mcphost help ([a-z-]+)`", text)) <= {*TOPICS, KEYS}
 
 
 def test_without_a_topic_it_lists_them(mcphost: Mcphost) -> None:
@@ -53,6 +54,13 @@ def test_a_mistyped_topic_is_answered_with_the_nearest(mcphost: Mcphost) -> None
     said = mcphost("help", "confguration")
     assert (said.code, said.out) == (2, "")
     assert "'confguration' is not a topic; did you mean configuration?" in said.err
+
+
+def test_the_keys_of_the_screen_are_listed_with_their_ids(mcphost: Mcphost) -> None:
+    said = mcphost("help", "keys")
+    assert (said.code, said.err) == (0, "")
+    assert re.search(r"^form\.submit +ctrl\+r,ctrl\+enter +Submit the form$", said.out, re.MULTILINE)
+    assert "[ui.keys]" in said.out
 
 
 @pytest.mark.slow
