@@ -45,7 +45,7 @@ MAX_DEPTH: Final = 32
 """Levels of lists and tables in an argument; no tool needs more, and what walks them calls itself for each."""
 
 HEADER: Final = """\
-# Calls saved by mcphost: `mcphost run NAME` runs one, and R on screen lists them.
+# Calls that mcphost saved; to run one: mcphost run NAME
 # Secrets are written as references, such as ${keyring:NAME}; a literal ${ is written $${
 
 """
@@ -236,6 +236,11 @@ def _mapped(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, list):
         return [_mapped(each_value, change) for each_value in value]
     return value
+
+
+def validated_call(entry: Mapping[str, Any]) -> SavedCall:
+    """The call of an entry as the file would give it. Raises ConfigError, which names the key."""
+    return TableValidator("", None).validated(SavedCall, dict(entry), ())
 
 
 @dataclass(frozen=True, slots=True)

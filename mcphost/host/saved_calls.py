@@ -14,7 +14,7 @@ from mcphost.config.references import MalformedReferenceError, parse
 from mcphost.errors import ConfigError
 from mcphost.host.tool_calls.call import ArgumentReferences
 from mcphost.protocol.forms.secrets import looks_secret
-from mcphost.redaction import Mask, token_spans
+from mcphost.redaction import MASK, Mask, token_spans
 
 _NO_FILE: Final = "this run keeps no saved calls"
 
@@ -37,6 +37,11 @@ class SavedCallService:
     @property
     def _file(self) -> CallsFile | None:
         return None if self._open_file is None else self._open_file(self._config())
+
+    @property
+    def known(self) -> LoadedCalls:
+        """The saved calls as they were loaded last."""
+        return self._loaded
 
     async def load(self) -> LoadedCalls:
         """The saved calls; the file is read where it changed. Raises ConfigError."""
@@ -133,8 +138,9 @@ class _Storing:
         if secret and isinstance(value, str) and _is_reference(value):
             self._places.add((self._argument, value))
             return value
-        text = str(value)
-        return _Secret if secret or self._mask(text) != text or any(token_spans(text)) else value
+        text = str(value)  # a call of an earlier run comes with its secrets masked
+        hidden = MASK in text or self._mask(text) != text or any(token_spans(text))
+        return _Secret if secret or hidden else value
 
 
 def _is_reference(text: str) -> bool:

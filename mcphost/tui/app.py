@@ -49,6 +49,7 @@ from mcphost.tui.programs.controller import ProgramsController
 from mcphost.tui.results.controller import ResultsController
 from mcphost.tui.roots.controller import RootsController
 from mcphost.tui.sampling.controller import SamplingController
+from mcphost.tui.saved_calls.controller import SavedCallsController
 from mcphost.tui.servers import reload
 from mcphost.tui.servers.configuration import ConfigurationController
 from mcphost.tui.servers.controller import ServersController
@@ -197,6 +198,7 @@ class McphostApp(ResilientApp):
         self.results = ResultsController(self)
         self.roots = RootsController(self, self.keys, host)
         self.sampling = SamplingController(self, host, approver, self.questions)
+        self.saved_calls = SavedCallsController(self, self.keys, host, self.main, self.catalog)
         self.servers = ServersController(self, host, self.main)
         self.sign_in = SignInController(self, host, approver, self.questions, sign_in_status, self.updater)
         self.tasks = TasksController(self, host, self.main)
@@ -217,6 +219,7 @@ class McphostApp(ResilientApp):
             self.results,
             self.roots,
             self.sampling,
+            self.saved_calls,
             self.servers,
             self.sign_in,
             self.tasks,
@@ -521,6 +524,7 @@ class McphostApp(ResilientApp):
     def palette_sources(self) -> Iterator[tuple[str, Iterable[SystemCommand]]]:
         """The kinds of entries that controllers add to the palette, each with its commands."""
         yield "action", self.get_system_commands(self.screen)
+        yield "saved call", self.saved_calls.commands()
 
     def action_command_palette(self) -> None:
         from mcphost.tui.palette import PaletteScreen

@@ -102,6 +102,7 @@ SCHEMA = {
         ({"text": "with s3cret-token in it"}, {}, ("text",)),
         ({"a": {"password": "x", "user": "ada"}}, {"a": {"user": "ada"}}, ("a.password",)),
         ({"a": ["x", "s3cret-token"], "b": 1}, {"b": 1}, ("a",)),
+        ({"text": "Bearer •••"}, {}, ("text",)),
         ({"text": "ghp_" + "a1B2" * 9}, {}, ("text",)),
         ({"s3cret-token": "x"}, {}, ("s3cret-token",)),
         ({"word": "${API_TOKEN}"}, {"word": "${API_TOKEN}"}, ()),

@@ -22,6 +22,7 @@ IN_DIALOGS_ONLY = {"FolderTree"}
 CLOSES = {
     ("f2", "back"),  # the inbox
     ("f1", "back"),  # the help
+    ("alt+s", "back"),  # the saved calls
 }
 """Actions of a screen on the key of the app that opened it: the key closes it again."""
 

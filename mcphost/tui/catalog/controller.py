@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -31,14 +31,14 @@ class CatalogController:
         opening: Worker[None] = self._app.run_worker(work, group="open", exclusive=True)
         self._keys.wait_for(opening)
 
-    async def choose_prompt(self, entry: CatalogPrompt) -> None:
-        """Ask for a prompt's arguments; without any, get it."""
+    async def choose_prompt(self, entry: CatalogPrompt, values: Mapping[str, str] | None = None) -> None:
+        """Ask for a prompt's arguments, filled in with ``values``; without any, get it."""
         self._main.query_one(TabbedContent).active = "prompts"
-        await (await self._main.prompts_pane()).choose(entry)
+        await (await self._main.prompts_pane()).choose_filled(entry, values)
 
-    async def choose_template(self, entry: CatalogTemplate) -> None:
+    async def choose_template(self, entry: CatalogTemplate, values: Mapping[str, str] | None = None) -> None:
         self._main.query_one(TabbedContent).active = "resources"
-        await (await self._main.resources_pane()).choose(entry)
+        await (await self._main.resources_pane()).choose_filled(entry, values)
 
     async def _open(self, server: str, uri: str, size: int | None, back: Callable[[], None] | None) -> None:
         pane = await self._main.resources_pane()

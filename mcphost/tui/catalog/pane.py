@@ -26,7 +26,7 @@ from mcphost.protocol.models.prompts import CompletionRef
 from mcphost.tui.catalog.argument_table import ArgumentTable, ListedArguments
 from mcphost.tui.catalog.list import PREVIEW, CatalogList
 from mcphost.tui.kit.form_frame import FormFrame
-from mcphost.tui.kit.messages import RoomChanged
+from mcphost.tui.kit.messages import RoomChanged, SaveCallRequested
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.results.reading_pane import PaneReading, ReadingView
 
@@ -118,10 +118,14 @@ class CatalogForm(FormFrame):
 class CatalogPane(Container, Generic[Entry]):
     """On a small screen one part at a time: enter goes on, esc goes back."""
 
+    KIND: ClassVar[str]
+    """``prompt`` or ``resource``."""
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
             "escape", "back", "back", id="offers.back", tooltip="Back from the answer to the form, then to the list"
         ),
+        Binding("ctrl+s", "save", "save", id="offers.save", tooltip="Save this under a name, to get it again"),
     ]
 
     DEFAULT_CSS = """
@@ -209,6 +213,19 @@ class CatalogPane(Container, Generic[Entry]):
         self.go("form")
         form.focus_first()
 
+    async def choose_filled(self, entry: Entry, values: Mapping[str, str] | None) -> None:
+        """As `choose`, with these values in the form; None: with what was typed before."""
+        await self.choose(entry)
+        if values is not None and self.entry is entry and self.form.form is not None:
+            await self.form.form.load(self.form.form.schema, values, source=self.form.form.source)
+            self._update_preview()
+            self.form.form.focus_first()
+
+    def submit_form(self) -> None:
+        """Submit the form, if one is open."""
+        if self.entry is not None and self.form.form is not None and self._step == "form":
+            self.form.form.submit()
+
     def close_form(self) -> None:
         """Close the form; this entry needs none."""
         self._keep_typed()
@@ -279,7 +296,18 @@ class CatalogPane(Container, Generic[Entry]):
         return ()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "save":
+            return self._step == "form" or (self._step == "reading" and self.view.reading is not None)
         return action != "back" or self._step != "list"
+
+    def action_save(self) -> None:
+        """Ask for a name for what the form holds, or for what was read without a form."""
+        form, reading = self.form.form, self.view.reading
+        if self.entry is not None and form is not None:
+            values = form.values_so_far() or {}
+            self.post_message(SaveCallRequested(*self.entry.key, values, form.schema, kind=self.KIND, unfit=form.unfit))
+        elif reading is not None:
+            self.post_message(SaveCallRequested(*reading.key, {}, {}, kind=self.KIND))
 
     def action_back(self) -> None:
         """Go back one step, over links the way the user came."""

@@ -214,7 +214,7 @@ class SchemaForm(Vertical):
             priority=True,
             tooltip="The schema, as its server wrote it",
         ),
-        Binding("ctrl+s", "skeleton", "skeleton", id="form.skeleton", tooltip="Write what this JSON needs"),
+        Binding("ctrl+o", "skeleton", "skeleton", id="form.skeleton", tooltip="Write what this JSON needs"),
     ]
 
     DEFAULT_CSS = """
@@ -324,6 +324,15 @@ class SchemaForm(Vertical):
                 container.scroll_home(animate=False)
 
     @property
+    def schema(self) -> Any:
+        return self._schema
+
+    @property
+    def source(self) -> Any:
+        """The definition that the server wrote instead of a schema, or the schema."""
+        return self._source
+
+    @property
     def raw_shown(self) -> bool:
         """True while raw JSON is edited."""
         return self.has_class("-raw")
@@ -338,6 +347,14 @@ class SchemaForm(Vertical):
     def values_so_far(self) -> dict[str, Any] | None:
         """Return the arguments without what is invalid; None while the raw JSON is not an object."""
         return read_object(self._raw.text)[0] if self.raw_shown else self._collect()[0]
+
+    @property
+    def unfit(self) -> tuple[str, ...]:
+        """The places of the fields that are required and empty, or invalid."""
+        if self.raw_shown:
+            return ()
+        entries = self._entries()
+        return tuple(place_text(place_of(path, entries)) for path in self._collect()[1])
 
     def state(self) -> FormState:
         return FormState(self._entries(), self._base, self._raw.text, self.raw_shown, self._raw_before)
@@ -709,7 +726,7 @@ class SchemaForm(Vertical):
         if self._form.raw_only is None and not in_row:
             keys.append(("ctrl+j", "fields", "fields") if self.raw_shown else ("ctrl+j", "raw JSON", "raw"))
         if self.check_action("skeleton", ()):
-            keys.insert(0, ("ctrl+s", "skeleton", "skeleton"))
+            keys.insert(0, ("ctrl+o", "skeleton", "skeleton"))
         if not in_row:  # a row's own keys need the room
             keys.insert(0, ("f6", self._source_label, "schema"))
         if in_row:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from textual.binding import Binding
 from textual.message import Message
@@ -10,6 +11,7 @@ from textual.message import Message
 from mcphost.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
+    from mcphost.host.tool_calls.call import ArgumentReferences
     from mcphost.tui.results.content import Block
 
 
@@ -29,6 +31,22 @@ class CancelRequested(Message):
     """The user stopped the call of this ``number``."""
 
     number: int
+
+
+@dataclass
+class SaveCallRequested(Message):
+    """The user asked to save a call of the ``target``, a tool, prompt or resource (``kind``), under a name."""
+
+    server: str
+    target: str
+    arguments: Mapping[str, Any]
+    schema: Any
+    """Of the arguments, as its server wrote it."""
+    references: ArgumentReferences | None = None
+    """Those in the arguments."""
+    kind: str = "tool"
+    unfit: tuple[str, ...] = ()
+    """The arguments that are missing or invalid in the form."""
 
 
 @dataclass

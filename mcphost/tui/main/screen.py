@@ -159,6 +159,14 @@ class MainScreen(ErrorBoundary, Screen[None]):
         Binding("f3", "logs", "logs", id="go.logs", tooltip="Logs; from a call, its lines; from the logs, close them"),
         Binding("T", "tasks", "tasks", id="go.tasks", tooltip="Tasks: calls that servers answer later"),
         Binding("f4", "traffic", "traffic", id="go.traffic", tooltip="Traffic; from a call, its messages"),
+        Binding(
+            "A,alt+s",
+            "saved_calls",
+            "saved",
+            id="go.saved",
+            show=False,
+            tooltip="Saved calls; ctrl+s in a form saves one",
+        ),
         Binding("z", "zoom", "zoom", id="layout.zoom", tooltip="Give the focused pane the whole screen, and back"),
         Binding(
             "less_than_sign",
@@ -204,6 +212,9 @@ class MainScreen(ErrorBoundary, Screen[None]):
         """The user asked for the tasks of this server; None: of all servers."""
 
         server: str | None
+
+    class SavedCallsRequested(Message):
+        """The user asked for the list of saved calls."""
 
     class ImportRequested(Message):
         """The user asked for the servers of other programs."""
@@ -594,6 +605,9 @@ class MainScreen(ErrorBoundary, Screen[None]):
         if action == "divide":
             return not self.single
         return self._has_tasks if action == "tasks" else True
+
+    def action_saved_calls(self) -> None:
+        self.post_message(self.SavedCallsRequested())
 
     def action_import_servers(self) -> None:
         self.post_message(self.ImportRequested())

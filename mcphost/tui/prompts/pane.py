@@ -60,6 +60,7 @@ class PromptList(CatalogList[CatalogPrompt]):
 
 class PromptsPane(CatalogPane[CatalogPrompt]):
     HELP = "The servers' prompts: ready-made texts for a model. Nothing is sent to a model from here."
+    KIND = "prompt"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+r", "get_again", "get again", id="prompts.again", tooltip="Get it again with these arguments"),
     ]

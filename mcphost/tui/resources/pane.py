@@ -228,6 +228,7 @@ class ResourceList(CatalogList[AnyResource]):
 
 class ResourcesPane(CatalogPane[AnyResource]):
     HELP = "The servers' resources and their contents."
+    KIND = "resource"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "watch", "watch", id="resources.watch", tooltip="Read it again whenever it changes"),
         Binding("space", "unwatch", "unwatch", id="resources.unwatch", tooltip="Stop watching it"),

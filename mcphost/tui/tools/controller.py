@@ -13,7 +13,7 @@ from mcphost.host.catalog import CatalogTool
 from mcphost.host.history.past_call import PastCall, masked_paths, recalled, without_masked
 from mcphost.host.host import Host
 from mcphost.host.pinned_tools import PinnedTools
-from mcphost.host.tool_calls.call import ToolCall
+from mcphost.host.tool_calls.call import ArgumentReferences, ToolCall
 from mcphost.protocol.display import show_line
 from mcphost.tui.kit.clock import clock_text, date_text
 from mcphost.tui.kit.messages import CallChosen, CancelRequested
@@ -41,9 +41,14 @@ class ToolsController:
     async def on_tool_list_pin_toggled(self, event: ToolList.PinToggled) -> None:
         await self._pinned.set(event.key, pinned=event.pinned)
 
-    async def open_tool(self, entry: CatalogTool, arguments: Mapping[str, Any] | None = None) -> None:
+    async def open_tool(
+        self,
+        entry: CatalogTool,
+        arguments: Mapping[str, Any] | None = None,
+        references: ArgumentReferences | None = None,
+    ) -> None:
         self._main.action_go("tools")
-        await self._main.tools.open_tool(entry, arguments)
+        await self._main.tools.open_tool(entry, arguments, references)
 
     async def on_call_chosen(self, event: CallChosen) -> None:
         await self.open_call(event.number)
@@ -104,7 +109,7 @@ class ToolsController:
             self._warn(NOT_OFFERED)
             return
         if isinstance(call, ToolCall):
-            await self.open_tool(entry, call.arguments)
+            await self.open_tool(entry, call.arguments, call.request.references)
             return
         arguments, masked = without_masked(call.arguments)
         if call.argument_text is None:

@@ -25,11 +25,12 @@ from mcphost.host.tool_calls.call import ToolCall
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.tools import Tool
 from mcphost.tui.catalog.list import PINNED, PREVIEW, RECENT, CatalogList
-from mcphost.tui.kit.messages import RoomChanged
+from mcphost.tui.kit.messages import RoomChanged, SaveCallRequested
 from mcphost.tui.kit.ranking import SearchText
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
 if TYPE_CHECKING:
+    from mcphost.host.tool_calls.call import ArgumentReferences
     from mcphost.tui.forms.schema_form import SchemaForm
     from mcphost.tui.results.view import ResultView
     from mcphost.tui.tools.preview import LastCall
@@ -138,6 +139,7 @@ class ToolsPane(Container):
         Binding(
             "ctrl+r,ctrl+enter", "run", "run again", id="tools.run", tooltip="Run it again, with what its form holds"
         ),
+        Binding("ctrl+s", "save", "save", id="tools.save", tooltip="Save this call under a name"),
         Binding("f9", "result", "result", id="tools.result", tooltip="Go to the last result"),
     ]
 
@@ -310,13 +312,18 @@ class ToolsPane(Container):
         self.list.show_favorites(recent=self._used)
         self.list.rows.focus()
 
-    async def open_tool(self, entry: CatalogTool, arguments: Mapping[str, Any] | None = None) -> None:
-        """Open a tool's form with what was typed before, or with these arguments. An earlier result is a line until
-        the next run.
+    async def open_tool(
+        self,
+        entry: CatalogTool,
+        arguments: Mapping[str, Any] | None = None,
+        references: ArgumentReferences | None = None,
+    ) -> None:
+        """Open a tool's form with what was typed before, or with these arguments, which may hold ``references``.
+        An earlier result is a line until the next run.
         """
         bench = await self.bench()
         self._fold_result()
-        await bench.load(entry, arguments)
+        await bench.load(entry, arguments, references)
         self._go("form")
         bench.form.focus_first()
 
@@ -367,16 +374,18 @@ class ToolsPane(Container):
 
     async def on_schema_form_submitted(self, event: SchemaForm.Submitted) -> None:
         event.stop()
-        if self._bench is not None and self._bench.entry is not None:
-            await self._run(*self._bench.entry.key, event.arguments, composed=self._bench.composed)
+        bench = self._bench
+        if bench is not None and bench.entry is not None:
+            server, tool = bench.entry.key
+            await self._run(server, tool, event.arguments, composed=bench.composed, references=bench.references)
 
     async def on_result_view_again_requested(self, event: ResultView.AgainRequested) -> None:
         event.stop()
         await self.show_call(self._host.tool_calls.repeat(event.call))
 
-    async def _run(self, server: str, tool: str, arguments: Mapping[str, Any], *, composed: bool = False) -> None:
+    async def _run(self, server: str, tool: str, arguments: Mapping[str, Any], **how: Any) -> None:
         self._used = [(server, tool), *(each for each in self._used if each != (server, tool))]
-        await self.show_call(self._host.tool_calls.call(server, tool, arguments, composed=composed))
+        await self.show_call(self._host.tool_calls.call(server, tool, arguments, **how))
 
     def on_schema_form_grown(self, event: SchemaForm.Grown) -> None:
         event.stop()
@@ -392,6 +401,8 @@ class ToolsPane(Container):
         if action == "run":
             call = self._bench.result.call if self._bench else None
             return self._step == "result" and call is not None and call.state.ended
+        if action == "save":
+            return self._step == "form" or (self._step == "result" and self.shown_call is not None)
         return action != "back" or self._step != "list"
 
     async def action_run(self) -> None:
@@ -406,6 +417,21 @@ class ToolsPane(Container):
             bench.form.submit()
         else:
             await self.show_call(self._host.tool_calls.repeat(call))
+
+    def action_save(self) -> None:
+        """Ask for a name for the call whose result is shown, or for what the form holds."""
+        bench = self._bench
+        call = bench.result.call if bench and self._step == "result" else None
+        if call is not None:
+            request, tools = call.request, self._host.catalog.tools(call.request.server)
+            schema = next((each.tool.input_schema for each in tools if each.tool.name == request.tool), {})
+            what = request.server, request.tool, call.arguments, schema, request.references
+            self.post_message(SaveCallRequested(*what))
+        elif bench is not None and bench.entry is not None and (arguments := bench.form.values_so_far()) is not None:
+            (server, name), schema, unfit = bench.entry.key, bench.entry.tool.input_schema, bench.form.unfit
+            self.post_message(SaveCallRequested(server, name, arguments, schema, bench.references, unfit=unfit))
+        else:
+            self.app.bell()
 
     def action_back(self) -> None:
         """Go back one step; the call continues, and what was typed stays."""

@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from mcphost.host.catalog import CatalogTool
+from mcphost.host.tool_calls.call import ArgumentReferences
 from mcphost.protocol.display import hidden_count, show, show_line, unindented
 from mcphost.tui.forms.schema_form import FormState, SchemaForm
 from mcphost.tui.kit.form_frame import FormFrame
@@ -134,8 +135,9 @@ class Workbench(Vertical):
         self.summary = ResultSummary()
         self.result = ResultView()
         self._forms: dict[tuple[str, str], FormState] = {}
-        self._filled = set[tuple[str, str]]()
-        """Tools whose form was filled with the arguments of a call, which a model may have written."""
+        self._filled: dict[tuple[str, str], ArgumentReferences | None] = {}
+        """Tools whose form was filled with the arguments of a call, which a model may have written, and the references
+        in these."""
 
     def compose(self) -> ComposeResult:
         yield self.tool
@@ -169,12 +171,22 @@ class Workbench(Vertical):
         """True if the user wrote the values in the form."""
         return self.entry is not None and self.entry.key not in self._filled
 
-    async def load(self, entry: CatalogTool, arguments: Mapping[str, Any] | None = None) -> None:
-        """Show a tool with what was typed before, or with these arguments."""
+    @property
+    def references(self) -> ArgumentReferences | None:
+        """The references in the values of the form."""
+        return None if self.entry is None else self._filled.get(self.entry.key)
+
+    async def load(
+        self,
+        entry: CatalogTool,
+        arguments: Mapping[str, Any] | None = None,
+        references: ArgumentReferences | None = None,
+    ) -> None:
+        """Show a tool with what was typed before, or with these arguments, which may hold ``references``."""
         self._keep_form()
         self.entry, self._described = entry, entry.key
         if arguments is not None:
-            self._filled.add(entry.key)
+            self._filled[entry.key] = references
         self.tool.show_about(entry)
         await self.form.load(entry.tool.input_schema, arguments)
         if arguments is None and entry.key in self._forms:

@@ -130,7 +130,7 @@ def all_nodes(above: type[DOMNode] = DOMNode) -> Iterator[type[DOMNode]]:
         yield from all_nodes(node)
 
 
-NOT_KEYS = {"a", "I", "tab", "/", "?"}
+NOT_KEYS = {"a", "A", "I", "tab", "/", "?"}
 """Words, and marks that the texts explain."""
 
 

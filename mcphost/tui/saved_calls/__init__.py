@@ -1,0 +1,1 @@
+"""Saves calls under a name, and lists them to run them again."""
