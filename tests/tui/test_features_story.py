@@ -79,7 +79,7 @@ async def test_a_template_is_filled_in_from_suggestions_and_read() -> None:
     async with on_stage(size=NARROW) as stage:
         await in_resources(stage, "ship")
         await stage.press("enter")
-        await stage.shows("▸ kind *", "freighter", "↓ chooses", "esc back")
+        await stage.shows("▸ kind *", "freighter", "↓ chooses")
         await stage.write("xx")
         await stage.shows("nothing is suggested that fits")
         await stage.press("backspace", "backspace")
