@@ -45,6 +45,9 @@ RECENT: Final = "*recent"
 
 TITLES: Final = {PINNED: "Pinned", RECENT: "Recent"}
 
+MOST_SERVER: Final = 14
+"""Columns of the names of servers at most."""
+
 MOST_LABEL: Final = 40
 """Columns of titles at most, if descriptions are beside them."""
 
@@ -155,7 +158,7 @@ class CatalogList(FilteredRows[Entry | Heading | Shortcut[Entry]], Generic[Entry
         self._grouped = False
         self._names_server = False
         self._at_heading = False
-        self._label_width = 0
+        self._label_width = self._server_width = 0
         self._states: dict[str, ServerState] = {}
         self._entries: Sequence[Entry] = ()
         self._server: str | None = None
@@ -256,7 +259,7 @@ class CatalogList(FilteredRows[Entry | Heading | Shortcut[Entry]], Generic[Entry
         """The server's name, where neither a heading nor the title of the list has it."""
         if not self._names_server:
             return []
-        return [Cell(entry.server, "$foreground-muted", 5, min(14, max(6, width // 5)), "right")]
+        return [Cell(entry.server, "$foreground-muted", 5, min(self._server_width, width // 3), "right")]
 
     def title_cells(self, label: str, name: str, about: str, width: int) -> list[Cell]:
         """Columns for the title and, if there is room, the description, with the filter's matches marked.
@@ -295,9 +298,15 @@ class CatalogList(FilteredRows[Entry | Heading | Shortcut[Entry]], Generic[Entry
         if (entries, server) == (self._entries, self._server):
             return
         self._entries, self._server = entries, server
-        self.mixed = server is None and len({each.server for each in entries}) > 1
-        self._label_width = min(MOST_LABEL, max((cell_len(_label(self.defined(each))) for each in entries), default=0))
+        servers = {each.server for each in entries}
+        self.mixed = server is None and len(servers) > 1
+        self._server_width = max(5, min(MOST_SERVER, max(map(cell_len, servers), default=0)))
+        self._label_width = cell_len(show_line(max(map(self._label, entries), key=len, default=""), MOST_LABEL))
         self.show_items(entries, keep=lambda each: each.key)
+
+    def _label(self, entry: Entry) -> str:
+        defined: Any = self.defined(entry)
+        return str(defined.label)
 
     def fold_groups(self, folded: frozenset[str]) -> None:
         """Fold these groups, and unfold all others."""
@@ -359,7 +368,3 @@ class CatalogList(FilteredRows[Entry | Heading | Shortcut[Entry]], Generic[Entry
         if self.item is not None:
             text = json_text(self.defined(self.item).definition())
             self.app.push_screen(ReaderScreen(f"{self.item.server} › definition", text, is_json=True))
-
-
-def _label(defined: Any) -> str:
-    return show_line(defined.label, MOST_LABEL)

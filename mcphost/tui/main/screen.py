@@ -97,6 +97,9 @@ MOST_FOR_LOGS = 0.32
 ROWS_AROUND = 3
 """Rows above and below the panes: the servers' states, the tabs and the keys."""
 
+FOR_ADDRESSES = 12
+"""Columns by which lists of resources and prompts are wider than that of tools: they show addresses."""
+
 LIST_BESIDE_WORK = 40
 """Columns of a list at most while a form, or what it opened, has the user's attention."""
 
@@ -438,7 +441,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
             if pane is None:
                 continue
             share = self._layout.list_share
-            most = share if pane is self.tools else None  # of resources, no preview needs the room
+            most = share if pane is self.tools else share + FOR_ADDRESSES
             if pane.step != "list":
                 most = min(share, LIST_BESIDE_WORK)
             pane.list.styles.width = "100%" if self.single else f"{share}%"
