@@ -270,7 +270,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         self._counts: Mapping[str, int] = {}
         self._before_chat = "tools"
         self._before_logs: Widget | None = None
-        """What had the focus before the logs."""
+        """The widget that had the focus before the logs."""
         self._filling: str | None = None
         """The tab that was opened last, if on a narrow screen it takes the place of the servers: traffic or chat."""
 
