@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 BACKLOG: Final = 1000
 """Calls that may wait for the disk; more are left out."""
 
-BATCH: Final = 100
-"""Calls written in one transaction."""
+GATHER_SECONDS: Final = 0.1
+"""Seconds in which calls are gathered before they are written: a thread that wakes up for each would delay the next.
+Whoever reads the history or ends the run does not wait for that.
+"""
 
 CLOSE_SECONDS: Final = 2.0
 """Seconds to wait at the end of mcphost for a disk that does not answer."""
@@ -49,6 +51,8 @@ class CallHistory:
         self.run: Final = os.urandom(6).hex()
         """The name of this run."""
         self._jobs: SimpleQueue[ToolCall | _Reading | None] = SimpleQueue()
+        self._urgent = threading.Event()
+        """Set by a job that does not wait until more calls are gathered."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ended = asyncio.Event()
         self._left_out = self._failing = False
@@ -113,6 +117,7 @@ class CallHistory:
         if self._loop is None:
             return
         self._jobs.put(None)
+        self._urgent.set()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._ended.wait(), CLOSE_SECONDS)
 
@@ -138,6 +143,7 @@ class CallHistory:
                 self._tell(partial(_settle, found, value))
 
         self._put(work)
+        self._urgent.set()
         return await found
 
     def _put(self, job: ToolCall | _Reading) -> None:
@@ -151,12 +157,16 @@ class CallHistory:
     def _work(self, path: Path) -> None:
         from mcphost.host.history.store import HistoryStore  # late: SQLite is only needed once a call has ended
 
-        store, job = HistoryStore(path, self._say), self._jobs.get()
+        store, job, gathers = HistoryStore(path, self._say), self._jobs.get(), False
         while job is not None:
             calls: list[ToolCall] = []
+            if isinstance(job, ToolCall) and gathers:
+                self._urgent.wait(GATHER_SECONDS)
+                self._urgent.clear()
+            gathers = True  # not the first call: a command makes one, and stops its server meanwhile
             while isinstance(job, ToolCall):
                 calls.append(job)
-                job = self._jobs.get_nowait() if len(calls) < BATCH and not self._jobs.empty() else _nothing
+                job = _nothing if self._jobs.empty() else self._jobs.get()
             if calls:
                 self._write(store, calls)
             if job is not None:

@@ -19,6 +19,7 @@ import pytest
 from mcphost.host.history.past_call import PastCallQuery, masked_paths, recalled, without_masked
 from mcphost.host.history.store import RESULT_BYTES
 from mcphost.host.tool_calls.call import ArgumentReferences, CallState
+from tests.conftest import Until
 from tests.host.conftest import NO, YES, HostOf, echo, wire
 from tests.host.history.histories import SECRET, run
 
@@ -147,12 +148,25 @@ def written_until_killed(path: Path) -> list[int]:
 
 
 async def test_a_killed_mcphost_loses_no_call_that_was_kept(path: Path) -> None:
-    kept = await asyncio.to_thread(written_until_killed, path)
+    """Neither does another one that writes the same file meanwhile."""
     async with run(path) as here:
+        writing, added = asyncio.create_task(asyncio.to_thread(written_until_killed, path)), 0
+        while not writing.done():
+            here.add({"a": f"here {added}"})
+            await here.history.count()
+            added += 1
         here.add({"a": "after"})
         found = [each.arguments["a"] for each in reversed(await here.history.find(ALL))]
-    assert found[: len(kept)] == kept
-    assert found[-1] == "after"
+        assert here.alarms == []
+    kept = [each for each in found if isinstance(each, int)]
+    assert kept[: len(writing.result())] == writing.result()
+    assert [each for each in found if isinstance(each, str)] == [*(f"here {n}" for n in range(added)), "after"]
+
+
+async def test_a_call_is_written_soon_after_its_end(path: Path, until: Until) -> None:
+    async with run(path) as here:
+        here.add()
+        await until(lambda: left_by(path))
 
 
 async def test_several_runs_write_the_same_file_at_once(path: Path) -> None:
