@@ -125,7 +125,7 @@ class CatalogPane(Container, Generic[Entry]):
         Binding(
             "escape", "back", "back", id="offers.back", tooltip="Back from the answer to the form, then to the list"
         ),
-        Binding("ctrl+s", "save", "save", id="offers.save", tooltip="Save this under a name, to get it again"),
+        Binding("ctrl+s", "save", "save call", id="offers.save", tooltip="Save this call under a name"),
     ]
 
     DEFAULT_CSS = """

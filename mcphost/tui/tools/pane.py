@@ -139,7 +139,7 @@ class ToolsPane(Container):
         Binding(
             "ctrl+r,ctrl+enter", "run", "run again", id="tools.run", tooltip="Run it again, with what its form holds"
         ),
-        Binding("ctrl+s", "save", "save", id="tools.save", tooltip="Save this call under a name"),
+        Binding("ctrl+s", "save", "save call", id="tools.save", tooltip="Save this call under a name"),
         Binding("f9", "result", "result", id="tools.result", tooltip="Go to the last result"),
     ]
 
