@@ -60,6 +60,7 @@ class ToolForm(FormFrame):
         self._preview.display = False
         self._summary = ToolSummary()
         self._described = ScrolledColumn(self._about, self._summary, self._preview, id="about", can_focus=False)
+        self._title = ""
         self._entry: CatalogTool | None = None
         """The tool whose form is shown."""
         self.form = SchemaForm(submit_label="run")
@@ -100,11 +101,13 @@ class ToolForm(FormFrame):
     def _show(self, title: str | Content, about: str | Content, *, form: bool, preview: bool = False) -> None:
         if not form:
             self._entry = None
+        if str(title) != self._title:
+            self._title = str(title)
+            self._described.scroll_to(y=0, animate=False)
         self.border_title = title
         self._about.update(about)
         self._about.display = bool(str(about))
         self._preview.display = preview
-        self._described.scroll_to(y=0, animate=False)
         self.remove_class("-whole")
         self.set_class(not form, "-none")
         self.form.display = form
