@@ -637,7 +637,9 @@ class MainScreen(ErrorBoundary, Screen[None]):
     def action_tasks(self) -> None:
         """List the tasks of the selected call's server, else of the chosen server."""
         call = self.calls.item if self.calls.has_focus_within else None
-        self.post_message(self.TasksRequested(self.servers.chosen if call is None else server_of(call)))
+        server = self.servers.chosen if call is None else server_of(call)
+        if server is None or server in self._host.servers:  # that of an earlier run may be gone
+            self.post_message(self.TasksRequested(server))
 
     def show_counts(self, counts: Mapping[str, int]) -> None:
         """Show these counts in the labels of the tabs, if there is room."""

@@ -232,6 +232,11 @@ def _plain(headline: str, advice: str) -> Callable[[McphostError, str], Failure]
     return explain
 
 
+def _past(error: McphostError, server: str) -> Failure:
+    quotes = (Quote("why", str(error)),)
+    return Failure("▲", "This call of an earlier run has no result here", "Run it again for one.", "warning", quotes)
+
+
 def _advised(error: McphostError, server: str) -> Failure:
     """The advice that is the same on the command line."""
     advice = advice_on(error, server)
@@ -278,6 +283,6 @@ _EXPLANATIONS: Final[tuple[tuple[_Kinds, Callable[..., Failure]], ...]] = (
         UnknownName,
         _plain("Not sent: there is no such server or tool", "The server may have changed its tools: see the list."),
     ),
-    (PastFailure, _plain("No result", "This is a call of an earlier run.")),
+    (PastFailure, _past),
     (McphostError, _plain("No result", "The server's log may say more.")),
 )

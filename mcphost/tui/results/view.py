@@ -22,6 +22,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from mcphost.errors import InvalidArguments
+from mcphost.host.history.past_call import moment_text
 from mcphost.host.tool_calls.call import CallState, ToolCall
 from mcphost.host.tool_calls.validation import ValidationResult
 from mcphost.lazy_dataclass import dataclass
@@ -260,7 +261,10 @@ class StructuredView(Vertical):
         self.watch(self._table, "footnote", self._update_footnote)
 
     def focus(self, scroll_visible: bool = True, from_app_focus: bool = False) -> StructuredView:
-        for body in self.query("TableView, TextView"):
+        bodies = self.query("TableView, TextView")
+        if not bodies:  # they are not mounted yet
+            self.call_after_refresh(self.focus, scroll_visible)
+        for body in bodies:
             if body.display:
                 body.focus(scroll_visible)
         return self
@@ -647,6 +651,8 @@ def _title(call: ToolCall, width: int, size: int) -> str:
     """
     word = "not sent" if isinstance(call.error, InvalidArguments) else call.shown_state.value
     state = [f"{CALL_MARKS[call.shown_state][0]} {word}"]
+    if call.number < 0:  # of an earlier run
+        state.append(moment_text(call.time))
     if call.state.ended:
         state.append(duration_text(call.elapsed))
     if call.outcome is not None:

@@ -23,11 +23,12 @@ def allowed() -> Config:
     return echo().model_copy(update={"policy": Policy(default="allow")})
 
 
-async def yesterday(state: Path, *texts: str) -> None:
-    """A run with a call of `echo` for each text."""
+async def yesterday(state: Path, *texts: str, rows: list[Any] | None = None) -> None:
+    """A run with a call of `echo` for each text, with a table as its result if ``rows`` are given."""
     async with run(state / "history.sqlite") as before:
         for text in texts:
-            answer = {"content": [{"type": "text", "text": text}]}
+            said = [{"type": "text", "text": text}]
+            answer = {"content": said} if rows is None else {"content": [], "structuredContent": rows}
             before.add({"text": text}, answer, tool="echo", server="echo")
 
 
@@ -43,15 +44,15 @@ def calls_sent(stage: Stage) -> list[Any]:
 
 
 async def test_a_call_of_an_earlier_run_is_found_opened_and_run_again(tmp_path: Path) -> None:
-    await yesterday(tmp_path, "first words", "other words")
+    await yesterday(tmp_path, "first words", "other words", rows=[{"ship": "first"}, {"ship": "second"}])
     async with on_stage(allowed(), tmp_path, size=NARROW) as stage:
         await opened(stage, "2 earlier", "echo", "done")
         await stage.press("slash")
         await stage.write("first")
         await stage.until(lambda app: len(app.main.calls.rows.items) == 1)
         await stage.press("enter")
-        await stage.shows("first words")
-        assert stage.app.main.query_one(ResultView).call is not None
+        await stage.shows("ship", "second")
+        await stage.until(lambda app: app.main.query_one(ResultView).has_focus_within)
         assert calls_sent(stage) == []
         await stage.press("ctrl+r")
         call = await stage.ended()
