@@ -45,8 +45,12 @@ RECENT: Final = "*recent"
 
 TITLES: Final = {PINNED: "Pinned", RECENT: "Recent"}
 
+LEAST_SERVER: Final = 5
 MOST_SERVER: Final = 14
-"""Columns of the names of servers at most."""
+"""Columns of the names of servers; between these, titles come first."""
+
+BESIDE_SERVER: Final = 4
+"""Columns of gaps and marks beside a title and a server."""
 
 MOST_LABEL: Final = 40
 """Columns of titles at most, if descriptions are beside them."""
@@ -259,7 +263,9 @@ class CatalogList(FilteredRows[Entry | Heading | Shortcut[Entry]], Generic[Entry
         """The server's name, where neither a heading nor the title of the list has it."""
         if not self._names_server:
             return []
-        return [Cell(entry.server, "$foreground-muted", 5, min(self._server_width, width // 3), "right")]
+        left = width - cell_len(show_line(self._label(entry), MOST_LABEL)) - BESIDE_SERVER
+        taken = max(LEAST_SERVER, min(self._server_width, left))
+        return [Cell(entry.server, "$foreground-muted", taken, taken, "right")]
 
     def title_cells(self, label: str, name: str, about: str, width: int) -> list[Cell]:
         """Columns for the title and, if there is room, the description, with the filter's matches marked.
@@ -300,7 +306,7 @@ class CatalogList(FilteredRows[Entry | Heading | Shortcut[Entry]], Generic[Entry
         self._entries, self._server = entries, server
         servers = {each.server for each in entries}
         self.mixed = server is None and len(servers) > 1
-        self._server_width = max(5, min(MOST_SERVER, max(map(cell_len, servers), default=0)))
+        self._server_width = min(MOST_SERVER, max(map(cell_len, servers), default=0))
         self._label_width = cell_len(show_line(max(map(self._label, entries), key=len, default=""), MOST_LABEL))
         self.show_items(entries, keep=lambda each: each.key)
 
