@@ -21,7 +21,13 @@ from mcphost.config.files import read_regular, text_of
 from mcphost.config.loading import parse_toml
 from mcphost.config.models import Config
 from mcphost.config.problems import TableValidator, each, shown_key
-from mcphost.config.references import MalformedReferenceError, Reference, references, references_within
+from mcphost.config.references import (
+    MalformedReferenceError,
+    Reference,
+    references,
+    references_within,
+    substituted,
+)
 from mcphost.config.servers import ServerConfig
 from mcphost.config.state import file_version, folder_locked, replace_file
 from mcphost.config.values import Values
@@ -343,7 +349,8 @@ class CallsFile:
         server's own entry. Waits for the keychain. Raises ConfigError.
         """
         known = None if self.own else _references_of(config.servers.get(call.server))
-        referring = call.referring
+        referring, profile = call.referring, config.profiles.get(config.profile or "")
+        variables = {} if profile is None else profile.variables_for(call.server)
 
         def value_of(name: str) -> Callable[[str], str]:
             def changed(text: str) -> str:
@@ -352,7 +359,7 @@ class CallsFile:
                 for reference in references(text):
                     if known is not None and (reference.kind, reference.name) not in known:
                         raise self._refused(call, name, reference, known)
-                return self._values.resolve(text, f"{call.name}.arguments.{name}")
+                return self._values.resolve(substituted(text, variables), f"{call.name}.arguments.{name}")
 
             return changed
 

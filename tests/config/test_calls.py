@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from mcphost.config import Config, ServerConfig, Values
 from mcphost.config.calls import HEADER, MAX_CALLS, CallsFile, SavedCall, parse_calls, saved_arguments
 from mcphost.config.calls_document import with_call, without_call
+from mcphost.config.models import ProfileConfig
 from mcphost.errors import ConfigError, UnresolvedReference
 
 STORM = SavedCall(name="storm", server="demo", tool="brew", arguments={"strength": 9})
@@ -183,6 +184,13 @@ def test_in_the_user_s_own_file_any_reference_is_resolved(tmp_path: Path) -> Non
     resolved = file.resolve(Config(), TOKEN, TOKEN.shown)
     assert resolved == {"token": "s3cret-token", "in": ["Bearer s3cret-docs"]}
     assert file._values.mask("s3cret-token s3cret-docs") == "••• •••"
+
+
+def test_a_profile_s_value_comes_before_the_environment_s(tmp_path: Path) -> None:
+    profiles = {"work": ProfileConfig(variables={"TOKEN": "${keyring:docs}"})}
+    config = Config(profiles=profiles, profile="work")
+    file = calls_file(tmp_path, TOKEN="s3cret-token")
+    assert file.resolve(config, TOKEN, {"token": "${TOKEN}"}) == {"token": "s3cret-docs"}
 
 
 def test_in_a_project_s_file_only_those_of_the_server_are(tmp_path: Path) -> None:

@@ -305,9 +305,11 @@ class CatalogPane(Container, Generic[Entry]):
         form, reading = self.form.form, self.view.reading
         if self.entry is not None and form is not None:
             values = form.values_so_far() or {}
-            self.post_message(SaveCallRequested(*self.entry.key, values, form.schema, kind=self.KIND, unfit=form.unfit))
+            self.post_message(
+                SaveCallRequested(*self.entry.key, values, kind=self.KIND, schema=form.schema, unfit=form.unfit)
+            )
         elif reading is not None:
-            self.post_message(SaveCallRequested(*reading.key, {}, {}, kind=self.KIND))
+            self.post_message(SaveCallRequested(*reading.key, {}, kind=self.KIND))
 
     def action_back(self) -> None:
         """Go back one step, over links the way the user came."""

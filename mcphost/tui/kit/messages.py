@@ -40,11 +40,11 @@ class SaveCallRequested(Message):
     server: str
     target: str
     arguments: Mapping[str, Any]
-    schema: Any
-    """Of the arguments, as its server wrote it."""
     references: ArgumentReferences | None = None
     """Those in the arguments."""
     kind: str = "tool"
+    schema: Any = None
+    """Of the arguments of a prompt or a template."""
     unfit: tuple[str, ...] = ()
     """The arguments that are missing or invalid in the form."""
 

@@ -48,9 +48,15 @@ class SavedCallsController:
         loaded, path = await service.load(), service.path
         if path is None:
             raise ConfigError("this run keeps no saved calls")
-        stored = service.storable(event.arguments, event.schema, event.references)
+        stored = service.storable(event.arguments, self._schema_of(event), event.references)
         name = self._opened.get((event.server, event.target)) or proposed_name(event.target, loaded)
         self._app.push_screen(CallNameScreen(event, stored, with_tilde(path), name), partial(self._named, loaded))
+
+    def _schema_of(self, event: SaveCallRequested) -> Any:
+        """The schema of the arguments, as far as a server offers it now."""
+        tools = self._host.catalog.tools(event.server) if event.kind == "tool" else ()
+        found = (each.tool.input_schema for each in tools if each.tool.name == event.target)
+        return next(found, event.schema or {})
 
     def _named(self, loaded: LoadedCalls, call: SavedCall | None) -> None:
         if call is not None:

@@ -24,7 +24,7 @@ from mcphost.protocol.display import duration_text, show_line
 from mcphost.tui.kit.clock import clock_text
 from mcphost.tui.kit.filtered_rows import FilteredRows
 from mcphost.tui.kit.marks import CALL_MARKS
-from mcphost.tui.kit.messages import CallChosen, CancelRequested
+from mcphost.tui.kit.messages import CallChosen, CancelRequested, SaveCallRequested
 from mcphost.tui.kit.ranking import Search, SearchText
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
@@ -47,6 +47,7 @@ class CallList(FilteredRows[Call]):
         Binding("x", "cancel", "cancel", id="calls.cancel", tooltip="Cancel the call, and tell the server"),
         Binding("ctrl+r", "run", "run again", id="calls.run", tooltip="Run it again with the same arguments"),
         Binding("a", "again", "form", id="calls.again", tooltip="Open the tool with these arguments"),
+        Binding("ctrl+s", "save", "save call", id="calls.save", tooltip="Save this call under a name"),
         Binding("m", "mark", "compare", id="calls.mark", tooltip="Mark it, then another call of the tool to compare"),
         Binding("T", "screen.tasks", "tasks", id="calls.tasks", tooltip="List the tasks of its server"),
     ]
@@ -203,6 +204,8 @@ class CallList(FilteredRows[Call]):
                 return isinstance(call, ToolCall)
             case "again":
                 return call is not None
+            case "save":
+                return isinstance(call, ToolCall) or (call is not None and call.argument_text is not None)
             case "run":
                 return call is not None and call.state.ended
             case "mark":
@@ -220,6 +223,14 @@ class CallList(FilteredRows[Call]):
     def action_again(self) -> None:
         if self.item is not None:
             self.post_message(self.RepeatRequested(self.item))
+
+    def action_save(self) -> None:
+        call = self.item
+        if isinstance(call, ToolCall):
+            request = call.request
+            self.post_message(SaveCallRequested(request.server, request.tool, call.arguments, request.references))
+        elif call is not None:
+            self.post_message(SaveCallRequested(call.server, call.tool, call.arguments))
 
     def action_mark(self) -> None:
         """Mark a call; with another call of the same tool marked, compare the two; unmark a marked call."""

@@ -423,13 +423,11 @@ class ToolsPane(Container):
         bench = self._bench
         call = bench.result.call if bench and self._step == "result" else None
         if call is not None:
-            request, tools = call.request, self._host.catalog.tools(call.request.server)
-            schema = next((each.tool.input_schema for each in tools if each.tool.name == request.tool), {})
-            what = request.server, request.tool, call.arguments, schema, request.references
-            self.post_message(SaveCallRequested(*what))
+            request = call.request
+            self.post_message(SaveCallRequested(request.server, request.tool, call.arguments, request.references))
         elif bench is not None and bench.entry is not None and (arguments := bench.form.values_so_far()) is not None:
-            (server, name), schema, unfit = bench.entry.key, bench.entry.tool.input_schema, bench.form.unfit
-            self.post_message(SaveCallRequested(server, name, arguments, schema, bench.references, unfit=unfit))
+            (server, name), unfit = bench.entry.key, bench.form.unfit
+            self.post_message(SaveCallRequested(server, name, arguments, bench.references, unfit=unfit))
         else:
             self.app.bell()
 

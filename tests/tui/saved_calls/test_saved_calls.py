@@ -40,7 +40,7 @@ def test_a_free_name_is_proposed(target: str, name: str) -> None:
 
 
 def test_what_is_not_written_is_named_before_it_is_saved() -> None:
-    requested = SaveCallRequested("demo", "t\x1b[2Jool", {}, {}, unfit=("day",))
+    requested = SaveCallRequested("demo", "t\x1b[2Jool", {}, unfit=("day",))
     facts = plain(list(saving_facts(requested, StorableArguments({"a": "\u202ex"}, ("token",)), Path("calls.toml"))))
     assert facts == [
         ("tool", "demo › t␛[2Jool"),
@@ -90,6 +90,12 @@ async def test_a_call_is_saved_found_run_and_deleted(isolated: Path) -> None:
         await stage.press("n")
         call = await stage.ended()
         assert not call.allowed
+
+        # A call of the list of calls, which may be of an earlier run.
+        await stage.press("h", "ctrl+s")
+        await stage.at(CallNameScreen)
+        await stage.shows("demo › brew_storm", "lines 169", "tonight")
+        await stage.press("escape")
 
         # The prompt's form is filled in, too.
         file.write_text(file.read_text() + '\n[[call]]\nname = "dog"\nserver = "demo"\nprompt = "watch_report"\n')
