@@ -178,8 +178,8 @@ class ToolsPane(Container):
         self._preview: Timer | None = None
         self._how_to_add: Content | None = None
         self._server: str | None = None
-        self._used: list[ToolKey] = []
-        """The tools that were run, the newest first."""
+        self._used_before: Sequence[ToolKey] = ()
+        """The tools that were used in earlier runs, the newest first."""
 
     def compose(self) -> ComposeResult:
         yield self.list
@@ -278,9 +278,16 @@ class ToolsPane(Container):
         self.list.expect_items(any(starting))
 
     def show_used(self, tools: Sequence[ToolKey]) -> None:
-        """List these tools as used before those of this pane."""
-        self._used = list(dict.fromkeys([*self._used, *tools]))
-        self.list.show_favorites(recent=self._used)
+        """List these tools as used before those of this run, the newest first."""
+        self._used_before = tools
+        self.list.show_favorites(recent=self._recent)
+
+    @property
+    def _recent(self) -> list[ToolKey]:
+        """The tools that the user ran last, the newest first."""
+        requests = [call.request for call in self._host.tool_calls.calls.values() if call.request.origin == "you"]
+        here = [(each.server, each.tool) for each in reversed(requests)]
+        return list(dict.fromkeys([*here, *self._used_before]))
 
     async def show_call(self, call: ToolCall) -> None:
         """Show this call, and go there."""
@@ -309,7 +316,7 @@ class ToolsPane(Container):
 
     def focus_list(self) -> None:
         self._go("list")
-        self.list.show_favorites(recent=self._used)
+        self.list.show_favorites(recent=self._recent)
         self.list.rows.focus()
 
     async def open_tool(
@@ -384,7 +391,6 @@ class ToolsPane(Container):
         await self.show_call(self._host.tool_calls.repeat(event.call))
 
     async def _run(self, server: str, tool: str, arguments: Mapping[str, Any], **how: Any) -> None:
-        self._used = [(server, tool), *(each for each in self._used if each != (server, tool))]
         await self.show_call(self._host.tool_calls.call(server, tool, arguments, **how))
 
     def on_schema_form_grown(self, event: SchemaForm.Grown) -> None:
