@@ -132,7 +132,7 @@ async def test_the_log_drawer_opens_when_a_server_warns(rows: int, is_open: bool
         await stage.until(lambda _: not main.logs_open)
 
 
-async def test_the_layout_is_restored(tmp_path: Path) -> None:
+async def test_the_layout_and_pinned_tools_are_restored(tmp_path: Path) -> None:
     async with on_stage(state=tmp_path, size=(140, 44)) as stage:
         await stage.ready()
         main = stage.app.main
@@ -144,9 +144,13 @@ async def test_the_layout_is_restored(tmp_path: Path) -> None:
         await stage.press("f3", "f3")
         await stage.until(lambda _: not main.logs_open)
         await stage.until(lambda _: 'logs = "closed"' in (tmp_path / "layout.toml").read_text())
+        await stage.press("down", "P", "left")  # pins it, and folds the group of the server
+        await stage.until(lambda _: '"demo"' in (tmp_path / "layout.toml").read_text())
+        await stage.until(lambda _: '"read_instruments"' in (tmp_path / "pins.toml").read_text())
     async with on_stage(state=tmp_path, size=(140, 44)) as stage:
         await stage.ready()
         await stage.until(lambda app: app.main.tools.list.region.width == wider and not app.main.logs_open)
+        await stage.shows("▾ Pinned", "Read the instruments", "▸ demo")
 
 
 @pytest.mark.parametrize("content", ['list_share = "wide"\nlogs = 3\n', "list_share = 7\n", "not TOML"])
