@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -21,11 +22,14 @@ from mcphost.tui.kit.inputs import LineInput
 from mcphost.tui.kit.messages import SaveCallRequested
 from mcphost.tui.kit.modal_screen import HELP_BINDING
 
-UNFIT: Final = 8
-"""Missing or invalid arguments that are named."""
+NAMED: Final = 6
+"""Arguments that are shown or named; more would push the line for the name off a small screen."""
+
+LINE: Final = 60
+"""Characters of an argument in such a list."""
 
 ARGUMENT: Final = 300
-"""Characters of an argument that are shown."""
+"""Characters of an argument elsewhere."""
 
 
 class CallNameScreen(LineScreen[SavedCall | None]):
@@ -69,24 +73,34 @@ class CallNameScreen(LineScreen[SavedCall | None]):
 def saving_facts(requested: SaveCallRequested, stored: StorableArguments, path: Path) -> Iterator[Fact]:
     """Yield what is written, what is not, and where."""
     yield fact(requested.kind, f"{requested.server} › {show_line(requested.target, 200)}")
-    for name, value in stored.arguments.items():
-        yield fact(show_line(name, 40), value_text(value))
-    if not stored.arguments:
-        yield fact("arguments", "none", "$foreground-muted")
+    yield Fact("arguments", argument_lines(stored.arguments) or Content.styled("none", "$foreground-muted"))
     if stored.left_out:
-        names = ", ".join(show_line(each, 40) for each in stored.left_out)
         verb = "looks secret and is" if len(stored.left_out) == 1 else "look secret and are"
-        words = f"{names} {verb} not written. Add a reference to the file, such as ${{keyring:NAME}}."
+        words = f"{_named(stored.left_out)} {verb} not written. Add a reference to the file, such as ${{keyring:NAME}}."
         yield fact("left out", words, "$text-warning")
     if requested.unfit:
-        names = ", ".join(show_line(each, 40) for each in requested.unfit[:UNFIT])
-        yield fact("incomplete", f"{names}: missing or invalid, so not written", "$text-warning")
+        yield fact("incomplete", f"{_named(requested.unfit)}: missing or invalid, so not written", "$text-warning")
     yield fact("file", show_line(str(path), 400))
 
 
-def value_text(value: Any) -> str:
+def argument_lines(arguments: Mapping[str, Any]) -> Content:
+    """The first arguments, one a line."""
+    lines = [
+        Content.assemble((f"{show_line(name, 40)}  ", "$foreground-muted"), value_text(value, LINE))
+        for name, value in islice(arguments.items(), NAMED)
+    ]
+    more = len(arguments) - len(lines)
+    return Content("\n").join([*lines, *([Content(f"and {more} more")] if more else [])])
+
+
+def _named(places: Sequence[str]) -> str:
+    more = f" and {len(places) - NAMED} more" if len(places) > NAMED else ""
+    return ", ".join(show_line(each, 40) for each in places[:NAMED]) + more
+
+
+def value_text(value: Any, limit: int = ARGUMENT) -> str:
     """An argument on one line, safe to show."""
-    return show_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), ARGUMENT)
+    return show_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), limit)
 
 
 def difference_facts(before: SavedCall, after: SavedCall) -> Iterator[Fact]:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import ClassVar, Final, Literal, NamedTuple
 
+from rich.cells import cell_len
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
 from mcphost.config.calls import LoadedCalls, SavedCall
-from mcphost.protocol.display import show, show_line
+from mcphost.protocol.display import show_line
 from mcphost.tui.kit.framed import ListScreen
 from mcphost.tui.kit.modal_screen import HELP_BINDING
 from mcphost.tui.kit.ranking import SearchText
 from mcphost.tui.kit.rows import Cell, RowList, columns
-from mcphost.tui.saved_calls.name import value_text
+from mcphost.tui.saved_calls.name import argument_lines, value_text
 
 EMPTY: Final = "No saved calls.\nctrl+s in a form or on a result saves the call under a name."
 
@@ -48,7 +49,7 @@ class SavedCallsScreen(ListScreen[SavedCall, SavedCallChoice | None]):
     DEFAULT_CSS = """
     SavedCallsScreen {
         & > .frame { width: 94%; max-width: 140; height: 70%; }
-        .details { max-height: 8; }
+        .details { max-height: 9; }
     }
     """
 
@@ -82,23 +83,19 @@ class SavedCallsScreen(ListScreen[SavedCall, SavedCallChoice | None]):
             self.rows.highlighted = names.index(self._at)
 
     def refresh_rows(self) -> None:
-        order = dict.fromkeys(each.server for each in self._loaded.calls)
-        calls = [each for server in order for each in self._loaded.calls if each.server == server]
-        first = {server: next(each.name for each in calls if each.server == server) for server in order}
-        self._first = {*first.values()}
-        self._widths = max(map(len, order), default=0), max((len(each.name) for each in calls), default=0)
+        servers = list(dict.fromkeys(each.server for each in self._loaded.calls))
+        calls = sorted(self._loaded.calls, key=lambda each: servers.index(each.server))
+        self._first = {*{each.server: each.name for each in reversed(calls)}.values()}
+        self._widths = max(map(len, servers), default=0), max((cell_len(each.name) for each in calls), default=0)
         self.list.show_items(calls, keep=lambda each: each.name)
         self.frame.border_title = Content(f"Saved calls · {len(calls)}" if calls else "Saved calls")
         self.show_details()
 
     def show_details(self) -> None:
         item, problems = self.rows.item, self._loaded.problems
-        lines = [] if item is None else [_title(item), *(_argument(*each) for each in item.shown.items())]
-        if problems:
-            lines = lines[:4]
-            lines += [
-                Content.styled(f"▲ {show(str(each), limit=200)}", "$text-warning") for each in problems[:PROBLEMS]
-            ]
+        lines = [] if item is None else [_title(item), *([argument_lines(item.shown)] if item.arguments else [])]
+        # First, or they might be below the end of what is in view.
+        lines[:0] = [Content.styled(f"▲ {show_line(str(each), 200)}", "$text-warning") for each in problems[:PROBLEMS]]
         self.details.display = bool(lines)
         self.details.update(Content("\n").join(lines))
         keys = "enter open · ctrl+r run · x delete · / filter · esc back"
@@ -130,10 +127,6 @@ class SavedCallsScreen(ListScreen[SavedCall, SavedCallChoice | None]):
 
 def _title(call: SavedCall) -> Content:
     return Content.assemble((call.name, "bold"), f"  {call.kind} {call.server} › {show_line(call.target, 200)}")
-
-
-def _argument(name: str, value: object) -> Content:
-    return Content.assemble((f"{show_line(name, 40)}  ", "$foreground-muted"), value_text(value))
 
 
 def _arguments(call: SavedCall) -> str:

@@ -44,7 +44,7 @@ def test_what_is_not_written_is_named_before_it_is_saved() -> None:
     facts = plain(list(saving_facts(requested, StorableArguments({"a": "\u202ex"}, ("token",)), Path("calls.toml"))))
     assert facts == [
         ("tool", "demo › t␛[2Jool"),
-        ("a", "⟨U+202E⟩x"),
+        ("arguments", "a  ⟨U+202E⟩x"),
         ("left out", "token looks secret and is not written. Add a reference to the file, such as ${keyring:NAME}."),
         ("incomplete", "day: missing or invalid, so not written"),
         ("file", "calls.toml"),
