@@ -23,7 +23,7 @@ from mcphost.auth.ports import AuthorizationLink
 from mcphost.cli.commands.screen import HOW_TO
 from mcphost.host.comparison.observation import Exchange
 from mcphost.host.comparison.report import compare_sides
-from mcphost.places import with_tilde
+from mcphost.places import CALLS_FILE, users_path, with_tilde
 from mcphost.transports.base import ProcessUsageReport
 from mcphost.tui.chat.dialogs import ChatsScreen, PreviewScreen
 from mcphost.tui.chat.tools import ChatToolsScreen
@@ -44,6 +44,8 @@ from mcphost.tui.results.links import LinksScreen
 from mcphost.tui.results.picture_view import PictureScreen
 from mcphost.tui.roots.screen import RootsScreen
 from mcphost.tui.sampling.dialogs import LimitsScreen, ModelScreen, RefusalScreen
+from mcphost.tui.saved_calls.name import CallNameScreen
+from mcphost.tui.saved_calls.screen import SavedCallsScreen
 from mcphost.tui.servers.reload import ReloadScreen
 from mcphost.tui.start_info import ReloadedConfig, StartInfo
 from mcphost.tui.tasks.screen import TasksScreen
@@ -283,7 +285,36 @@ async def resources_and_prompts(snapshots: Snapshots) -> None:
         await snapshots.take(stage, "prompt")
 
 
+SAVED_CALLS = """\
+[[call]]
+name = "hello"
+server = "echo"
+tool = "echo"
+arguments = { text = "hello, world" }
+
+[[call]]
+name = "sum"
+server = "echo"
+tool = "add"
+arguments = { a = 1, b = 2 }
+
+[[call]]
+name = "guide"
+server = "docs"
+resource = "file:///docs/{page}"
+arguments = { page = "guide.md" }
+
+[[call]]
+name = "review"
+server = "docs"
+promt = "review"
+"""
+
+
 async def around_the_main_screen(snapshots: Snapshots) -> None:
+    saved = users_path(os.environ).with_name(CALLS_FILE)
+    saved.parent.mkdir(parents=True)
+    saved.write_text(SAVED_CALLS)
     async with on_stage(stage_module.echo(), size=WIDE) as stage:
         await stage.ready()
         await stage.press("question_mark")
@@ -292,7 +323,15 @@ async def around_the_main_screen(snapshots: Snapshots) -> None:
         await stage.press("escape", "ctrl+p")
         await stage.at(CommandPalette)
         await snapshots.take(stage, "palette")
-        await stage.press("escape")
+        await stage.press("escape", "A")
+        await stage.at(SavedCallsScreen)
+        await snapshots.take(stage, "saved-calls")
+        await stage.press("enter")
+        await stage.shows("▏hello, world")
+        await stage.press("ctrl+s")
+        await stage.at(CallNameScreen)
+        await snapshots.take(stage, "save-call")
+        await stage.press("escape", "escape")
         await stage.ended(stage.call("log", {"level": "warning", "logger": "x"}))
         for text, key in (("SELECT 1", "y"), ("SELECT secrets", "n"), ("DROP t", "n")):
             call = stage.call("echo", {"text": text})

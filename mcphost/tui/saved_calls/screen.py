@@ -20,6 +20,9 @@ from mcphost.tui.saved_calls.name import argument_lines, value_text
 
 EMPTY: Final = "No saved calls.\nctrl+s in a form or on a result saves the call under a name."
 
+AROUND: Final = 11
+"""Rows for the details of a call and the filter."""
+
 PROBLEMS: Final = 3
 """Mistakes in the file that are shown."""
 
@@ -48,7 +51,7 @@ class SavedCallsScreen(ListScreen[SavedCall, SavedCallChoice | None]):
 
     DEFAULT_CSS = """
     SavedCallsScreen {
-        & > .frame { width: 94%; max-width: 140; height: 70%; }
+        & > .frame { width: 94%; max-width: 140; max-height: 80%; }
         .details { max-height: 9; }
     }
     """
@@ -88,6 +91,7 @@ class SavedCallsScreen(ListScreen[SavedCall, SavedCallChoice | None]):
         self._first = {*{each.server: each.name for each in reversed(calls)}.values()}
         self._widths = max(map(len, servers), default=0), max((cell_len(each.name) for each in calls), default=0)
         self.list.show_items(calls, keep=lambda each: each.name)
+        self.fit_height(len(calls) + AROUND)
         self.frame.border_title = Content(f"Saved calls · {len(calls)}" if calls else "Saved calls")
         self.show_details()
 
