@@ -143,7 +143,7 @@ LIGHT: Final = _theme(
 )
 
 MUTED: Final = "ansi_bright_black"
-"""What is muted in sixteen colours; `DimInSixteen` draws it."""
+"""The colour of muted text in sixteen colours; `DimInSixteen` draws it."""
 
 SIXTEEN: Final = Theme(
     "mcphost-16",
