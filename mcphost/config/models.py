@@ -135,7 +135,7 @@ _OwnKeys = dict[BindingId, Filled]
 
 
 class UI(ConfigTable):
-    """``[ui]``: the screen."""
+    """``[ui]``: the screen, and the history of calls."""
 
     theme: Theme = "auto"
     """A theme's name, as the command palette lists them; auto: mcphost's own, as dark or as light as the terminal."""

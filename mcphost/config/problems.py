@@ -174,7 +174,7 @@ def _sentence(error: ErrorDetails, model: type[BaseModel], location: KeyPath) ->
         return _choice(error["input"], str(context["expected"]))
     if kind in _BOUNDS:
         word, bound = _BOUNDS[kind]
-        return f"must be {word} {context[bound]:g}"
+        return f"must be {word} {context[bound]:.12g}"
     if kind == "value_error":
         return str(context["error"])
     if kind in _EXPECTED:

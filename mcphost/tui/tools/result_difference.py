@@ -15,7 +15,11 @@ from mcphost.tui.kit.text_view import Spans
 LINES: Final = 5_000
 """Lines of a result that are compared: more take seconds."""
 
+CHARACTERS: Final = 1_000_000
+"""Characters of a text that are compared."""
+
 SAME: Final = "The results are the same."
+ELSEWHERE: Final = "The lines that are compared are the same; the results differ elsewhere."
 
 _PARTS: Final = {"-": "removed", "+": "added", "@": "key"}
 
@@ -24,10 +28,7 @@ def difference_text(before: Mapping[str, Any], after: Mapping[str, Any], names: 
     """The changed lines with some around them, as ``diff -u`` prints them; safe to show."""
     was, now = (list(islice(_lines(result), LINES)) for result in (before, after))
     lines = list(unified_diff(was, now, *names, lineterm=""))
-    if not lines:
-        more = f" The first {LINES:,} lines were compared." if len(was) == LINES else ""
-        return f"{SAME}{more}"
-    return "\n".join(lines)
+    return "\n".join(lines) or (SAME if before == after else ELSEWHERE)
 
 
 def difference_spans(line: str) -> Spans:
@@ -43,6 +44,6 @@ def _lines(result: Mapping[str, Any]) -> Iterator[str]:
         return
     for block in as_list(result.get("content")):
         if isinstance(block, dict) and block.get("type") == "text":
-            yield from show(as_text(block.get("text"))).split("\n")
+            yield from show(as_text(block.get("text"))[:CHARACTERS]).split("\n")
         else:
             yield from json_lines(block, LINES)[0]
