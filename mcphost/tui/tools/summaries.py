@@ -51,7 +51,10 @@ class ResultSummary(Widget, can_focus=True):
     DEFAULT_CSS = """
     ResultSummary {
         dock: bottom; height: 1; padding: 0 1; display: none; color: $foreground-muted;
-        &:focus { color: $foreground; background: $block-cursor-background; }
+        &:focus {
+            color: $block-cursor-foreground; background: $block-cursor-background;
+            text-style: $block-cursor-text-style;
+        }
     }
     """
 
@@ -79,7 +82,8 @@ class ResultSummary(Widget, can_focus=True):
             Cell(Content.assemble(f"Last result · {name} · ", state)),
             Cell(key, "$text-accent", len(key), len(key)),
         ]
-        return columns(self.size.width, cells, gap=2)
+        line = columns(self.size.width, cells, gap=2)
+        return Content(line.plain) if self.has_focus else line  # colours would be patches in the bar
 
     def action_open(self) -> None:
         self.post_message(self.Opened())
