@@ -282,6 +282,8 @@ class SchemaForm(Vertical):
         self._status = Static(id="status", markup=False)
         self._status_lines: list[str] = []
         self._last: Widget | None = None
+        self.left = False
+        """True while a focus here is not the user's: Textual sets one when it removes a focused widget elsewhere."""
         self._columns = Columns(12, 0)
         self._tallest = 0
         self._loading = asyncio.Lock()
@@ -387,6 +389,8 @@ class SchemaForm(Vertical):
     def submit(self) -> None:
         """Post `Submitted` if the arguments fit the schema, else focus the first field that is wrong."""
         self._was_submitted = True
+        if self._focused_row is not None:
+            self._last = self.screen.focused
         arguments = self.values()
         if arguments is None:
             if self._checked != self.values_so_far():  # they are about what stood here before
@@ -460,7 +464,7 @@ class SchemaForm(Vertical):
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Remember the focused field, to return to it from raw JSON."""
-        if not isinstance(event.widget, RawArea):
+        if not isinstance(event.widget, RawArea) and not self.left:
             self._last = event.widget
         self._offer_keys()
         self.refresh_bindings()

@@ -459,5 +459,7 @@ class ToolsPane(Container):
             self.remove_class(f"-{self._step}", update=False)
             self._step = step
             self.add_class(f"-{step}")
+            if self._bench is not None:
+                self._bench.form.left = step == "result"
             self.refresh_bindings()
             self.post_message(RoomChanged())
