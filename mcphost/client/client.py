@@ -31,6 +31,7 @@ from mcphost.errors import (
     McphostError,
     RequestTimeout,
     ServerError,
+    ServerNotReady,
     SessionExpired,
 )
 from mcphost.protocol.lifecycle.negotiation import Agreed, Era, negotiate, no_handshake
@@ -201,6 +202,16 @@ class Client(Requester):
         report = on_progress or _ignore_progress
         result = await self.request("tools/call", params, timeouts=timeouts, on_progress=report, on_round=on_round)
         return self.tool_result(result)
+
+    def written(self, method: str, params: Mapping[str, Any]) -> tuple[Request, Mapping[str, str]]:
+        """A request as it would be sent now, with its HTTP headers; nothing is sent.
+
+        Raises ServerNotReady, or as the rules of the session do.
+        """
+        if self._rules is None:
+            raise ServerNotReady("the session is not open")
+        request = self._rules.request(1, method, params, progress=False)
+        return request, self._rules.headers(request)
 
     async def set_log_level(self, level: LogLevel) -> None:
         """Request log messages of ``level`` and above. Raises as `request` does.

@@ -54,6 +54,7 @@ if TYPE_CHECKING:  # imported when they are first used: most runs need none of t
     from mcphost.host.models import ModelCatalog
     from mcphost.host.sampling.service import SamplingService
     from mcphost.host.saved_calls import SavedCallService
+    from mcphost.host.tool_calls.copies import CallCopies
     from mcphost.host.traffic.file import TrafficFile
     from mcphost.host.traffic.resending import Resender
 
@@ -193,6 +194,13 @@ class Host:
         from mcphost.host.saved_calls import SavedCallService
 
         return SavedCallService(self._dependencies.open_calls, self._config, self._dependencies.mask)
+
+    @cached_property
+    def copies(self) -> CallCopies:
+        """Writes tool calls as texts to copy."""
+        from mcphost.host.tool_calls.copies import CallCopies
+
+        return CallCopies(self.servers, self.catalog, self.traffic, self._dependencies.mask)
 
     @cached_property
     def comparison(self) -> ComparisonService:

@@ -62,6 +62,7 @@ from mcphost.tui.textual_private.corrections import KeyOrder, ResilientApp, pars
 from mcphost.tui.textual_private.driver import Driver
 from mcphost.tui.theme import SIXTEEN, THEMES, DimInSixteen, theme_for, with_contrast
 from mcphost.tui.tools.controller import ToolsController
+from mcphost.tui.tools.copy_controller import CopyController
 from mcphost.tui.traffic.controller import TrafficController
 
 if TYPE_CHECKING:
@@ -188,6 +189,7 @@ class McphostApp(ResilientApp):
         self.updater = MainScreenUpdater(host, self.main, self.questions, sign_in_status, start)
         self.chat = ChatController(self, self.keys, host, self.main, self.questions, self.updater)
         self.comparison = ComparisonController(self, host)
+        self.copies = CopyController(self, host, start, self.copy_to_clipboard)
         self.configuration = ConfigurationController(self, host, self.main, self._reread, start)
         self.elicitation = ElicitationController(self, host, self.questions)
         self.imports = ImportsController(
@@ -213,6 +215,7 @@ class McphostApp(ResilientApp):
             self.catalog,
             self.chat,
             self.comparison,
+            self.copies,
             self.elicitation,
             self.imports,
             self.programs,
@@ -374,13 +377,17 @@ class McphostApp(ResilientApp):
 
     # The clipboard.
 
-    def copy_to_clipboard(self, text: str) -> None:
-        """Send ``text`` to the terminal's clipboard, and say what is known of it. An empty text is not copied."""
+    def copy_to_clipboard(self, text: str, name: str = "") -> None:
+        """Send ``text`` to the terminal's clipboard, and say what is known of it. An empty text is not copied.
+
+        ``name`` says which text it is.
+        """
         data = text.encode("utf-8", "replace")
         if not data:
             return
         self._copy_pressed = -math.inf
         count, saves = f"{len(text):,} character{'' if len(text) == 1 else 's'}", self._saves_with_w
+        count = f"{name} ({count})" if name else count
         if len(data) > MOST_BYTES:
             instead = " w saves it to a file." if saves else ""
             self.notify(f"Not copied: {count} are more than many terminals take.{instead}", severity="warning")

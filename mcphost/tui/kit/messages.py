@@ -124,6 +124,20 @@ class BudgetRequested(Message):
 
 
 @dataclass
+class CopyAsRequested(Message):
+    """The user asked to copy a call of this tool as a command, JSON-RPC, curl or a rule."""
+
+    server: str
+    tool: str
+    arguments: Mapping[str, Any] | None
+    """None: they are not known."""
+
+
+COPY_AS_KEY: Final = "alt+y,f12"
+"""In forms, where letters are text. More than one key, since some terminals write a letter for alt+y."""
+
+
+@dataclass
 class OpenRequested(Message):
     """The user asked to open a block with a program of the desktop."""
 

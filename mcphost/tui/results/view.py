@@ -33,7 +33,7 @@ from mcphost.protocol.models.tasks import Task
 from mcphost.tui.kit.export import file_name, save_as
 from mcphost.tui.kit.json_text import json_text
 from mcphost.tui.kit.marks import CALL_MARKS
-from mcphost.tui.kit.messages import CancelRequested, PagerRequested, ResourceLinkFollowed
+from mcphost.tui.kit.messages import COPY_AS_KEY, CancelRequested, CopyAsRequested, PagerRequested, ResourceLinkFollowed
 from mcphost.tui.kit.search import SearchArea
 from mcphost.tui.kit.text_view import TextView
 from mcphost.tui.results.blocks import BlockList, BlockView
@@ -356,6 +356,8 @@ class ResultView(Vertical):
         Binding("y", "copy", "copy", id="result.copy", tooltip="Copy this block or tab"),
         Binding("w", "save", "save", id="result.save", tooltip="Save this block or tab to a file"),
         Binding("P", "page", "pager", show=False, id="result.page", tooltip="Read this block or tab in your $PAGER"),
+        Binding(f"Y,{COPY_AS_KEY}", "copy_as", "copy as", id="result.copy-as", show=False,
+                tooltip="Copy the call as a command, JSON-RPC, curl or a rule"),
         Binding("a", "again", "again", id="result.again", tooltip="Run the tool again with the same arguments"),
         Binding("escape,x", "cancel", "cancel call", id="result.cancel", tooltip="Cancel the running call"),
     ]  # fmt: skip
@@ -425,7 +427,7 @@ class ResultView(Vertical):
             return self.call is not None and self.call.state.ended
         if action in ("copy", "save", "page"):
             return self._can_pick()
-        return self.call is not None if action in ("open_tab", "turn") else True
+        return self.call is not None if action in ("open_tab", "turn", "copy_as") else True
 
     def action_open_tab(self, name: str) -> None:
         """Open a tab that has content."""
@@ -455,6 +457,11 @@ class ResultView(Vertical):
         picked = self._picked()
         if picked is not None:
             self.post_message(PagerRequested(picked.copied))
+
+    def action_copy_as(self) -> None:
+        if self.call is not None:
+            request = self.call.request
+            self.post_message(CopyAsRequested(request.server, request.tool, self.call.arguments))
 
     def action_again(self) -> None:
         if self.call is not None:

@@ -24,7 +24,7 @@ from mcphost.protocol.display import duration_text, show_line
 from mcphost.tui.kit.clock import clock_text
 from mcphost.tui.kit.filtered_rows import FilteredRows
 from mcphost.tui.kit.marks import CALL_MARKS
-from mcphost.tui.kit.messages import CallChosen, CancelRequested, SaveCallRequested
+from mcphost.tui.kit.messages import COPY_AS_KEY, CallChosen, CancelRequested, CopyAsRequested, SaveCallRequested
 from mcphost.tui.kit.ranking import Search, SearchText
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
@@ -49,6 +49,14 @@ class CallList(FilteredRows[Call]):
         Binding("a", "again", "form", id="calls.again", tooltip="Open the tool with these arguments"),
         Binding("ctrl+s", "save", "save call", id="calls.save", tooltip="Save this call under a name"),
         Binding("m", "mark", "compare", id="calls.mark", tooltip="Mark it, then another call of the tool to compare"),
+        Binding(
+            f"Y,{COPY_AS_KEY}",
+            "copy_as",
+            "copy as",
+            id="calls.copy-as",
+            show=False,
+            tooltip="Copy it as a command, JSON-RPC, curl or a rule",
+        ),
         Binding("T", "screen.tasks", "tasks", id="calls.tasks", tooltip="List the tasks of its server"),
     ]
 
@@ -202,7 +210,7 @@ class CallList(FilteredRows[Call]):
         match action:
             case "cancel":
                 return isinstance(call, ToolCall)
-            case "again":
+            case "again" | "copy_as":
                 return call is not None
             case "save":
                 return isinstance(call, ToolCall) or (call is not None and call.argument_text is not None)
@@ -231,6 +239,12 @@ class CallList(FilteredRows[Call]):
             self.post_message(SaveCallRequested(request.server, request.tool, call.arguments, request.references))
         elif call is not None:
             self.post_message(SaveCallRequested(call.server, call.tool, call.arguments))
+
+    def action_copy_as(self) -> None:
+        call = self.item
+        if call is not None:
+            known = isinstance(call, ToolCall) or call.argument_text is not None
+            self.post_message(CopyAsRequested(server_of(call), tool_of(call), call.arguments if known else None))
 
     def action_mark(self) -> None:
         """Mark a call; with another call of the same tool marked, compare the two; unmark a marked call."""

@@ -25,7 +25,7 @@ from mcphost.host.tool_calls.call import ToolCall
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.tools import Tool
 from mcphost.tui.catalog.list import PINNED, PREVIEW, RECENT, CatalogList
-from mcphost.tui.kit.messages import RoomChanged, SaveCallRequested
+from mcphost.tui.kit.messages import COPY_AS_KEY, CopyAsRequested, RoomChanged, SaveCallRequested
 from mcphost.tui.kit.ranking import SearchText
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
@@ -141,6 +141,14 @@ class ToolsPane(Container):
         ),
         Binding("ctrl+s", "save", "save call", id="tools.save", tooltip="Save this call under a name"),
         Binding("f9", "result", "result", id="tools.result", tooltip="Go to the last result"),
+        Binding(
+            COPY_AS_KEY,
+            "copy_as",
+            "copy as",
+            id="tools.copy-as",
+            show=False,
+            tooltip="Copy the call as a command, JSON-RPC, curl or a rule",
+        ),
     ]
 
     DEFAULT_CSS = """
@@ -404,6 +412,8 @@ class ToolsPane(Container):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "result":
             return self._step != "result" and self.shown_call is not None
+        if action == "copy_as":
+            return self._step == "form"
         if action == "run":
             call = self._bench.result.call if self._bench else None
             return self._step == "result" and call is not None and call.state.ended
@@ -436,6 +446,10 @@ class ToolsPane(Container):
             self.post_message(SaveCallRequested(server, name, arguments, bench.references, unfit=unfit))
         else:
             self.app.bell()
+
+    def action_copy_as(self) -> None:
+        if self._bench is not None and self._bench.entry is not None:
+            self.post_message(CopyAsRequested(*self._bench.entry.key, self._bench.form.values_so_far()))
 
     def action_back(self) -> None:
         """Go back one step; the call continues, and what was typed stays."""
