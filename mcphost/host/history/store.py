@@ -422,7 +422,7 @@ def _delete_oldest(database: sqlite3.Connection, most: int, before: float | None
 
 
 def _find(database: sqlite3.Connection, query: PastCallQuery) -> list[PastCall]:
-    # Not `instr`, which takes twice the time.
+    # Not instr(), which takes twice the time.
     conditions: list[tuple[str, Any]] = [("text LIKE ? ESCAPE '!'", _pattern(word)) for word in query.words]
     for field, value in (("server", query.server), ("tool", query.tool), ("identity", query.identity)):
         if value is not None:
