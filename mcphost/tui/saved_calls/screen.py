@@ -74,7 +74,8 @@ class SavedCallsScreen(ListScreen[SavedCall, SavedCallChoice | None]):
             Cell(self.list.search.mark(item.name), "bold", min(name, 8), min(name, width // 3)),
             Cell(self.list.search.mark(called), "", 8, min(32, width // 3)),
         ]
-        return columns(width, [*cells, Cell(_arguments(item), "$foreground-muted")] if width >= 60 else cells)
+        cells += [Cell(_arguments(item), "$foreground-muted")] if width >= 60 else []
+        return columns(width, cells, gap=2)
 
     def search_text(self, item: SavedCall) -> SearchText:
         return SearchText(item.name, item.target, item.server, more=_arguments(item))
