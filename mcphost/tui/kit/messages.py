@@ -133,7 +133,7 @@ class CopyAsRequested(Message):
     """None: they are not known."""
 
 
-COPY_AS_KEY: Final = "alt+y,f12"
+COPY_AS_KEY: Final = "alt+y,f11"
 """In forms, where letters are text. More than one key, since some terminals write a letter for alt+y."""
 
 
