@@ -51,9 +51,8 @@ async def test_a_small_terminal_shows_a_call_and_all_answers() -> None:
     async with chatting(uses(use("demo__sound_foghorn", blasts=2)), text("So be it.")) as stage:
         await stage.say("warn them")
         await stage.call_dialog()
-        await stage.shows(
-            '"blasts"  2', "sent to", "rule", "▸y once · u until exit · a always · e edit · n don't run · t say why"
-        )
+        answers = "▸y once · u until exit · a always · r read-only tools · e edit · n don't run"
+        await stage.shows('"blasts"  2', "sent to", "rule", answers, "t say why · p later")
         await stage.press("enter")
         await stage.rest()
         await stage.shows("● demo › sound_foghorn · done", "So be it.")
