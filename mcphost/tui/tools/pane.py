@@ -147,6 +147,7 @@ class ToolsPane(Container):
             "copy as",
             id="tools.copy-as",
             show=False,
+            priority=True,
             tooltip="Copy the call as a command, JSON-RPC, curl or a rule",
         ),
     ]

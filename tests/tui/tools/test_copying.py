@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 
 import pytest
+from textual.events import Key
 
 from mcphost.host.tool_calls.call import CallState
 from mcphost.tui.tools.copying import CopyAsScreen
@@ -21,7 +22,7 @@ async def test_a_call_is_copied_from_form_result_and_list(monkeypatch: pytest.Mo
         await stage.ready()
         await stage.open_tool("echo")
         await stage.write("hi you")
-        await stage.press("alt+y")
+        stage.app.post_message(Key("alt+y", "y"))  # as from a terminal, which names the letter too
         await stage.at(CopyAsScreen)
         await stage.shows("mcphost call echo echo 'text=hi you'", "not here: only for servers with an address")
         await stage.press("u")
