@@ -85,9 +85,15 @@ def text_arguments(arguments: Iterable[TextArgument]) -> ListedArguments:
 def _rows(field: FormField) -> Iterator[ListedArgument]:
     default = "" if field.default is ABSENT else show_line(json.dumps(field.default, ensure_ascii=False), 60)
     name = place_text(tuple(part for part in field.path if isinstance(part, str))) or "(all)"
-    yield ListedArgument(name, field.required, _type(field), default, meaning_of(field.description or field.title))
+    title = "" if _words(field.title) == _words(name) else field.title
+    yield ListedArgument(name, field.required, _type(field), default, meaning_of(field.description or title))
     for each in field.fields:
         yield from _rows(each)
+
+
+def _words(name: str) -> list[str]:
+    """The words of a name: libraries make a title such as "Repo Path" of ``repo_path``, which adds nothing."""
+    return name.replace("_", " ").replace("-", " ").casefold().split()
 
 
 def meaning_of(text: str) -> str:

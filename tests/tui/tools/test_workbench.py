@@ -67,6 +67,16 @@ def test_a_table_of_arguments_fits_its_width(width: int) -> None:
         assert "place.city*  Rome | Oslo           required" in text
 
 
+def test_a_title_that_repeats_the_name_is_left_out() -> None:
+    properties = {"repo_path": {"type": "string", "title": "Repo Path"}, "n": {"type": "string", "title": "Ships"}}
+    lines = [line.plain.rstrip() for line in argument_table(schema_arguments({"properties": properties}), 60)]
+    assert [line.split() for line in lines] == [
+        ["argument", "type", "meaning"],
+        ["repo_path", "text"],
+        ["n", "text", "Ships"],
+    ]
+
+
 def test_arguments_that_are_all_texts_have_no_column_of_types() -> None:
     asked = [TextArgument("ship", "", "The name of the ship, as it is painted on her bow", required=True)]
     lines = [line.plain for line in argument_table(text_arguments(asked), 52)]
