@@ -30,7 +30,8 @@ from mcphost.tui.kit.rows import Cell, RowList, columns
 from mcphost.tui.textual_private.corrections import ScrolledColumn
 
 MARKS = (
-    "● ready   ◐ starting or running   ↻ trying again   ✖ failed   ◌ off   ▲ timed out\n"
+    "● ready   ◐ starting or running   ↻ trying again\n"
+    "✖ failed   ◌ off   ▲ timed out\n"
     "⟨U+202E⟩ and ␛ stand for characters that would hide or reorder text, or command the terminal."
 )
 
