@@ -259,7 +259,8 @@ def _patch() -> None:
     sheet: Any = Stylesheet
     sheet._parse_rules = _parse_once
     sheet.replace_rules = staticmethod(_replace_rules)
-    stylesheet._check_selectors = _selects  # type: ignore[assignment]
+    sheets: Any = stylesheet
+    sheets._check_selectors = _selects
     rule: Any = RuleSet
     rule.__hash__ = object.__hash__  # the same, but not in Python: a tenth of what a test of the app takes
     gc.set_threshold(2_000_000, 20, 100)  # a screen is tens of thousands of objects; looking at them is a tenth, too
