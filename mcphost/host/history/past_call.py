@@ -116,7 +116,8 @@ def recalled(past: PastCall, result: Mapping[str, Any] | None) -> ToolCall:
 
 def kept_text(text: str, mask: Mask) -> str:
     """A text as the history keeps it: without known secrets, and not too long."""
-    return mask(text[:FIELD_CHARACTERS]).encode("utf-8", "backslashreplace").decode()
+    cut = mask(text)[:FIELD_CHARACTERS]  # in this order: the mask does not know a part of a secret
+    return cut.encode("utf-8", "backslashreplace").decode()
 
 
 def json_of(value: Any) -> str | None:

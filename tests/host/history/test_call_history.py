@@ -16,7 +16,14 @@ from typing import Any
 
 import pytest
 
-from mcphost.host.history.past_call import PastCallQuery, masked_paths, recalled, without_masked
+from mcphost.host.history.past_call import (
+    FIELD_CHARACTERS,
+    PastCallQuery,
+    kept_text,
+    masked_paths,
+    recalled,
+    without_masked,
+)
 from mcphost.host.history.store import RESULT_BYTES
 from mcphost.host.tool_calls.call import ArgumentReferences, CallState
 from tests.conftest import Until
@@ -349,3 +356,10 @@ async def test_the_references_of_a_saved_call_are_masked(path: Path) -> None:
         here.end(call)
         (kept,) = await here.history.find(ALL)
     assert kept.arguments == {"text": "a •••", "other": "${OPEN}"}
+
+
+def test_a_secret_across_the_limit_of_a_field_is_masked() -> None:
+    text = "x" * (FIELD_CHARACTERS - len(SECRET) // 2) + SECRET
+    kept = kept_text(text, lambda each: each.replace(SECRET, "***"))
+    assert SECRET[:4] not in kept
+    assert len(kept) <= FIELD_CHARACTERS
