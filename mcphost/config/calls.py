@@ -357,7 +357,7 @@ class CallsFile:
                 if (name, text) not in referring:
                     return text
                 for reference in references(text):
-                    if known is not None and (reference.kind, reference.name) not in known:
+                    if known is not None and not _is_known(reference, variables, known):
                         raise self._refused(call, name, reference, known)
                 return self._values.resolve(substituted(text, variables), f"{call.name}.arguments.{name}")
 
@@ -400,6 +400,14 @@ def _text_at(path: Path) -> str | None:
         return None
     except UnicodeDecodeError:
         raise ConfigError("is not UTF-8; save the file as UTF-8", path=path) from None
+
+
+def _is_known(reference: Reference, variables: Mapping[str, str], known: Mapping[tuple[str, str], str]) -> bool:
+    """True if the server's entry holds the reference, or all that the profile puts in its place."""
+    replaced = variables.get(reference.name) if reference.kind == "env" else None
+    # A profile's value is in the server's entry already, so a plain one cannot be found there by its name.
+    needed = [reference] if replaced is None else list(references(replaced))
+    return bool(needed) and all((each.kind, each.name) in known for each in needed)
 
 
 def _references_of(server: ServerConfig | None) -> dict[tuple[str, str], str]:

@@ -203,6 +203,23 @@ def test_in_a_project_s_file_only_those_of_the_server_are(tmp_path: Path) -> Non
         file.resolve(Config(), TOKEN, TOKEN.shown)
 
 
+@pytest.mark.parametrize("value", ["${keyring:docs}", "plain", "${TOKEN}-${keyring:docs}"])
+def test_a_profile_s_value_for_another_server_stays_here(value: str, tmp_path: Path) -> None:
+    profiles = {"work": ProfileConfig(variables={"TOKEN": value})}
+    servers = {"s": ServerConfig(url="https://h", bearer_token_env_var="TOKEN")}
+    file = calls_file(tmp_path, own=False, TOKEN="s3cret-token")
+    with pytest.raises(ConfigError, match=r"token holds \$\{TOKEN\}, which is not used"):
+        file.resolve(Config(servers=servers, profiles=profiles, profile="work"), TOKEN, {"token": "${TOKEN}"})
+
+
+def test_a_profile_s_value_that_the_server_has_is_resolved(tmp_path: Path) -> None:
+    profiles = {"work": ProfileConfig(variables={"TOKEN": "${keyring:docs}"})}
+    servers = {"s": ServerConfig(url="https://h", http_headers={"X-Token": "${keyring:docs}"})}
+    file = calls_file(tmp_path, own=False, TOKEN="s3cret-token")
+    config = Config(servers=servers, profiles=profiles, profile="work")
+    assert file.resolve(config, TOKEN, {"token": "${TOKEN}"}) == {"token": "s3cret-docs"}
+
+
 def test_only_a_reference_that_was_saved_is_resolved(tmp_path: Path) -> None:
     arguments = {"token": "${HOME}", "other": "${TOKEN}", "literal": "$${TOKEN}"}
     call = TOKEN.model_copy(update={"arguments": {**TOKEN.arguments, "literal": "$${TOKEN}"}})
