@@ -57,9 +57,11 @@ class ProgramsController:
             raise NotDone(f"Not edited: no file could be made for it: {error.strerror}.") from None
         try:
             code = await self._on_terminal([*command, str(file.path)])
+            text = await asyncio.to_thread(file.read, event.most_characters)
             if code:
-                raise NotDone(f"Nothing was changed: {_ending(command, code)}.")
-            self._take(event, file, await asyncio.to_thread(file.read, event.most_characters))
+                written = "" if text is None else f" What you wrote was not taken over; {file.keep()}."
+                raise NotDone(f"Nothing was changed: {_ending(command, code)}.{written}")
+            self._take(event, file, text)
         finally:
             await asyncio.to_thread(file.remove)
 

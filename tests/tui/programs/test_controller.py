@@ -120,11 +120,21 @@ async def test_a_message_shows_the_controls_of_its_file() -> None:
 
 
 async def test_a_failed_editor_changes_nothing_and_leaves_no_file() -> None:
-    async with stage(lambda _: "broken", code=-11) as (app, pilot):
+    async with stage(lambda text: text, code=-11) as (app, pilot):
         await app.edit(pilot)
         assert app.notified == ["Nothing was changed: true ended with signal 11."]
         assert app.query_one(SchemaForm).values() == {"words": "one\u202e"}
         assert not app.path.parent.exists()
+
+
+async def test_what_a_failed_editor_saved_is_kept() -> None:
+    async with stage(lambda _: "long work", code=1) as (app, pilot):
+        await app.edit(pilot)
+        assert app.notified[0].endswith(f" What you wrote was not taken over; it is in {app.path}.")
+        assert app.query_one(SchemaForm).values() == {"words": "one\u202e"}
+        assert app.path.read_text() == "long work"
+        app.path.unlink()
+        app.path.parent.rmdir()
 
 
 async def test_what_was_written_for_a_closed_box_is_kept() -> None:
