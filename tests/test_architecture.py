@@ -62,7 +62,8 @@ MAY_IMPORT: dict[str, list[str]] = {
                 "mcphost.net", "mcphost.protocol.display", "mcphost.protocol.host_names", "mcphost.protocol.urls"],
     "manual": ["mcphost.config.schema"],
     "providers": ["mcphost.errors", "mcphost.redaction", "mcphost.net", "mcphost.protocol"],
-    "client": ["mcphost.errors", "mcphost.cancellation", "mcphost.protocol", "mcphost.transports.base"],
+    "client": ["mcphost.errors", "mcphost.cancellation", "mcphost.time_slices", "mcphost.protocol",
+               "mcphost.transports.base"],
     # transports.base, auth.ports: ports that a host is handed, values and protocols only.
     "host": ["mcphost.errors", "mcphost.posix", "mcphost.redaction", "mcphost.time_slices", "mcphost.cancellation",
              "mcphost.config", "mcphost.protocol", "mcphost.client", "mcphost.providers.base",

@@ -17,6 +17,7 @@ from mcphost.protocol.limits import LIST_ITEMS, LIST_PAGES, LIST_SECONDS
 from mcphost.protocol.models.base import Wire, unread_words
 from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.wire.jsonrpc import ErrorCode
+from mcphost.time_slices import TimeSlice
 
 Item = TypeVar("Item")
 FetchPage = Callable[[str | None], Awaitable[Mapping[str, Any]]]
@@ -105,7 +106,7 @@ async def _read_once(
             # and take it for none, or refuse it.
             listed.remarks["nextCursor is an empty text where there are no more pages"] = []
             return listed
-        _take(page.get(key) or [], read, listed, limits.items)
+        await _take(page.get(key) or [], read, listed, limits.items)
         if page.get(key) is None:
             listed.notice = listed.notice or unread_words(page, (key, "nextCursor"), f"has no {key}") or None
         if page.get(key, []) is None:
@@ -140,9 +141,10 @@ async def _page(
     return page
 
 
-def _take(items: list[object], read: Callable[[object], Item], listed: ListedItems[Item], most: int) -> None:
-    left = most - _count(listed)
+async def _take(items: list[object], read: Callable[[object], Item], listed: ListedItems[Item], most: int) -> None:
+    left, time_slice = most - _count(listed), TimeSlice()
     for item in items[:left]:
+        await time_slice.pause_if_over()
         name = as_dict(item).get("name")
         named = name if isinstance(name, str) else "unnamed"
         try:
