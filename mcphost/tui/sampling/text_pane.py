@@ -90,12 +90,11 @@ class TextPane(Vertical):
         if not self.stream.is_attached:
             self.stream = TextView(fit=True)
             await self._show(None, [self.stream])
-        follows = not self.read.more(1)
+            # Not by a comparison with the end before each text: on a slow machine the last one is not laid out yet.
+            self.read.call_after_refresh(self.read.anchor)  # after a new text is scrolled to its top
         start = max(0, len(text) // WINDOW - 1) * WINDOW
         notice = [f"⟨the first {size_text(start)} are shown when it is done⟩"] if start else [title][: bool(title)]
         self.stream.load([*notice, *show(text[start:]).split("\n")], home=False)
-        if follows:
-            self.read.scroll_end(animate=False)
 
     async def _show(self, key: object, widgets: Sequence[Widget]) -> None:
         before, self.shown = self.read, key
