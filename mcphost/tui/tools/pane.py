@@ -123,8 +123,8 @@ def _claim(entry: CatalogTool) -> tuple[str, str]:
 
 NO_SERVERS: Final = "No servers are configured."
 
-FORM_COLUMNS: Final = 74
-"""Columns of a form that has its result beside it: as many as it has on a screen of 80."""
+FORM_COLUMNS: Final = 64
+"""Columns of a form that has its result beside it, where tables need the rest."""
 
 Step = Literal["list", "form", "result"]
 
@@ -162,8 +162,8 @@ class ToolsPane(Container):
         ResultSummary.-shown { display: block; }
         &.-form ToolForm.-above { max-height: 80%; }
         &.-wide Workbench { layout: horizontal; }
-        &.-wide ToolForm { height: 100%; width: 5fr; min-width: 64; }
-        &.-wide ResultView { height: 100%; width: 4fr; }
+        &.-wide ToolForm { height: 100%; width: 1fr; min-width: 64; }
+        &.-wide ResultView { height: 100%; width: 1fr; }
         &.-single ToolList { width: 100%; display: none; }
         &.-single Workbench { width: 100%; }
         &.-single ToolForm, &.-single ResultView, &.-single ResultSummary { display: none; }
