@@ -1,6 +1,6 @@
 """Writes `screenshots/` from the real app on the demo server: ``python -m tests.screenshots [NAME…]``.
 
-The picture of the README is a PNG, since pages of packages do not show SVG; Chromium draws it.
+The pictures of the README are PNGs, since pages of packages do not show SVG; Chromium draws them.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ SHOTS: Final[dict[str, tuple[Story, tuple[int, int]]]] = {
 
 SIGN_INS: Final = {"sign-in": WIDE, "small-sign-in": SMALL}
 CHATS: Final = {"chat": WIDE, "small-chat": SMALL}
-PNGS: Final = ("changed-tool",)
+PNGS: Final = ("main", "changed-tool")
 
 
 async def shoot_sign_in(name: str, size: tuple[int, int], folder: Path) -> None:
