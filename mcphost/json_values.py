@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, TypeGuard
 
 KeyPath = tuple[str | int, ...]
@@ -31,6 +32,17 @@ def texts_in(value: object) -> list[str]:
 def dicts_in(value: object) -> list[dict[str, Any]]:
     """Return the dicts of a list; nothing of any other value."""
     return [each for each in as_list(value) if isinstance(each, dict)]
+
+
+def map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Return ``value`` with ``change`` applied to its strings at any depth, except names of members."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {name: map_texts(each, change) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map_texts(each, change) for each in value)
+    return value
 
 
 def is_number(value: object) -> TypeGuard[int | float]:

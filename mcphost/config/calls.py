@@ -32,6 +32,7 @@ from mcphost.config.servers import ServerConfig
 from mcphost.config.state import file_version, folder_locked, replace_file
 from mcphost.config.values import Values
 from mcphost.errors import ConfigError
+from mcphost.json_values import map_texts
 from mcphost.lazy_dataclass import dataclass
 from mcphost.places import CALLS_FILE
 
@@ -199,7 +200,7 @@ class SavedCall(ConfigTable):
     @property
     def shown(self) -> dict[str, Any]:
         """The arguments to show and to fill in: texts with references as in the file, others as they are sent."""
-        return {name: _mapped(value, _unescaped) for name, value in self.arguments.items()}
+        return {name: map_texts(value, _unescaped) for name, value in self.arguments.items()}
 
     @property
     def referring(self) -> frozenset[tuple[str, str]]:
@@ -214,7 +215,7 @@ def saved_arguments(arguments: Mapping[str, Any], referring: frozenset[tuple[str
     def written(name: str) -> Callable[[str], str]:
         return lambda text: text if (name, text) in referring else text.replace("${", "$${")
 
-    return {name: _mapped(value, written(name)) for name, value in arguments.items()}
+    return {name: map_texts(value, written(name)) for name, value in arguments.items()}
 
 
 def _unescaped(text: str) -> str:
@@ -231,17 +232,6 @@ def _texts(value: object) -> Iterator[str]:
     elif isinstance(value, list):
         for each_value in value:
             yield from _texts(each_value)
-
-
-def _mapped(value: Any, change: Callable[[str], str]) -> Any:
-    """A value with ``change`` applied to its strings, without keys."""
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, Mapping):
-        return {key: _mapped(each_value, change) for key, each_value in value.items()}
-    if isinstance(value, list):
-        return [_mapped(each_value, change) for each_value in value]
-    return value
 
 
 def validated_call(entry: Mapping[str, Any]) -> SavedCall:
@@ -308,7 +298,7 @@ class CallsFile:
         return file_version(self.path)
 
     def read(self) -> LoadedCalls:
-        """Read the file; there are no calls without one. Raises ConfigError."""
+        """Read the file; a missing one has no calls. Raises ConfigError."""
         text = _text_at(self.path)
         return LoadedCalls() if text is None else parse_calls(text, self.path)
 
@@ -363,7 +353,7 @@ class CallsFile:
 
             return changed
 
-        return {name: _mapped(value, value_of(name)) for name, value in arguments.items()}
+        return {name: map_texts(value, value_of(name)) for name, value in arguments.items()}
 
     def _refused(
         self, call: SavedCall, name: str, reference: Reference, known: Mapping[tuple[str, str], str]

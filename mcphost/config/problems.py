@@ -184,7 +184,7 @@ def _sentence(error: ErrorDetails, model: type[BaseModel], location: KeyPath) ->
 
 def _choice(value: object, expected: str) -> str:
     allowed = re.findall(r"'([^']*)'", expected)
-    near = _nearest(value, allowed) if isinstance(value, str) else None
+    near = nearest(value, allowed) if isinstance(value, str) else None
     choices = "must be one of " + ", ".join(f'"{word}"' for word in allowed)
     return f'is not known; did you mean "{near}"? It {choices}' if near else choices
 
@@ -194,12 +194,13 @@ def _unknown(key: str, known: Iterable[str]) -> str:
     sentence = f"unknown key {shown_key(key)}"
     if foreign := _FOREIGN_KEYS.get(key.lower()):
         return f"{sentence}; here it is {foreign}"
-    if near := _nearest(key, names):
+    if near := nearest(key, names):
         return f'{sentence}; did you mean "{near}"?'
     return f"{sentence}; known are {', '.join(names)}"
 
 
-def _nearest(word: str, known: Sequence[str]) -> str | None:
+def nearest(word: str, known: Sequence[str]) -> str | None:
+    """The known name that is most like a misspelt one, if any is like it."""
     from difflib import get_close_matches  # late, as KeyLines
 
     return next(iter(get_close_matches(word[:_SHOWN], known, 1)), None)

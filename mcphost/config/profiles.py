@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from mcphost.config.fields import ConfigTable
 from mcphost.config.models import Config, ModelConfig, ProfileConfig
-from mcphost.config.problems import TableValidator, shown_key
+from mcphost.config.problems import TableValidator, nearest, shown_key
 from mcphost.config.references import substituted
 from mcphost.config.servers import ServerConfig
 from mcphost.errors import ConfigError
+from mcphost.json_values import map_texts
 
 _T = TypeVar("_T", bound=ConfigTable)
 
@@ -55,7 +56,7 @@ def _entries(
     for name, entry in entries.items():
         variables = profile.variables_for(name if section == "servers" else None)
         before: dict[str, Any] = entry.model_dump(exclude_unset=True) if variables else {}
-        after = _substituted(before, variables)
+        after = map_texts(before, partial(substituted, values=variables))
         if after == before:
             yield name, entry
             continue
@@ -63,17 +64,6 @@ def _entries(
             yield name, TableValidator("", None).validated(model, after, (section, name))
         except ConfigError as error:
             problems[section, name] = ConfigError(f"{where}: {error.message}")
-
-
-def _substituted(value: Any, variables: Mapping[str, str]) -> Any:
-    match value:
-        case str():
-            return substituted(value, variables)
-        case dict():
-            return {key: _substituted(each, variables) for key, each in value.items()}
-        case list() | tuple():
-            return type(value)(_substituted(each, variables) for each in value)
-    return value
 
 
 def _unmatched(name: str, profile: ProfileConfig, config: Config) -> Iterator[tuple[tuple[str, str], ConfigError]]:
@@ -92,5 +82,5 @@ def _unknown(name: str, config: Config) -> str:
 
 
 def _nearest(word: str, known: Mapping[str, object]) -> str:
-    near = get_close_matches(word[:64], known, 1)
-    return f"; did you mean {near[0]}?" if near else ""
+    near = nearest(word, list(known))
+    return f"; did you mean {near}?" if near else ""

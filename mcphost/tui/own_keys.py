@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,6 +18,7 @@ from textual.screen import ModalScreen
 
 import mcphost.tui
 from mcphost.config.loading import problem_at
+from mcphost.config.problems import nearest
 from mcphost.errors import ConfigError
 from mcphost.tui.kit.bindings import keys_of
 
@@ -125,8 +125,8 @@ def _normalized(text: str) -> list[str]:
 def _problem(name: str, keys: str, table: Sequence[BoundKey]) -> str:
     bound = [each for each in table if each.id == name]
     if not bound:
-        near = get_close_matches(name, dict.fromkeys(each.id for each in table if not each.is_fixed), 1)
-        return f"no key has this id{f'; did you mean {near[0]}?' if near else ''}; mcphost help keys lists them"
+        near = nearest(name, list(dict.fromkeys(each.id for each in table if not each.is_fixed)))
+        return f"no key has this id{f'; did you mean {near}?' if near else ''}; mcphost help keys lists them"
     if all(each.is_fixed for each in bound):
         return "the keys of dialogs stay as they are"
     for key in keys.split(","):
