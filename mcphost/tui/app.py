@@ -45,7 +45,7 @@ from mcphost.tui.kit.clipboard import MOST_BYTES, NOT_PASSED_ON, load_into_tmux
 from mcphost.tui.kit.modal_screen import Dialog
 from mcphost.tui.main.screen import MainScreen
 from mcphost.tui.main.updater import MainScreenUpdater
-from mcphost.tui.programs.controller import ProgramsController
+from mcphost.tui.programs import ProgramsController
 from mcphost.tui.results.controller import ResultsController
 from mcphost.tui.roots.controller import RootsController
 from mcphost.tui.sampling.controller import SamplingController

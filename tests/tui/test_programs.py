@@ -17,7 +17,7 @@ from mcphost.tui.chat.input import MessageArea
 from mcphost.tui.forms.schema_form import SchemaForm
 from mcphost.tui.forms.text_boxes import LineBox
 from mcphost.tui.kit.messages import EditorRequested, PagerRequested
-from mcphost.tui.programs.controller import ProgramsController
+from mcphost.tui.programs import ProgramsController
 
 TEXT = {"type": "object", "properties": {"words": {"type": "string"}, "pin": {"type": "string", "format": "password"}}}
 
