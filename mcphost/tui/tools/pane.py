@@ -123,9 +123,6 @@ def _claim(entry: CatalogTool) -> tuple[str, str]:
 
 NO_SERVERS: Final = "No servers are configured."
 
-FORM_COLUMNS: Final = 64
-"""Columns of a form that has its result beside it, where tables need the rest."""
-
 Step = Literal["list", "form", "result"]
 
 
@@ -162,7 +159,7 @@ class ToolsPane(Container):
         ResultSummary.-shown { display: block; }
         &.-form ToolForm.-above { max-height: 80%; }
         &.-wide Workbench { layout: horizontal; }
-        &.-wide ToolForm { height: 100%; width: 1fr; min-width: 64; }
+        &.-wide ToolForm { height: 100%; width: 1fr; &.-beside { width: 64; } }
         &.-wide ResultView { height: 100%; width: 1fr; }
         &.-single ToolList { width: 100%; display: none; }
         &.-single Workbench { width: 100%; }
@@ -272,7 +269,7 @@ class ToolsPane(Container):
         beside_result = result.call is not None and not self._bench.folded and not self.has_class("-single")
         wide = self.has_class("-wide")
         tool.set_class(beside_result and not wide, "-above")
-        tool.styles.max_width = FORM_COLUMNS if beside_result and wide else None
+        tool.set_class(beside_result and wide, "-beside")
 
     def _fold_result(self, folded: bool = True) -> None:
         if self._bench is not None:
