@@ -79,7 +79,7 @@ def _keys(explicit: str | None) -> str:
     from mcphost.tui.own_keys import bound_keys, checked, rows  # late: imports every screen
 
     own: Mapping[str, str] = {}
-    with suppress(ConfigError):  # what is wrong there is no matter of keys
+    with suppress(ConfigError):  # mistakes elsewhere do not concern the keys
         own = users_settings(find(explicit, os.environ)).loaded.config.ui.keys
     known = bound_keys()
     lines = table([("ID", "KEYS", "MEANING"), *rows(known, checked(own, known)[0])])

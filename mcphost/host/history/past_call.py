@@ -47,7 +47,7 @@ class PastCall:
     duration: float
     sent: bool
     error: str
-    """Why there is no result; empty if there is one."""
+    """The reason for a missing result, else empty."""
     argument_text: str | None
     """The arguments as JSON; None: they were too large to keep."""
     result_size: int | None = None
@@ -74,7 +74,7 @@ class PastCall:
 
     @property
     def name(self) -> str:
-        """Which call it is, in a few words."""
+        """The time of a kept call, or the number of one of this run."""
         return moment_text(self.time) if self.id else f"call {self.number}"
 
 

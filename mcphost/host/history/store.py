@@ -126,7 +126,7 @@ class HistoryStore:
         self._use(lambda database: self._prune(database, budget))
 
     def find(self, query: PastCallQuery) -> list[PastCall]:
-        """The newest calls that fit; none if there is no file."""
+        """The newest calls that fit; a missing file has none."""
         return self._use(lambda database: _find(database, query)) if self._exists() else []
 
     def count(self, server: str | None = None) -> int:
@@ -151,7 +151,7 @@ class HistoryStore:
         return os.path.lexists(self._path)
 
     def _use(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
-        """Do the work, a second time in a new file if the first is damaged."""
+        """Do the work; if the file is damaged, set it aside and do it in a new one."""
         try:
             return self._try(work)
         except sqlite3.DatabaseError as error:

@@ -61,7 +61,7 @@ class CallCopy:
     text: str
     variables: tuple[str, ...] = ()
     problem: str = ""
-    """Why there is no text; empty if there is one."""
+    """The reason for an empty text."""
 
 
 class _Variables:

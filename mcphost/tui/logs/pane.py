@@ -28,7 +28,7 @@ class LogWidths(NamedTuple):
 
     name: int
     call: int
-    """0: no line belongs to a call, and there is no column."""
+    """0 if no line belongs to a call; the column is then left out."""
 
 
 def log_row(record: LogRecord, width: int, widths: LogWidths, search: Search) -> Content:

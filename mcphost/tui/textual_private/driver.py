@@ -49,7 +49,7 @@ RESTORE: Final = (
 """Undoes every mode that the screen sets, whatever was written last."""
 
 PUSH_TITLE: Final = "\x1b[22;0t"
-"""Has the terminal keep its title."""
+"""Makes the terminal remember its title."""
 
 RESTORE_TITLE: Final = "\x1b]0;\x1b\\\x1b[23;0t"
 """Brings the kept title back. A terminal that kept none has no title then, until the shell sets it."""
