@@ -43,6 +43,7 @@ MAY_IMPORT: dict[str, list[str]] = {
     "redaction": [],
     "places": ["mcphost.errors"],
     "posix": [],
+    "shim": [],
     "time_slices": [],
     "cancellation": [],
     # protocol.limits: defaults that the transports share.
@@ -80,7 +81,7 @@ MAY_IMPORT: dict[str, list[str]] = {
 }  # fmt: skip
 
 EVERYWHERE = ("mcphost.lazy_dataclass", "mcphost.json_values")
-ALONE = ("__init__", "__main__", "demo", "errors", "json_values", "manual", "redaction", "places", "posix")
+ALONE = ("__init__", "__main__", "demo", "errors", "json_values", "manual", "redaction", "places", "posix", "shim")
 """Parts that do without EVERYWHERE."""
 
 # Which parts may use a library, so that another one could take its place in a day.
