@@ -14,6 +14,7 @@ TOPICS: Final = (
     "servers",
     "consent",
     "saved-calls",
+    "agents",
     "chat",
     "sign-in",
     "command-line",
