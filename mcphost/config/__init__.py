@@ -23,7 +23,7 @@ from mcphost.config.models import (
     ProfileConfig,
     RegistryConfig,
 )
-from mcphost.config.policy import Policy, PolicyAction, rule_matches
+from mcphost.config.policy import Policy, PolicyAction, names_agent, rule_matches
 from mcphost.config.problems import ConfigErrors
 from mcphost.config.references import Reference, references, references_within
 from mcphost.config.resolved import (
@@ -83,6 +83,7 @@ __all__ = [
     "home_folder",
     "load",
     "load_found",
+    "names_agent",
     "parse",
     "read_toml",
     "references",

@@ -13,17 +13,21 @@ PolicyAction = Literal["allow", "ask", "deny"]
 
 
 def _pattern(text: str) -> str:
-    server, colon, tool = text.partition(":")
-    if not (server and colon and tool):
-        raise ValueError('is not a rule; write "server:tool", with * for any')
+    caller, colon, tool = text.partition(":")
+    agent, arrow, server = caller.rpartition(">")
+    if not (server and colon and tool) or (arrow and not agent):
+        raise ValueError('is not a rule; write "server:tool" or "agent>server:tool", with * for any')
     return text
 
 
-Rule = Annotated[str, AfterValidator(_pattern), InSchema("^[^:]+:.")]
+Rule = Annotated[str, AfterValidator(_pattern), InSchema("^([^:]+>)?[^:>]+:.")]
 
 
 class Policy(ConfigTable):
-    """``[policy]``: what needs a question. Rules are ``server:tool`` with ``*``, ``?`` and ``[abc]`` on each side."""
+    """``[policy]``: what needs a question. Rules are ``server:tool`` with ``*``, ``?`` and ``[abc]`` on each side.
+
+    ``agent>server:tool`` holds for calls through a gate, by the agent's name of ``--as``.
+    """
 
     default: PolicyAction = "ask"
     """The action for calls that match no rule."""
@@ -44,7 +48,18 @@ class Policy(ConfigTable):
     """Record calls; ``required``: a call that cannot be recorded does not run."""
 
 
-def rule_matches(rule: str, server: str, tool: str) -> bool:
-    """True if a ``server:tool`` rule of ``[policy]`` fits; case counts, a tool's name may hold colons."""
-    server_pattern, _, tool_pattern = rule.partition(":")
+def rule_matches(rule: str, server: str, tool: str, agent: str = "") -> bool:
+    """True if a rule of ``[policy]`` fits; case counts, a tool's name may hold colons.
+
+    ``agent`` is the name of the agent that calls through a gate. A rule that names an agent fits no other call.
+    """
+    caller, _, tool_pattern = rule.partition(":")
+    agent_pattern, arrow, server_pattern = caller.rpartition(">")
+    if arrow and not (agent and fnmatchcase(agent, agent_pattern)):
+        return False
     return fnmatchcase(server, server_pattern) and fnmatchcase(tool, tool_pattern)
+
+
+def names_agent(rule: str) -> bool:
+    """True if a rule of ``[policy]`` names an agent, and so holds whatever the agent runs as that server."""
+    return ">" in rule.partition(":")[0]

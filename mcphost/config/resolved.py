@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
+from typing import NamedTuple
 
 from mcphost.config.fields import reason_against_document, reason_against_url
 from mcphost.config.models import Config, ModelConfig
@@ -70,6 +71,21 @@ def resolve_server(config: Config, values: Values, name: str) -> ResolvedServer:
     return _Resolution(values.beside(config.path), f"servers.{name}").server(name, server)
 
 
+class ResolvedProgram(NamedTuple):
+    """The command or the address of an entry; its variables and headers are not looked up."""
+
+    runs: str | tuple[str, ...]
+    """The address, or the words of the command."""
+    folder: Path | None
+
+
+def resolve_program(config: Config, values: Values, name: str) -> ResolvedProgram:
+    """Return what the entry ``name`` runs or calls, with references replaced. Raises as ``resolve_server``."""
+    if (server := config.servers.get(name)) is None:
+        raise UnknownName(f"there is no server {name!a} in the configuration")
+    return _Resolution(values.beside(config.path), f"servers.{name}").program(server)
+
+
 def resolve_roots(config: Config, values: Values, name: str) -> tuple[ResolvedRoot, ...]:
     """Return the roots of the entry ``name``; see ``resolve_server``."""
     if (server := config.servers.get(name)) is None:
@@ -96,12 +112,19 @@ class _Resolution:
             command=self._command(server.command),
             args=self._arguments(server.args),
             env=self._environment(server),
-            cwd=None if server.cwd is None else self._values.path(server.cwd, f"{self._where}.cwd"),
+            cwd=self._folder(server),
             url=self._url(server.url, "url"),
             headers=self._headers(server),
             oauth=self._oauth(server.oauth),
             roots=tuple(self.roots(server)),
         )
+
+    def program(self, server: ServerConfig) -> ResolvedProgram:
+        url, command = self._url(server.url, "url"), self._command(server.command) or ""
+        return ResolvedProgram(url or (command, *self._arguments(server.args)), self._folder(server))
+
+    def _folder(self, server: ServerConfig) -> Path | None:
+        return None if server.cwd is None else self._values.path(server.cwd, f"{self._where}.cwd")
 
     def model(self, name: str, model: ModelConfig) -> ResolvedModel:
         return ResolvedModel(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Collection
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Annotated, Literal, Self
@@ -240,11 +241,8 @@ class ServerConfig(ConfigTable):
 
         Approvals and shared folders are bound to it. References are not resolved.
         """
-        line = self.url or _command_line(self.command or "", self.args)
-        given = sorted({*self.env, *self.env_vars, *self.http_headers, *self.env_http_headers})
-        more = [f"in {shlex.quote(self.cwd)}"] if self.cwd else []
-        more += [f"given {shlex.join(given)}"] if given else []
-        return f"{line} ({', '.join(more)})" if more else line
+        given = {*self.env, *self.env_vars, *self.http_headers, *self.env_http_headers}
+        return program_words(self.url or (self.command or "", *self.args), self.cwd, given)
 
     @property
     def signs_in(self) -> bool:
@@ -301,9 +299,17 @@ def _either(both: bool) -> None:
     raise misplaced("command", 'needs command = "…" (a program) or url = "https://…" (an address)')
 
 
+def program_words(runs: str | tuple[str, ...], folder: str | None, given: Collection[str]) -> str:
+    """An address or the words of a command, with the folder and the names of variables or headers."""
+    line = runs if isinstance(runs, str) else _command_line(runs)
+    more = [f"in {shlex.quote(folder)}"] if folder else []
+    more += [f"given {shlex.join(sorted(given))}"] if given else []
+    return f"{line} ({', '.join(more)})" if more else line
+
+
 @lru_cache  # asked for at each call of a tool
-def _command_line(command: str, arguments: tuple[str, ...]) -> str:
-    return shlex.join([command, *arguments])  # quoted, so that no argument passes for the rest
+def _command_line(words: tuple[str, ...]) -> str:
+    return shlex.join(words)  # quoted, so that no argument passes for the rest
 
 
 def _any_matches(patterns: tuple[str, ...], tool: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from mcphost.config.state import StateStore
 from mcphost.errors import ConfigError
 from mcphost.host.background import BackgroundTasks
-from mcphost.host.consent.approvals import ApprovalRule, Approvals, ApprovedTool, Lifetime, by_tool
+from mcphost.host.consent.approvals import ApprovalRule, Approvals, ApprovedTool, Gate, Lifetime, by_tool
 from mcphost.host.events import EventBus, GrantsChanged
 from mcphost.host.internal_error import describe_failure
 from mcphost.json_values import dicts_in
@@ -75,7 +75,8 @@ def _as_table(tool: ApprovedTool) -> dict[str, Any]:
         "definition": canonical(tool.definition),
     }
     rules = [{"when": dict(r.when), "since": r.since, "lifetime": r.lifetime.value} for r in tool.rules]
-    return table | ({"rules": rules} if rules else {})
+    gate = {} if tool.gate is None else {"gate": tool.gate._asdict()}
+    return table | gate | ({"rules": rules} if rules else {})
 
 
 def _from_table(entry: Mapping[str, Any]) -> ApprovedTool | None:
@@ -93,8 +94,17 @@ def _from_table(entry: Mapping[str, Any]) -> ApprovedTool | None:
             except (ValueError, RecursionError):
                 return None
             rules = tuple(rule for table in dicts_in(entry.get("rules")) if (rule := _rule(table)) is not None)
-            known = isinstance(definition, dict)
-            return ApprovedTool(server, tool, identity, definition, since, Lifetime(lifetime), rules) if known else None
+            gate = _gate(entry["gate"]) if "gate" in entry else None
+            if not isinstance(definition, dict) or ("gate" in entry and gate is None):
+                return None
+            return ApprovedTool(server, tool, identity, definition, since, Lifetime(lifetime), rules, gate)
+    return None
+
+
+def _gate(table: Any) -> Gate | None:
+    match table:
+        case {"folder": str(folder), "agent": str(agent)}:
+            return Gate(folder, agent)
     return None
 
 

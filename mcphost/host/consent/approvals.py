@@ -12,7 +12,7 @@ from datetime import datetime
 from enum import Enum
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from mcphost.host.consent.argument_rules import fits, in_words
 from mcphost.host.consent.definition_diff import Difference, differences
@@ -43,6 +43,22 @@ class Lifetime(Enum):
         return self is Lifetime.ALWAYS and oldest is not None and since.astimezone() < oldest
 
 
+class Gate(NamedTuple):
+    """Where calls come through a gate: approvals of one folder, or of one agent, leave those of others as they are."""
+
+    folder: str = ""
+    """The folder that the server runs in; empty for an address."""
+    agent: str = ""
+    """The agent's name of ``--as``. An approval without one holds for every agent."""
+
+    @property
+    def words(self) -> str:
+        """Which calls those are, safe to show and on one line; empty for all."""
+        agent = f"for {show_line(self.agent, 60)}" if self.agent else ""
+        folder = f"in {show_line(self.folder, 120)}" if self.folder else ""
+        return " ".join(filter(None, (agent, folder)))
+
+
 @dataclass(frozen=True, slots=True)
 class ApprovalRule:
     """Patterns by argument (see `mcphost.host.consent.argument_rules`), and how long they allow calls."""
@@ -64,6 +80,8 @@ class Approval:
     lifetime: Lifetime
     tools: Sequence[str] = ()
     """The names of the tools that were allowed together."""
+    gate: Gate | None = None
+    """The gate whose calls are allowed; None: mcphost's own."""
 
     @property
     def label(self) -> str:
@@ -75,7 +93,8 @@ class Approval:
         """Which calls that are, safe to show and on one line."""
         if self.tools:
             return f"read-only, as the server says: {', '.join(show_line(name, 60) for name in self.tools)}"
-        return f"where {in_words(self.when)}" if self.when else "any arguments"
+        arguments = f"where {in_words(self.when)}" if self.when else "any arguments"
+        return " ".join(filter(None, (arguments, self.gate and self.gate.words)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +127,8 @@ class ApprovedTool:
     lifetime: Lifetime = Lifetime.ONCE
     rules: tuple[ApprovalRule, ...] = ()
     """The rules by argument, oldest first; no two have the same patterns."""
+    gate: Gate | None = None
+    """The gate that it was allowed for; None: for mcphost's own calls."""
 
     @cached_property
     def fingerprint(self) -> str:
@@ -123,9 +144,9 @@ class ApprovedTool:
     def grants(self) -> Iterator[Approval]:
         """The calls that run without asking."""
         if self.lifetime is not Lifetime.ONCE:
-            yield Approval(self.server, self.tool, ANY, self.since, self.lifetime)
+            yield Approval(self.server, self.tool, ANY, self.since, self.lifetime, gate=self.gate)
         for rule in self.rules:
-            yield Approval(self.server, self.tool, rule.when, rule.since, rule.lifetime)
+            yield Approval(self.server, self.tool, rule.when, rule.since, rule.lifetime, gate=self.gate)
 
     @property
     def saved_part(self) -> ApprovedTool:
@@ -265,19 +286,25 @@ def _flag(value: Any) -> Any:
     return bool(value) if isinstance(value, int | float) and value in (0, 1) else value
 
 
+_Key = tuple[str, str, Gate | None]
+
+
 class Approvals:
-    """All approvals, by configured server and tool name."""
+    """All approvals, by server and tool name, and by gate."""
 
     def __init__(self, approved: Iterable[ApprovedTool] = ()) -> None:
         self._approved = by_tool(approved)
-        self._unchanged: dict[tuple[str, str], tuple[ApprovedTool, str, Tool, ToolApproval]] = {}
+        self._unchanged: dict[_Key, tuple[ApprovedTool, str, Tool, ToolApproval]] = {}
         """The last comparisons that found no change: a tool is the same object until its server lists it again."""
         self._read_only: dict[str, ReadOnlyApproval] = {}
         """By server; never saved."""
 
-    def status_of(self, server: str, identity: str, tool: Tool) -> ToolApproval:
-        """Compare a tool with what the user allowed earlier."""
-        alone, together = self._compared(server, identity, tool), self._read_only.get(server)
+    def status_of(self, server: str, identity: str, tool: Tool, gate: Gate | None = None) -> ToolApproval:
+        """Compare a tool with what the user allowed earlier, for calls of mcphost or those through a gate."""
+        if gate is not None:
+            everyone = self._compared(server, identity, tool, gate._replace(agent=""))
+            return _either(self._compared(server, identity, tool, gate), everyone) if gate.agent else everyone
+        alone, together = self._compared(server, identity, tool, None), self._read_only.get(server)
         if together is None or tool.name not in together.tools or alone.kind is ApprovalStatus.CHANGED:
             return alone
         if together.covers(identity, tool):
@@ -289,17 +316,18 @@ class Approvals:
         )
         return _changed(known, identity, tool.definition())
 
-    def _compared(self, server: str, identity: str, tool: Tool) -> ToolApproval:
-        known = self._approved.get((server, tool.name))
+    def _compared(self, server: str, identity: str, tool: Tool, gate: Gate | None) -> ToolApproval:
+        key = server, tool.name, gate
+        known = self._approved.get(key)
         if known is None:
             return ToolApproval(ApprovalStatus.NEW)
-        before = self._unchanged.get((server, tool.name))
+        before = self._unchanged.get(key)
         if before is not None and before[0] is known and before[1] == identity and before[2] is tool:
             return before[3]
         definition = tool.definition()
         if known.was_given_to(identity, definition):
             same = ToolApproval(ApprovalStatus.UNCHANGED, known.since, lifetime=known.lifetime, rules=known.rules)
-            self._unchanged[server, tool.name] = known, identity, tool, same
+            self._unchanged[key] = known, identity, tool, same
             return same
         return _changed(known, identity, definition)
 
@@ -311,23 +339,28 @@ class Approvals:
         lifetime: Lifetime,
         now: datetime,
         when: Mapping[str, str] = ANY,
+        gate: Gate | None = None,
     ) -> bool:
         """Remember that the user allowed this tool as it is, for good only ``when`` these arguments match.
 
         What was allowed of another definition is dropped. True when that is something new.
         """
-        fresh = ApprovedTool(server, tool.name, identity, tool.definition(), now)
-        known = self._approved.get((server, tool.name))
+        fresh = ApprovedTool(server, tool.name, identity, tool.definition(), now, gate=gate)
+        known = self._approved.get((server, tool.name, gate))
         same = known is not None and known.was_given_to(identity, fresh.definition)
         after = (known if known is not None and same else fresh).allowed(lifetime, now, when)
-        self._approved[server, tool.name] = after
+        self._approved[server, tool.name, gate] = after
         return after is not known
+
+    def gate_of(self, server: str, tool: Tool, gate: Gate) -> Gate:
+        """The gate for which an answer is kept: for the agent alone where something was allowed for it alone."""
+        return gate if (server, tool.name, gate) in self._approved else gate._replace(agent="")
 
     def allow_read_only(self, server: str, identity: str, tools: Iterable[Tool], now: datetime) -> None:
         """Remember for this run that the user allowed these tools together, as they are, in place of earlier ones."""
         self._read_only[server] = ReadOnlyApproval(identity, {tool.name: tool for tool in tools}, now)
 
-    def revoke(self, server: str, tool: str, when: Mapping[str, str] = ANY) -> None:
+    def revoke(self, server: str, tool: str, when: Mapping[str, str] = ANY, gate: Gate | None = None) -> None:
         """Take back one approval; with the last one, the approved definition is forgotten.
 
         Without a ``tool``, take back that of the server's read-only tools.
@@ -335,16 +368,17 @@ class Approvals:
         if not tool:
             self._read_only.pop(server, None)
             return
-        known = self._approved.pop((server, tool), None)
+        known = self._approved.pop((server, tool, gate), None)
         left = None if known is None else known.revoked(when)
         if left is not None:
-            self._approved[server, tool] = left
+            self._approved[server, tool, gate] = left
 
     def forget(self, server: str) -> int:
         """Forget every tool of this server; how many there were."""
-        names = {tool for name, tool in self._approved if name == server}
-        for tool in names:
-            del self._approved[server, tool]
+        keys = [key for key in self._approved if key[0] == server]
+        names = {tool for _, tool, _ in keys}
+        for key in keys:
+            del self._approved[key]
         together = self._read_only.pop(server, None)
         return len(names.union(together.tools if together else ()))
 
@@ -374,9 +408,19 @@ class Approvals:
         return (each.saved_part for each in self._approved.values())
 
 
-def by_tool(approved: Iterable[ApprovedTool]) -> dict[tuple[str, str], ApprovedTool]:
-    """By configured server and tool name."""
-    return {(each.server, each.tool): each for each in approved}
+def by_tool(approved: Iterable[ApprovedTool]) -> dict[_Key, ApprovedTool]:
+    """By server and tool name, and by gate."""
+    return {(each.server, each.tool, each.gate): each for each in approved}
+
+
+def _either(own: ToolApproval, everyone: ToolApproval) -> ToolApproval:
+    """Join the approvals for one agent with those for every agent; a change of its own comes first."""
+    if ApprovalStatus.NEW in (own.kind, everyone.kind):
+        return everyone if own.kind is ApprovalStatus.NEW else own
+    if ApprovalStatus.CHANGED in (own.kind, everyone.kind):
+        return own
+    whole = everyone if own.lifetime is Lifetime.ONCE else own
+    return replace(whole, rules=(*own.rules, *everyone.rules))
 
 
 def _changed(known: ApprovedTool, identity: str, definition: Mapping[str, Any]) -> ToolApproval:

@@ -10,10 +10,11 @@ from typing import Any, Final
 from mcphost.cancellation import is_cancelled
 from mcphost.config import Config
 from mcphost.errors import Declined, ServerNotReady
+from mcphost.host.agents.facts import AgentFacts, audited
 from mcphost.host.consent.approval_store import ApprovalStore
-from mcphost.host.consent.approvals import ANY, Approval, Approvals, ApprovalStatus, Lifetime, ToolApproval
+from mcphost.host.consent.approvals import ANY, Approval, Approvals, ApprovalStatus, Gate, Lifetime, ToolApproval
 from mcphost.host.consent.argument_rules import problem
-from mcphost.host.consent.policy import PolicyDecision, PolicyResult, decide
+from mcphost.host.consent.policy import GatedBy, PolicyDecision, PolicyResult, decide
 from mcphost.host.consent.provenance import NOTHING, Provenance
 from mcphost.host.consent.questions import Answer, Approver, ReadOnlyTools, ToolCallQuestion
 from mcphost.host.reporting import Reporting
@@ -25,6 +26,8 @@ from mcphost.time_slices import TimeSlice
 
 CHANGES_NAMED: Final = 5
 """Changed fields that a warning names: the dialog shows all of them."""
+
+_NOT_GATED: Final = "an agent runs this server"
 
 _TOGETHER: Final = "allowed together"
 """Stands for an approval of all read-only tools while the policy is tried."""
@@ -53,6 +56,22 @@ class Proposal:
     """Why the tools could not be listed again; empty if they were, or need not be."""
     values: Mapping[str, Any] | None = None
     """The arguments with the values of references, which no question and no file shows; None: they hold none."""
+    agent: AgentFacts | None = None
+    """The agent whose call a gate holds; None: the call is mcphost's own."""
+    folder: str = ""
+    """The folder of a gate's server."""
+    same_program: bool = True
+    """False if a gate's server is another program than the configuration's entry of that name."""
+
+    @property
+    def gated(self) -> GatedBy | None:
+        """The gate as the policy sees it; None for a call that no gate holds."""
+        return None if self.agent is None else GatedBy(self.agent.named, self.same_program)
+
+    @property
+    def gate(self) -> Gate | None:
+        """The gate for which approvals count; None for a call that no gate holds."""
+        return None if self.agent is None else Gate(self.folder, self.agent.named)
 
     @property
     def sent(self) -> Mapping[str, Any]:
@@ -82,11 +101,11 @@ class ConsentBroker:
         decide, ``list_again`` first returns the proposal with the tool's current definition.
         """
         await self._store.refresh()
-        approval = self._approval(proposal.server, proposal.identity, proposal.tool)
+        approval = self._approval(proposal.server, proposal.identity, proposal.tool, proposal.gate)
         if self._relies_on(approval, proposal):
             proposal = await list_again()
             await self._store.refresh()  # again: listing may take seconds, in which another mcphost may revoke it
-            approval = self._approval(proposal.server, proposal.identity, proposal.tool)
+            approval = self._approval(proposal.server, proposal.identity, proposal.tool, proposal.gate)
         result = self._by_policy(proposal, approval)
         answer = await self._answer(proposal, approval, result)
         await self._write_down(proposal, answer, result.rule)
@@ -152,12 +171,12 @@ class ConsentBroker:
         result = decide(self._config(), server, tool.name, remembered=_TOGETHER, claims_read_only=False)
         return "" if result.rule == _TOGETHER else result.rule
 
-    def revoke(self, server: str, tool: str, when: Mapping[str, str] = ANY) -> None:
+    def revoke(self, server: str, tool: str, when: Mapping[str, str] = ANY, gate: Gate | None = None) -> None:
         """Take back what was allowed: whatever the arguments are, or by the rule with these patterns.
 
         An empty ``tool`` stands for the server's read-only tools.
         """
-        self.approvals.revoke(server, tool, when)
+        self.approvals.revoke(server, tool, when, gate)
         self._store.changed()
 
     def forget(self, server: str) -> int:
@@ -185,8 +204,8 @@ class ConsentBroker:
         days = self._config().policy.remember_days
         return datetime.now().astimezone() - timedelta(days=days) if days else None
 
-    def _approval(self, server: str, identity: str, tool: Tool) -> ToolApproval:
-        approval = self.approvals.status_of(server, identity, tool)
+    def _approval(self, server: str, identity: str, tool: Tool, gate: Gate | None = None) -> ToolApproval:
+        approval = self.approvals.status_of(server, identity, tool, gate)
         return approval.not_before(self._oldest) if approval.may_lapse else approval
 
     def _relies_on(self, approval: ToolApproval, proposal: Proposal) -> bool:
@@ -210,6 +229,7 @@ class ConsentBroker:
             remembered=None if doubt else remembered,
             claims_read_only=believable,
             arguments=proposal.sent,
+            gated=proposal.gated,
         )
         if doubt and remembered and result.decision is PolicyDecision.ASK:
             return PolicyResult(PolicyDecision.ASK, f"{doubt}, so that it is asked again; {remembered}")
@@ -230,14 +250,18 @@ class ConsentBroker:
             note=proposal.note,
             provenance=proposal.provenance,
             composed=proposal.composed,
-            why_not_together=self._why_not_together(proposal.server, proposal.identity, proposal.tool),
+            agent=proposal.agent,
+            why_not_together=_NOT_GATED
+            if proposal.agent
+            else self._why_not_together(proposal.server, proposal.identity, proposal.tool),
         )
         return await self._ask(question)
 
     async def _ask(self, question: ToolCallQuestion) -> Answer:
         """Ask, and return the answer. Raises ServerNotReady if the server went away meanwhile."""
         asking = asyncio.ensure_future(self._approver.ask(question))
-        self._asking[question.call] = question.server, asking
+        gated = question.agent is not None  # its server is not the configured one of that name
+        self._asking[question.call] = "" if gated else question.server, asking
         try:
             return await asking
         except asyncio.CancelledError:
@@ -255,7 +279,8 @@ class ConsentBroker:
             lifetime, when = Lifetime.ONCE, {}
         if answer.together:
             self.approvals.allow_read_only(proposal.server, proposal.identity, answer.together, now)
-        if self.approvals.allow(proposal.server, proposal.identity, proposal.tool, lifetime, now, when) or (
+        gate = proposal.gate and self.approvals.gate_of(proposal.server, proposal.tool, proposal.gate)
+        if self.approvals.allow(proposal.server, proposal.identity, proposal.tool, lifetime, now, when, gate) or (
             answer.together
         ):
             self._store.changed()
@@ -270,7 +295,12 @@ class ConsentBroker:
             name = f"{proposal.server}:{proposal.tool.name}"
             self._alarm(f"{name} is not what it was when it ran before ({fields}); it runs by {answer.reason}")
         # What a flag on one command line allowed may still be asked about on screen.
-        if answer.by == "policy" and approval.kind is not ApprovalStatus.UNCHANGED:
+        # Unseen tools of agents are not kept: agents run in any number of folders.
+        if (
+            answer.by == "policy"
+            and approval.kind is not ApprovalStatus.UNCHANGED
+            and not (proposal.agent and approval.kind is ApprovalStatus.NEW)
+        ):
             self._remember(proposal, Answer(allow=True))
 
     async def _write_down(self, proposal: Proposal, answer: Answer, rule: str) -> None:
@@ -283,6 +313,7 @@ class ConsentBroker:
                 "sent_to": proposal.identity,
                 "tool": proposal.tool.name,
                 "asked_by": proposal.origin,
+                **audited(proposal.agent),
                 "arguments": proposal.arguments if answer.arguments is None else answer.arguments,
                 "allowed": answer.allow,
                 "by": answer.by,

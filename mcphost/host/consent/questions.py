@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.consent.approvals import ApprovalStatus, Lifetime, ToolApproval
 from mcphost.host.consent.provenance import NOTHING, Provenance
 from mcphost.lazy_dataclass import dataclass
@@ -65,6 +66,8 @@ class ToolCallQuestion:
     """True if the user has just written the arguments, which then need not be read again."""
     why_not_together: str = ""
     """Why the tool cannot be allowed together with its server's other read-only tools: a rule; empty where it can."""
+    agent: AgentFacts | None = None
+    """The agent whose call a gate holds; None: the call is mcphost's own."""
 
     @property
     def about(self) -> str:

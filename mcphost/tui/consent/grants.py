@@ -9,7 +9,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.content import Content
 
-from mcphost.host.consent.approvals import Approval
+from mcphost.host.consent.approvals import Approval, Gate
 from mcphost.tui.kit.framed import ListScreen
 from mcphost.tui.kit.modal_screen import HELP_BINDING
 from mcphost.tui.kit.ranking import Search, SearchText
@@ -39,7 +39,9 @@ class GrantsScreen(ListScreen[Approval, None]):
     """
 
     def __init__(
-        self, grants: Callable[[], Sequence[Approval]], revoke: Callable[[str, str, Mapping[str, str]], None]
+        self,
+        grants: Callable[[], Sequence[Approval]],
+        revoke: Callable[[str, str, Mapping[str, str], Gate | None], None],
     ) -> None:
         super().__init__("Allowed without asking", "", EMPTY)
         self._grants, self._revoke = grants, revoke
@@ -56,7 +58,7 @@ class GrantsScreen(ListScreen[Approval, None]):
     def action_revoke(self) -> None:
         grant = self.rows.item
         if grant is not None:
-            self._revoke(grant.server, grant.tool, grant.when)
+            self._revoke(grant.server, grant.tool, grant.when, grant.gate)
             self.refresh_rows()
 
     def show_details(self) -> None:
@@ -75,7 +77,7 @@ class GrantsScreen(ListScreen[Approval, None]):
 
     def refresh_rows(self) -> None:
         def key(grant: Approval) -> object:
-            return grant.server, grant.tool, *grant.when.items()
+            return grant.server, grant.tool, grant.gate, *grant.when.items()
 
         self.list.show_items(self._grants(), keep=key)
         self.show_details()
