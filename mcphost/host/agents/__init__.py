@@ -1,1 +1,1 @@
-"""Agents that reach servers through a tap or a gate, and their calls."""
+"""Agents that reach their servers through a tap or gate: their sessions, and the calls that wait for consent."""

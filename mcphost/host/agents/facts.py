@@ -1,42 +1,39 @@
-"""The facts about an agent at the other end of a tap or a gate."""
+"""The names of an agent: by its configuration, by its own words, and by the kernel."""
 
 from __future__ import annotations
 
-from pathlib import PurePath
-from typing import NamedTuple
+from mcphost.lazy_dataclass import dataclass
 
 
-class AgentFacts(NamedTuple):
-    named: str = ""
-    """The name of ``--as``: the only one that counts in rules and approvals. Empty without one."""
+@dataclass(frozen=True, slots=True)
+class AgentFacts:
+    """An agent. Its claims only label: they never widen what it may do. All texts are foreign."""
+
+    label: str
+    """The name to show: of ``--as``, else what the agent claims, else the name of its program."""
     claimed: str = ""
-    """The ``clientInfo`` name, as the agent sent it; foreign text."""
+    """The name that it claims in the protocol."""
     version: str = ""
-    """The version that the agent claims; foreign text."""
-    pid: int = 0
+    """The version that it claims."""
+    pid: int | None = None
     program: str = ""
-    """The path of the agent's program as the system has it; empty where that is unknown."""
+    """The path of its program, as the kernel knows it."""
     folder: str = ""
-    """The folder in which the gate or tap was started."""
-
-    @property
-    def label(self) -> str:
-        """The agent's name for a person: foreign text unless ``named``."""
-        return self.named or self.claimed or PurePath(self.program).name or "an agent"
+    """The folder that it works in, as the kernel knows it."""
+    given: str = ""
+    """The name of ``--as``: the only one that rules go by."""
 
     @property
     def origin(self) -> str:
-        """The asking party of its calls."""
+        """The asking party in questions and in the audit log."""
         return f"agent:{self.label}"
 
-
-def audited(agent: AgentFacts | None) -> dict[str, object]:
-    """The members of an audit record that say which agent it was; none for mcphost's own calls."""
-    if agent is None:
-        return {}
-    return {
-        "agent": agent.label,
-        "agent_pid": agent.pid,
-        "agent_program": agent.program,
-        "agent_folder": agent.folder,
-    }
+    @property
+    def record(self) -> dict[str, object]:
+        """Its members of an audit record."""
+        return {
+            "agent": self.label,
+            "agent_pid": self.pid,
+            "agent_program": self.program,
+            "agent_folder": self.folder,
+        }

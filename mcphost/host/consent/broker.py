@@ -10,7 +10,7 @@ from typing import Any, Final
 from mcphost.cancellation import is_cancelled
 from mcphost.config import Config
 from mcphost.errors import Declined, ServerNotReady
-from mcphost.host.agents.facts import AgentFacts, audited
+from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.consent.approval_store import ApprovalStore
 from mcphost.host.consent.approvals import ANY, Approval, Approvals, ApprovalStatus, Gate, Lifetime, ToolApproval
 from mcphost.host.consent.argument_rules import problem
@@ -66,12 +66,12 @@ class Proposal:
     @property
     def gated(self) -> GatedBy | None:
         """The gate as the policy sees it; None for a call that no gate holds."""
-        return None if self.agent is None else GatedBy(self.agent.named, self.same_program)
+        return None if self.agent is None else GatedBy(self.agent.given, self.same_program)
 
     @property
     def gate(self) -> Gate | None:
         """The gate for which approvals count; None for a call that no gate holds."""
-        return None if self.agent is None else Gate(self.folder, self.agent.named)
+        return None if self.agent is None else Gate(self.folder, self.agent.given)
 
     @property
     def sent(self) -> Mapping[str, Any]:
@@ -313,7 +313,7 @@ class ConsentBroker:
                 "sent_to": proposal.identity,
                 "tool": proposal.tool.name,
                 "asked_by": proposal.origin,
-                **audited(proposal.agent),
+                **(proposal.agent.record if proposal.agent else {}),
                 "arguments": proposal.arguments if answer.arguments is None else answer.arguments,
                 "allowed": answer.allow,
                 "by": answer.by,
