@@ -10,6 +10,7 @@
     │   ├── NoSharedRevision     it and mcphost have no revision in common that the configuration allows
     │   ├── InvalidResult        an answer of the wrong shape
     │   │   └── NoAnswerFound    it writes lines that are not messages, or answers to unknown request ids
+    │   ├── InvalidLink          a program at mcphost's socket broke the rules of it
     │   └── InvalidSampling      it asks for a model's answer in a way that the rules do not allow
     ├── TransportError           the wire
     │   ├── SpawnFailed          the program could not be started
@@ -133,6 +134,10 @@ class InvalidResult(PeerError):
 
 class NoAnswerFound(InvalidResult):
     """The server writes something, but nothing of it answers the request."""
+
+
+class InvalidLink(PeerError):
+    """A message of mcphost's socket cannot be read."""
 
 
 class InvalidSampling(PeerError):

@@ -17,6 +17,9 @@ SERVERS_FILE: Final = "servers.toml"
 CALLS_FILE: Final = "calls.toml"
 """The saved calls, beside the configuration in use; see `mcphost.config.calls`."""
 
+SOCKET_BYTES: Final = 103
+"""Bytes of a Unix socket's path: macOS takes no more."""
+
 
 def users_path(env: Mapping[str, str]) -> Path:
     """The user's own file, there or not: ``$MCPHOST_CONFIG``, else ``config.toml`` in the platform's folder.
@@ -47,6 +50,29 @@ def state_path(env: Mapping[str, str]) -> Path:
     from platformdirs import user_state_path  # late: slow to import
 
     return _of_platform(lambda: user_state_path("mcphost", appauthor=False), "MCPHOST_STATE_DIR to a folder")
+
+
+def socket_path(env: Mapping[str, str]) -> Path:
+    """The socket of the running screen, there or not: in ``$XDG_RUNTIME_DIR``, else in the state folder.
+
+    Each state folder has a socket of its own. Raises ConfigError if the path is too long.
+    """
+    folder = state_path(env)
+    runtime = env.get("XDG_RUNTIME_DIR", "")
+    if os.path.isabs(runtime):
+        from hashlib import sha256  # late: completion does without
+
+        digest = sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:12]
+        path = Path(runtime) / "mcphost" / f"agents-{digest}.sock"
+    else:
+        path = folder / "agents.sock"
+    if len(os.fsencode(path)) > SOCKET_BYTES:
+        raise ConfigError(
+            f"the socket for agents would have a path of more than {SOCKET_BYTES} bytes; set MCPHOST_STATE_DIR or "
+            "XDG_RUNTIME_DIR to a folder with a shorter path",
+            path=path,
+        )
+    return path
 
 
 def home_folder() -> Path | None:

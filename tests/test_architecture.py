@@ -65,6 +65,8 @@ MAY_IMPORT: dict[str, list[str]] = {
     "providers": ["mcphost.errors", "mcphost.redaction", "mcphost.net", "mcphost.protocol"],
     "client": ["mcphost.errors", "mcphost.cancellation", "mcphost.time_slices", "mcphost.protocol",
                "mcphost.transports.base"],
+    # It gets what it needs of the host, such as decisions, through ports.
+    "serving": ["mcphost.errors", "mcphost.protocol"],
     # transports.base, auth.ports: ports that a host is handed, values and protocols only.
     "host": ["mcphost.errors", "mcphost.posix", "mcphost.redaction", "mcphost.time_slices", "mcphost.cancellation",
              "mcphost.config", "mcphost.protocol", "mcphost.client", "mcphost.providers.base",
@@ -95,8 +97,8 @@ OWNERS: dict[str, set[str]] = {
     "keyring": {"auth"},
     "markdown_it": {"tui"},
     "platformdirs": {"places"},
-    "pydantic": {"config", "protocol", "auth", "composition"},
-    "pydantic_core": {"config", "host", "protocol"},
+    "pydantic": {"config", "protocol", "serving", "auth", "composition"},
+    "pydantic_core": {"config", "host", "protocol", "serving"},
     "pyjson5": {"imports"},
     "rich": {"tui", "cli"},
     "textual": {"tui"},

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mcphost.errors import ConfigError
-from mcphost.places import home_folder, state_path, users_path, with_tilde, working_folder
+from mcphost.places import home_folder, socket_path, state_path, users_path, with_tilde, working_folder
 from tests.cli.conftest import Mcphost, mcphost
 
 __all__ = ["mcphost"]
@@ -92,3 +92,17 @@ def test_the_working_folder_is_found_again(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_shell_that_asks_for_completion_hears_nothing_of_it(homeless: None, mcphost: Mcphost) -> None:
     assert mcphost("__complete", "call", "").err == ""
+
+
+def test_each_state_folder_has_a_socket_of_its_own(tmp_path: Path) -> None:
+    here = {"XDG_RUNTIME_DIR": "/run/user/1", "MCPHOST_STATE_DIR": str(tmp_path)}
+    (tmp_path / "link").symlink_to(tmp_path)
+    assert socket_path(here) == socket_path({**here, "MCPHOST_STATE_DIR": str(tmp_path / "link")})
+    assert socket_path(here) != socket_path({**here, "MCPHOST_STATE_DIR": str(tmp_path / "other")})
+    assert socket_path({"MCPHOST_STATE_DIR": "/s"}) == Path("/s/agents.sock")
+    assert socket_path({"MCPHOST_STATE_DIR": "/s", "XDG_RUNTIME_DIR": "run"}) == Path("/s/agents.sock")
+
+
+def test_a_socket_whose_path_is_too_long_is_refused() -> None:
+    with pytest.raises(ConfigError, match="more than 103 bytes; set MCPHOST_STATE_DIR or XDG_RUNTIME_DIR"):
+        socket_path({"MCPHOST_STATE_DIR": "/" + "é" * 60})

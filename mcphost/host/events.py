@@ -140,6 +140,13 @@ class GrantsChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentsChanged:
+    """An agent's session began, ended or changed; None: perhaps several."""
+
+    session: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Alarmed:
     """Something the user should know now, whatever is on screen."""
 
@@ -165,6 +172,7 @@ Event = (
     | SamplingChanged
     | ChatChanged
     | GrantsChanged
+    | AgentsChanged
     | Alarmed
 )
 _E = TypeVar("_E", bound=Event)

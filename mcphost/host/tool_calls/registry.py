@@ -44,6 +44,10 @@ class CallRegistry:
         self._calls[call.number] = call
         return call
 
+    def next_number(self) -> int:
+        """The number for a call that is kept elsewhere."""
+        return next(self._numbers)
+
     def find(self, number: int) -> ToolCall:
         """Return the call with this number. Raises KeyError if it is no longer kept."""
         return self._calls[number]

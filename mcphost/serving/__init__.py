@@ -1,0 +1,1 @@
+"""One agent, spoken to as its server: the gate's rules, and the socket between gates and the running screen."""
