@@ -23,6 +23,7 @@ from mcphost.host.tool_calls.current import current_call
 from mcphost.host.traffic.message import (
     LISTEN,
     Abandoned,
+    CallWaits,
     MessagePairing,
     TrafficMessage,
     is_answer,
@@ -31,6 +32,7 @@ from mcphost.host.traffic.message import (
 )
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.mirrors import Mirror, mirrors_of
+from mcphost.protocol.wire.jsonrpc import RequestId
 from mcphost.redaction import MASK, Mask, redacted
 
 START: Final = 64 << 10
@@ -64,10 +66,10 @@ EVERYTHING: Final = TrafficBudget(200_000, 256 << 20)
 class _Share:
     """The messages kept of one server."""
 
-    __slots__ = ("budget", "bytes", "connections", "ended", "evicted", "longest", "messages", "server")
+    __slots__ = ("agent", "budget", "bytes", "connections", "ended", "evicted", "longest", "messages", "server")
 
     def __init__(self, server: str, budget: TrafficBudget) -> None:
-        self.server = server
+        self.server, self.agent = server, ""
         self.messages: deque[TrafficMessage] = deque()
         self.bytes, self.evicted, self.connections, self.ended = 0, 0, 0, 0
         self.bound(budget)
@@ -115,6 +117,46 @@ class ServerTap:
         self._book.take(self._share, self._connection, sent, kind, text.encode("utf-8", "replace"), call)
 
 
+OLDEST_COPY: Final = 600.0
+"""Seconds between the time that a copy claims and its arrival; an earlier time is not believed."""
+
+HELD: Final = 1_000
+"""Calls held by gates whose waits are looked up; older ones are forgotten."""
+
+
+class AgentTap:
+    """Records what passes between an agent and its server, from copies of it."""
+
+    __slots__ = ("_book", "_connection", "_share")
+
+    def __init__(self, book: TrafficBook, share: _Share) -> None:
+        share.connections += 1
+        self._book, self._share, self._connection = book, share, share.connections
+
+    def copied(self, source: str, data: bytes, time: float, *, to_server: bool = False, left_out: int = 0) -> None:
+        """Take a copy of what the ``agent``, the ``server`` or a ``gate`` wrote, or of a line of ``stderr``.
+
+        ``to_server`` is where a gate sent it, and ``time`` in seconds since the epoch. ``left_out`` counts copies that
+        are missing before this one.
+        """
+        if left_out:
+            words = f"{left_out:,} copies are missing here: there were too many at once"
+            self._take(False, "malformed", words.encode(), time)
+        note, injected = "stderr" if source == "stderr" else "", source == "gate"
+        self._take(source == "agent" or (injected and to_server), note, data, time, injected)
+
+    def held(self, request_id: RequestId, waits: CallWaits) -> None:
+        """A gate holds the call of this request; ``waits`` is read whenever its messages are shown."""
+        self._book.hold(self._share.server, self._connection, request_id, waits)
+
+    def ended(self) -> None:
+        """The agent or the server is gone: requests that wait are not answered any more."""
+        self._book.disconnected(self._share.server, self._connection)
+
+    def _take(self, sent: bool, note: str, data: bytes, time: float, injected: bool = False) -> None:
+        self._book.take(self._share, self._connection, sent, note, data, None, passed=time, injected=injected)
+
+
 class TrafficBook:
     """The traffic of all servers, in one order.
 
@@ -142,6 +184,7 @@ class TrafficBook:
         self._shares: dict[str, _Share] = {}
         self._pinned: dict[int, TrafficMessage] = {}
         self._pairing = MessagePairing()
+        self._held: dict[tuple[str, int, RequestId], CallWaits] = {}
         self._listening: dict[str, int] = {}
         """The number of the last request that listens, by server."""
         self._numbers = count(1)
@@ -156,17 +199,33 @@ class TrafficBook:
         """The tap for a new connection to this server."""
         return ServerTap(self, self._share(server))
 
+    def agent_tap(self, name: str, agent: str) -> AgentTap:
+        """The tap for a new session of ``agent``, whose messages are kept under this ``name``."""
+        share = self._share(name)
+        share.agent = agent
+        return AgentTap(self, share)
+
+    def hold(self, server: str, connection: int, request_id: RequestId, waits: CallWaits) -> None:  # for `AgentTap`
+        if len(self._held) >= HELD:
+            del self._held[next(iter(self._held))]
+        self._held[server, connection, request_id] = waits
+        number = self._pairing.request(server, connection, request_id)
+        if number is not None and (message := self._find(number)) is not None:
+            message.waits = waits
+        self._report_added()
+
     def served_from_cache(self, server: str, words: str) -> None:
         """A kept result answered a request, so that nothing was sent."""
         share = self._share(server)
         self.take(share, share.connections, False, "cache", words.encode("utf-8", "replace"), current_call.get())
 
-    def disconnected(self, server: str) -> None:
-        """The connections of this server have ended: requests that wait on them are not answered any more."""
+    def disconnected(self, server: str, connection: int | None = None) -> None:
+        """A connection of this server has ended, or all: requests that wait there are not answered any more."""
         share = self._share(server)
-        share.ended = share.connections
+        if connection is None:
+            share.ended = share.connections
         for message in (*share.messages, *(each for each in self._pinned.values() if each.server == server)):
-            if message.abandoned is Abandoned.NOT:
+            if message.abandoned is Abandoned.NOT and connection in (None, message.connection):
                 message.abandoned = Abandoned.LOST
         self.disconnects += 1
         self._report_added()
@@ -176,11 +235,25 @@ class TrafficBook:
         self._share(server).bound(budget)
 
     def take(
-        self, share: _Share, connection: int, sent: bool, note: str, data: bytes, call: int | None
-    ) -> None:  # for `ServerTap`; by position, since it is called for each message
+        self,
+        share: _Share,
+        connection: int,
+        sent: bool,
+        note: str,
+        data: bytes,
+        call: int | None,
+        *,
+        passed: float | None = None,
+        injected: bool = False,
+    ) -> None:  # for the taps; by position, since it is called for each message
         now, at = self._clock(), self._monotonic()
+        if passed is not None:
+            late = min(max(0.0, now - passed), OLDEST_COPY)
+            now, at = now - late, at - late
         number, size = next(self._numbers), len(data)
-        message = TrafficMessage(number, now, at, share.server, connection, sent, note, data, size, call)
+        message = TrafficMessage(
+            number, now, at, share.server, connection, sent, note, data, size, call, share.agent, injected=injected
+        )
         if not sent and not note:
             message.during = current_call.get() or self.running_call(share.server)
         if sent and not note:
@@ -355,6 +428,8 @@ class TrafficBook:
     def _pair_one(self, message: TrafficMessage) -> None:
         if message.sent and message.facts.method == LISTEN:
             self._replace_listening(message)
+        if message.agent and message.sent and message.id is not None and not message.injected:
+            message.waits = self._held.get((message.server, message.connection, message.id), message.waits)
         asked = self._pairing.add(message)
         if asked is None:
             return
@@ -414,7 +489,10 @@ def read_traffic(path: Path) -> TrafficBook:
             record.data,
             record.size,
             record.call,
+            record.agent,
+            injected=record.injected,
         )
+        message.waits = record.waits
         message.abandoned = Abandoned.EXPORTED
         if record.sent and not record.note:
             message.head = _head_before(share, record.connection)

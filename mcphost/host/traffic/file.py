@@ -2,7 +2,9 @@
 
 A line holds ``time`` (ISO 8601, UTC), ``server``, ``connection``, ``direction`` (``in``, ``out``), ``kind``, ``text``
 (raw), ``size`` (bytes), and where there are such ``method``, ``id``, ``status``, ``call``, ``latency`` (seconds) and
-``note`` (the kind of what is not a message). Reading ignores the fields that follow from the text.
+``note`` (the kind of what is not a message). Between an agent and its server there are ``agent``, ``injected`` (true if
+a gate wrote it), ``waited_for_you`` and ``waited_for_server`` (seconds). Reading ignores the fields that follow from
+the text.
 """
 
 from __future__ import annotations
@@ -61,12 +63,22 @@ def line_of(message: TrafficMessage, mask: Mask, latency: float | None) -> bytes
         # Whether a request was answered is not known yet while a run is written down.
         "status": None if message.kind is MessageKind.REQUEST else " ".join(message.status) or None,
         "call": message.call,
+        "agent": redacted(message.agent, mask) or None,
+        "injected": message.injected or None,
         "latency": None if latency is None else round(latency, 6),
+        **_waits_of(message),
         "note": message.note or None,
         "cut": message.cut or None,
     }
     present = {name: value for name, value in fields.items() if value is not None}
     return json.dumps(present).encode("ascii") + b"\n"
+
+
+def _waits_of(message: TrafficMessage) -> dict[str, float]:
+    if message.waits is None:
+        return {}
+    waits = {"you": message.waits.waited_for_you, "server": message.waits.waited_for_server}
+    return {f"waited_for_{name}": round(seconds, 6) for name, seconds in waits.items() if seconds is not None}
 
 
 def lines_of(messages: Iterable[TrafficMessage], mask: Mask) -> Iterator[bytes]:
@@ -88,6 +100,17 @@ class MessageRecord:
     data: bytes
     size: int
     call: int | None
+    agent: str
+    injected: bool
+    waits: RecordedWaits | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedWaits:
+    """The waits of a call that a gate held, as they were when its line was written."""
+
+    waited_for_you: float | None
+    waited_for_server: float | None
 
 
 def read_lines(content: bytes, name: str) -> Iterator[MessageRecord]:
@@ -117,7 +140,18 @@ def _record(fields: Any) -> MessageRecord:
         data=data,
         size=max(size, len(data)),
         call=fields["call"] if type(fields.get("call")) is int else None,
+        agent=fields["agent"] if type(fields.get("agent")) is str else "",
+        injected=fields.get("injected") is True,
+        waits=_recorded_waits(fields),
     )
+
+
+def _recorded_waits(fields: dict[str, Any]) -> RecordedWaits | None:
+    you, server = (
+        value if type(value := fields.get(f"waited_for_{name}")) is float and 0 <= value < 1e10 else None
+        for name in ("you", "server")
+    )
+    return None if you is None and server is None else RecordedWaits(you, server)
 
 
 def _typed(fields: dict[str, Any], name: str, kind: type[Any]) -> Any:

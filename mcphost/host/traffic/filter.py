@@ -25,8 +25,8 @@ from mcphost.lazy_dataclass import dataclass
 Test = Callable[[TrafficMessage], bool]
 
 EXAMPLES: Final = (
-    "words  server:NAME  method:tools/*  id:7  dir:in  kind:error  status:404  size>1k  latency>100ms  call:12"
-    '  -not  "two words"'
+    "words  server:NAME  agent:NAME  method:tools/*  id:7  dir:in  kind:error  status:404  size>1k  latency>100ms"
+    '  call:12  -not  "two words"'
 )
 
 COMPARED: Final = "size and latency"
@@ -99,6 +99,20 @@ def _like(field: str, of: Callable[[TrafficMessage], str]) -> Callable[[str, str
     return maker
 
 
+def _server(sign: str, value: str) -> Test:
+    """A server of an agent is also found by its own name."""
+    like = any_like(listed("server", sign, value, compared=COMPARED))
+    return lambda message: (
+        like(message.server) or (bool(message.agent) and like(message.server.removeprefix(f"{message.agent}>")))
+    )
+
+
+def _agent(sign: str, value: str) -> Test:
+    """``agent:claude`` is any whose name begins so; ``agent:*`` is any at all."""
+    like = any_like([f"{name}*" for name in listed("agent", sign, value, compared=COMPARED)])
+    return lambda message: bool(message.agent) and like(message.agent)
+
+
 def _text(sign: str, value: str) -> Test:
     tests = [_words(text) for text in listed("text", sign, value, compared=COMPARED)]
     return lambda message: any(test(message) for test in tests)
@@ -158,6 +172,7 @@ def _latency(sign: str, value: str) -> Test:
 
 _EXAMPLE: Final = {
     "server": "server:git",
+    "agent": "agent:claude*",
     "method": "method:tools/call",
     "id": "id:7",
     "dir": "dir:in",
@@ -171,7 +186,8 @@ _EXAMPLE: Final = {
 
 _LANGUAGE: Final[FilterLanguage[TrafficMessage]] = FilterLanguage(
     fields={
-        "server": _like("server", lambda message: message.server),
+        "server": _server,
+        "agent": _agent,
         "method": _like("method", lambda message: message.method),
         "id": _like("id", lambda message: "" if message.id is None else str(message.id)),
         "dir": _direction,

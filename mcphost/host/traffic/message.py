@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from mcphost.host.traffic.request_state import StateSummary, hide_state, state_summary
 from mcphost.json_values import as_dict
@@ -90,6 +90,17 @@ class MessageFacts:
     """The messages of a batch."""
 
 
+class CallWaits(Protocol):
+    """For whom a call waited that a gate held; in seconds."""
+
+    @property
+    def waited_for_you(self) -> float | None: ...
+
+    @property
+    def waited_for_server(self) -> float | None:
+        """None: it was not sent."""
+
+
 class TrafficMessage:
     """A message, or something else that passed (a line of stderr, the head of an HTTP request).
 
@@ -100,12 +111,14 @@ class TrafficMessage:
     ``during`` is the call that ran when the message was received; a server's request counts as part of it.
     ``abandoned`` says why no answer is expected any more. ``head`` is the number of the HTTP head that a request was
     sent with. ``probe``: a request, or its answer, that asks a server which revisions it speaks before a session is
-    open. ``round`` counts the requests, from 1, that a modern server got for one answer.
+    open. ``round`` counts the requests, from 1, that a modern server got for one answer. ``agent`` is the one that
+    speaks to the server in mcphost's place; ``injected``: neither of the two wrote it, but a gate between them.
+    ``waits`` are those of a call that a gate held.
     """
 
     __slots__ = (
-        "_facts", "abandoned", "asked", "at", "call", "connection", "data", "during", "head", "latency", "note",
-        "number", "partner", "probe", "round", "sent", "server", "size", "time",
+        "_facts", "abandoned", "agent", "asked", "at", "call", "connection", "data", "during", "head", "injected",
+        "latency", "note", "number", "partner", "probe", "round", "sent", "server", "size", "time", "waits",
     )  # fmt: skip
 
     def __init__(
@@ -120,8 +133,13 @@ class TrafficMessage:
         data: bytes,
         size: int,
         call: int | None,
+        agent: str = "",
+        *,
+        injected: bool = False,
     ) -> None:
         self.number, self.time, self.at = number, time, at
+        self.agent, self.injected = agent, injected
+        self.waits: CallWaits | None = None
         self.server, self.connection = server, connection
         self.sent, self.note = sent, note
         self.data, self.size, self.call = data, size, call
@@ -357,6 +375,11 @@ class MessagePairing:
                 self._await_retry(message, found)
         return found
 
+    def request(self, server: str, connection: int, request_id: RequestId) -> int | None:
+        """The number of the request that was sent with this id; None if it has not been added."""
+        found = self._asked.get((server, connection, True, type(request_id), request_id))
+        return None if found is None else found.number
+
     def _await_retry(self, message: TrafficMessage, request: PairedRequest) -> None:
         if len(self._rounds) >= REMEMBERED:
             del self._rounds[next(iter(self._rounds))]
@@ -382,7 +405,9 @@ class MessagePairing:
         if message.sent:
             self._place_in_opening(message, part)
         asked = PairedRequest(message.number, message.at, part.method, message.call, message.probe, message.round)
-        self._asked[_key(message, message.sent, request_id)] = asked
+        key = _key(message, message.sent, request_id)
+        if not (message.injected and key in self._asked):  # else a gate sends on what the agent asked for
+            self._asked[key] = asked
 
     def _found(self, message: TrafficMessage, part: MessageFacts) -> PairedRequest | None:
         if part.id is not None:

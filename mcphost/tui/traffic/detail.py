@@ -20,7 +20,7 @@ from mcphost.tui.kit.clock import clock_text, date_text
 from mcphost.tui.kit.json_text import LINES, json_lines, json_spans, parse
 from mcphost.tui.kit.search import SearchArea
 from mcphost.tui.kit.text_view import Spans, TextView
-from mcphost.tui.traffic.rows import direction, failed, needs_text, shown_id, title
+from mcphost.tui.traffic.rows import direction, failed, needs_text, shown_id, title, waits_text
 
 AT_ONCE: Final = 100_000
 """Bytes that are laid out at once; longer messages are laid out in a thread."""
@@ -123,6 +123,7 @@ def facts_of(book: TrafficBook, message: TrafficMessage) -> Content:
     lines = [
         Content.assemble(mark, (f"{direction(message)} · {message.kind.value} · {title(book, message)}", "bold")),
         Content(" · ".join(word for word in _words(book, message) if word)),
+        *_waits(message),
         *_mirrors(book, message),
         *_partner(book, message),
     ]
@@ -130,7 +131,7 @@ def facts_of(book: TrafficBook, message: TrafficMessage) -> Content:
 
 
 def _words(book: TrafficBook, message: TrafficMessage) -> Iterator[str]:
-    yield show_line(message.server, 40)
+    yield show_line(message.server, 60)
     yield f"{date_text(message.time)} {clock_text(message.time, milliseconds=True)}"
     yield f"id {shown_id(book, message)}" if message.id is not None else ""
     yield f"{message.size:,} bytes"
@@ -141,6 +142,14 @@ def _words(book: TrafficBook, message: TrafficMessage) -> Iterator[str]:
     yield "" if message.call is None else f"call {message.call}"
     yield f"connection {message.connection}" if message.connection > 1 else ""
     yield "◆ pinned" if book.is_pinned(message) else ""
+    yield "written by mcphost" if message.injected else ""
+
+
+def _waits(message: TrafficMessage) -> Iterator[Content]:
+    """The three times of a call that a gate held: the agent's, the user's and the server's."""
+    if waits := waits_text(message):
+        total = "" if message.latency is None else f"agent {duration_text(max(0.0, message.latency))} · "
+        yield Content.styled(f"waited: {total}{waits}", "$text-accent")
 
 
 REFUSED: Final = frozenset({-32020, -32021})

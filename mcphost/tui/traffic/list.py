@@ -68,7 +68,8 @@ class TrafficList(FollowedList[TrafficMessage]):
     NO_MATCH = "No messages match.\n\n/ changes the filter · esc shows all"
     CLEARED = "Cleared. X restores the earlier messages."
     HELP = (
-        "Every message to and from every server: → out, ← in; ✖ failed, ◆ pinned, ↗12 part of call 12.\n"
+        "Every message to and from every server: → out, ← in, dashed where a gate wrote it; ✖ failed, ◆ pinned, "
+        "↗12 part of call 12.\n"
         f"Filter: {EXAMPLES}\nSecrets are masked here, in copies and in files."
     )
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -94,7 +94,7 @@ class TrafficRows:
             (size_text(message.size), ""),
             (_latency(message), ""),
             ("" if message.call is None else f"↗{message.call}", "$text-accent"),
-            (search.mark(quotes.preview), style or "$foreground-muted"),
+            (_with_waits(message, search.mark(quotes.preview)), style or "$foreground-muted"),
         )
 
     def head(self, width: int, *, ids: bool = False) -> Content:
@@ -152,8 +152,22 @@ def failed(message: TrafficMessage) -> bool:
 
 
 def direction(message: TrafficMessage) -> str:
-    """The arrow and the word, seen from mcphost."""
-    return "→ out" if message.sent else "← in"
+    """The arrow and the word, seen from mcphost or an agent; the arrow is dashed where a gate wrote the message."""
+    out, into = ("⇢ out", "⇠ in") if message.injected else ("→ out", "← in")
+    return out if message.sent else into
+
+
+def waits_text(message: TrafficMessage) -> str:
+    """For whom the call of an agent waited, such as ``you 40 s · server 1.1 s``; empty for what no gate held."""
+    if message.waits is None:
+        return ""
+    found = {"you": message.waits.waited_for_you, "server": message.waits.waited_for_server}
+    return " · ".join(f"{name} {duration_text(seconds)}" for name, seconds in found.items() if seconds is not None)
+
+
+def _with_waits(message: TrafficMessage, preview: Content) -> Content:
+    waits = waits_text(message)
+    return Content.assemble((f"{waits} │ ", "$text-accent"), preview) if waits else preview
 
 
 def title(book: TrafficBook, message: TrafficMessage) -> str:
