@@ -91,6 +91,8 @@ class MessageCopy(LinkMessage):
     type: Literal["copy"] = "copy"
     source: Literal["agent", "server", "stderr", "gate"]
     """``gate``: mcphost sent it in the place of one of the two."""
+    to_server: bool = False
+    """The side that a gate sent it to."""
     time: Seconds
     size: Annotated[int, Field(ge=0, le=COPY_BYTES)]
     dropped: Number = 0
