@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from mcphost.client.client import Identity
 from mcphost.config import Changes, Config, compare
+from mcphost.host.agents.service import AgentService
 from mcphost.host.audit import AuditLog, AuditWriter
 from mcphost.host.audited_requests import AuditedRequests
 from mcphost.host.background import BackgroundTasks
@@ -141,6 +142,7 @@ class Host:
                 reporting=reporting,
             )
         )
+        self.agents = AgentService(self.bus)
         self._eras = EraMemory(given.store, date.today, self._warn)
         self._connection_context = ConnectionContext(
             config=self._config,

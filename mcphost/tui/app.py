@@ -33,6 +33,7 @@ from mcphost.host.layout import LayoutFile
 from mcphost.host.pinned_tools import PinnedTools
 from mcphost.protocol.display import show
 from mcphost.protocol.models.logging import LogLevel
+from mcphost.tui.agents.controller import AgentsController
 from mcphost.tui.attention import Attention
 from mcphost.tui.bridge import EventGatherer, HostChanged, QuestionsChanged, ScreenApprover
 from mcphost.tui.catalog.controller import CatalogController
@@ -187,6 +188,7 @@ class McphostApp(ResilientApp):
         """Always the lowest screen of the stack."""
         sign_in_status = SignInStatusCache(host)
         self.updater = MainScreenUpdater(host, self.main, self.questions, sign_in_status, start)
+        self.agents = AgentsController(self, host, self.main)
         self.chat = ChatController(self, self.keys, host, self.main, self.questions, self.updater)
         self.comparison = ComparisonController(self, host)
         self.copies = CopyController(self, host, start, self.copy_to_clipboard)
@@ -212,6 +214,7 @@ class McphostApp(ResilientApp):
         self._handlers = handlers_of(
             self.updater,
             self.questions,
+            self.agents,
             self.catalog,
             self.chat,
             self.comparison,
@@ -423,6 +426,7 @@ class McphostApp(ResilientApp):
             elif isinstance(event, CallFinished) and event.call in self.host.tool_calls.calls:
                 self.attention.call_ended(self.host.tool_calls.calls[event.call])
         self.updater.changed([event for event in events if not isinstance(event, Alarmed)])
+        self.agents.changed(events)
         self.sign_in.changed(events, self.main.servers.described)
         self.elicitation.changed(events)
         self.roots.changed(events)
@@ -542,6 +546,7 @@ class McphostApp(ResilientApp):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Yield the actions that no key has, for the command palette."""
         yield from self.imports.commands()
+        yield from self.agents.commands()
         yield from self.sign_in.commands()
         yield from self.roots.commands()
         yield from self.elicitation.commands()

@@ -269,6 +269,8 @@ class Palette:
     def _places(self) -> Iterator[Place]:
         main, go = self._main, self._main.action_go
         yield Place("Servers", partial(go, "servers"), (main.servers,))
+        if main.agents is not None:
+            yield Place("Agents", partial(go, "agents"), (main.agents,))
         yield Place("Tools", partial(go, "tools"), (main.tools.list,))
         if (result := main.tools.result) is not None and result.call is not None:
             opened = partial(main.call_later, self._tools.open_call, result.call.number)

@@ -77,10 +77,10 @@ def test_a_problem_has_the_line_of_its_id(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.slow
 async def test_own_keys_work_and_are_in_help_and_key_bar() -> None:
-    config = Config(ui=UI(keys={"app.keys": "f12", "go.calls": "D", "go.logs": "f4"}))
+    config = Config(ui=UI(keys={"app.keys": "f12", "go.calls": "H", "go.logs": "f4"}))
     async with on_stage(config, size=(120, 36)) as stage:
         await stage.shows("f4 is the key of go.traffic")
-        await stage.press("D")
+        await stage.press("H")
         await stage.until(lambda app: app.main.query_one(TabbedContent).active == "calls")
         await stage.shows("f12 keys")
         await stage.press("f12")

@@ -88,6 +88,21 @@ class MuteToggled(Message):
 
 
 @dataclass
+class AgentDisconnectRequested(Message):
+    """The user asked to end these sessions of one agent."""
+
+    sessions: tuple[int, ...]
+
+
+@dataclass
+class AgentMuteToggled(Message):
+    """The user declined all that one agent asks in these sessions until mcphost exits, or took that back."""
+
+    sessions: tuple[int, ...]
+    muted: bool
+
+
+@dataclass
 class QuestionsDeclined(Message):
     """The user declined the questions of these numbers, or ``cancelled`` them."""
 

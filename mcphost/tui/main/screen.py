@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from textual import messages, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.events import Resize
 from textual.geometry import Size
@@ -39,6 +39,7 @@ from mcphost.tui.tools.call_list import CallList, server_of
 from mcphost.tui.tools.pane import ToolsPane
 
 if TYPE_CHECKING:
+    from mcphost.tui.agents.list import AgentRow, AgentsPane
     from mcphost.tui.catalog.pane import CatalogPane
     from mcphost.tui.chat.pane import ChatPane
     from mcphost.tui.prompts.pane import PromptsPane
@@ -154,6 +155,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f5", "go('chat')", "chat", id="go.chat", tooltip="Chat with a model"),
         Binding("s", "go('servers')", "servers", id="go.servers", tooltip="Servers"),
+        Binding("G", "go('agents')", "agents", id="go.agents", tooltip="Agents that use servers through mcphost"),
         Binding("t", "go('tools')", "tools", id="go.tools", tooltip="Tools", show=False),
         Binding("e", "go('resources')", "resources", id="go.resources", tooltip="Resources", show=False),
         Binding("p", "go('prompts')", "prompts", id="go.prompts", tooltip="Prompts", show=False),
@@ -188,11 +190,11 @@ class MainScreen(ErrorBoundary, Screen[None]):
     MainScreen {
         layout: vertical;
         #body { height: 1fr; }
-        ServersPane { width: 26; height: 100%; }
-        ServersPane.-narrow { width: 6; }
-        ServersPane.-narrow:focus-within { width: 26; }
-        ServersPane.-narrow.-covered { display: none; }
-        &.-zoom-work ServersPane, &.-zoom-work LogsPane { display: none; }
+        #side { width: 26; height: 100%; }
+        #side.-narrow { width: 6; }
+        #side.-narrow:focus-within { width: 26; }
+        #side.-narrow.-covered { display: none; }
+        &.-zoom-work #side, &.-zoom-work LogsPane { display: none; }
         &.-zoom-logs #body { display: none; }
         &.-zoom-logs LogsPane { height: 1fr; max-height: 100%; }
         TabbedContent { width: 1fr; height: 100%; }
@@ -260,6 +262,9 @@ class MainScreen(ErrorBoundary, Screen[None]):
         self._zoomed = False
         self.top_line = TopBar()
         self.servers = ServersPane()
+        self.agents: AgentsPane | None = None
+        """None while no agent has come."""
+        self._side = Vertical(self.servers, id="side")
         self.tools = ToolsPane(host, welcome)
         self.calls = CallList(host.history)
         self.card = ServerCard(host)
@@ -281,7 +286,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         if self._banner is not None:
             yield self._banner
         with Body(self._host, self._banner, fixed=self._fixed):
-            yield self.servers
+            yield self._side
             with self._tabs:
                 for name, (full, short, _) in TAB_NAMES.items():
                     with TabPane(short if self._tabs.has_class("-tight") else full, id=name):
@@ -385,8 +390,14 @@ class MainScreen(ErrorBoundary, Screen[None]):
 
     def _fold_servers(self, size: Size) -> None:
         folded = size.width < FOLDED or (size.width < FOLDED_FOR_WORK and self._working)
-        self.servers.set_class(folded, "-narrow", update=self.servers.is_attached)
+        self._side.set_class(folded, "-narrow", update=self._side.is_attached)
         self._fit_tabs()
+        self._fit_agents()
+
+    def _fit_agents(self) -> None:
+        if self.agents is not None:
+            folded = self._side.has_class("-narrow") and not self._side.has_focus_within
+            self.agents.fit(self.app.size.height, folded=folded)
 
     @property
     def _working(self) -> bool:
@@ -403,14 +414,15 @@ class MainScreen(ErrorBoundary, Screen[None]):
 
     def _fit_tabs(self) -> None:
         """Shorten the names of the tabs where the unfolded servers take their room."""
-        narrow = self.servers.has_class("-narrow")
-        unfolded = UNFOLDED if narrow and self.servers.has_focus_within else 0
+        narrow = self._side.has_class("-narrow")
+        unfolded = UNFOLDED if narrow and self._side.has_focus_within else 0
         self._tabs.set_class(self.app.size.width - unfolded < FULL_TAB_NAMES, "-tight", update=self._tabs.is_attached)
         self._label_tabs()
 
     def on_descendant_focus(self) -> None:
-        if self.servers.has_class("-narrow"):
+        if self._side.has_class("-narrow"):
             self._fit_tabs()
+            self._fit_agents()
 
     def take_layout(self, layout: Layout) -> None:
         """Divide the screen as it was in an earlier run; what the configuration says of the logs comes first."""
@@ -517,11 +529,12 @@ class MainScreen(ErrorBoundary, Screen[None]):
         return not self.logs.has_class("-closed")
 
     def action_go(self, where: str) -> None:
-        if where == "servers" or self.has_class("-zoom-logs"):
+        if where in ("servers", "agents") or self.has_class("-zoom-logs"):
             self._end_zoom()
-        if where == "servers":
+        if where in ("servers", "agents"):
             self._fill(None)
-            self.servers.rows.focus()
+            pane = self.servers if where == "servers" or self.agents is None else self.agents
+            pane.rows.focus()
             return
         if where == "card":
             self.servers.describe_one()
@@ -558,7 +571,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
         """Arrange the servers and the logs for this tab. A class of the screen itself would style all widgets again."""
         self._filling = tab
         self._fold_servers(self.app.size)
-        self.servers.set_class(tab is not None, "-covered")
+        self._side.set_class(tab is not None, "-covered")
         self._arrange_logs(self.app.size)
 
     async def on_chat_pane_left(self) -> None:
@@ -607,6 +620,8 @@ class MainScreen(ErrorBoundary, Screen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "divide":
             return not self.single
+        if action == "go" and parameters == ("agents",):
+            return self.agents is not None
         return self._has_tasks if action == "tasks" else True
 
     def action_saved_calls(self) -> None:
@@ -617,6 +632,17 @@ class MainScreen(ErrorBoundary, Screen[None]):
 
     def action_add_server(self) -> None:
         self.post_message(self.AdditionRequested())
+
+    def show_agents(self, agents: Sequence[AgentRow]) -> None:
+        """List these agents below the servers."""
+        if self.agents is None:
+            from mcphost.tui.agents.list import AgentsPane
+
+            self.agents = AgentsPane()
+            self._side.mount(self.agents)
+            self._fit_agents()
+            self.refresh_bindings()
+        self.agents.show_agents(agents)
 
     def show_elsewhere(self, words: str) -> None:
         """Say which other programs have servers, while there is nothing of the user's own here."""

@@ -12,7 +12,16 @@ from textual.timer import Timer
 from mcphost.config import ComparedServer
 from mcphost.host.connections.connection import Connection
 from mcphost.host.connections.subscriptions import Subscription
-from mcphost.host.events import CallChanged, CallFinished, CallStarted, ChatChanged, Event, Logged, TrafficAdded
+from mcphost.host.events import (
+    AgentsChanged,
+    CallChanged,
+    CallFinished,
+    CallStarted,
+    ChatChanged,
+    Event,
+    Logged,
+    TrafficAdded,
+)
 from mcphost.host.host import Host
 from mcphost.tui.inbox.queue import QuestionQueue
 from mcphost.tui.main.screen import MainScreen
@@ -25,6 +34,8 @@ if TYPE_CHECKING:  # late: the first frame does without conversations
     from mcphost.host.chat.chat import Chat
 
 CALLS = (CallStarted, CallChanged, CallFinished)
+ELSEWHERE = (AgentsChanged, ChatChanged, Logged, TrafficAdded)
+"""Events that change nothing of the servers."""
 
 
 class MainScreenUpdater:
@@ -81,7 +92,7 @@ class MainScreenUpdater:
             self._main.traffic.refresh_traffic()
         if any(isinstance(event, CALLS) for event in events):
             self._calls(events)
-        if any(not isinstance(event, (*CALLS, ChatChanged, Logged, TrafficAdded)) for event in events):
+        if any(not isinstance(event, (*CALLS, *ELSEWHERE)) for event in events):
             self.servers()
         self.top_line()
 

@@ -1,0 +1,1 @@
+"""The agents that reach their servers through a tap or gate."""
