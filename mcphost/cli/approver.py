@@ -56,7 +56,7 @@ class TerminalApprover:
         if self._times > 1 and asked in self._allowed:
             return Answer(allow=True)
         say(*question_lines(question))
-        often = f" {self._times} times" if self._times > 1 else ""
+        often = f" {self._times} times" if self._times > 1 else question.repeats and f" {question.repeats}"
         allowed = await confirmed(f"Run {show_name(question.tool.name)} on {question.server}{often}? [y/N] ")
         if allowed:
             self._allowed.add(asked)
@@ -100,6 +100,8 @@ def _facts(question: ToolCallQuestion, width: int) -> Iterator[str]:
     yield from labelled("tool", show_name(question.tool.name), width)
     yield from labelled("server says", ", ".join(question.tool.claims) or "nothing", width)
     yield from labelled("rule", question.rule, width)
+    if question.repeats:
+        yield from labelled("repeats", question.repeats, width)
     if question.note:
         yield from labelled("note", show_line(question.note), width)
     if question.approval.differences:

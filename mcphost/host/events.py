@@ -88,6 +88,13 @@ class CallFinished:
 
 
 @dataclass(frozen=True, slots=True)
+class RepetitionChanged:
+    """A call that is repeated began another run, ended one, or is not repeated any more."""
+
+    repetition: int
+
+
+@dataclass(frozen=True, slots=True)
 class SignInChanged:
     """A sign-in went on or ended."""
 
@@ -165,6 +172,7 @@ Event = (
     | CallStarted
     | CallChanged
     | CallFinished
+    | RepetitionChanged
     | SignInChanged
     | RootsChanged
     | ElicitationChanged

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.cancellation import is_cancelled
 from mcphost.config import Config
@@ -23,6 +23,9 @@ from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import hidden_in
 from mcphost.protocol.models.tools import Tool
 from mcphost.time_slices import TimeSlice
+
+if TYPE_CHECKING:
+    from mcphost.host.consent.repetition import Repetition
 
 CHANGES_NAMED: Final = 5
 """Changed fields that a warning names: the dialog shows all of them."""
@@ -54,6 +57,8 @@ class Proposal:
     """True if the user has just written the arguments."""
     unconfirmed: str = ""
     """Why the tools could not be listed again; empty if they were, or need not be."""
+    repetition: Repetition | None = None
+    """The consent to further runs of the call; None: it runs once."""
     values: Mapping[str, Any] | None = None
     """The arguments with the values of references, which no question and no file shows; None: they hold none."""
     agent: AgentFacts | None = None
@@ -209,13 +214,18 @@ class ConsentBroker:
         return approval.not_before(self._oldest) if approval.may_lapse else approval
 
     def _relies_on(self, approval: ToolApproval, proposal: Proposal) -> bool:
-        """True if a remembered approval would let the call run."""
-        remembered = approval.remembered(proposal.sent)
-        return remembered is not None and self._by_policy(proposal, approval).rule == remembered
+        """True if an earlier answer of the user would let the call run."""
+        answers = approval.remembered(proposal.sent), proposal.repetition and proposal.repetition.allowed
+        return any(answers) and self._by_policy(proposal, approval).rule in answers
 
     def _by_policy(self, proposal: Proposal, approval: ToolApproval) -> PolicyResult:
         if proposal.tool.refusal:  # its schema refers outside, so it may change after the approval
             return PolicyResult(PolicyDecision.DENY, proposal.tool.refusal)
+        repetition, repeated = proposal.repetition, ""
+        if repetition is not None:
+            if changed := repetition.change(proposal.identity, proposal.tool, proposal.sent):
+                return PolicyResult(PolicyDecision.DENY, f"{changed} changed since the repetition began")
+            repeated = repetition.allowed
         # A tool that is not what it was when the user allowed it, or whose text is partly invisible, does not get by on
         # what it says of itself.
         believable = "read-only" in proposal.tool.claims and approval.kind is not ApprovalStatus.CHANGED
@@ -231,9 +241,12 @@ class ConsentBroker:
             arguments=proposal.sent,
             gated=proposal.gated,
         )
-        if doubt and remembered and result.decision is PolicyDecision.ASK:
-            return PolicyResult(PolicyDecision.ASK, f"{doubt}, so that it is asked again; {remembered}")
-        return result
+        answer = repeated or remembered
+        if result.decision is not PolicyDecision.ASK or not answer:
+            return result
+        if doubt:
+            return PolicyResult(PolicyDecision.ASK, f"{doubt}, so that it is asked again; {answer}")
+        return PolicyResult(PolicyDecision.ALLOW, repeated) if repeated else result
 
     async def _answer(self, proposal: Proposal, approval: ToolApproval, result: PolicyResult) -> Answer:
         if result.decision is not PolicyDecision.ASK:
@@ -250,6 +263,7 @@ class ConsentBroker:
             note=proposal.note,
             provenance=proposal.provenance,
             composed=proposal.composed,
+            repeats=proposal.repetition.words if proposal.repetition else "",
             agent=proposal.agent,
             why_not_together=_NOT_GATED
             if proposal.agent
@@ -305,6 +319,7 @@ class ConsentBroker:
 
     async def _write_down(self, proposal: Proposal, answer: Answer, rule: str) -> None:
         together = {"together": [tool.name for tool in answer.together]} if answer.together else {}
+        repeats = {"repeats": proposal.repetition.words} if proposal.repetition else {}
         await self._audit.before(
             {
                 "event": "decision",
@@ -322,6 +337,7 @@ class ConsentBroker:
                 "rule": rule,
                 "reason": answer.reason,
                 **together,
+                **repeats,
             }
         )
 

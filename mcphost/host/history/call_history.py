@@ -125,6 +125,8 @@ class CallHistory:
         call = self._registry.find(event.call)
         if not self.kept or call.request.task is not None:  # a task's result; the call that began it is kept
             return
+        if call.same_as_before:  # a call that runs every second would push all others out
+            return
         if self._jobs.qsize() < BACKLOG:
             self._put(call)
         elif not self._left_out:

@@ -19,6 +19,7 @@ from mcphost.protocol.display import show_line, size_text
 
 if TYPE_CHECKING:
     from mcphost.client.rounds import InputRound
+    from mcphost.host.consent.repetition import Repetition
     from mcphost.protocol.models.progress import Progress
     from mcphost.protocol.models.tasks import Task
     from mcphost.protocol.models.tools import CallToolResult
@@ -87,6 +88,10 @@ class CallRequest:
     """The references in the arguments; None: a ``${`` in them is plain text."""
     recalled: bool = False
     """True if the arguments are those of an earlier run, whose secrets are masked."""
+    repetition: Repetition | None = None
+    """The consent to further runs of the call; None: it runs once."""
+    answer_before: Mapping[str, Any] | None = None
+    """The answer of the run before, if the call is repeated."""
 
 
 class ToolCall:
@@ -121,6 +126,8 @@ class ToolCall:
         """The number of the sign-in that it waits for, or waited for last."""
         self.outcome: CallToolResult | None = None
         self.error: McphostError | None = None
+        self.same_as_before = False
+        """True if the call is repeated and its answer is that of the run before, apart from ``_meta``."""
         self.validity: ValidationResult | None = None
         """The validation of the structured content against the tool's output schema; None without one."""
         self.time = time.time()
@@ -218,6 +225,8 @@ class ToolCall:
 
     def answered(self, result: CallToolResult, validity: ValidationResult | None) -> None:
         self.outcome, self.validity = result, validity
+        before = self.request.answer_before
+        self.same_as_before = before is not None and _without_meta(before) == _without_meta(result.raw)
         self._end(CallState.FAILED if result.is_error else CallState.DONE)
 
     def failed(self, error: McphostError) -> None:
@@ -246,6 +255,10 @@ class ToolCall:
 
     def _end(self, state: CallState) -> None:
         self.state, self.ended_at = state, self._clock()
+
+
+def _without_meta(result: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in result.items() if name != "_meta"}
 
 
 def _state_of(error: McphostError) -> CallState:

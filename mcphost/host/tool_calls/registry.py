@@ -78,6 +78,13 @@ class CallRegistry:
         if len(self._just_ended) >= MOST_UNCOUNTED:
             self.make_room()
 
+    def forget(self, call: ToolCall) -> None:
+        """Forget an ended call."""
+        self.make_room()
+        kept = [(number, size) for number, size in self._kept if number != call.number]
+        self._kept, self._kept_bytes = deque(kept), sum(size for _, size in kept)
+        self._calls.pop(call.number, None)
+
     def make_room(self) -> None:
         """Forget the oldest ended calls beyond `KEPT_CALLS` or `KEPT_BYTES`; always keep the last one."""
         for call in self._just_ended:

@@ -290,6 +290,9 @@ class ToolCallService:
         await connection.current(CatalogKind.TOOLS)
         _ = connection.client  # the server may be gone by now
         self._still_as_shown(proposal, config, connection)
+        if proposal.repetition is not None:
+            by_user = answer.by == "user"
+            proposal.repetition.bind(proposal.identity, proposal.tool, values, by_user=by_user)
         return proposal.tool, arguments, values
 
     async def _proposal(self, call: ToolCall, connection: Connection, why: str) -> Proposal:
@@ -312,6 +315,7 @@ class ToolCallService:
             outside=request.outside,
             provenance=request.provenance.after(call.arguments) if call.edited else request.provenance,
             composed=request.composed,
+            repetition=request.repetition,
             values=None if request.references is None else values,
         )
 

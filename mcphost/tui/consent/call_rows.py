@@ -234,6 +234,8 @@ def call_facts(question: ToolCallQuestion) -> Iterator[Fact]:
     yield fact("history", *_history(question.approval))
     yield fact("sent to", show(question.identity, limit=2000))
     yield fact("rule", show_line(question.rule, 200))
+    if question.repeats:
+        yield fact("repeats", question.repeats, "bold $text-warning")
     if question.note:
         yield fact("note", show(question.note), "$text-warning")
     if hidden := hidden_in(tool.definition()):

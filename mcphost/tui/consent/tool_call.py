@@ -355,7 +355,9 @@ class ToolCallScreen(QuestionDialog):
     def _options(self) -> Iterator[AnswerOption]:
         locked, not_always = self._more_to_read, self.question.why_not_always
         always = "always allow (until the tool's definition changes)"
-        yield AnswerOption("y", "allow once", "allow('once')", "once", locked and not self._written)
+        repeats = self.question.repeats
+        once, short = (f"allow all runs, {repeats}", "all runs") if repeats else ("allow once", "once")
+        yield AnswerOption("y", once, "allow('once')", short, locked and not self._written)
         yield AnswerOption("u", "allow until mcphost exits", "allow('session')", "until exit", locked)
         yield AnswerOption(
             "a",
