@@ -45,6 +45,7 @@ from mcphost.host.server_requests.service import ServerRequestService
 from mcphost.host.sign_in.retry import SignInRetry
 from mcphost.host.sign_in.service import SignInService
 from mcphost.host.tool_calls.registry import CallRegistry
+from mcphost.host.tool_calls.repeated_calls import RepeatedCallService
 from mcphost.host.tool_calls.service import ToolCallService
 from mcphost.host.tool_calls.started_tasks import StartedTasks
 from mcphost.host.tool_calls.tasks import TaskService
@@ -56,7 +57,6 @@ if TYPE_CHECKING:  # imported when they are first used: most runs need none of t
     from mcphost.host.sampling.service import SamplingService
     from mcphost.host.saved_calls import SavedCallService
     from mcphost.host.tool_calls.copies import CallCopies
-    from mcphost.host.tool_calls.repeated_calls import RepeatedCallService
     from mcphost.host.traffic.file import TrafficFile
     from mcphost.host.traffic.resending import Resender
 
@@ -125,6 +125,7 @@ class Host:
             self._background,
             reporting,
         )
+        self.repeated_calls = RepeatedCallService(self.tool_calls.begin, self._calls.forget, self._background, self.bus)
         self.tasks = TaskService(self.servers, self.tool_calls, self._requests, self._started_tasks)
         self.chats = ChatService(
             ChatContext(
@@ -167,19 +168,7 @@ class Host:
             served_from_cache=self.traffic.served_from_cache,
             prefetch=given.prefetch,
         )
-        self._repeated_calls: RepeatedCallService | None = None
         self._applying = asyncio.Lock()
-
-    @property
-    def repeated_calls(self) -> RepeatedCallService:
-        """Repeats calls."""
-        if self._repeated_calls is None:
-            from mcphost.host.tool_calls.repeated_calls import RepeatedCallService
-
-            self._repeated_calls = RepeatedCallService(
-                self.tool_calls.begin, self._calls.forget, self._background, self.bus
-            )
-        return self._repeated_calls
 
     @cached_property
     def models(self) -> ModelCatalog:
@@ -247,8 +236,7 @@ class Host:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.chats.stop()
-        if self._repeated_calls is not None:
-            self._repeated_calls.stop_all()
+        self.repeated_calls.stop_all()
         for call in self.tool_calls.running():
             if self.tasks.outlives(call):
                 call.leave()

@@ -64,6 +64,7 @@ from mcphost.tui.textual_private.driver import Driver
 from mcphost.tui.theme import SIXTEEN, THEMES, DimInSixteen, theme_for, with_contrast
 from mcphost.tui.tools.controller import ToolsController
 from mcphost.tui.tools.copy_controller import CopyController
+from mcphost.tui.tools.repetition_controller import RepetitionController
 from mcphost.tui.traffic.controller import TrafficController
 
 if TYPE_CHECKING:
@@ -199,6 +200,7 @@ class McphostApp(ResilientApp):
         )
         self.catalog = CatalogController(self, self.keys, self.main)
         self.programs = ProgramsController(self, self.questions)
+        self.repetitions = RepetitionController(self, host, self.main)
         self.results = ResultsController(self)
         self.roots = RootsController(self, self.keys, host)
         self.sampling = SamplingController(self, host, approver, self.questions)
@@ -222,6 +224,7 @@ class McphostApp(ResilientApp):
             self.elicitation,
             self.imports,
             self.programs,
+            self.repetitions,
             self.results,
             self.roots,
             self.sampling,
@@ -553,6 +556,7 @@ class McphostApp(ResilientApp):
         yield from self.chat.commands()
         yield from self.sampling.commands()
         yield from self.comparison.commands()
+        yield from self.repetitions.commands()
         config = self.host.config
         for name in config.profiles:
             if name != config.profile:

@@ -71,7 +71,7 @@ class Attention:
             self._ring(f"{self._waiting} question{'' if one else 's'} wait{'s' if one else ''} for your answer")
 
     def call_ended(self, call: ToolCall) -> None:
-        by_itself = call.state not in (CallState.CANCELLED, CallState.DECLINED)
+        by_itself = call.state not in (CallState.CANCELLED, CallState.DECLINED) and call.request.repetition is None
         if self._away and by_itself and call.sent_at is not None and call.elapsed > LONG_SECONDS:
             self._ended.append(call.state is CallState.DONE)
             self.update()

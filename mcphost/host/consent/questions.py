@@ -65,7 +65,7 @@ class ToolCallQuestion:
     composed: bool = False
     """True if the user has just written the arguments, which then need not be read again."""
     repeats: str = ""
-    """How often the call runs if it is allowed, such as ``every 5 s until you stop it``; empty: once."""
+    """The times at which an allowed call runs, such as ``every 5 s until you stop it``; empty: once."""
     why_not_together: str = ""
     """Why the tool cannot be allowed together with its server's other read-only tools: a rule; empty where it can."""
     agent: AgentFacts | None = None

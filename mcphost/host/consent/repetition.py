@@ -23,9 +23,14 @@ class Repetition:
         self._bound: Mapping[str, str] | None = None
 
     @property
+    def often(self) -> str:
+        """``every 5 s``."""
+        return f"every {self.seconds:g} s"
+
+    @property
     def words(self) -> str:
         """``every 5 s until you stop it``."""
-        return f"every {self.seconds:g} s{' until you stop it' if self.times is None else f', {self.times} times'}"
+        return f"{self.often} until you stop it" if self.times is None else f"{self.often}, {self.times} times"
 
     def change(self, identity: str, tool: Tool, arguments: Mapping[str, Any]) -> str:
         """Name the part of the call that differs from the run that was allowed; empty if none does, or none ran yet.

@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from itertools import count
-from statistics import median
 from typing import Any, Final, NamedTuple
 
 from mcphost.errors import ConnectionLost
@@ -24,7 +23,7 @@ LEAST_SECONDS: Final = 1.0
 """Seconds between two runs: with less, a mistyped number would be an attack on the server."""
 
 MOST_SECONDS: Final = 86_400.0
-"""Seconds between two runs: nobody waits for more than a day."""
+"""Seconds between two runs: a day, since mcphost hardly runs for longer."""
 
 KEPT_RUNS: Final = 60
 """Runs whose duration and number are kept."""
@@ -39,6 +38,7 @@ KEPT_REPETITIONS: Final = 20
 """Repetitions that are kept, with those that ended."""
 
 STOPPED: Final = "you stopped it"
+ALL_DONE: Final = "all runs are done"
 
 
 def read_seconds(text: str) -> float:
@@ -60,11 +60,11 @@ class RunAnswer(NamedTuple):
 
 
 class RepeatedCall:
-    """A call that is repeated. `words` says how often."""
+    """A call that is repeated. ``words`` say how often and until when."""
 
     def __init__(self, number: int, request: CallRequest, repetition: Repetition) -> None:
         self.number, self.seconds, self.times = number, repetition.seconds, repetition.times
-        self.words: Final = repetition.words
+        self.often, self.words = repetition.often, repetition.words
         self.request = replace(request, repetition=repetition)
         """The next run."""
         self.call: ToolCall | None = None
@@ -87,7 +87,7 @@ class RepeatedCall:
     @property
     def median(self) -> float:
         """The median duration of the last runs in seconds."""
-        return median(self.latencies) if self.latencies else 0.0
+        return sorted(self.latencies)[len(self.latencies) // 2] if self.latencies else 0.0
 
     @property
     def waits(self) -> bool:
@@ -124,7 +124,7 @@ class RepeatedCall:
             return str(call.error)
         if self._failures == MOST_FAILURES:
             return f"{MOST_FAILURES} runs failed in a row"
-        return "all runs are done" if self.runs == self.times else ""
+        return ALL_DONE if self.runs == self.times else ""
 
 
 class RepeatedCallService:
@@ -208,7 +208,7 @@ class RepeatedCallService:
                     self._forget_call(before)  # else the runs would push all other calls out
                 self._publish(repeated)
                 if repeated.end:
-                    return
+                    return self._warn(repeated)
                 await self._wait(repeated.seconds)
                 call = repeated.call = self._begin_call(repeated.request)
                 self._publish(repeated)
@@ -216,6 +216,12 @@ class RepeatedCallService:
             _log.exception("repetition %d did not go on", repeated.number)
             repeated.end = repeated.end or str(internal_error(error))
             self._publish(repeated)
+
+    def _warn(self, repeated: RepeatedCall) -> None:
+        """Say that a call is no longer repeated, if the user may count on it."""
+        if repeated.runs > 1 and repeated.end not in (STOPPED, ALL_DONE):
+            name = f"{repeated.request.server}:{repeated.request.tool}"
+            self._bus.alarm(f"{name} is no longer repeated: {repeated.end}")
 
     def _publish(self, repeated: RepeatedCall) -> None:
         self._bus.publish(RepetitionChanged(repeated.number))

@@ -30,6 +30,13 @@ def bindings_of(node: DOMNode) -> list[Binding]:
     ]
 
 
+def shown_key(node: DOMNode, id: str, keys: str) -> str:
+    """The key to name in a hint: the user's own for the binding of this ``id``, else the first of its ``keys``."""
+    own: Mapping[str, str] = getattr(node.app, "own_keys", {})
+    first = own.get(id, keys).partition(",")[0].strip()
+    return node.app.get_key_display(Binding(first, "", ""))
+
+
 def is_hidden(node: DOMNode, binding: Binding, others: list[Binding]) -> bool:
     """True if it is disabled now while another binding has its key, as with sign-in and sign-out."""
     rivals = [each for each in others if each is not binding and not set(keys_of(each)).isdisjoint(keys_of(binding))]

@@ -50,6 +50,19 @@ class SaveCallRequested(Message):
 
 
 @dataclass
+class RepetitionRequested(Message):
+    """The user asked to run a call again and again."""
+
+    server: str
+    tool: str
+    arguments: Mapping[str, Any]
+    references: ArgumentReferences | None = None
+    """Those in the arguments."""
+    recalled: bool = False
+    """True if the arguments are those of an earlier run of mcphost, whose secrets are masked."""
+
+
+@dataclass
 class ResourceLinkFollowed(Message):
     """The user followed a link to a resource of ``server``; ``size`` in bytes, if the link said so."""
 

@@ -14,6 +14,7 @@ from textual.widget import Widget
 
 from mcphost.host.connections.connection import Connection, ServerState
 from mcphost.host.tool_calls.call import CallState, ToolCall
+from mcphost.host.tool_calls.repeated_calls import RepeatedCall
 from mcphost.protocol.display import duration_text, show_line
 from mcphost.tui.kit.marks import SERVER_MARKS
 
@@ -64,11 +65,12 @@ class TopBar(Widget):
         questions: tuple[int, int],
         oldest: str,
         running: Sequence[ToolCall],
+        repeated: Sequence[RepeatedCall],
         signing_in: Sequence[str],
         run: Sequence[str],
     ) -> None:
         """Show how many ``questions`` wait unseen and how many ended so, the ``oldest`` in a few words of foreign text,
-        and running calls.
+        running calls and those that are ``repeated``.
 
         ``signing_in`` names the servers with a sign-in in progress; ``run`` says about the run what is shown while
         nothing else is, the most important first.
@@ -78,7 +80,7 @@ class TopBar(Widget):
         waiting, given_up = questions
         self._middle = _waiting(waiting) or _given_up(given_up)
         self._asked = _waiting(waiting, show_line(oldest, 60)) or _given_up(given_up)
-        self._right = _running(running) if running else _signing_in(signing_in)
+        self._right = (_running(running) if running else _signing_in(signing_in)) or _repeated(repeated)
         self._run = [show_line(words, 40) for words in run if words]
         if self._shown != shown:  # a flood of logs calls this with nothing new thirty times a second
             self.refresh()
@@ -147,6 +149,14 @@ _WORDS = {
 
 def _signing_in(servers: Sequence[str]) -> Content:
     return Content.styled(f"▲ signing in to {show_line(servers[0], 24)}" if servers else "", "$text-warning")
+
+
+def _repeated(repeated: Sequence[RepeatedCall]) -> Content:
+    if not repeated:
+        return Content("")
+    more = f" +{len(repeated) - 1}" if len(repeated) > 1 else ""
+    last = repeated[-1]
+    return Content.styled(f"↻ {show_line(last.request.tool, 24)}{more} · {last.often}", "$text-success")
 
 
 def _running(running: Sequence[ToolCall]) -> Content:

@@ -20,6 +20,7 @@ from mcphost.host.events import (
     ChatChanged,
     Event,
     Logged,
+    RepetitionChanged,
     TrafficAdded,
 )
 from mcphost.host.host import Host
@@ -34,7 +35,7 @@ if TYPE_CHECKING:  # late: the first frame does without conversations
     from mcphost.host.chat.chat import Chat
 
 CALLS = (CallStarted, CallChanged, CallFinished)
-ELSEWHERE = (AgentsChanged, ChatChanged, Logged, TrafficAdded)
+ELSEWHERE = (AgentsChanged, ChatChanged, Logged, RepetitionChanged, TrafficAdded)
 """Events that change nothing of the servers."""
 
 
@@ -92,6 +93,8 @@ class MainScreenUpdater:
             self._main.traffic.refresh_traffic()
         if any(isinstance(event, CALLS) for event in events):
             self._calls(events)
+        if any(isinstance(event, RepetitionChanged) for event in events):
+            self._main.tools.refresh_runs()
         if any(not isinstance(event, (*CALLS, *ELSEWHERE)) for event in events):
             self.servers()
         self.top_line()
@@ -129,11 +132,15 @@ class MainScreenUpdater:
     def top_line(self) -> None:
         """Update the top bar; it is updated every second while it shows a duration."""
         running, servers = self._host.tool_calls.running(), list(self._host.servers.values())
+        repeated = self._host.repeated_calls.going_on
+        # A run of a repeated call is named only while it waits for the user: else the line would flicker.
+        running = [call for call in running if call.request.repetition is None or call.asks]
         self._main.top_line.show_state(
             [each for each in servers if not isinstance(each.config, ComparedServer)],
             (self._questions.unseen, self._questions.given_up),
             self._questions.oldest,
             running,
+            repeated,
             self._signing_in(),
             (self._profile(), self._model(), self._tokens(), self._config_name),
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from enum import Enum
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from rich.cells import cell_len
 from textual.app import ComposeResult
@@ -24,12 +24,14 @@ from textual.widgets import Static
 from mcphost.errors import InvalidArguments
 from mcphost.host.history.past_call import moment_text
 from mcphost.host.tool_calls.call import CallState, ToolCall
+from mcphost.host.tool_calls.repeated_calls import RepeatedCall
 from mcphost.host.tool_calls.validation import ValidationResult
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line, show_name, size_text
 from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.models.tasks import Task
+from mcphost.tui.kit.bindings import shown_key
 from mcphost.tui.kit.export import file_name, save_as
 from mcphost.tui.kit.json_text import json_text
 from mcphost.tui.kit.marks import CALL_MARKS
@@ -42,10 +44,17 @@ from mcphost.tui.results.failure import Failure, failure_of, is_said_whole
 from mcphost.tui.results.json_view import JsonView
 from mcphost.tui.results.tables import TableView, as_table
 
+if TYPE_CHECKING:
+    from mcphost.tui.results.repetition_row import RepetitionRow
+
 BAR: Final = 30
 """Cells of a progress bar."""
 
 _PROBLEMS: Final = 5
+
+STOP: Final = "result.stop", "x"
+DIFFERENCE: Final = "result.difference", "d"
+"""The id and the key of bindings around a repeated call."""
 
 SAME_CHARACTERS: Final = 200_000
 """Characters of a text that is compared with the structured content."""
@@ -371,6 +380,9 @@ class ResultView(Vertical):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, classes="-empty")
         self.call: ToolCall | None = None
+        self.repeated: RepeatedCall | None = None
+        """The repetition whose last run is shown."""
+        self._row: RepetitionRow | None = None
         self.tab = Tab.CONTENT
         self._shown_state: CallState | None = None
         self._result_size = 0
@@ -389,8 +401,11 @@ class ResultView(Vertical):
         self._clock = self.set_interval(1.0, self._update_progress, pause=True)
         self._rebuild()
 
-    def show_call(self, call: ToolCall | None) -> None:
+    def show_call(self, call: ToolCall | None, repeated: RepeatedCall | None = None) -> None:
+        """Show a call; if it is the last run of a repeated one, each further run takes its place."""
         self.call, self.tab, self._tab_chosen = call, Tab.CONTENT, False
+        self.repeated = repeated
+        self._show_row()
         self.set_class(call is None, "-empty")
         if self.is_mounted:
             self._rebuild()
@@ -403,6 +418,45 @@ class ResultView(Vertical):
             self._rebuild()
         else:
             self._update_progress(moved=True)
+
+    def refresh_runs(self) -> None:
+        """Show the last run of the repeated call that ended."""
+        call = self.repeated.ended_call if self.repeated else None
+        if call is not None and call is not self.call and self.is_mounted:
+            self._show_run(call)
+        self._show_row()
+
+    def _show_row(self) -> None:
+        if self.repeated is not None and self._row is None and self.is_mounted:
+            from mcphost.tui.results.repetition_row import RepetitionRow
+
+            self._row = RepetitionRow(self.repeated)
+            self.mount(self._row, before=self._strip)
+        if self._row is not None:
+            self._row.display = self.repeated is not None
+            if self.repeated is not None and self._row.is_mounted:
+                self._row.show_runs(self.repeated)
+                self._update_title()
+
+    def _show_run(self, call: ToolCall) -> None:
+        """Show the next run on the tab that is open, at the same place of it."""
+        before, self.call = self.call, call
+        was = None if before is None or before.outcome is None else before.outcome.raw
+        if call.outcome is None or call.outcome.raw != was or call.state is not self._shown_state:
+            at = self._scrolling.scroll_y
+            self._rebuild()
+            self.call_after_refresh(lambda: self._scrolling.scroll_to(y=at, animate=False))
+            return
+        if (body := self._bodies.pop(Tab.CALL, None)) is not None:
+            body.remove()
+        self._open(self.tab)
+
+    @property
+    def _scrolling(self) -> Widget:
+        """The widget of the open tab that scrolls."""
+        body = self._bodies[self.tab]
+        inner = body.query("TableView, TextView") if isinstance(body, StructuredView) else ()
+        return next((each for each in inner if each.display), body)
 
     def focus(self, scroll_visible: bool = True, from_app_focus: bool = False) -> ResultView:
         body = self._bodies.get(self.tab)
@@ -572,7 +626,15 @@ class ResultView(Vertical):
             "Result" if self.call is None else _title(self.call, self.size.width - 4, self._result_size)
         )
         body = self._bodies.get(self.tab)
-        self.border_subtitle = Content(body.footnote) if isinstance(body, StructuredView) else None
+        notes = [body.footnote] if isinstance(body, StructuredView) else []
+        self.border_subtitle = Content(" · ".join(filter(None, [*self._repetition_keys(), *notes])))
+
+    def _repetition_keys(self) -> Iterator[str]:
+        """Name the keys of a repeated call, which a narrow line of keys has no room for."""
+        if self.repeated is not None and not self.repeated.end:
+            yield f"{shown_key(self, *STOP)} stop repeating"
+        if self.repeated is not None and self.repeated.difference is not None:
+            yield f"{shown_key(self, *DIFFERENCE)} difference"
 
     def _update_progress(self, moved: bool = False) -> None:
         for progressing in self._area.query(ProgressView):

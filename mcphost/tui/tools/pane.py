@@ -22,10 +22,17 @@ from mcphost.host.connections.connection import ServerState
 from mcphost.host.host import Host
 from mcphost.host.pinned_tools import ToolKey
 from mcphost.host.tool_calls.call import ToolCall
+from mcphost.host.tool_calls.repeated_calls import RepeatedCall
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.tools import Tool
 from mcphost.tui.catalog.list import PINNED, PREVIEW, RECENT, CatalogList
-from mcphost.tui.kit.messages import COPY_AS_KEY, CopyAsRequested, RoomChanged, SaveCallRequested
+from mcphost.tui.kit.messages import (
+    COPY_AS_KEY,
+    CopyAsRequested,
+    RepetitionRequested,
+    RoomChanged,
+    SaveCallRequested,
+)
 from mcphost.tui.kit.ranking import SearchText
 from mcphost.tui.kit.rows import Cell, RowList, columns
 
@@ -147,7 +154,31 @@ class ToolsPane(Container):
             priority=True,
             tooltip="Copy the call as a command, JSON-RPC, curl or a rule",
         ),
+        Binding(
+            "alt+r,f12",
+            "repeat",
+            "repeat",
+            id="tools.repeat",
+            show=False,
+            priority=True,
+            tooltip="Run the call every few seconds",
+        ),
+        Binding("R", "repeat_result", "repeat", id="result.repeat", tooltip="Run the call every few seconds"),
+        Binding("x", "stop_repeating", "stop repeating", id="result.stop", tooltip="Run the call no more"),
+        Binding("d", "difference", "difference", id="result.difference", tooltip="The last answers that differ"),
     ]
+
+    @dataclass
+    class StopRequested(Message):
+        """The user asked not to repeat this call any more."""
+
+        repeated: RepeatedCall
+
+    @dataclass
+    class DifferenceRequested(Message):
+        """The user asked how the answers to this call differ."""
+
+        repeated: RepeatedCall
 
     DEFAULT_CSS = """
     ToolsPane {
@@ -299,7 +330,7 @@ class ToolsPane(Container):
         """Show this call, and go there."""
         bench = await self.bench()
         self._leave_other_form(bench, call)
-        bench.result.show_call(call)
+        bench.result.show_call(call, self._host.repeated_calls.of(call))
         self._fold_result(False)
         self._go("result")
         bench.result.focus()
@@ -319,6 +350,13 @@ class ToolsPane(Container):
             call = self._bench.result.call
             if self._bench.entry is None and call is not None and call.state.ended:
                 self._show_preview()  # which lists it
+
+    def refresh_runs(self) -> None:
+        """Show the last run of a repeated call in place of the one before, wherever the user is."""
+        if self._bench is not None:
+            self._bench.result.refresh_runs()
+            self._bench.summary.show_call(self._bench.result.call)
+            self.refresh_bindings()
 
     def focus_list(self) -> None:
         self._go("list")
@@ -415,6 +453,15 @@ class ToolsPane(Container):
         if action == "run":
             call = self._bench.result.call if self._bench else None
             return self._step == "result" and call is not None and call.state.ended
+        repeated = self._bench.result.repeated if self._bench else None
+        going_on = repeated is not None and not repeated.end
+        if action in ("repeat", "repeat_result"):
+            has_result = self._step == "result" and self.shown_call is not None and not going_on
+            return has_result or (action == "repeat" and self._step == "form")
+        if action == "stop_repeating":
+            return self._step == "result" and going_on
+        if action == "difference":
+            return self._step == "result" and repeated is not None and repeated.difference is not None
         if action == "save":
             return self._step == "form" or (self._step == "result" and self.shown_call is not None)
         return action != "back" or self._step != "list"
@@ -448,6 +495,34 @@ class ToolsPane(Container):
     def action_copy_as(self) -> None:
         if self._bench is not None and self._bench.entry is not None:
             self.post_message(CopyAsRequested(*self._bench.entry.key, self._bench.form.values_so_far()))
+
+    def action_repeat(self) -> None:
+        """Ask how often to repeat what the form holds, or the call whose result is shown."""
+        bench = self._bench
+        if self._step == "result":
+            self.action_repeat_result()
+        elif bench is not None and bench.entry is not None:
+            arguments = bench.form.values()
+            if arguments is None:
+                bench.form.submit()  # shows what is wrong, and runs nothing
+            else:
+                self.post_message(RepetitionRequested(*bench.entry.key, arguments, bench.references))
+
+    def action_repeat_result(self) -> None:
+        call = self._bench.result.call if self._bench else None
+        if call is not None:
+            was = call.request
+            self.post_message(RepetitionRequested(was.server, was.tool, call.arguments, was.references, was.recalled))
+
+    def action_stop_repeating(self) -> None:
+        repeated = self._bench.result.repeated if self._bench else None
+        if repeated is not None:
+            self.post_message(self.StopRequested(repeated))
+
+    def action_difference(self) -> None:
+        repeated = self._bench.result.repeated if self._bench else None
+        if repeated is not None:
+            self.post_message(self.DifferenceRequested(repeated))
 
     def action_back(self) -> None:
         """Go back one step; the call continues, and what was typed stays."""

@@ -11,7 +11,7 @@ import pytest
 
 from mcphost.errors import ConnectionLost, Declined, McphostError, RequestTimeout
 from mcphost.host.background import BackgroundTasks
-from mcphost.host.events import EventBus, RepetitionChanged
+from mcphost.host.events import Alarmed, EventBus, RepetitionChanged
 from mcphost.host.tool_calls.call import CallRequest, CallState, ToolCall
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.host.tool_calls.repeated_calls import MOST_AT_ONCE, RepeatedCall, RepeatedCallService, read_seconds
@@ -36,7 +36,9 @@ class Script:
         self.events = 0
         self.resting = asyncio.Event()
         """Set once the script is at its end."""
+        self.alarms: list[str] = []
         self.bus.observe(self._changed, RepetitionChanged)
+        self.bus.observe(lambda event: self.alarms.append(event.text), Alarmed)
 
     def _changed(self, _: RepetitionChanged) -> None:
         self.events += 1
@@ -106,7 +108,7 @@ async def test_no_run_begins_before_the_last_one_ended() -> None:
         assert (len(script.begun), repeated.runs, script.waited) == (2, 1, [5.0])
 
 
-async def test_answers_that_differ_from_the_one_before_are_counted_and_named() -> None:
+async def test_answers_that_differ_from_the_one_before_are_named() -> None:
     async with repeating(Script("a", "a", "b", "b", "a")) as (_, repeated):
         assert (repeated.answers, repeated.changes, [*repeated.changed_runs]) == (5, 2, [3, 5])
         assert repeated.difference is not None
@@ -149,8 +151,10 @@ async def test_each_run_knows_the_arguments_the_user_edited() -> None:
     ],
 )
 async def test_it_ends_with_a_reason(outcomes: list[Outcome], end: str) -> None:
-    async with repeating(Script(*outcomes)) as (service, repeated):
+    script = Script(*outcomes)
+    async with repeating(script) as (service, repeated):
         assert (repeated.end, service.going_on) == (end, [])
+        assert script.alarms == [f"a:echo is no longer repeated: {end}"]
 
 
 async def test_a_success_between_failures_starts_the_count_again() -> None:
@@ -160,8 +164,9 @@ async def test_a_success_between_failures_starts_the_count_again() -> None:
 
 
 async def test_it_ends_after_so_many_times() -> None:
-    async with repeating(Script("a", "a", "a"), times=2) as (_, repeated):
-        assert (repeated.runs, repeated.end) == (2, "all runs are done")
+    script = Script("a", "a", "a")
+    async with repeating(script, times=2) as (_, repeated):
+        assert (repeated.runs, repeated.end, script.alarms) == (2, "all runs are done", [])
 
 
 async def test_a_cancelled_run_ends_it() -> None:

@@ -63,7 +63,7 @@ async def test_what_matters_least_gives_way_first_where_it_is_narrow() -> None:
         bar = stage.app.main.top_line
         shown = []
         for words in (("model", "12 tokens", "a.toml"), ("model", "12 tokens", "a-longer-name.toml"), ("m" * 80,)):
-            bar.show_state(list(stage.host.servers.values()), (0, 0), "", (), (), words)
+            bar.show_state(list(stage.host.servers.values()), (0, 0), "", (), (), (), words)
             shown.append(stage.top.rpartition("ready")[2].strip())
         assert shown == ["model · 12 tokens", "model · 12 tokens", ""]
 
@@ -84,7 +84,7 @@ async def test_the_bar_is_drawn_again_only_if_it_says_something_else() -> None:
         bar = pilot.app.query_one(CountingBar)
         for words, drawn in ((("model",), 1), (("model",), 0), (("model", "12 tokens"), 1), ((), 1)):
             bar.drawn = 0
-            bar.show_state((), (0, 0), "", (), (), words)
+            bar.show_state((), (0, 0), "", (), (), (), words)
             await pilot.pause()
             assert bar.drawn == drawn
 
