@@ -6,10 +6,19 @@ direction never waits for the other, and none of them ever waits for the observe
 
 from __future__ import annotations
 
+import errno
+import os
+import signal
+import sys
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Final
+    import socket
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any, BinaryIO, Final
+
+PIECE: Final = 64 << 10
+"""Bytes read at once: the capacity of a pipe."""
 
 LINE: Final = 64 << 20
 """Bytes of the longest line that a filter receives whole."""
@@ -20,8 +29,42 @@ ROOM: Final = 1 << 20
 BACKLOG: Final = 8 << 20
 """Bytes of copies that may wait for the observer."""
 
+COPY: Final = 1 << 20
+"""Bytes of the longest line that is copied whole; of a longer one the start is copied."""
+
+LINGER: Final = 0.02
+"""Seconds for which the observer gathers copies, so that it does not compete with the pumps for each message."""
+
+SHARE: Final = 10
+"""The observer works for one part in this many of the time, so that the pumps keep the interpreter in a flood."""
+
+RETRY: Final = 5.0
+"""Seconds between two searches for a screen, while something passes."""
+
+WELCOME: Final = 2.0
+"""Seconds that a screen gets to answer."""
+
 DRAIN: Final = 2.0
 """Seconds that the observer gets at the end."""
+
+GRACE: Final = 30.0
+"""Seconds for which a program may be silent after its input ended, before it is terminated."""
+
+TERMINATE: Final = 3.0
+"""Seconds from SIGTERM to SIGKILL."""
+
+REST: Final = 0.2
+"""Seconds of silence after which the output of a program that ended is complete, if others hold it open."""
+
+SWITCH: Final = 0.0005
+"""Seconds for which a pump waits for a thread that holds the interpreter; Python's default is ten times as long."""
+
+FORWARDED: Final = tuple(
+    signal.Signals[name]
+    for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGCONT", "SIGTSTP")
+    if name in signal.Signals.__members__
+)
+"""Signals that the program's process group receives. Some are missing on Windows."""
 
 
 class StartFailure(Exception):
@@ -32,8 +75,55 @@ class StartFailure(Exception):
         self.code = code
 
 
+class LineCutter:
+    """Cuts a stream into lines of at most ``longest`` bytes; longer ones come in pieces."""
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._whole = True
+
+    def feed(self, data: bytes) -> Iterator[tuple[bytes, bool]]:
+        """The lines that end in ``data``, and whether each is whole."""
+        start = 0
+        while (end := data.find(b"\n", start) + 1) or self._size + len(data) - start > self._longest:
+            end = min(end or len(data), start + max(self._longest - self._size, 1))
+            yield self._line(data[start:end])
+            start = end
+        if start < len(data):
+            self._parts.append(data[start:])
+            self._size += len(data) - start
+
+    def rest(self) -> Iterator[tuple[bytes, bool]]:
+        """The end of the stream, if it does not end with a newline."""
+        if self._parts:
+            yield self._line(b"")
+
+    def _line(self, end: bytes) -> tuple[bytes, bool]:
+        line = b"".join((*self._parts, end)) if self._parts else end
+        complete = line.endswith(b"\n") or not end
+        whole, self._whole = self._whole and complete, complete
+        self._parts, self._size = [], 0
+        return line, whole
+
+
 class Outlet:
     """The bytes that wait for one reader, which a thread of its own writes in order."""
+
+    def __init__(self, target: int, close: Callable[[int], None]) -> None:
+        import threading  # late: the program starts before
+
+        self._target, self._close = target, close
+        self._changed = threading.Condition()
+        self._queue: list[tuple[bytes, bool]] = []
+        self._waiting = [0, 0]
+        """Bytes of the pump that feeds it, and bytes of others."""
+        self._ended = False
+        self._feeder = 0
+        self.broken = False
+        """True if the reader is gone; what is put then is lost."""
+        self._writer = threading.Thread(target=self._write, name=f"outlet {target}", daemon=True)
 
     def put(self, data: bytes) -> None:
         """Queue bytes; thread-safe, and never waits.
@@ -41,6 +131,54 @@ class Outlet:
         The pump that feeds this outlet pauses while `ROOM` bytes wait; the other pump pauses while as many wait that
         were put by other threads.
         """
+        from threading import get_ident  # late: the program starts before
+
+        foreign = get_ident() != self._feeder
+        with self._changed:
+            if not self.broken:
+                self._queue.append((data, foreign))
+                self._waiting[foreign] += len(data)
+                self._changed.notify_all()
+
+    def open(self) -> None:
+        self._writer.start()
+
+    def feed(self) -> None:
+        """Make the current thread the pump that feeds this outlet."""
+        from threading import get_ident  # late: the program starts before
+
+        self._feeder = get_ident()
+
+    def wait(self, *, foreign: bool = False) -> None:
+        """Wait for room."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.broken or self._waiting[foreign] < ROOM)
+
+    def close(self) -> None:
+        """Close the stream once all is written."""
+        with self._changed:
+            self._ended = True
+            self._changed.notify_all()
+
+    def join(self) -> None:
+        """Wait until the stream is closed."""
+        self._writer.join()
+
+    def _write(self) -> None:
+        while not self.broken and (batch := self._next()):
+            written = write_all(self._target, b"".join(data for data, _ in batch))
+            with self._changed:
+                self.broken = not written
+                for data, foreign in batch:
+                    self._waiting[foreign] -= len(data)
+                self._changed.notify_all()
+        self._close(self._target)
+
+    def _next(self) -> list[tuple[bytes, bool]]:
+        with self._changed:
+            self._changed.wait_for(lambda: self._queue or self._ended)
+            batch, self._queue = self._queue, []
+            return batch
 
 
 class LineFilter:
@@ -70,47 +208,533 @@ class LineFilter:
 class Shim:
     """One run of a server's program: `start` it, then `run` the pumps until it ends."""
 
+    to_server: Outlet
+    """The program's input, for a filter; from `start` on."""
+    to_agent: Outlet
+
     def __init__(self, command: Sequence[str]) -> None:
-        self.command = command
+        self.command = list(command)
         self.child = 0
         """The process id of the program, and the number of its process group; 0 before `start`."""
-        self.to_server, self.to_agent = Outlet(), Outlet()
         self.copy: Callable[[str, bytes], None] = lambda source, data: None
-        """Called with ``agent``, ``server`` or ``stderr`` and each piece of bytes as it was read. Must not wait."""
+        """Called with ``agent``, ``server`` or ``stderr`` and each piece of bytes as it was read. Must not wait.
+
+        A filter calls it with ``gate>agent`` or ``gate>server`` and each line that it sends by itself.
+        """
+        self._early: list[int] = []
+        self._ending = False
+        self._passed = 0
+        self._writing: set[str] = set()
 
     def start(self) -> None:
         """Start the program in a process group of its own. Raises StartFailure."""
+        self._handle_signals()
+        ours, theirs = zip(*(_pipe(reads) for reads in (True, False, False)), strict=True)
+        try:
+            self.child = _spawn(self.command, theirs)
+        except OSError as error:
+            raise _start_failure(self.command[0], error) from None
+        self._input, self._output, self._errors = ours
+        for descriptor in theirs:
+            os.close(descriptor)
+        for number in self._early:
+            self.signal(number)
+        self.to_server, self.to_agent = Outlet(self._input, os.close), Outlet(1, _point_at_null)
 
     def run(self, lines: LineFilter | None = None) -> int:
         """Pump until the program has ended, and return the exit code: its own, or 128 and its signal.
 
         Without a filter the bytes pass as they are read.
         """
-        return 0
+        import threading  # late: the program starts before
+
+        sys.setswitchinterval(SWITCH)
+        self._exited = threading.Event()
+        outputs = {
+            "server": threading.Thread(target=self._pump_server, args=(lines,), name="server", daemon=True),
+            "stderr": threading.Thread(target=self._pass, args=("stderr", self._errors, 2), name="stderr", daemon=True),
+        }
+        if lines is not None:
+            self.to_server.open()
+            self.to_agent.open()
+        threading.Thread(target=self._pump_agent, args=(lines,), name="agent", daemon=True).start()
+        for pump in outputs.values():
+            pump.start()
+        code = os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
+        self._exited.set()
+        for name, pump in outputs.items():
+            self._finish(name, pump)
+        if self._ending:  # what it started, and left behind
+            self.signal(signal.SIGTERM)
+        if lines is not None:
+            self.to_agent.close()
+            self.to_agent.join()
+        _point_at_null(1)
+        return code if code >= 0 else 128 - code
+
+    def signal(self, number: int) -> None:
+        """Signal the program's process group."""
+        if sys.platform != "win32":
+            try:
+                os.killpg(self.child, number)
+            except (ProcessLookupError, PermissionError):  # PermissionError: only zombies are left
+                return
+
+    def end(self) -> None:
+        """Terminate the program, as when the agent has gone. Waits; call it in a thread of its own."""
+        for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
+            self._ending = True
+            self.signal(number)
+            if self._exited.wait(TERMINATE):
+                return
+
+    # Signals.
+
+    def _handle_signals(self) -> None:
+        for number in FORWARDED:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, and shells for background jobs, ignore some
+                signal.signal(number, self._forward)
+        if sys.platform != "win32":
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if it were ignored, the exit code would be lost
+
+    def _forward(self, number: int, _: object) -> None:
+        if not self.child:
+            self._early.append(number)
+            return
+        self.signal(number)
+        if sys.platform != "win32":
+            if number == signal.SIGTSTP:
+                os.kill(os.getpid(), signal.SIGSTOP)
+            self._ending |= number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+
+    # Pumps. Each runs in a thread of its own.
+
+    def _pump_agent(self, lines: LineFilter | None) -> None:
+        if lines is None:
+            heard = self._pass("agent", 0, self._input)
+            os.close(self._input)
+        else:
+            self.to_server.feed()
+            heard = self._filter("agent", 0, lines.from_agent, self.to_server, self.to_agent)
+            lines.agent_closed()
+            self.to_server.close()
+        if heard:
+            self._end_silent()
+        else:  # the program closed its input: the agent's next write fails, as it would without us
+            _point_at_null(0)
+
+    def _pump_server(self, lines: LineFilter | None) -> None:
+        if lines is None:
+            heard = self._pass("server", self._output, 1)
+            _point_at_null(1)
+        else:
+            self.to_agent.feed()
+            heard = self._filter("server", self._output, lines.from_server, self.to_agent, self.to_server)
+            lines.server_closed()
+            self.to_agent.close()
+        if not heard:  # the agent closed its end: the program's next write fails, as it would without us
+            os.close(self._output)
+
+    def _pass(self, name: str, source: int, target: int) -> bool:
+        """Pass the bytes on until the source ends; return False if the reader was gone before."""
+        for data in self._pieces(source):
+            self._writing.add(name)
+            if not write_all(target, data):
+                return False
+            self._writing.discard(name)
+            self.copy(name, data)
+        return True
+
+    def _filter(
+        self, name: str, source: int, decide: Callable[[bytes, bool], None], own: Outlet, other: Outlet
+    ) -> bool:
+        cutter = LineCutter(LINE)
+        for data in self._pieces(source):
+            self._writing.add(name)
+            self.copy(name, data)
+            for line, whole in cutter.feed(data):
+                decide(line, whole)
+            own.wait()
+            other.wait(foreign=True)
+            self._writing.discard(name)
+            if own.broken:
+                return False
+        for line, whole in cutter.rest():
+            decide(line, whole)
+        return True
+
+    def _pieces(self, source: int) -> Iterator[bytes]:
+        while data := read(source):
+            self._passed += 1
+            yield data
+
+    # The end.
+
+    def _end_silent(self) -> None:
+        """Terminate a program that goes on although its input has ended, once it is silent."""
+        passed = -1
+        while passed != self._passed:
+            passed = self._passed
+            if self._exited.wait(GRACE):
+                return
+        self.end()
+
+    def _finish(self, name: str, pump: Any) -> None:
+        """Wait until the output is passed on; one that another process holds open ends with silence."""
+        passed = -1
+        while pump.is_alive() and (passed != self._passed or name in self._writing):
+            passed = self._passed
+            pump.join(REST)
 
 
 class Observer:
-    """Sends copies to the running screen, else to a spool file. Only its own threads wait.
+    """Sends copies to the running screen, else to a record. Only its own threads wait.
 
-    ``hello`` makes the first message, ``path`` the socket's path; both are called in the observer's thread.
+    ``hello`` makes the first message to the screen, ``path`` the path of its socket ("" without one), and ``record``
+    the function that writes a line; all are called in the observer's thread, once something passes. With ``always``
+    the record gets what the screen gets, too.
     """
 
-    def __init__(self, hello: Callable[[], bytes], path: Callable[[], str]) -> None:
+    def __init__(
+        self,
+        hello: Callable[[], bytes],
+        path: Callable[[], str],
+        record: Callable[[], Callable[[CopiedLine | None], None]],
+        *,
+        always: bool = False,
+    ) -> None:
+        import threading  # late: the program starts before
+        from collections import deque
+
         self.received: Callable[[bytes], None] = lambda line: None
         """Called in the observer's reading thread with each line of the screen after its welcome."""
         self.lost: Callable[[], None] = lambda: None
-        """Called once each time the screen is gone."""
+        """Called there each time the screen is gone."""
+        self._hello, self._path, self._make_record, self._always = hello, path, record, always
+        self._record: Callable[[CopiedLine | None], None] | None = None
+        self._changed = threading.Condition()
+        self._queue: deque[tuple[str, float, bytes, int]] = deque()
+        self._waiting, self._urgent, self._closing = 0, False, False
+        self._dropped: dict[str, int] = {}
+        self._streams: dict[str, _CopiedStream] = {}
+        self._connecting = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._next_try = 0.0
+        self._thread = threading.Thread(target=self._work, name="observer", daemon=True)
+
+    def open(self) -> None:
+        """Start to observe, and look for a screen."""
+        self._thread.start()
 
     def take(self, source: str, data: bytes) -> None:
         """Queue a copy; beyond `BACKLOG` bytes it is counted as dropped. Never waits."""
+        from time import time  # late: the program starts before
+
+        with self._changed:
+            if self._waiting + len(data) > BACKLOG:
+                self._dropped[source] = self._dropped.get(source, 0) + max(data.count(b"\n"), 1)
+                return
+            self._queue.append((source, time(), data, self._dropped.pop(source, 0)))
+            self._waiting += len(data)
+            if len(self._queue) == 1:
+                self._changed.notify()
 
     def say(self, line: bytes) -> bool:
         """Queue a message of the link, in order with the copies; False where no screen is connected."""
-        return False
+        with self._changed:
+            if self._socket is None:
+                return False
+            self._queue.append(("", 0.0, line, 0))
+            self._urgent = True
+            self._changed.notify()
+            return True
 
     def connect(self) -> bool:
         """Look for a screen now, and wait shortly for its welcome; return True if one is connected."""
-        return False
+        with self._connecting:
+            if self._socket is None:
+                self._socket = self._connected()
+            return self._socket is not None
 
     def close(self) -> None:
-        """Write the queue, for at most `DRAIN` seconds."""
+        """Deliver the queue, for at most `DRAIN` seconds."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join(DRAIN)
+
+    # The thread.
+
+    def _work(self) -> None:
+        from time import thread_time  # late: the program starts before
+
+        self._search()
+        began = thread_time()
+        while (item := self._next()) is not None:
+            self._deliver(*item)
+            worked = thread_time() - began
+            if worked > LINGER / SHARE:
+                self._pause(worked * (SHARE - 1))
+                began = thread_time()
+        for source, stream in self._streams.items():
+            for line in stream.rest(source):
+                self._copy(line)
+        if self._record is not None:
+            self._record(None)
+
+    def _next(self) -> tuple[str, float, bytes, int] | None:
+        with self._changed:
+            if not self._queue:
+                self._changed.wait_for(lambda: self._queue or self._closing)
+                self._changed.wait_for(lambda: self._urgent or self._closing, LINGER)
+            if not self._queue:
+                return None
+            item = self._queue.popleft()
+            self._waiting -= len(item[2]) if item[0] else 0
+            self._urgent = self._urgent and bool(self._queue)
+            return item
+
+    def _pause(self, seconds: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._urgent or self._closing, seconds)
+
+    def _deliver(self, source: str, when: float, data: bytes, dropped: int) -> None:
+        if not source:
+            self._send(data)
+            return
+        stream = self._streams.get(source)
+        if stream is None:
+            stream = self._streams[source] = _CopiedStream()
+        for line in stream.feed(source, when, data, dropped):
+            self._copy(line)
+
+    def _copy(self, line: CopiedLine) -> None:
+        self._search()
+        sent = self._socket is not None and self._send(line.message())
+        if self._always or not sent:
+            if self._record is None:
+                self._record = self._make_record()
+            self._record(line)
+
+    # The screen.
+
+    def _search(self) -> None:
+        from time import monotonic  # late: the program starts before
+
+        if self._socket is None and monotonic() >= self._next_try:
+            self._next_try = monotonic() + RETRY
+            self.connect()
+
+    def _send(self, data: bytes) -> bool:
+        connection = self._socket
+        if connection is None:
+            return False
+        try:
+            connection.sendall(data)
+        except OSError:
+            self._drop(connection)
+            return False
+        return True
+
+    def _connected(self) -> socket.socket | None:
+        import json  # late: only a screen needs them
+        import threading
+
+        connection = _open_socket(self._path())
+        if connection is None:
+            return None
+        lines = connection.makefile("rb")
+        try:
+            connection.settimeout(WELCOME)
+            connection.sendall(self._hello())
+            answer = json.loads(lines.readline(COPY))
+            if answer["type"] != "welcome":
+                raise ValueError
+            connection.settimeout(None)
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            connection.close()
+            return None
+        threading.Thread(target=self._read, args=(connection, lines), name="screen", daemon=True).start()
+        return connection
+
+    def _read(self, connection: socket.socket, lines: BinaryIO) -> None:
+        try:
+            while (line := lines.readline(COPY + 1)).endswith(b"\n"):
+                self.received(line)
+        except OSError:
+            pass
+        self._drop(connection)
+        self.lost()
+
+    def _drop(self, connection: socket.socket) -> None:
+        """Let go of a screen; its reading thread ends, too."""
+        with self._changed:
+            if self._socket is connection:
+                self._socket = None
+        try:
+            connection.shutdown(2)
+        except OSError:
+            return
+
+
+class CopiedLine:
+    """One line of the traffic, without its newline; of a long one the start."""
+
+    __slots__ = ("data", "dropped", "size", "source", "time")
+
+    def __init__(self, source: str, time: float, data: bytes, size: int, dropped: int) -> None:
+        self.source, self.time = source, time
+        self.data, self.size = data, size
+        self.dropped = dropped
+        """Lines lost just before it."""
+
+    def message(self) -> bytes:
+        """The message of the link that carries this line."""
+        import json  # late: only a screen needs it
+
+        source, _, target = self.source.partition(">")
+        fields = {"type": "copy", "from": source, "to_server": target == "server", "time": self.time}
+        more = {"size": len(self.data), "whole": self.size, "dropped": self.dropped}
+        return b"%s\n%s" % (json.dumps({**fields, **more}).encode(), self.data)
+
+
+class _CopiedStream:
+    """Makes lines of the pieces of one stream, in which pieces may be missing."""
+
+    def __init__(self) -> None:
+        self._cutter = LineCutter(COPY)
+        self._start: bytes | None = None
+        self._size = self._dropped = 0
+        self._gap = False
+
+    def feed(self, source: str, when: float, data: bytes, dropped: int) -> Iterator[CopiedLine]:
+        if dropped:
+            # The line that the gap interrupted is lost, and so is the one in whose middle it ends.
+            self._cutter, self._start, self._gap = LineCutter(COPY), None, True
+            self._dropped += dropped
+        if self._gap:
+            end = data.find(b"\n") + 1
+            self._gap, data = not end, data[end:] if end else b""
+        for line, _ in self._cutter.feed(data):
+            self._add(line)
+            if line.endswith(b"\n"):
+                yield self._take(source, when, 1)
+
+    def rest(self, source: str) -> Iterator[CopiedLine]:
+        """The last line, if it has no newline."""
+        from time import time  # late: the program starts before
+
+        for line, _ in self._cutter.rest():
+            self._add(line)
+        if self._start is not None:
+            yield self._take(source, time(), 0)
+
+    def _add(self, line: bytes) -> None:
+        if self._start is None:
+            self._start, self._size = line, 0
+        self._size += len(line)
+
+    def _take(self, source: str, when: float, newline: int) -> CopiedLine:
+        start, size, dropped = self._start or b"", self._size - newline, self._dropped
+        self._start, self._dropped = None, 0
+        return CopiedLine(source, when, start[:size], size, dropped)
+
+
+def _open_socket(path: str) -> socket.socket | None:
+    """Connect to the socket of a screen; None where it does not run, or another user's does."""
+    if sys.platform != "win32" and path:
+        import socket  # late: only a screen needs it
+
+        connection = socket.socket(socket.AF_UNIX)
+        try:
+            if os.stat(path).st_uid == os.geteuid():
+                connection.connect(path)
+                return connection
+        except OSError:
+            pass
+        connection.close()
+    return None
+
+
+def read(source: int) -> bytes:
+    """The next bytes; empty at the end."""
+    while True:
+        try:
+            return os.read(source, PIECE)
+        except BlockingIOError:  # the agent made the stream so
+            from select import select
+
+            select([source], [], [])
+        except OSError:  # a terminal that is gone
+            return b""
+
+
+def write_all(target: int, data: bytes) -> bool:
+    """Write all bytes; return False if the reader is gone."""
+    left = memoryview(data)
+    while left:
+        try:
+            left = left[os.write(target, left) :]
+        except BlockingIOError:
+            from select import select
+
+            select([], [target], [])
+        except OSError:
+            return False
+    return True
+
+
+def _pipe(reads: bool) -> tuple[int, int]:
+    """A pipe to or from a program: this end, and the end of the program."""
+    reading, writing = os.pipe()
+    return (writing, reading) if reads else (reading, writing)
+
+
+def _point_at_null(descriptor: int) -> None:
+    """Close a standard stream, but let no file that is opened later take its number."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+def _spawn(command: list[str], streams: Sequence[int]) -> int:
+    if sys.platform == "win32":
+        raise OSError(errno.ENOSYS, "this does not run on Windows yet")
+    # The module subprocess would take as long to load as the interpreter.
+    return os.posix_spawnp(
+        command[0],
+        command,
+        os.environ,
+        file_actions=[(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate(streams)],
+        setpgroup=0,
+        setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],  # Python ignores them
+    )
+
+
+def options_of(words: Sequence[str], known: Sequence[str]) -> tuple[dict[str, str], list[str]] | None:
+    """The options before ``--``, each of which takes a value, and the words of the program behind it.
+
+    None for anything else, which is left to the parser of all commands: it takes as long to load as the interpreter.
+    """
+    options: dict[str, str] = {}
+    waiting = iter(words)
+    for word in waiting:
+        if word == "--":
+            program = list(waiting)
+            return (options, program) if program else None
+        name, assigned, value = word.partition("=")
+        value = value if assigned else next(waiting, "")
+        if name not in known or not value or (not assigned and value.startswith("-")):
+            return None
+        options[name] = value
+    return None
+
+
+def _start_failure(program: str, error: OSError) -> StartFailure:
+    if error.errno != errno.ENOENT:
+        return StartFailure(f"cannot start {program!a}: {error.strerror or error}", 126)
+    from shutil import which  # late: only for this sentence
+
+    if which(program):
+        return StartFailure(f"cannot start {program!a}: the program that its first line names is missing", 127)
+    return StartFailure(f"cannot start {program!a}: no program of this name was found; check PATH", 127)

@@ -78,6 +78,7 @@ MAY_IMPORT: dict[str, list[str]] = {
                     "mcphost.providers", "mcphost.host"],
     # redaction: a report shows the names in a configuration, and no value.
     "cli": ["mcphost.errors", "mcphost.posix", "mcphost.places", "mcphost.redaction", "mcphost.config", "mcphost.host",
+            "mcphost.shim",
             "mcphost.auth.ports", "mcphost.composition", "mcphost.imports", "mcphost.manual", "mcphost.tui",
             *SEEN],
 }  # fmt: skip

@@ -5,22 +5,18 @@ Start-up time counts here: a command's module is imported when the command is ch
 
 from __future__ import annotations
 
-import atexit
 import gc
 import os
 import signal
 import sys
-import threading
-from argparse import Namespace
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from importlib import import_module
-from types import ModuleType
-from typing import Final
 
-from mcphost.cli.parser import parse
-from mcphost.cli.stderr_format import stderr_format_of
-from mcphost.errors import McphostError
+from mcphost.shim import options_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable, Sequence
+    from typing import Final
 
 BROKEN_PIPE: Final = 141
 """Exit code if the reader of stdout is gone, as a shell reports SIGPIPE."""
@@ -30,6 +26,12 @@ INTERRUPTED: Final = 130
 COMPLETE: Final = "__complete"
 """The first word of a shell that asks for completion; the words so far follow, the one at the cursor last."""
 
+BETWEEN: Final = {
+    "tap": ("tap.run_tap", {"--name": "name", "--as": "agent", "--into": "into", "--config": "config",
+                            "--state": "state"}),
+}  # fmt: skip
+"""Commands that start a program before anything else is loaded, with their options; see `mcphost.shim`."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
@@ -38,9 +40,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is None:
         _open_streams()
+        if (code := _run_between(sys.argv[1:])) is not None:
+            os._exit(code)
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has it ignored in the background
         gc.disable()  # until everything is imported, see mcphost.cli.run
         _disable_pydantic_plugins()
+    from mcphost.cli.stderr_format import stderr_format_of  # late: a tap does without all that follows
+
     words = sys.argv[1:] if argv is None else argv
     with stderr_format_of(words):
         code = _run(words)
@@ -49,7 +55,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
+def _run_between(words: Sequence[str]) -> int | None:
+    """Run a command of `BETWEEN`; None for other commands, and for a command line that the parser has to explain."""
+    if not words or words[0] not in BETWEEN:
+        return None
+    run, names = BETWEEN[words[0]]
+    found = options_of(words[1:], tuple(names))
+    if found is None:
+        return None
+    from types import SimpleNamespace  # late: other commands have a parser
+
+    given, program = found
+    values = dict.fromkeys(names.values()) | {names[name]: value for name, value in given.items()}
+    # argparse, whose class it stands for, takes as long to load as the interpreter.
+    options: Namespace = SimpleNamespace(**values, words=[], program=program)  # type: ignore[assignment]
+    return _command(run)(options)
+
+
 def _run(words: Sequence[str]) -> int:
+    from mcphost.cli.parser import parse  # late: a tap does without
+
     try:
         if words and words[0] == COMPLETE:
             from mcphost.cli.completion.candidates import answer_shell  # a command that no parser has
@@ -68,6 +93,8 @@ def _run(words: Sequence[str]) -> int:
 
 def _command(name: str) -> Callable[[Namespace], int]:
     """The function of a command, ``MODULE.FUNCTION``; its module is imported now, and no other command's."""
+    from importlib import import_module
+
     module, function = name.split(".")
     run: Callable[[Namespace], int] = getattr(import_module(f"mcphost.cli.commands.{module}"), function)
     return run
@@ -78,6 +105,10 @@ def _end(code: int) -> None:
 
     Returns where a standard stream cannot be written any more, which the interpreter reports in its own way.
     """
+    import atexit  # late: a tap does without
+    import threading
+    from contextlib import suppress
+
     with suppress(KeyboardInterrupt):
         threading._shutdown()  # type: ignore[attr-defined]  # waits for threads that are not daemons
     atexit._run_exitfuncs()
@@ -94,6 +125,8 @@ def _disable_pydantic_plugins() -> None:
 
     Pydantic imports `importlib.metadata` for the search even where plugins are off, which is 3 % of a short command.
     """
+    from types import ModuleType  # late: a tap does without
+
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     loader = ModuleType("pydantic.plugin._loader")
     loader.get_plugins = tuple  # type: ignore[attr-defined]
@@ -111,6 +144,7 @@ def _open_streams() -> None:
 
 def _explain(error: BaseException) -> int:
     from mcphost.cli.output import ErrorReport, Exit, Signalled, exit_for, report, reports_on
+    from mcphost.errors import McphostError
 
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -192,6 +192,14 @@ ADDING: Final = (
 )
 """Shared by ``import`` and ``add``: how found servers are added."""
 
+_BETWEEN: Final = (
+    _argument("--name", "NAME", "the server's name; default: the program's"),
+    _argument("--as", "AGENT", "the agent's name", dest="agent"),
+    _argument("--state", "FOLDER", "the state folder of the screen; default: as everywhere"),
+    _several("words", "-- COMMAND", "the server's program and its arguments, behind --"),
+)
+"""Shared by ``tap`` and ``gate``."""
+
 COMMANDS: Final = {
     "demo": Subcommand(
         "screen.run_screen",
@@ -684,6 +692,26 @@ the keychain cannot say) and usedBy.
         several="names",
         connects=False,
     ),
+    "tap": Subcommand(
+        "tap.run_tap",
+        "Run a server's program for an agent, and record what passes.\nThe bytes pass unchanged, and never wait for "
+        "mcphost.",
+        [*_BETWEEN, _argument("--into", "FILE", "append the messages to FILE, too (JSON Lines, masked)")],
+        """\
+  mcphost tap -- uvx mcp-server-git
+  mcphost tap --name git --as claude-code -- uvx mcp-server-git
+  mcphost tap --into traffic.jsonl -- node server.js
+""",
+        more="""\
+Put it before the command of a server in an agent's configuration. The messages
+go to the running screen; without one, to a file that the screen lists later.
+
+Exit codes: the program's own, 128 and the number of the signal that ended it,
+126 or 127 if it cannot be started, 2 usage.
+""",
+        several="words",
+        connects=False,
+    ),
     "completion": Subcommand(
         "completion.run_completion",
         "Print the script with which a shell completes commands.\nIt completes servers, tools and arguments, too.",
@@ -760,6 +788,7 @@ the keychain cannot say) and usedBy.
 GROUPS: Final = {
     "look around": ("demo", "check", "list", "compare"),
     "use servers": ("call", "run", "read", "prompt", "complete", "chat", "tasks", "history"),
+    "control agents": ("tap",),
     "add and remove servers": ("add", "search", "import", "export", "remove"),
     "sign in, keep secrets": ("login", "logout", "secret"),
     "configure, get help": ("config", "doctor", "report", "help", "man", "completion"),
@@ -778,8 +807,11 @@ _MEANT: Final = {
 _VALUED: Final = ("--config", "--profile", "--traffic")
 """Options before the command that take a value."""
 
+_TAKE_PROGRAM: Final = ("add", "tap")
+"""Commands behind whose ``--`` a program's words follow."""
+
 _PATHS: Final = frozenset({
-    "config", "traffic", "output", "answers", "file", "source", "root", "program", "host",
+    "config", "traffic", "output", "answers", "file", "source", "root", "program", "host", "into", "state",
 })  # fmt: skip
 """Options that may be names of files, which can hold any bytes."""
 
@@ -876,12 +908,12 @@ def did_you_mean(word: str, known: Iterable[str], meant: Mapping[str, str] | Non
 
 def _without_program(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str] | None]:
     """Split ``add NAME -- COMMAND`` at its ``--``: mcphost reads no word of a server's command."""
-    if "--" not in argv or "add" not in argv[: argv.index("--")]:
+    if "--" not in argv:
         return argv, None
     own = argv[: argv.index("--")]
     valued = {index + 1 for index, word in enumerate(own) if word in _VALUED}
     words = [word for index, word in enumerate(own) if index not in valued and not word.startswith("-")]
-    return (own, argv[len(own) + 1 :]) if words[:1] == ["add"] else (argv, None)
+    return (own, argv[len(own) + 1 :]) if words and words[0] in _TAKE_PROGRAM else (argv, None)
 
 
 def command_parser(only: str | None = None) -> Parser:

@@ -1,0 +1,90 @@
+"""Puts mcphost between an agent and a server's program, to see what passes. Loads little before the program runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from mcphost import __version__
+from mcphost.shim import Observer, Shim, StartFailure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Callable, Mapping
+
+    from mcphost.shim import CopiedLine
+
+
+def run_tap(options: Namespace) -> int:
+    """Run the program of ``options`` until it ends. Raises UsageError without one."""
+    if options.words or not getattr(options, "program", None):
+        from mcphost.errors import UsageError  # late: the program starts before
+
+        raise UsageError("put -- before the program, as in: mcphost tap -- uvx mcp-server-git")
+    shim = Shim(options.program)
+    try:
+        shim.start()
+    except StartFailure as failure:
+        sys.stderr.write(f"mcphost: {failure}\n")
+        return failure.code
+    observer = observer_of("tap", shim, options)
+    shim.copy = observer.take
+    observer.open()
+    code = shim.run()
+    observer.close()
+    return code
+
+
+def observer_of(role: str, shim: Shim, options: Namespace, more: Mapping[str, object] = {}) -> Observer:
+    """The observer of a shim, which reports to the screen as ``role``, with ``more`` in its first message."""
+    from time import time  # late: the program starts before
+
+    started, env = time(), _environment(options)
+    name = options.name or os.path.basename(shim.command[0])
+
+    def hello() -> bytes:
+        import json  # late: only a screen needs it
+
+        fields = {
+            "type": "hello", "mcphost": 1, "role": role, "name": name, "as": options.agent, "pid": os.getpid(),
+            "ppid": os.getppid(), "command": shim.command, "url": None, "cwd": os.getcwd(), "started": started,
+            "child": shim.child, "version": __version__, **more,
+        }  # fmt: skip
+        return json.dumps(fields).encode() + b"\n"
+
+    def path() -> str:
+        from mcphost.places import socket_path  # late: the program starts before
+
+        return str(socket_path(env))
+
+    def record() -> Callable[[CopiedLine | None], None]:
+        return _record(name, started, shim, options, env)
+
+    return Observer(hello, path, record, always=options.into is not None)
+
+
+def _environment(options: Namespace) -> Mapping[str, str]:
+    """The environment in which mcphost finds its own files; the program's stays as it is."""
+    named = {"MCPHOST_CONFIG": options.config, "MCPHOST_STATE_DIR": options.state}
+    return {**os.environ, **{name: value for name, value in named.items() if value}}
+
+
+def _record(
+    name: str, started: float, shim: Shim, options: Namespace, env: Mapping[str, str]
+) -> Callable[[CopiedLine | None], None]:
+    from pathlib import Path  # late: these load only once there is something to write
+
+    from mcphost.host.traffic.spool import Spool, mask_of, spool_path
+    from mcphost.places import state_path
+
+    path = Path(options.into) if options.into else spool_path(state_path(env), name, started, os.getpid())
+    spool = Spool(path, name, mask_of(os.environ, shim.command))
+
+    def write(line: CopiedLine | None) -> None:
+        if line is None:
+            spool.close()
+        else:
+            spool.add(line.source, line.time, line.data, line.size, line.dropped)
+
+    return write

@@ -1,0 +1,119 @@
+"""Writes the traffic that a tap saw while no screen ran: one file of masked lines for each run.
+
+It loads little, since it runs in the process of the tap. The lines are those of `mcphost.host.traffic.file`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from mcphost.host.private_file import PrivateFile
+from mcphost.redaction import MASK, MIN_SECRET, Mask, looks_secret, named_secrets, redacted
+
+FOLDER: Final = "taps"
+"""The folder of the files, in the state folder."""
+
+LONGEST: Final = 64 << 10
+"""Bytes kept of one line: more would hold up the pumps while it is masked."""
+
+ROTATE: Final = 16 << 20
+"""Bytes after which a new file is begun; the old one keeps its name with ``.1``."""
+
+KEPT: Final = 50
+"""Runs of which files are kept."""
+
+_NAME: Final = r"[^A-Za-z0-9_.-]+"
+_NAME_CHARACTERS: Final = 40
+
+
+def spool_path(state: Path, name: str, started: float, pid: int) -> Path:
+    """The file of a run, in the folder of spools, from which the oldest are removed."""
+    folder = state / FOLDER
+    for each in (state, folder):
+        each.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _remove_old(folder)
+    time = datetime.fromtimestamp(started, UTC).strftime("%Y%m%dT%H%M%S")
+    return folder / f"{re.sub(_NAME, '-', name)[:_NAME_CHARACTERS]}-{time}-{pid}.jsonl"
+
+
+def spool_files(state: Path) -> list[Path]:
+    """The files of past runs, newest first. Blocks on the disk: call it in a thread."""
+    try:
+        entries = [each for each in os.scandir(state / FOLDER) if each.name.endswith(".jsonl")]
+        found = [(each.stat(follow_symlinks=False).st_mtime, each.path) for each in entries]
+    except OSError:
+        return []
+    return [Path(path) for _, path in sorted(found, reverse=True)]
+
+
+def _remove_old(folder: Path) -> None:
+    for path in spool_files(folder.parent)[KEPT - 1 :]:
+        for each in (path, path.with_name(path.name + ".1")):
+            with suppress(OSError):
+                each.unlink()
+
+
+def mask_of(env: Mapping[str, str], command: Sequence[str]) -> Mask:
+    """Masks the secrets that a program is given by variables and arguments, as their names show."""
+    known = {value for name, value in env.items() if looks_secret(name)}
+    known.update(value for word in command for value in named_secrets(word))
+    secrets = sorted((value for value in known if len(value) >= MIN_SECRET), key=len, reverse=True)
+    if not secrets:
+        return lambda text: text
+    pattern = re.compile("|".join(map(re.escape, secrets)))
+    return lambda text: pattern.sub(MASK, text)
+
+
+class Spool:
+    """Appends lines to a file of this user alone."""
+
+    def __init__(self, path: Path, server: str, mask: Mask) -> None:
+        self._file = PrivateFile(path, keep_open=True)
+        self._server, self._mask = server, mask
+        self._broken = False
+
+    def add(self, source: str, time: float, data: bytes, size: int, dropped: int) -> None:
+        """Append one line of the traffic; a disk that fails is not tried again."""
+        if self._broken:
+            return
+        lines = [self._gap(time, dropped)] if dropped else []
+        lines.append(self._line(source, time, data, size))
+        try:
+            self._file.append(b"".join(lines), ROTATE)
+        except OSError:
+            self._broken = True
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _line(self, source: str, time: float, data: bytes, size: int) -> bytes:
+        text = data[:LONGEST].decode("utf-8", "replace")
+        if "requestState" in text:
+            from mcphost.host.traffic.request_state import hide_state  # late: it loads much
+
+            text = hide_state(text)
+        note = "stderr" if source == "stderr" else "" if data.lstrip()[:1] in (b"{", b"[") else "stray"
+        fields = {
+            "direction": "out" if source == "agent" else "in",
+            "text": redacted(text, self._mask),
+            "size": size,
+            **({"note": note} if note else {}),
+            **({"cut": True} if size > LONGEST else {}),
+        }
+        return self._json(time, fields)
+
+    def _gap(self, time: float, dropped: int) -> bytes:
+        words = f"mcphost left out {dropped} lines here: they came too fast"
+        return self._json(time, {"direction": "in", "text": words, "size": len(words), "note": "malformed"})
+
+    def _json(self, time: float, fields: Mapping[str, object]) -> bytes:
+        when = datetime.fromtimestamp(time, UTC).isoformat()
+        line = {"time": when, "server": self._server, "connection": 1, **fields}
+        return json.dumps(line).encode("ascii") + b"\n"
