@@ -10,10 +10,14 @@ import errno
 import os
 import signal
 import stat
+import struct
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from socket import socket
 
 if sys.platform == "win32":
     import msvcrt
@@ -27,6 +31,9 @@ if sys.platform == "win32":
 
     def owned_by_us(status: os.stat_result) -> bool:
         return True  # files have no numeric owner
+
+    def is_our_user(user: int) -> bool:
+        return False
 
     def close_to_others(descriptor: int) -> None:
         """Rights are those of the user's own folders."""
@@ -60,6 +67,12 @@ if sys.platform == "win32":
     def wakeup_pipe() -> tuple[int, int]:
         raise OSError("it could be read by no select()")
 
+    def unix_socket() -> socket:
+        raise OSError("Python has no Unix sockets here")
+
+    def peer_of(connection: socket) -> tuple[int, int]:
+        raise OSError("Python has no Unix sockets here")
+
 else:
     import termios
 
@@ -78,6 +91,10 @@ else:
     def owned_by_us(status: os.stat_result) -> bool:
         """True if this user owns the file, and always where files have no numeric owner."""
         return status.st_uid == os.geteuid()
+
+    def is_our_user(user: int) -> bool:
+        """True if this process runs as this user."""
+        return user == os.geteuid()
 
     def close_to_others(descriptor: int) -> None:
         """Let only this user read and write the open file."""
@@ -136,6 +153,29 @@ else:
         reading, writing = os.pipe()
         os.set_blocking(writing, False)
         return reading, writing
+
+    def unix_socket() -> socket:
+        """A new Unix stream socket."""
+        import socket  # late: few runs need one
+
+        return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+
+    def peer_of(connection: socket) -> tuple[int, int]:
+        """The user id and process id of the program at the other end of a Unix socket, from the kernel.
+
+        Raises OSError where the system does not say.
+        """
+        import socket  # late: few runs need one
+
+        if sys.platform == "darwin":
+            level, credentials, process = 0, 1, 2  # SOL_LOCAL, LOCAL_PEERCRED and LOCAL_PEERPID, which Python lacks
+            version, user = struct.unpack_from("=II", connection.getsockopt(level, credentials, 76))
+            if version:
+                raise OSError("The kernel describes the peer in an unknown form")
+            return user, struct.unpack("=i", connection.getsockopt(level, process, 4))[0]
+        else:
+            pid, user, _ = struct.unpack("=iII", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+            return user, pid
 
 
 class NotRegularError(OSError):

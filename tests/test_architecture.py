@@ -66,7 +66,7 @@ MAY_IMPORT: dict[str, list[str]] = {
     "client": ["mcphost.errors", "mcphost.cancellation", "mcphost.time_slices", "mcphost.protocol",
                "mcphost.transports.base"],
     # It gets what it needs of the host, such as decisions, through ports.
-    "serving": ["mcphost.errors", "mcphost.protocol"],
+    "serving": ["mcphost.errors", "mcphost.posix", "mcphost.time_slices", "mcphost.config", "mcphost.protocol"],
     # transports.base, auth.ports: ports that a host is handed, values and protocols only.
     "host": ["mcphost.errors", "mcphost.posix", "mcphost.redaction", "mcphost.time_slices", "mcphost.cancellation",
              "mcphost.config", "mcphost.protocol", "mcphost.client", "mcphost.providers.base",

@@ -6,14 +6,15 @@ Any program of the same user may connect, so that every line is read as hostile.
 from __future__ import annotations
 
 import json
+from collections.abc import Generator
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from mcphost.errors import InvalidLink
-from mcphost.protocol.limits import JSON_DEPTH
-from mcphost.protocol.wire.strict_json import Refused, parse
+from mcphost.protocol.limits import JSON_DEPTH, MESSAGE_ITEMS
+from mcphost.protocol.wire.strict_json import Refused, parse, parse_in_steps
 
 PROTOCOL: Final = 1
 """The version of the link, in ``hello``."""
@@ -63,8 +64,8 @@ class Hello(LinkMessage):
 
     type: Literal["hello"] = "hello"
     mcphost: int = PROTOCOL
-    role: Literal["tap", "gate", "list"]
-    """``list`` asks for `AgentList` and is nothing else."""
+    role: Literal["tap", "gate", "list", "standby"]
+    """``list`` asks for `AgentList`; ``standby`` is another screen, which waits for the end of this one."""
     name: Name = ""
     """The server's name for rules, approvals and audit."""
     given: Name | None = None
@@ -114,7 +115,7 @@ class CallAsked(LinkMessage):
 
     type: Literal["ask"] = "ask"
     call: Number
-    request: Name | int
+    request: str | int | float
     """The id of the agent's request."""
     definition: dict[str, Any] | None
     """The tool as the server listed it; None: it did not."""
@@ -266,8 +267,17 @@ _from_screen: Final[TypeAdapter[FromScreen]] = TypeAdapter(
 
 
 def read_from_gate(line: bytes) -> FromGate:
-    """Read a line of a tap or gate. Raises InvalidLink."""
+    """Read a line of a tap or gate. Raises InvalidLink. Blocks for long with a line over `IN_STEPS`."""
     return _read(line, _from_gate)
+
+
+def read_from_gate_in_steps(line: bytes) -> Generator[None, None, FromGate]:
+    """As `read_from_gate`, yielding after each short step."""
+    try:
+        value = yield from parse_in_steps(line, MESSAGE_ITEMS, JSON_DEPTH)
+    except Refused as refused:
+        raise _not_json(refused) from None
+    return _shaped(value, _from_gate)
 
 
 def read_from_screen(line: bytes) -> FromScreen:
@@ -279,11 +289,21 @@ def _read(line: bytes, shapes: TypeAdapter[_Shape]) -> _Shape:
     if len(line) > LINE_BYTES:
         raise InvalidLink(f"a line is longer than {LINE_BYTES} bytes")
     try:
-        return shapes.validate_python(parse(line, JSON_DEPTH))
+        value = parse(line, JSON_DEPTH)
     except Refused as refused:
-        raise InvalidLink(f"a line is not JSON: {refused}") from None
+        raise _not_json(refused) from None
+    return _shaped(value, shapes)
+
+
+def _shaped(value: object, shapes: TypeAdapter[_Shape]) -> _Shape:
+    try:
+        return shapes.validate_python(value)
     except ValidationError as error:
         raise InvalidLink(_first_problem(error)) from None
+
+
+def _not_json(refused: Refused) -> InvalidLink:
+    return InvalidLink(f"a line is not JSON: {refused}")
 
 
 def _first_problem(error: ValidationError) -> str:
