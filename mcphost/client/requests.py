@@ -26,8 +26,8 @@ from mcphost.errors import (
 from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.mirrors import mirrors_of
-from mcphost.protocol.lifecycle.revisions import MAY_ASK, Revision
-from mcphost.protocol.lifecycle.session import META_PREFIX, ModernRules, SessionRules
+from mcphost.protocol.lifecycle.revisions import MAY_ASK, META_PREFIX, Revision
+from mcphost.protocol.lifecycle.session import ModernRules, SessionRules
 from mcphost.protocol.limits import REQUEST_SECONDS, REQUEST_SECONDS_IN_ALL
 from mcphost.protocol.models.initialization import InitializeResult
 from mcphost.protocol.models.progress import Progress

@@ -19,8 +19,8 @@ from typing import Any, Final, Protocol
 from mcphost.errors import CapabilityMissing, McphostError, PeerError, RequestTimeout, ServerError
 from mcphost.json_values import as_dict, texts_in
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.lifecycle.revisions import offers
-from mcphost.protocol.lifecycle.session import META_PREFIX, ModernRules
+from mcphost.protocol.lifecycle.revisions import META_PREFIX, offers
+from mcphost.protocol.lifecycle.session import ModernRules
 from mcphost.protocol.wire.jsonrpc import Notification, Request, RequestId, Response
 from mcphost.transports.base import Transport
 

@@ -15,7 +15,7 @@ class GatedCall(NamedTuple):
     """As the agent chose it; of any length."""
     tool: str
     definition: Mapping[str, Any] | None
-    """The tool as the server listed it last; None: it did not, and nobody can be asked."""
+    """The tool as the server listed it last; None: it did not."""
     arguments: Mapping[str, Any]
     answer_within: float | None
     """Seconds in which the agent is answered; None: it waits for ever."""

@@ -12,8 +12,7 @@ from typing import Any, Final, Protocol
 from mcphost.host.traffic.request_state import StateSummary, hide_state, state_summary
 from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.lifecycle.revisions import ASKS_FOR
-from mcphost.protocol.lifecycle.session import META_PREFIX
+from mcphost.protocol.lifecycle.revisions import ASKS_FOR, META_PREFIX
 from mcphost.protocol.models.tools import says_failure
 from mcphost.protocol.wire.jsonrpc import Malformed, Message, Notification, Request, RequestId, Response, decode
 

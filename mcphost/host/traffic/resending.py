@@ -15,7 +15,7 @@ from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.service import ToolCallService
 from mcphost.host.traffic.message import MessageKind, TrafficMessage
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.lifecycle.session import META_PREFIX
+from mcphost.protocol.lifecycle.revisions import META_PREFIX
 from mcphost.protocol.wire.jsonrpc import Request, decode
 from mcphost.redaction import MASK
 

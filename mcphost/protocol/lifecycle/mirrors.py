@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from mcphost.json_values import as_dict
-from mcphost.protocol.lifecycle.session import META_PREFIX, NAMED_BY
+from mcphost.protocol.lifecycle.revisions import META_PREFIX
+from mcphost.protocol.lifecycle.session import NAMED_BY
 from mcphost.protocol.wire.headers import PARAMETER_PREFIX, decode_header_value
 
 VERSION_HEADER: Final = "MCP-Protocol-Version"

@@ -69,6 +69,9 @@ NEEDED_CAPABILITY: Final[Mapping[str, str]] = {
 }
 """The server capability that each method requires."""
 
+META_PREFIX: Final = "io.modelcontextprotocol/"
+"""Of the keys of ``_meta`` that the specification reserves."""
+
 TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
 
 _MODERN_CAPABILITY: Final[Mapping[str, str]] = {

@@ -17,6 +17,7 @@ from mcphost.errors import CapabilityMissing, CapabilityWithheld, MethodRemoved
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.results import Complete, InputRequired, TaskStarted, read_result
 from mcphost.protocol.lifecycle.revisions import (
+    META_PREFIX,
     NEEDED_EXTENSION,
     REMOVED_METHODS,
     Revision,
@@ -27,8 +28,6 @@ from mcphost.protocol.wire.headers import ParameterHeader, encode_header_value, 
 from mcphost.protocol.wire.jsonrpc import Notification, Request, RequestId
 
 UNCANCELLABLE = frozenset({"initialize"})
-
-META_PREFIX: Final = "io.modelcontextprotocol/"
 
 NAMED_BY: Final[Mapping[str, str]] = {
     "tools/call": "name",
