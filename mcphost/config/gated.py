@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 
 from mcphost.config.models import Config
@@ -21,7 +20,7 @@ class GatedProgram:
     url: str | None = None
     folder: str = ""
     """Where the command runs, an absolute path."""
-    names: Collection[str] = ()
+    names: frozenset[str] = frozenset()
     """Names of the variables of a command's environment, or of the headers that an address is sent."""
 
     @property
@@ -50,7 +49,7 @@ class GatedProgram:
         if self.url is not None:
             return runs == self.url and {name.lower() for name in self.names} == _headers(entry)
         same_folder = folder is None or folder.resolve() == Path(self.folder).resolve()
-        return runs == self.command and same_folder and entry.env.keys() <= {*self.names}
+        return runs == self.command and same_folder and entry.env.keys() <= self.names
 
 
 def _headers(entry: ServerConfig) -> set[str]:

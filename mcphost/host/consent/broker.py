@@ -67,6 +67,8 @@ class Proposal:
     """The folder of a gate's server."""
     same_program: bool = True
     """False if a gate's server is another program than the configuration's entry of that name."""
+    refusal: str = ""
+    """Why the call is refused, whatever the rules say; empty: they decide."""
 
     @property
     def gated(self) -> GatedBy | None:
@@ -192,16 +194,32 @@ class ConsentBroker:
 
     def finished(self, call: ToolCall) -> None:
         """Write down how a call that was allowed ended, and whether it was sent at all."""
-        record = {
-            "event": "outcome",
-            "call": call.number,
-            "server": call.request.server,
-            "tool": call.request.tool,
-            "sent": call.sent_at is not None,
-            "outcome": call.state.value,
-            "seconds": round(call.elapsed, 3),
-        }
-        self._audit.note(record)
+        sent, seconds = call.sent_at is not None, call.elapsed
+        self.note_outcome(call.number, call.request.server, call.request.tool, call.state.value, sent, seconds)
+
+    def note_outcome(
+        self,
+        call: int,
+        server: str,
+        tool: str,
+        outcome: str,
+        sent: bool,
+        seconds: float,
+        agent: AgentFacts | None = None,
+    ) -> None:
+        """Write down the end of a call that was allowed."""
+        self._audit.note(
+            {
+                "event": "outcome",
+                "call": call,
+                "server": server,
+                "tool": tool,
+                **_agent_record(agent),
+                "sent": sent,
+                "outcome": outcome,
+                "seconds": round(seconds, 3),
+            }
+        )
 
     @property
     def _oldest(self) -> datetime | None:
@@ -219,8 +237,9 @@ class ConsentBroker:
         return any(answers) and self._by_policy(proposal, approval).rule in answers
 
     def _by_policy(self, proposal: Proposal, approval: ToolApproval) -> PolicyResult:
-        if proposal.tool.refusal:  # its schema refers outside, so it may change after the approval
-            return PolicyResult(PolicyDecision.DENY, proposal.tool.refusal)
+        # A schema that refers outside may change after the approval.
+        if refusal := proposal.refusal or proposal.tool.refusal:
+            return PolicyResult(PolicyDecision.DENY, refusal)
         repetition, repeated = proposal.repetition, ""
         if repetition is not None:
             if changed := repetition.change(proposal.identity, proposal.tool, proposal.sent):
@@ -265,6 +284,7 @@ class ConsentBroker:
             composed=proposal.composed,
             repeats=proposal.repetition.words if proposal.repetition else "",
             agent=proposal.agent,
+            folder=proposal.folder,
             why_not_together=_NOT_GATED
             if proposal.agent
             else self._why_not_together(proposal.server, proposal.identity, proposal.tool),
@@ -328,7 +348,7 @@ class ConsentBroker:
                 "sent_to": proposal.identity,
                 "tool": proposal.tool.name,
                 "asked_by": proposal.origin,
-                **(proposal.agent.record if proposal.agent else {}),
+                **_agent_record(proposal.agent),
                 "arguments": proposal.arguments if answer.arguments is None else answer.arguments,
                 "allowed": answer.allow,
                 "by": answer.by,
@@ -347,6 +367,10 @@ def _doubt(proposal: Proposal) -> str:
     if proposal.outside and proposal.tool.reaches_out:
         return f"the model has read {proposal.outside}"
     return proposal.unconfirmed and f"it may have changed ({proposal.unconfirmed})"
+
+
+def _agent_record(agent: AgentFacts | None) -> Mapping[str, object]:
+    return {} if agent is None else agent.record
 
 
 def _words(answer: Answer, tool: Tool) -> str:

@@ -70,6 +70,8 @@ class ToolCallQuestion:
     """Why the tool cannot be allowed together with its server's other read-only tools: a rule; empty where it can."""
     agent: AgentFacts | None = None
     """The agent whose call a gate holds; None: the call is mcphost's own."""
+    folder: str = ""
+    """The folder of a gate's server."""
 
     @property
     def about(self) -> str:

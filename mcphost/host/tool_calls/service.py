@@ -6,7 +6,6 @@ Specification: server/tools.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
@@ -37,6 +36,7 @@ from mcphost.host.reporting import Reporting
 from mcphost.host.server_requests.elicitation import ElicitationService
 from mcphost.host.sign_in.retry import RetriedOperation, SignInRetry
 from mcphost.host.sign_in.service import SignIn
+from mcphost.host.tool_calls.arguments import check_arguments
 from mcphost.host.tool_calls.call import NOTHING_SENT, ArgumentReferences, CallRequest, ToolCall
 from mcphost.host.tool_calls.current import current_call
 from mcphost.host.tool_calls.registry import CallRegistry
@@ -286,7 +286,7 @@ class ToolCallService:
         if answer.arguments is not None:
             arguments = answer.arguments
             values = await _values(call.request, arguments)
-            await _check_arguments(proposal.tool, values)
+            await check_arguments(proposal.tool, values)
         await connection.current(CatalogKind.TOOLS)
         _ = connection.client  # the server may be gone by now
         self._still_as_shown(proposal, config, connection)
@@ -303,7 +303,7 @@ class ToolCallService:
         if request.recalled and (masked := masked_paths(call.arguments)):
             raise InvalidArguments([(path, "is masked in the history; write its value again") for path in masked])
         values = await _values(request, call.arguments)
-        note = "; ".join(filter(None, [why, await _check_arguments(tool, values), _replaced(request)]))
+        note = "; ".join(filter(None, [why, await check_arguments(tool, values), _replaced(request)]))
         return Proposal(
             call=call.number,
             server=request.server,
@@ -331,12 +331,6 @@ class ToolCallService:
         raise Declined(f"{moved} changed in the meantime; {NOTHING_SENT}, look again", by="mcphost", rule="changed")
 
 
-_strict = json.JSONEncoder(allow_nan=False)
-
-_ALWAYS_JSON: Final = frozenset({str, bool, type(None)})
-"""Exact types whose values are always valid JSON; most arguments have no others, and need no trial encoding."""
-
-
 def _timeouts(call: ToolCall, config: ServerConfig) -> RequestTimeouts:
     own = config.tools.get(call.request.tool)
     idle = call.request.timeout or (own and own.timeout_sec) or config.tool_timeout_sec
@@ -355,19 +349,6 @@ def _replaced(request: CallRequest) -> str:
     texts = request.references.texts
     verb = "is replaced by its value" if len(texts) == 1 else "are replaced by their values"
     return f"{', '.join(texts)} {verb} when the call is sent"
-
-
-async def _check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
-    """Return a note on what could not be checked. Raises InvalidArguments."""
-    try:
-        if not (type(arguments) is dict and _ALWAYS_JSON.issuperset(map(type, (*arguments, *arguments.values())))):
-            _strict.encode(arguments)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidArguments([("", f"cannot be written as JSON ({error})")]) from None
-    verdict = await validate(tool.input_schema, arguments)
-    if verdict.problems:
-        raise InvalidArguments([(problem.path, problem.message) for problem in verdict.problems])
-    return verdict.note
 
 
 async def _validity(tool: Tool, result: CallToolResult) -> ValidationResult | None:

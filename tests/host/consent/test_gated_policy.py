@@ -91,8 +91,8 @@ def test_a_trusted_name_alone_allows_nothing(
         (GatedProgram(("evil",), folder="/w"), {}, False),
         (GatedProgram(("git-server",), folder="/w"), {"cwd": "/w"}, True),
         (GatedProgram(("git-server",), folder="/w"), {"cwd": "/v"}, False),
-        (GatedProgram(("git-server",), folder="/w", names=("HOME", "TOKEN")), {"env": {"TOKEN": "t"}}, True),
-        (GatedProgram(("git-server",), folder="/w", names=("HOME",)), {"env": {"TOKEN": "t"}}, False),
+        (GatedProgram(("git-server",), folder="/w", names=frozenset({"HOME", "TOKEN"})), {"env": {"TOKEN": "t"}}, True),
+        (GatedProgram(("git-server",), folder="/w", names=frozenset({"HOME"})), {"env": {"TOKEN": "t"}}, False),
         (GatedProgram(("git-server",), folder="/w"), {"enabled": False}, False),
     ],
 )
@@ -113,7 +113,7 @@ def test_the_same_program_has_the_same_words_and_folder(
 )
 def test_the_same_address_is_sent_the_same_headers(names: list[str], url: str, same: bool) -> None:
     config = settings(web={"url": "https://a.example/mcp", "http_headers": {"Authorization": "Bearer t"}})
-    assert GatedProgram(url=url, names=names).is_entry(config, "web", Values({})) is same
+    assert GatedProgram(url=url, names=frozenset(names)).is_entry(config, "web", Values({})) is same
 
 
 @pytest.mark.hostile("P03")

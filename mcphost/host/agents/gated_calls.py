@@ -1,0 +1,158 @@
+"""Decides the calls that a gate holds, by the same consent as all other calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, NamedTuple
+
+from mcphost.config import Config, Values
+from mcphost.config.gated import GatedProgram
+from mcphost.errors import Declined, InvalidArguments, InvalidResult, McphostError
+from mcphost.host.agents.facts import AgentFacts
+from mcphost.host.consent.broker import ConsentBroker, Proposal
+from mcphost.host.internal_error import internal_error
+from mcphost.host.tool_calls.arguments import check_arguments
+from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.models.tools import Tool
+
+UNLISTED: Final = "the server lists no tool of that name"
+
+
+class CallDecision(NamedTuple):
+    """The decision about a call of an agent."""
+
+    allow: bool
+    arguments: Mapping[str, Any] | None = None
+    """The arguments that the person put in the place of the call's; None: they stay."""
+    words: str = ""
+    """Why it was declined, for the model."""
+    by: Literal["user", "policy"] = "policy"
+
+
+@dataclass(frozen=True, slots=True)
+class GatedServer:
+    """A server behind a gate."""
+
+    name: str
+    """The name that its command line chose, by which rules and approvals are found."""
+    program: GatedProgram
+
+
+class GatedCalls:
+    """Decides the calls of agents.
+
+    ``values`` finds the program of a configured server, without a keychain, so that it never waits. ``asks`` is False
+    where no person can be asked, so that nothing need be prepared for a question.
+    """
+
+    def __init__(
+        self, consent: ConsentBroker, config: Callable[[], Config], values: Values, *, asks: bool = True
+    ) -> None:
+        self._consent, self._config, self._values, self._asks = consent, config, values, asks
+        self._same: dict[GatedServer, tuple[object, bool]] = {}
+
+    async def decide(
+        self,
+        number: int,
+        server: GatedServer,
+        agent: AgentFacts,
+        tool: str,
+        definition: Mapping[str, Any] | None,
+        arguments: Mapping[str, Any],
+        *,
+        refusal: str = "",
+    ) -> CallDecision:
+        """Decide on a call; the decision is in the audit log when this returns. Never raises.
+
+        ``number`` is unique among the calls of this run. ``definition`` is the tool as the server listed it last, None
+        if it did not. ``refusal`` declines the call, whatever the rules say. Cancelling withdraws the question.
+        """
+        try:
+            proposal = await self._proposal(number, server, agent, tool, definition, arguments, refusal)
+
+            async def list_again() -> Proposal:
+                return proposal  # a gate lists again as soon as the server announces a change
+
+            proposal, answer = await self._consent.decide(proposal, list_again)
+            if answer.arguments is not None:
+                await check_arguments(proposal.tool, answer.arguments)
+        except Declined as declined:
+            return CallDecision(False, words=str(declined), by="user" if declined.by == "user" else "policy")
+        except InvalidArguments as invalid:  # only edited ones are checked
+            self.ended(number, server, agent, tool, "error", 0.0, sent=False)
+            return CallDecision(
+                False, words=f"the user changed the arguments, and they do not fit: {invalid}", by="user"
+            )
+        except McphostError as error:
+            return CallDecision(False, words=str(error))
+        except Exception as error:
+            return CallDecision(False, words=str(internal_error(error)))
+        return CallDecision(True, answer.arguments, by="user" if answer.by == "user" else "policy")
+
+    def ended(
+        self,
+        number: int,
+        server: GatedServer,
+        agent: AgentFacts,
+        tool: str,
+        outcome: str,
+        seconds: float,
+        *,
+        sent: bool = True,
+    ) -> None:
+        """Write down how a call that was allowed ended, in a word."""
+        self._consent.note_outcome(number, server.name, tool, outcome, sent, seconds, agent)
+
+    async def _proposal(
+        self,
+        number: int,
+        server: GatedServer,
+        agent: AgentFacts,
+        name: str,
+        definition: Mapping[str, Any] | None,
+        arguments: Mapping[str, Any],
+        refusal: str,
+    ) -> Proposal:
+        tool, unreadable = _read(name, definition)
+        refusal = refusal or unreadable
+        return Proposal(
+            call=number,
+            server=server.name,
+            tool=tool,
+            arguments=arguments,
+            origin=agent.origin,
+            identity=server.program.identity,
+            note=await _misfit(tool, arguments) if self._asks and not refusal else None,
+            agent=agent,
+            folder=server.program.folder,
+            same_program=self._is_configured(server),
+            refusal=refusal,
+        )
+
+    def _is_configured(self, server: GatedServer) -> bool:
+        """True if the configuration's entry of that name runs the same program."""
+        config = self._config()
+        entry = config.servers.get(server.name)
+        known = self._same.get(server)
+        if known is None or known[0] is not entry:
+            known = self._same[server] = entry, server.program.is_entry(config, server.name, self._values)
+        return known[1]
+
+
+def _read(name: str, definition: Mapping[str, Any] | None) -> tuple[Tool, str]:
+    """The tool, and why it cannot be called; empty if it can."""
+    if definition is None:
+        return Tool(name=name), UNLISTED
+    try:
+        tool = Tool.read(dict(definition))
+    except InvalidResult as error:
+        return Tool(name=name), f"its definition cannot be read: {error}"
+    return (tool, "") if tool.name == name else (Tool(name=name), UNLISTED)
+
+
+async def _misfit(tool: Tool, arguments: Mapping[str, Any]) -> str | None:
+    """A note on arguments that do not fit or could not be checked: it is the server that refuses them."""
+    try:
+        return await check_arguments(tool, arguments)
+    except InvalidArguments as invalid:
+        return f"the arguments do not fit the tool's schema: {invalid}"
