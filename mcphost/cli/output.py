@@ -297,7 +297,7 @@ def table(rows: Sequence[Sequence[str]], *, narrow: bool = False) -> str:
     gaps = GAP * (len(widths) - 1)
     width = size(sys.stdout)[0] - 1 if is_terminal(sys.stdout) else sum(widths) + gaps
     widths = _narrowed(widths, width - gaps)
-    lines = [_fitted((" " * GAP).join(map(_padded, map(_fitted, row, widths), widths)).rstrip(), width) for row in safe]
+    lines = [fitted((" " * GAP).join(map(_padded, map(fitted, row, widths), widths)).rstrip(), width) for row in safe]
     if _shows_colours(sys.stdout):
         lines = [f"{_HEAD}{lines[0]}{_PLAIN}", *map(_coloured, lines[1:])]
     return "".join(f"{line}\n" for line in lines)
@@ -369,7 +369,7 @@ class StatusLine:
             return
         self._next, StatusLine._shown = now + STATUS_PAUSE, self
         width = size(sys.stderr)[0]
-        self._write(f"\r{_fitted(show_line(text, width), width - 1)}\x1b[K")
+        self._write(f"\r{fitted(show_line(text, width), width - 1)}\x1b[K")
 
     def clear(self) -> None:
         if StatusLine._shown is self:
@@ -392,7 +392,8 @@ def _padded(text: str, width: int) -> str:
     return text + " " * (width - cells(text))
 
 
-def _fitted(line: str, width: int) -> str:
+def fitted(line: str, width: int) -> str:
+    """A line cut to this many cells."""
     if cells(line) <= width:
         return line
     room, end = width - 1, 0

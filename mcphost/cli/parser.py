@@ -367,6 +367,8 @@ prompts), and its items are the protocol's own objects.
             ),
             _YES,
             _TIMEOUT,
+            _argument("--repeat", "S", "run it again S seconds after each end, until ctrl+c", type=_seconds),
+            _argument("--times", "N", "with --repeat: run it N times", type=_count),
             _output("save pictures, sounds and other files to FILE"),
             _json("print the protocol's result object"),
             _answers,
@@ -376,6 +378,7 @@ prompts), and its items are the protocol's own objects.
   mcphost call git git_log repo_path=. max_count:=5 --yes
   mcphost call painter paint --args '{"hour": 7}' --yes --output picture.png
   generate | mcphost call git git_add --args - --yes --json
+  mcphost call queue length --repeat 5
 """,
         several="pairs",
     ),

@@ -9,17 +9,21 @@ import sys
 from argparse import Namespace
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.cli.approver import approver_for
 from mcphost.cli.failures import BrokenServers, failure, why_unknown, with_stderr
 from mcphost.cli.json_input import read_json
+from mcphost.cli.margin import size
 from mcphost.cli.output import (
     ErrorReport,
     Exit,
     Outcome,
     StatusLine,
+    answer,
     exit_for,
+    fitted,
     foreign,
     is_terminal,
     json_text,
@@ -43,9 +47,10 @@ from mcphost.errors import (
     UnknownName,
 )
 from mcphost.host.catalog import CatalogKind
-from mcphost.host.events import CallChanged
+from mcphost.host.events import CallChanged, RepetitionChanged
 from mcphost.host.failure_advice import next_step, older_version_advice
-from mcphost.host.tool_calls.call import ArgumentReferences, ToolCall
+from mcphost.host.tool_calls.call import ArgumentReferences, CallRequest, ToolCall
+from mcphost.host.tool_calls.repeated_calls import RepeatedCall, read_seconds
 from mcphost.json_values import as_list
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import duration_text, show_line, show_name, size_text
@@ -68,16 +73,34 @@ if TYPE_CHECKING:
 STDIN_BYTES: Final = 16_000_000
 """Limit of what ``--args -`` reads from stdin."""
 
+LINE: Final = 200
+"""Characters of an answer on the line of its run."""
+
 _DEFINITIONS: Final = ("$defs", "definitions")
 
 
 def run_call(options: Namespace) -> int:
     given = read_arguments(options.pairs, options.args)
+    repeat = _repetition(options)
     claim(options.output)
     chosen, name = select_server(options)
     approver = approver_for(name, options.tool, yes=options.yes, configured=not is_ad_hoc(options.server))
-    requested = CallRequested(name, options.tool, given, options.timeout, options.json, options.output)
+    requested = CallRequested(name, options.tool, given, options.timeout, options.json, options.output, repeat=repeat)
     return run_with_answers(options, chosen, approver, lambda host: call(host, requested, chosen.broken))
+
+
+def _repetition(options: Namespace) -> tuple[float, int | None] | None:
+    """The seconds between two runs, and the number of runs. Raises ConfigError."""
+    if options.repeat is None:
+        if options.times is not None:
+            raise ConfigError("--times needs --repeat")
+        return None
+    if options.output is not None:
+        raise ConfigError("--output cannot be used with --repeat: each run would replace the file")
+    try:
+        return read_seconds(str(options.repeat)), options.times
+    except ValueError as error:
+        raise ConfigError(f"--repeat: {error}") from None
 
 
 def run_help(options: Namespace) -> int:
@@ -205,6 +228,8 @@ class CallRequested:
     """The file for pictures, sounds and embedded resources."""
     references: ArgumentReferences | None = None
     """The references in the arguments of a saved call."""
+    repeat: tuple[float, int | None] | None = None
+    """The seconds between two runs, and the number of runs (None: until ctrl+c); None: it runs once."""
 
 
 async def call(host: Host, request: CallRequested, broken: BrokenServers) -> Outcome:
@@ -214,14 +239,16 @@ async def call(host: Host, request: CallRequested, broken: BrokenServers) -> Out
         raise failure(host, request.server, broken)
     tool = _tool(host, request)
     arguments = typed_arguments(request.given, tool.input_schema)
-    running = host.tool_calls.call(
-        request.server, tool.name, arguments, timeout=request.timeout, references=request.references
-    )
+    asked = CallRequest(request.server, tool.name, arguments, timeout=request.timeout, references=request.references)
     try:
-        return await outcome_of(host, running, broken, as_json=request.as_json, output=request.output)
-    except asyncio.CancelledError:  # by a signal: the result of this call, or of its task, is not wanted any more
-        running.cancel()
-        raise
+        if request.repeat is not None:
+            return await _repeated(host, asked, request.repeat, broken, as_json=request.as_json)
+        running = host.tool_calls.begin(asked)
+        try:
+            return await outcome_of(host, running, broken, as_json=request.as_json, output=request.output)
+        except asyncio.CancelledError:  # by a signal: the result of this call, or of its task, is not wanted any more
+            running.cancel()
+            raise
     except InvalidArguments as error:
         unknown = [
             (tool.name, f"unknown argument {show_line(name, 64)}{_near_name(name, tool)}")
@@ -234,6 +261,61 @@ async def call(host: Host, request: CallRequested, broken: BrokenServers) -> Out
         if not unknown and all(path for path, _ in named):
             raise
         raise InvalidArguments([*unknown, *named, (tool.name, _argument_names(tool))]) from None
+
+
+async def _repeated(
+    host: Host, request: CallRequest, repeat: tuple[float, int | None], broken: BrokenServers, *, as_json: bool
+) -> Outcome:
+    """Repeat a call and print a line for each run. Raises what kept mcphost from sending it."""
+    changed, printed = asyncio.Event(), 0
+    stop = host.bus.observe(lambda _: changed.set(), RepetitionChanged)
+    repeated = host.repeated_calls.begin(request, *repeat)
+    try:
+        while not repeated.end or repeated.runs > printed:
+            if repeated.runs > printed and (ended := repeated.ended_call) is not None:
+                printed = repeated.runs
+                if ended.sent_at is not None:
+                    answer(_run_line(repeated, ended, as_json=as_json))
+            else:
+                await changed.wait()
+                changed.clear()
+    finally:
+        stop()
+        host.repeated_calls.stop(repeated)
+        if repeated.call is not None:
+            repeated.call.cancel()  # by a signal: nothing that runs is wanted any more
+    last = repeated.ended_call
+    if last is not None and last.error is not None:
+        return await outcome_of(host, last, broken, as_json=as_json)
+    done = last is not None and last.outcome is not None and not last.outcome.is_error
+    return Outcome(code=Exit.DONE if done else Exit.NEGATIVE)
+
+
+def _run_line(repeated: RepeatedCall, run: ToolCall, *, as_json: bool) -> str:
+    """``3  14:05:30  12 ms  done  ≠  text``; ≠ marks an answer that differs from the one before."""
+    differs = repeated.runs in repeated.changed_runs
+    when = datetime.fromtimestamp(run.time).astimezone()
+    if as_json:
+        fields = {
+            "run": repeated.runs,
+            "time": when.isoformat(timespec="milliseconds"),
+            "seconds": round(run.elapsed, 3),
+        }
+        result = None if run.outcome is None else run.outcome.raw
+        return json_text({**fields, "state": run.state.value, "differs": differs, "result": result}, colours=False)
+    text = str(run.error) if run.outcome is None else _on_one_line(run.outcome)
+    mark = "≠" if differs else " "
+    facts = f"{repeated.runs:>4}  {when:%H:%M:%S}  {duration_text(run.elapsed):>7}  {run.state.value:<9}  {mark}"
+    line = f"{facts}  {show_line(text, LINE)}"
+    return f"{fitted(line, size(sys.stdout)[0] - 1) if is_terminal(sys.stdout) else line}\n"
+
+
+def _on_one_line(result: CallToolResult) -> str:
+    """The text of a result, its lines one after the other; structured content where there is nothing else."""
+    if not result.content and result.has_structured:
+        return json.dumps(result.structured, ensure_ascii=False)
+    blocks = (block.text if isinstance(block, TextContent) else block_text(block) for block in result.content)
+    return " ".join(" ".join(blocks)[: 10 * LINE].split())
 
 
 async def describe(host: Host, request: CallRequested, broken: BrokenServers, typed: str) -> Outcome:

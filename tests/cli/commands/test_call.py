@@ -134,3 +134,32 @@ def test_without_a_tool_it_is_the_help_of_the_command(
     with pytest.raises(SystemExit):
         mcphost(*words)
     assert "usage: mcphost call [-h]" in capsys.readouterr().out
+
+
+def test_a_repeated_call_prints_a_line_for_each_run(mcphost: Mcphost, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcphost.host.tool_calls.repeated_calls.LEAST_SECONDS", 0)
+    said = mcphost("call", echo(), "echo", "text=a\nb", "--yes", "--repeat", "0.001", "--times", "2")
+    lines = [line.split() for line in said.out.splitlines()]
+    assert (said.code, [(line[0], *line[-3:]) for line in lines]) == (
+        0,
+        [("1", "done", "a", "b"), ("2", "done", "a", "b")],
+    )
+
+
+def test_a_repeated_call_prints_an_object_for_each_run(mcphost: Mcphost) -> None:
+    said = mcphost("call", echo(), "fail", "--yes", "--repeat", "1", "--times", "1", "--json")
+    run = json.loads(said.out)
+    assert (said.code, run["run"], run["state"], run["result"]["isError"]) == (1, 1, "failed", True)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--times", "2"], "--times needs --repeat"),
+        (["--repeat", "0.5"], "--repeat: the time between two runs is 1 to 86,400 seconds"),
+        (["--repeat", "1", "--output", "file"], "--output cannot be used with --repeat"),
+    ],
+)
+def test_options_that_do_not_fit_a_repetition_are_refused(mcphost: Mcphost, options: list[str], words: str) -> None:
+    said = mcphost("call", "stdio:false", "echo", *options)
+    assert (said.code, words in said.err, said.out) == (2, True, "")
