@@ -128,6 +128,12 @@ def _answers(parser: Parser) -> None:
     group.add_argument("--root", action="append", default=[], metavar="PATH", help=about)
 
 
+def _wrap_mode(parser: Parser) -> None:
+    mode = parser.add_mutually_exclusive_group()
+    mode.add_argument("--gate", action="store_true", help="every call waits for your consent (the default)")
+    mode.add_argument("--tap", action="store_true", help="messages are copied, and nothing waits")
+
+
 def _one_task(parser: Parser) -> None:
     one = parser.add_mutually_exclusive_group()
     one.add_argument("--cancel", metavar="ID", help="cancel this task")
@@ -715,6 +721,60 @@ Exit codes: the program's own, 128 and the number of the signal that ended it,
         several="words",
         connects=False,
     ),
+    "wrap": Subcommand(
+        "wrapping.run_wrap",
+        "Put mcphost before the servers of another host, in its own files.\n"
+        "What changes is shown first, and you are asked. The file is copied before.",
+        [
+            _argument("host", "HOST", "a host, as mcphost import names it", nargs="?"),
+            _several("servers", "NAME", "only these servers; default: all"),
+            _wrap_mode,
+            _argument("--file", "FILE", "only this file, which is written as HOST writes its own"),
+            _flag("--list", "list what is wrapped, and change nothing"),
+            _flag("--yes", "write without a question"),
+            _json("with --list: print one JSON object a line for each server"),
+        ],
+        """\
+  mcphost wrap claude-code git                    its calls wait for your consent
+  mcphost wrap codex --tap                        all servers of Codex: watched, and nothing else
+  mcphost wrap cursor --file .cursor/mcp.json --yes
+  mcphost wrap --list
+""",
+        more="""\
+The entry then starts this mcphost with its configuration and state folder, and
+behind -- what it started before. An address becomes a gate if the entry has
+headers; they move to its environment, and never to the command line. An address
+without headers is left alone, since the host may sign in to it.
+
+With --list --json, the objects have: host, server, by (gate or tap), state
+(wrapped, changed since, entry gone or file gone), file, backup and since.
+
+Exit codes: 0 done, 1 a server that you named cannot be wrapped, 2 usage or
+configuration, 4 you declined.
+""",
+        several="servers",
+        connects=False,
+    ),
+    "unwrap": Subcommand(
+        "wrapping.run_unwrap",
+        "Restore the entries that mcphost wrap changed, byte by byte.",
+        [
+            _argument("host", "HOST", "the host that was wrapped"),
+            _several("servers", "NAME", "only these servers; default: all"),
+        ],
+        """\
+  mcphost unwrap claude-code git
+  mcphost unwrap codex
+""",
+        more="""\
+An entry that changed since is left alone, and named. Everything else in the
+file may have changed. The copy of the file is deleted once it is the same.
+
+Exit codes: 0 done, 1 an entry changed since, 2 usage or configuration.
+""",
+        several="servers",
+        connects=False,
+    ),
     "completion": Subcommand(
         "completion.run_completion",
         "Print the script with which a shell completes commands.\nIt completes servers, tools and arguments, too.",
@@ -791,7 +851,7 @@ Exit codes: the program's own, 128 and the number of the signal that ended it,
 GROUPS: Final = {
     "look around": ("demo", "check", "list", "compare"),
     "use servers": ("call", "run", "read", "prompt", "complete", "chat", "tasks", "history"),
-    "control agents": ("tap",),
+    "control agents": ("tap", "wrap", "unwrap"),
     "add and remove servers": ("add", "search", "import", "export", "remove"),
     "sign in, keep secrets": ("login", "logout", "secret"),
     "configure, get help": ("config", "doctor", "report", "help", "man", "completion"),

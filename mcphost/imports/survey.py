@@ -94,6 +94,14 @@ def files_of(host: str, env: Mapping[str, str], home: Path | None, platform: str
     return readable
 
 
+def places_of(
+    host: KnownHost, env: Mapping[str, str], home: Path | None, platform: str, project: Path | None
+) -> list[tuple[Path, str, int]]:
+    """The files that are there of a host, readable or not: each with its scope and the limit of its size in bytes."""
+    found = _files(host, env, home, platform, project)
+    return [(path, scope, place.limit) for place, path, scope in found if os.path.lexists(path)]
+
+
 def read_file(path: Path, platform: str = sys.platform) -> list[FoundServer]:
     """Read the servers of a file that the user names, in the dialect of the host whose file it looks like.
 

@@ -34,11 +34,11 @@ WIRES: Final = {
 """``type``, in small letters, with our transport; empty: any over HTTP."""
 _BUILT_IN: Final = frozenset({"builtin", "platform", "inmemory", "inline_python", "frontend"})
 
-_COMMAND = ("command", "cmd")
-_URL = ("httpUrl", "url", "serverUrl", "uri", "baseUrl")
-_TYPE = ("type", "transport", "transportType")
-_ENVIRONMENT = ("env", "envs", "environment")
-_HEADERS = ("headers", "http_headers")
+COMMAND_KEYS = ("command", "cmd")
+URL_KEYS = ("httpUrl", "url", "serverUrl", "uri", "baseUrl")
+TYPE_KEYS = ("type", "transport", "transportType")
+ENVIRONMENT_KEYS = ("env", "envs", "environment")
+HEADER_KEYS = ("headers", "http_headers")
 _ENABLED_TOOLS = ("includeTools", "enabled_tools", "enabledTools", "available_tools", "allowedTools", "tools")
 _DISABLED_TOOLS = ("excludeTools", "disabledTools", "disabled_tools", "excludedTools")
 
@@ -104,7 +104,7 @@ def named_entries(entries: object) -> Iterator[tuple[str, object]]:
             yield (name if isinstance(name, str) and name else f"server-{index}"), raw
 
 
-def _is_command_line(command: str) -> bool:
+def is_command_line(command: str) -> bool:
     """True if a text with blanks holds arguments, too. A path may have blanks: then the file itself decides."""
     try:
         first = (shlex.split(command) or [""])[0]
@@ -203,9 +203,9 @@ class _EntryReader:
         return enabled is False or disabled is True or state == "disabled"
 
     def _wire(self) -> str:
-        named = self._take(*_TYPE)
-        has_command = any(self._left.get(key) is not None for key in _COMMAND)
-        has_url = any(self._left.get(key) is not None for key in _URL)
+        named = self._take(*TYPE_KEYS)
+        has_command = any(self._left.get(key) is not None for key in COMMAND_KEYS)
+        has_url = any(self._left.get(key) is not None for key in URL_KEYS)
         if named is None:
             if has_command == has_url:
                 both = "it has both a command and a URL" if has_command else "it has neither a command nor a URL"
@@ -228,7 +228,7 @@ class _EntryReader:
 
     def _unfold_command(self) -> None:
         """Turn ``command`` as a table (Zed) or a list (opencode) into ``command``, ``args`` and ``env``."""
-        key = next((key for key in _COMMAND if self._left.get(key) is not None), None)
+        key = next((key for key in COMMAND_KEYS if self._left.get(key) is not None), None)
         value = None if key is None else self._left[key]
         if key is None or isinstance(value, str):
             return
@@ -245,7 +245,7 @@ class _EntryReader:
 
     def _program(self) -> None:
         command, args = self._command_line()
-        for key in _URL:
+        for key in URL_KEYS:
             self._left.pop(key, None)
         env = self._environment()
         own = frozenset(name for name, text in env.items() if not text.startswith((f"${{{name}}}", f"${{{name}:-")))
@@ -260,9 +260,9 @@ class _EntryReader:
         self._folder([command, *args])
 
     def _command_line(self) -> tuple[str, list[str]]:
-        command = self._text(self._take(*_COMMAND), "command").strip()
+        command = self._text(self._take(*COMMAND_KEYS), "command").strip()
         args = self._words("args")
-        if " " in command and not args and _is_command_line(command):
+        if " " in command and not args and is_command_line(command):
             command, args = self._split(command)
         if not command:
             raise RefusedEntryError("its command is empty")
@@ -314,7 +314,7 @@ class _EntryReader:
         return {str(name): self._word(each, f"{key}.{name}") for name, each in value.items() if each is not None}
 
     def _environment(self) -> dict[str, str]:
-        given = self._pairs(self._take(*_ENVIRONMENT), "env")
+        given = self._pairs(self._take(*ENVIRONMENT_KEYS), "env")
         env = {}
         for name, text in given.items():
             if self._is_variable(name):
@@ -374,9 +374,9 @@ class _EntryReader:
     # An address
 
     def _address(self, wire: str) -> None:
-        for key in (*_COMMAND, "args", *_ENVIRONMENT):
+        for key in (*COMMAND_KEYS, "args", *ENVIRONMENT_KEYS):
             self._left.pop(key, None)
-        url = self._url(self._text(self._take(*_URL), "url").strip())
+        url = self._url(self._text(self._take(*URL_KEYS), "url").strip())
         if wire:
             self._table["transport"] = wire
         self._table = {"url": url, **self._table}
@@ -401,7 +401,7 @@ class _EntryReader:
                 self._left.setdefault("headers", options.get("headers"))
                 if options.keys() - {"headers"}:
                     self._note(key, _NO_SUCH_SETTING)
-        value = self._take(*_HEADERS)
+        value = self._take(*HEADER_KEYS)
         if isinstance(value, list):  # "Name: value" lines
             lines = [self._text(each, "headers").partition(":") for each in value[:MAX_WORDS]]
             value = {name.strip(): text.strip() for name, _, text in lines}
