@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from mcphost.errors import UnknownName
-from mcphost.host.agents.session import AgentSession
+from mcphost.host.agents.session import AgentCall, AgentSession
 from mcphost.host.events import AgentsChanged, EventBus
 
 KEPT_SESSIONS: Final = 50
@@ -38,6 +38,11 @@ class AgentService:
         if found is None:
             raise UnknownName(f"agent {number} is not connected")
         return found
+
+    def call(self, number: int) -> AgentCall | None:
+        """A call of a connected agent; None if it is not kept."""
+        found = (session.calls.get(number) for session in self._sessions.values())
+        return next((call for call in found if call is not None), None)
 
     def disconnect(self, number: int) -> None:
         """End an agent's session with its server. Raises UnknownName."""

@@ -13,7 +13,8 @@ from textual.content import Content
 
 from mcphost.host.agents.session import AgentCall, AgentCallState, AgentSession
 from mcphost.protocol.display import duration_text, show_line
-from mcphost.tui.agents.list import AgentRow, mark_of, numbers_of, short_folder, since_text
+from mcphost.tui.agents.list import AgentRow, mark_of, numbers_of, since_text
+from mcphost.tui.consent.origin import short_folder
 from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.framed import FramedScreen
 from mcphost.tui.kit.messages import AgentDisconnectRequested, AgentMuteToggled
@@ -65,7 +66,7 @@ class AgentScreen(FramedScreen[None]):
         self.frame.border_title = Content(f"Agent · {show_line(row.facts.label, 60)}")
         keys = f"D disconnect · M {'listen' if row.declining else 'mute'} · " if row.connected else ""
         self.frame.border_subtitle = Content(f"{keys}y copy · esc back")
-        self._facts.show_facts(agent_facts(row, time.time()))
+        self._facts.show_facts(card_facts(row, time.time()))
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -88,7 +89,7 @@ class AgentScreen(FramedScreen[None]):
         self.app.copy_to_clipboard(self._facts.text)
 
 
-def agent_facts(row: AgentRow, now: float) -> Iterator[Fact]:
+def card_facts(row: AgentRow, now: float) -> Iterator[Fact]:
     """The card; ``now`` is a Unix time."""
     yield from _state(row, now)
     yield from _group("It claims", _claims(row))

@@ -15,7 +15,7 @@ from mcphost.host.host import Host
 from mcphost.protocol.display import show_line
 from mcphost.tui.kit.facts_table import Fact, fact
 from mcphost.tui.kit.messages import AgentDisconnectRequested, AgentMuteToggled
-from mcphost.tui.kit.modal_screen import AskScreen
+from mcphost.tui.kit.modal_screen import AskScreen, QuestionDialog
 from mcphost.tui.main.screen import MainScreen
 
 if TYPE_CHECKING:  # late: the first frame does without agents
@@ -40,6 +40,8 @@ class AgentsController:
         for screen in self._app.screen_stack:
             if isinstance(screen, AgentScreen):
                 screen.refresh_card()
+            elif isinstance(screen, QuestionDialog):
+                screen.agent_changed()
 
     def _agents(self) -> list[AgentRow]:
         from mcphost.tui.agents.list import agents_of  # late: the first frame does without agents

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import ClassVar, Final
 
 from textual import on
@@ -14,11 +14,11 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
-from mcphost.config import with_tilde
 from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.agents.session import AgentSession
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
+from mcphost.tui.consent.origin import short_folder
 from mcphost.tui.kit.clock import clock_text, date_text
 from mcphost.tui.kit.filtered_rows import FilteredRows
 from mcphost.tui.kit.messages import AgentDisconnectRequested, AgentMuteToggled
@@ -214,11 +214,6 @@ def waiting_words(row: AgentRow) -> str:
     """The calls that wait for the user, by name."""
     tools = [call.tool for session in row.sessions for call in session.calls.values() if call.state.waits]
     return f"asks: {show_line(', '.join(tools[:4]), 60)}" if tools else ""
-
-
-def short_folder(folder: str) -> str:
-    """The folder with ``~`` for home; empty if it is not known."""
-    return show_line(str(with_tilde(Path(folder))), 200) if folder else ""
 
 
 def since_text(moment: float) -> str:

@@ -36,6 +36,7 @@ from mcphost.protocol.display import (
 )
 from mcphost.protocol.models.tools import Tool
 from mcphost.tui.consent.difference import difference_facts, is_shown_whole
+from mcphost.tui.consent.origin import agent_facts
 from mcphost.tui.kit.answers import ReadToEnd
 from mcphost.tui.kit.facts_table import Fact, fact
 from mcphost.tui.kit.json_text import json_spans, json_text
@@ -227,6 +228,8 @@ def _counted(padding: re.Match[str]) -> str:
 
 def call_facts(question: ToolCallQuestion) -> Iterator[Fact]:
     """Where the arguments go, why the user is asked, and what is known of the tool."""
+    if question.agent is not None:
+        yield from agent_facts(question.agent)
     tool = question.tool
     if tool.label != tool.name:
         yield fact("tool", show_name(tool.name))

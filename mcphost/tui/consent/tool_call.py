@@ -9,8 +9,10 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.timer import Timer
 from textual.widgets import Static
 
+from mcphost.host.agents.session import AgentCall
 from mcphost.host.consent.approvals import ANY, ApprovalStatus, Lifetime
 from mcphost.host.consent.provenance import Provenance
 from mcphost.host.consent.questions import Answer, ReadOnlyTools, ToolCallQuestion
@@ -19,11 +21,12 @@ from mcphost.protocol.display import show_line
 from mcphost.protocol.models.tools import Tool
 from mcphost.tui.bridge import OpenQuestion
 from mcphost.tui.consent.call_rows import Arguments, argument_facts, call_facts, is_cut, tool_facts
+from mcphost.tui.consent.origin import agent_title, is_limited, is_overdue, wait_words
 from mcphost.tui.forms.edit_arguments import EditArgumentsScreen
 from mcphost.tui.kit.answers import LATER, SCROLL_FIRST, AnswerOption, AnswerOptions, ReadToEnd, ShortAnswers
-from mcphost.tui.kit.facts_table import Fact, FactsTable
+from mcphost.tui.kit.facts_table import Fact, FactsTable, fact
 from mcphost.tui.kit.json_text import json_text
-from mcphost.tui.kit.modal_screen import QuestionDialog
+from mcphost.tui.kit.modal_screen import AskScreen, QuestionDialog
 from mcphost.tui.kit.rows import RowList
 
 TALL: Final = 30
@@ -41,12 +44,16 @@ TINY: Final = 12
 LEAST: Final = 5
 """Rows for the arguments and their frame, whatever else there is to read."""
 
+LATE: Final = "The agent was asked to call again later. If you allow it, it may make this call once within 10 minutes."
+
+GIVEN_UP: Final = "The agent may have given up on this call without a word. It would run, and its result might be lost."
+
 
 class ToolCallScreen(QuestionDialog):
     """Dismissed with the answer, or with None if the question was parked or withdrawn.
 
     ``past`` returns earlier calls of the tool, on which an argument rule is tried; ``read_only`` sorts out the server's
-    read-only tools.
+    read-only tools; ``agent_call`` is the call that a gate holds, as it is now.
     """
 
     HELP = (
@@ -95,15 +102,18 @@ class ToolCallScreen(QuestionDialog):
         question: ToolCallQuestion,
         past: Callable[[], Awaitable[EarlierCalls]],
         read_only: Callable[[], Awaitable[ReadOnlyTools]],
+        agent_call: Callable[[], AgentCall | None] = lambda: None,
     ) -> None:
         super().__init__(waiting, classes="-careful" if question.careful else None)
         self.question = question
         self.arguments: Mapping[str, Any] = question.arguments
+        self._agent_call, self._overdue = agent_call, is_overdue(agent_call())
         self.what, self.block, self.answers = ReadToEnd(), self._block(), AnswerOptions()
         self._facts, self._more = FactsTable(self._facts_to_read()), FactsTable(self._other_facts())
         self.what.needed = self._facts
         self._hint, self._short = Static(classes="hint", markup=False), ShortAnswers(classes="short")
         self._past, self._read_only = past, read_only
+        self._counting: Timer | None = None
         self._read_in_full = False
         self._fits = False
 
@@ -115,9 +125,7 @@ class ToolCallScreen(QuestionDialog):
     def compose(self) -> ComposeResult:
         self.dock_below(self.by_model)
         self._fit_height()  # before the first layout: what is cut off then does not count as seen
-        tool, server = show_line(self.question.tool.label, 60), show_line(self.question.server, 60)
-        title = Content.assemble("Run ", (tool, "bold"), " on ", (server, "bold"), "?")
-        with self.framed(title, Content(f"asked by {show_line(self.question.origin, 30)}")):
+        with self.framed(self._title(), self._asked_by()):
             with self.what:
                 yield self._facts
                 yield self._more
@@ -143,14 +151,47 @@ class ToolCallScreen(QuestionDialog):
             return any(isinstance(value, str) for value in self.arguments.values())
         return self.by_model if action == "tell" else True
 
+    def _title(self) -> Content:
+        agent = self.question.agent
+        tool, server = show_line(self.question.tool.label, 60), show_line(self.question.server, 60)
+        if agent is not None:
+            return agent_title(agent, f"{server}:{show_line(self.question.tool.name, 60)}", self._inner_width - 2)
+        return Content.assemble("Run ", (tool, "bold"), " on ", (server, "bold"), "?")
+
+    def _asked_by(self) -> Content:
+        """The asking party; of an agent, its remaining wait."""
+        if self.question.agent is None:
+            return Content(f"asked by {show_line(self.question.origin, 30)}")
+        call = self._agent_call()
+        return Content("" if call is None else f"the agent {wait_words(call)}")
+
     def on_mount(self) -> None:
         self._offer()
         self._update_hint()
         self.answers.focus()
+        self.agent_changed()
 
     def on_resize(self) -> None:
+        self.frame.border_title = self._title()
         self._fit_height()
         self._update_hint()
+
+    def agent_changed(self) -> None:
+        """Show for how long the agent still waits, and count that down while there is a limit."""
+        self.set_subtitle(self._asked_by())
+        call = self._agent_call()
+        counts = call is not None and is_limited(call)
+        if counts and self._counting is None:
+            self._counting = self.set_interval(1.0, self.agent_changed)
+        elif not counts and self._counting is not None:
+            self._counting.stop()
+            self._counting = None
+        if is_overdue(call) and not self._overdue:
+            self._overdue = True
+            self._fit_height()
+            self._facts.show_facts(self._facts_to_read())
+            self.what.rewind()
+            self._update_hint()
 
     @on(RowList.Selected)
     async def answer_chosen(self, event: RowList.Selected[AnswerOption]) -> None:
@@ -253,6 +294,8 @@ class ToolCallScreen(QuestionDialog):
         return Arguments(self.arguments, edited=self.edited, provenance=self._provenance)
 
     def _own_facts(self) -> Iterator[Fact]:
+        if self._overdue:
+            yield fact("late", LATE, "bold $text-warning")
         yield from call_facts(self.question)
         yield from argument_facts(self.arguments, self._provenance)
 
@@ -274,13 +317,13 @@ class ToolCallScreen(QuestionDialog):
 
         The first layout is the last one: heights are computed here, not read from a layout that is painted meanwhile.
         """
-        width, height = self.app.size
+        height = self.app.size.height
         tall, docked = height >= TALL, self.has_class("-docked")
         self.set_class(not tall and not docked and height > TINY, "-low")
         self.set_class(not tall and (docked or height < SHORT), "-short")
         share = int(height * self.share) if tall or docked else height - (height > TINY)
         most = max(share, height - self.rows_above) if docked else share
-        inner = (width if docked else min(width, MOST_COLUMNS)) - 4  # the frame and its padding
+        inner = self._inner_width
         options_height = (
             self._short.rows_of(self._options(), self._default_key, inner)
             if self.has_class("-short")
@@ -302,6 +345,12 @@ class ToolCallScreen(QuestionDialog):
         arguments_height = max(room - facts, min(least, block))
         self.what.styles.max_height = max(1, room - arguments_height)
         self.block.styles.max_height = arguments_height
+
+    @property
+    def _inner_width(self) -> int:
+        """The columns inside of the frame and its padding."""
+        width = self.app.size.width
+        return (width if self.has_class("-docked") else min(width, MOST_COLUMNS)) - 4
 
     def _rows_of(self, facts: Iterable[Fact], width: int) -> int:
         return FactsTable(facts).get_content_height(self.size, self.size, width)
@@ -343,7 +392,19 @@ class ToolCallScreen(QuestionDialog):
 
     def _allow(self, lifetime: Lifetime, when: Mapping[str, str] = ANY, together: Sequence[Tool] = ()) -> None:
         changed = self.arguments if self.edited else None
-        self.dismiss(Answer(allow=True, lifetime=lifetime, arguments=changed, when=when, together=together))
+        answer = Answer(allow=True, lifetime=lifetime, arguments=changed, when=when, together=together)
+        call = self._agent_call()
+        if call is None or not call.doubted:
+            self.dismiss(answer)
+            return
+
+        def confirmed(yes: bool | None) -> None:
+            if yes:
+                self.dismiss(answer)
+
+        self.app.push_screen(
+            AskScreen("Run it all the same?", [Fact("", Content(GIVEN_UP), wide=True)], "run it"), confirmed
+        )
 
     def _how_to_see_all(self) -> str:
         if self._written:
@@ -357,6 +418,8 @@ class ToolCallScreen(QuestionDialog):
         always = "always allow (until the tool's definition changes)"
         repeats = self.question.repeats
         once, short = (f"allow all runs, {repeats}", "all runs") if repeats else ("allow once", "once")
+        if self._overdue:
+            once = "allow once, within 10 minutes"
         yield AnswerOption("y", once, "allow('once')", short, locked and not self._written)
         yield AnswerOption("u", "allow until mcphost exits", "allow('session')", "until exit", locked)
         yield AnswerOption(

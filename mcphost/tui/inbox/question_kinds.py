@@ -23,7 +23,7 @@ from mcphost.host.host import Host
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_name
 from mcphost.tui.bridge import OpenQuestion
-from mcphost.tui.consent.origin import origin_of
+from mcphost.tui.consent.origin import agent_call, origin_of
 
 if TYPE_CHECKING:
     from mcphost.tui.kit.modal_screen import QuestionDialog
@@ -54,6 +54,8 @@ def words_of(question: Question) -> str:
 
 def asks_words(question: Question) -> str:
     """The question in one line, with its server; may hold foreign text."""
+    if isinstance(question, ToolCallQuestion) and question.agent is not None:
+        return f"{question.agent.label[:16]} wants to run {question.server[:16]}:{question.tool.name[:24]}"
     kind = kind_of(question)
     asks = "" if kind is None or getattr(question, "review", False) else kind.asks
     return f"{question.server} {asks}" if asks else f"{question.server}: {question.about}"
@@ -71,6 +73,7 @@ def _tool_call(host: Host, waiting: OpenQuestion, question: ToolCallQuestion) ->
         question,
         lambda: earlier_calls(question, host.history),
         lambda: host.tool_calls.read_only_tools(question),
+        lambda: agent_call(host, question),
     )
 
 

@@ -13,6 +13,7 @@ from mcphost.host.consent.questions import Answer
 from mcphost.host.host import Host
 from mcphost.lazy_dataclass import dataclass
 from mcphost.tui.bridge import OpenQuestion, QuestionsChanged, ScreenApprover
+from mcphost.tui.consent.origin import agent_call, is_limited, wait_words
 from mcphost.tui.inbox.question_kinds import asks_words, kind_of
 from mcphost.tui.inbox.screen import InboxRow, InboxScreen, RowKind, rows_of
 from mcphost.tui.kit.framed import FramedScreen
@@ -67,8 +68,21 @@ class QuestionQueue:
     @property
     def oldest(self) -> str:
         """The oldest waiting question in a few words; foreign text."""
-        oldest = next((each for each in self._approver.open.values() if each is not self._open_question), None)
-        return "" if oldest is None else asks_words(oldest.question)
+        oldest = self._oldest
+        if oldest is None:
+            return ""
+        call, words = agent_call(self._host, oldest.question), asks_words(oldest.question)
+        return words if call is None else f"{words} · {wait_words(call)}"
+
+    @property
+    def counts_down(self) -> bool:
+        """True if `oldest` holds a time that runs."""
+        call = None if self._oldest is None else agent_call(self._host, self._oldest.question)
+        return call is not None and is_limited(call)
+
+    @property
+    def _oldest(self) -> OpenQuestion | None:
+        return next((each for each in self._approver.open.values() if each is not self._open_question), None)
 
     @property
     def unseen(self) -> int:

@@ -17,7 +17,7 @@ from mcphost.host.server_requests.pending import WithdrawnQuestion
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import age_text, show_line
 from mcphost.tui.bridge import OpenQuestion
-from mcphost.tui.consent.origin import cause, limit_words, url_elicitation_origin
+from mcphost.tui.consent.origin import agent_call, cause, limit_words, url_elicitation_origin, wait_words
 from mcphost.tui.inbox.question_kinds import kind_of, words_of
 from mcphost.tui.kit.framed import ListScreen
 from mcphost.tui.kit.messages import MuteToggled, QuestionsDeclined, WithdrawnRemoved
@@ -49,11 +49,12 @@ class InboxRow:
     """The time until which it can be answered or continued."""
     by_server: bool = False
     """True if the server asked, not the user or a model."""
+    by_agent: bool = False
 
     @property
     def limited(self) -> bool:
-        """True if it expires."""
-        return self.limit.startswith("until")
+        """True if it expires, or the agent that asked may go on."""
+        return self.limit.startswith("until") or (bool(self.limit) and self.by_agent)
 
     @property
     def key(self) -> tuple[RowKind, str, int]:
@@ -83,7 +84,10 @@ def _question(host: Host, waiting: OpenQuestion) -> InboxRow:
     mark, words = "?" if kind is None else kind.mark, show_line(words_of(question), 300)
     by_server = question.origin == question.server
     why, age, limit = cause(host, question, timed=True), age_text(waiting.age), limit_words(question)
-    return InboxRow(RowKind.QUESTION, question.server, waiting.number, mark, words, why, age, limit, by_server)
+    if (call := agent_call(host, question)) is not None:
+        limit = wait_words(call)
+    about = question.server, waiting.number, mark, words, why, age, limit
+    return InboxRow(RowKind.QUESTION, *about, by_server, by_agent=call is not None)
 
 
 def _withdrawn(host: Host, withdrawn: WithdrawnQuestion) -> InboxRow:

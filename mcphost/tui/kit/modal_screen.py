@@ -163,7 +163,9 @@ class Dialog(Modal[Result]):
 
     def set_subtitle(self, subtitle: Content | None) -> None:
         # Kept, since the frame's own attribute gives markup, in which a server's name would be parsed again.
-        self._subtitle = self.frame.border_subtitle = subtitle
+        self._subtitle = subtitle
+        if self.frame.border_subtitle not in (TOO_EARLY, SPACE_FIRST):  # else that is seen for its whole time
+            self.frame.border_subtitle = subtitle
 
     @property
     def share(self) -> float:
@@ -283,6 +285,9 @@ class QuestionDialog(Dialog[Answer | None]):
 
     def show_others(self, others: Sequence[OpenQuestion]) -> None:
         """Show how many other questions wait."""
+
+    def agent_changed(self) -> None:
+        """Show what has changed of the agent whose call it is about."""
 
     def withdrawn(self) -> None:
         """Close this dialog and all that was opened from it, since its question was withdrawn."""

@@ -144,7 +144,7 @@ class MainScreenUpdater:
             self._signing_in(),
             (self._profile(), self._model(), self._tokens(), self._config_name),
         )
-        self._keep_time(bool(running) or has_countdown(servers))
+        self._keep_time(bool(running) or has_countdown(servers) or self._questions.counts_down)
 
     def _profile(self) -> str:
         profile = self._host.config.profile

@@ -6,14 +6,14 @@ import pytest
 
 from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.agents.session import AgentCallState, AgentSession
-from mcphost.tui.agents.card import SHOWN_CALLS, agent_facts
+from mcphost.tui.agents.card import SHOWN_CALLS, card_facts
 from mcphost.tui.agents.list import AgentRow
 from mcphost.tui.kit.facts_table import FactsTable
 from tests.tui.agents.sessions import call, claude, session
 
 
 def card(*sessions: AgentSession) -> str:
-    return FactsTable(agent_facts(AgentRow(sessions), time.time())).text
+    return FactsTable(card_facts(AgentRow(sessions), time.time())).text
 
 
 def test_a_card_separates_claims_from_what_the_system_knows() -> None:
