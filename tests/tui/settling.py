@@ -7,11 +7,9 @@ idleness. That was most of what these tests took, and on a busy machine a test w
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from itertools import count
 from typing import Any, Final
 
@@ -20,16 +18,13 @@ from textual import app as textual_app
 from textual._compositor import Compositor
 from textual._context import visible_screen_stack
 from textual.app import App
-from textual.css import match, stylesheet
-from textual.css.model import RuleSet, Selector
-from textual.css.styles import RulesMap
-from textual.css.stylesheet import Stylesheet
-from textual.css.types import CSSLocation
 from textual.dom import DOMNode
 from textual.geometry import Region
 from textual.message_pump import MessagePump
 from textual.pilot import Pilot
 from textual.screen import Screen
+
+from tests.tui import shortcuts  # noqa: F401  (what this module waits for ends sooner)
 
 LIMIT: Final = 30.0
 """Seconds after which an app that does not settle fails the test."""
@@ -140,7 +135,9 @@ def _first_busy(app: App[Any]) -> MessagePump | None:
         return app
     nodes: list[DOMNode] = list(app.screen_stack)
     for node in nodes:
-        if not _rests(node):
+        queue: Any = node._message_queue
+        waits = queue.ready_event._waiters and not (queue.values or node._next_callbacks)  # most, without a call each
+        if not waits and not _rests(node):
             return node
         nodes += node._nodes._nodes
     return None
@@ -196,74 +193,12 @@ async def _no_wait(min_sleep: float = 0.0, max_sleep: float = 1.0) -> None:
     """Replaces Textual's check of the processor's clock."""
 
 
-_parse = Stylesheet._parse_rules
-
-
-def _parse_once(
-    sheet: Stylesheet,
-    css: str,
-    read_from: CSSLocation,
-    is_default_rules: bool = False,
-    tie_breaker: int = 0,
-    scope: str = "",
-) -> list[RuleSet]:
-    """Rules are the same in every app of the process with the same colours."""
-    shown: Any = sheet
-    shared: tuple[Any, dict[tuple[Any, ...], list[RuleSet]]] = getattr(shown, "_shared_rules", (None, {}))
-    variables, rules = shared
-    if variables is not sheet._variables:
-        rules = _rules_for(frozenset(sheet._variables.items()))
-        shown._shared_rules = sheet._variables, rules
-    key = (css, read_from, is_default_rules, tie_breaker, scope)
-    if key not in rules:
-        rules[key] = _parse(sheet, *key)
-    return rules[key]
-
-
-@cache
-def _rules_for(_: frozenset[tuple[str, str]]) -> dict[tuple[Any, ...], list[RuleSet]]:
-    return {}
-
-
-def _selects(selectors: list[Selector], path: list[DOMNode]) -> bool:
-    """Return what Textual does, but check first the one selector that is about the node itself: most do not match."""
-    return selectors[-1].check(path[-1]) and _check_selectors(selectors, path)
-
-
-_check_selectors = match._check_selectors
-
-
-def _replace_rules(node: DOMNode, rules: RulesMap, animate: bool = False) -> None:
-    """Set a node's rules as Textual does, but not those that it has already: most are."""
-    if animate:
-        _replace_all_rules(node, rules, animate)
-        return
-    base = node.styles.base
-    had: Any = base._rules
-    for name in had.keys() | rules.keys():
-        value: Any = rules.get(name)
-        if value is None or value is not had.get(name):
-            setattr(base, name, value)
-    node.notify_style_update()
-
-
-_replace_all_rules = Stylesheet.replace_rules
-
-
 def _patch() -> None:
     pilot: Any = Pilot
     pilot._wait_for_screen, pilot.press, pilot.pause = _wait_for_screen, _press, _pause
     textual_app.wait_for_idle = _no_wait  # type: ignore[attr-defined]
     compositor: Any = Compositor
     compositor.render_update = lambda self, *args, **more: _frames.render(self, *args, **more)
-    sheet: Any = Stylesheet
-    sheet._parse_rules = _parse_once
-    sheet.replace_rules = staticmethod(_replace_rules)
-    sheets: Any = stylesheet
-    sheets._check_selectors = _selects
-    rule: Any = RuleSet
-    rule.__hash__ = object.__hash__  # the same, but not in Python: a tenth of what a test of the app takes
-    gc.set_threshold(2_000_000, 20, 100)  # a screen is tens of thousands of objects; looking at them is a tenth, too
 
 
 _patch()

@@ -17,7 +17,7 @@ from mcphost.tui.kit.modal_screen import Modal
 from mcphost.tui.kit.rows import RowList
 from mcphost.tui.kit.text_view import TextView
 from mcphost.tui.textual_private.corrections import ScrolledColumn, timer_without_skips
-from tests.tui.settling import _parse
+from tests.tui.shortcuts import _parse
 from tests.tui.stage import echo, on_stage
 
 pytestmark = pytest.mark.slow
