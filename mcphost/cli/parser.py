@@ -721,6 +721,39 @@ Exit codes: the program's own, 128 and the number of the signal that ended it,
         several="words",
         connects=False,
     ),
+    "allow": Subcommand(
+        "allow.run_allow",
+        "Allow a tool beforehand, so that an agent can call it without a screen.\n"
+        "Its definition and what runs it are shown, and you are asked.",
+        [
+            _argument(
+                "tool", "NAME:TOOL", "the server's name and the tool's, as a declined call names them", nargs="?"
+            ),
+            _argument("--agent", "AGENT", "only calls of this agent, by the name that its gate was given"),
+            _repeated("--when", "ARGUMENT=PATTERN", "only calls in which this argument matches; for several: all"),
+            _flag("--list", "list what is allowed for good"),
+            _flag("--remove", "take it back: the tool is asked again"),
+            _json("with --list: print one JSON object a line for each approval"),
+        ],
+        """\
+  mcphost allow git:git_log                       as the last declined call had it
+  mcphost allow git:git_show --agent claude-code --when 'revision=^HEAD'
+  mcphost allow --list
+  mcphost allow --remove git:git_log
+""",
+        more="""\
+A call that was declined for lack of a screen left its definition behind. Without
+such a call, NAME is a server of the configuration: it is started and lists its
+tools, and mcphost's own calls are allowed. An approval lapses when the
+definition or what runs the server changes, as those of the dialog do.
+
+With --list --json, the objects have: server, tool, when, gate (folder and agent,
+or null for mcphost's own calls), since and runs.
+
+Exit codes: 0 done, 2 usage, configuration or no terminal, 3 the server could
+not be reached, 4 you declined.
+""",
+    ),
     "wrap": Subcommand(
         "wrapping.run_wrap",
         "Put mcphost before the servers of another host, in its own files.\n"
@@ -851,7 +884,7 @@ Exit codes: 0 done, 1 an entry changed since, 2 usage or configuration.
 GROUPS: Final = {
     "look around": ("demo", "check", "list", "compare"),
     "use servers": ("call", "run", "read", "prompt", "complete", "chat", "tasks", "history"),
-    "control agents": ("tap", "wrap", "unwrap"),
+    "control agents": ("tap", "allow", "wrap", "unwrap"),
     "add and remove servers": ("add", "search", "import", "export", "remove"),
     "sign in, keep secrets": ("login", "logout", "secret"),
     "configure, get help": ("config", "doctor", "report", "help", "man", "completion"),

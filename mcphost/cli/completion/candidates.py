@@ -171,10 +171,23 @@ def _hosts(names: KnownNames, line: _Line) -> Iterator[Candidate]:
     return ((host.id, host.label) for host in HOSTS)
 
 
+def _allowable(names: KnownNames, line: _Line) -> Iterator[Candidate]:
+    """The tools whose calls were declined, then those of configured servers."""
+    declined = names.tools_in("declined", "declined")
+    yield from ((name, "declined") for name in declined)
+    yield from ((name, "") for name, _ in _tools_of_all(names, line) if name not in declined)
+    yield from ((name, "allowed") for name in names.tools_in("approvals", "approval") if name not in declined)
+
+
+def _wrapped(names: KnownNames, line: _Line) -> Iterator[Candidate]:
+    return ((name, "") for name in names.wrapped(line.words[0]) if name not in line.words)
+
+
 _FIND: Final[Mapping[tuple[str, str], Callable[[KnownNames, Any], Iterator[Candidate]]]] = {
     ("", "SERVER"): _servers,
     ("", "SERVER:TOOL"): _tools_of_all,
     ("", "TOOL"): _of_server("tools"),
+    ("", "AGENT"): _hosts,
     ("", "URI"): _of_server("resources"),
     ("call", "pairs"): _arguments("tools"),
     ("prompt", "pairs"): _arguments("prompts"),
@@ -190,5 +203,9 @@ _FIND: Final[Mapping[tuple[str, str], Callable[[KnownNames, Any], Iterator[Candi
     ("export", "host"): _hosts,
     ("export", "names"): _servers,
     ("remove", "server"): _servers,
+    ("allow", "tool"): _allowable,
+    ("wrap", "host"): _hosts,
+    ("unwrap", "host"): _hosts,
+    ("unwrap", "servers"): _wrapped,
 }
 """Finders of the values of an argument, by command and name, or by its metavar in all commands."""

@@ -88,6 +88,22 @@ class KnownNames:
                     found.setdefault(name, (as_text(each.get("server")), f"{kind}s", as_text(each.get(kind))))
         return found
 
+    def tools_in(self, file: str, table: str) -> list[str]:
+        """The tools that a state file names, as ``SERVER:TOOL``."""
+        found = (f"{as_text(each.get('server'))}:{as_text(each.get('tool'))}" for each in self._state(file, table))
+        return list(dict.fromkeys(name for name in found if is_harmless(name)))
+
+    def wrapped(self, host: str) -> list[str]:
+        """The servers of a host that start mcphost."""
+        found = (as_text(each.get("name")) for each in self._state("wrapped", "entry") if each.get("host") == host)
+        return list(dict.fromkeys(filter(is_harmless, found)))
+
+    def _state(self, file: str, table: str) -> list[dict[str, Any]]:
+        with suppress(OSError, ValueError, RecursionError):
+            data = tomllib.loads(_start_of(state_path(self._env) / f"{file}.toml").decode())
+            return list(dicts_in(data.get(table)))
+        return []
+
     def _entries(self, config: str | None, sections: Iterable[str]) -> list[str]:
         names: dict[str, None] = {}
         for path in self._files(config):

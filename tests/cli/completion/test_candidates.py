@@ -42,6 +42,8 @@ def names(tmp_path: Path, isolated: Path) -> KnownNames:
     (state / "chats").mkdir(parents=True)
     (state / "chats" / "abc123.jsonl").touch()
     (state / REMEMBERED).write_text(json.dumps(OFFERED))
+    (state / "declined.toml").write_text('[[declined]]\nserver = "web"\ntool = "get"\n[[declined]]\nserver = "$(x)"\n')
+    (state / "wrapped.toml").write_text('[[entry]]\nhost = "codex"\nname = "git"\n[[entry]]\nhost = 1\n')
     return KnownNames({"MCPHOST_STATE_DIR": str(state)}, tmp_path)
 
 
@@ -56,6 +58,11 @@ CLAUDE, CONTINUE = ["claude-code", "claude-desktop"], ["continue", "cline"]
         ("check ''", ALL),
         ("check git ''", ALL),
         ("check g", ["git"]),
+        ("allow ''", ["web:get", "git:git_log", "git:git_status"]),
+        ("allow web:get --agent claude", CLAUDE),
+        ("wrap claude", CLAUDE),
+        ("unwrap codex ''", ["git"]),
+        ("unwrap cursor ''", []),
         ("--config other.toml check ''", ["elsewhere"]),
         ("--config=other.toml check ''", ["elsewhere"]),
         ("check --config other.toml ''", ["elsewhere"]),
