@@ -160,20 +160,24 @@ else:
 
         return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
 
-    def peer_of(connection: socket) -> tuple[int, int]:
-        """The user id and process id of the program at the other end of a Unix socket, from the kernel.
+    if sys.platform == "darwin":
 
-        Raises OSError where the system does not say.
-        """
-        import socket  # late: few runs need one
-
-        if sys.platform == "darwin":
+        def peer_of(connection: socket) -> tuple[int, int]:
             level, credentials, process = 0, 1, 2  # SOL_LOCAL, LOCAL_PEERCRED and LOCAL_PEERPID, which Python lacks
             version, user = struct.unpack_from("=II", connection.getsockopt(level, credentials, 76))
             if version:
                 raise OSError("The kernel describes the peer in an unknown form")
             return user, struct.unpack("=i", connection.getsockopt(level, process, 4))[0]
-        else:
+
+    else:
+
+        def peer_of(connection: socket) -> tuple[int, int]:
+            """The user id and process id of the program at the other end of a Unix socket, from the kernel.
+
+            Raises OSError where the system does not say.
+            """
+            import socket  # late: few runs need one
+
             pid, user, _ = struct.unpack("=iII", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
             return user, pid
 
