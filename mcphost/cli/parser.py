@@ -742,13 +742,13 @@ Exit codes: the program's own, 128 and the number of the signal that ended it,
   mcphost allow --remove git:git_log
 """,
         more="""\
-A call that was declined for lack of a screen left its definition behind. Without
-such a call, NAME is a server of the configuration: it is started and lists its
-tools, and mcphost's own calls are allowed. An approval lapses when the
-definition or what runs the server changes, as those of the dialog do.
+A call that was declined for lack of a screen left its definition behind.
+Without such a call, NAME is a server of the configuration: it is started and
+lists its tools, and mcphost's own calls are allowed. An approval lapses when
+the definition or what runs the server changes, as those of the dialog do.
 
-With --list --json, the objects have: server, tool, when, gate (folder and agent,
-or null for mcphost's own calls), since and runs.
+With --list --json, the objects have: server, tool, when, gate (folder and
+agent, or null for mcphost's own calls), since and runs.
 
 Exit codes: 0 done, 2 usage, configuration or no terminal, 3 the server could
 not be reached, 4 you declined.
