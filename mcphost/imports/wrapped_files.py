@@ -341,8 +341,12 @@ class _Unwrapping:
         if any(each.file == as_utf8(str(self._path)) for each in self._records.entries()):
             return
         for backup in {Path(each.backup) for each in dropped if each.backup}:
-            if _content(backup) == content:
+            if (kept := _content(backup)) == content:
                 backup.unlink()
+            elif kept is not None:
+                self._done.append(
+                    f"{self._path} differs from {backup} elsewhere, so that copy stays; delete it yourself"
+                )
 
 
 def _read(path: Path) -> tuple[str, Editable]:

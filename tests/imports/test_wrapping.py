@@ -68,6 +68,7 @@ def words(entry: Mapping[str, Any]) -> list[str]:
     return [entry["command"], *entry["args"]]
 
 
+@pytest.mark.hostile("C04")
 @pytest.mark.parametrize("case", CASES)
 def test_a_hosts_files_are_the_same_after_wrapping(case: str, tmp_path: Path) -> None:
     files = shutil.copytree(FIXTURES / case, tmp_path / "case")
@@ -175,6 +176,7 @@ LEFT = {
 }
 
 
+@pytest.mark.hostile("C04")
 @pytest.mark.parametrize("content", LEFT)
 def test_an_entry_that_cannot_be_wrapped_is_left_alone(content: str, tmp_path: Path) -> None:
     wrapping = Wrapping(tmp_path, "claude-code", content)
@@ -265,7 +267,8 @@ def test_what_changed_elsewhere_in_the_file_stays(tmp_path: Path) -> None:
     wrapping.wrap()
     other = wrapping.file.read_text().replace('{"mcpServers"', '{"new": [1], "mcpServers"')
     wrapping.file.write_text(other)
-    assert wrapping.unwrap()[1] == []
+    done, failed = wrapping.unwrap()
+    assert (failed, "that copy stays" in done[-1]) == ([], True)
     assert wrapping.file.read_text() == STDIO.replace('{"mcpServers"', '{"new": [1], "mcpServers"')
 
 
@@ -307,6 +310,7 @@ def test_a_link_stays_one_and_its_file_is_edited(tmp_path: Path) -> None:
     assert words(wrapping.entries()["git"])[0] == MCPHOST
 
 
+@pytest.mark.hostile("C06")
 def test_a_file_of_another_user_is_not_edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wrapped_files, "owned_by_us", lambda status: False)
     plan = Wrapping(tmp_path, "cursor", STDIO).plan()
@@ -325,6 +329,7 @@ def test_a_host_that_takes_a_path_for_a_variable_is_not_wrapped(tmp_path: Path) 
     assert "for a variable" in plan.left[0]
 
 
+@pytest.mark.hostile("C07")
 def test_damaged_records_are_skipped(tmp_path: Path) -> None:
     (tmp_path / wrapped_files.FILE).write_text('[[entry]]\nhost = "cursor"\nfile = "relative"\n[[entry]]\nhost = 1\n')
     assert WrapRecords(tmp_path, pytest.fail).entries() == []
