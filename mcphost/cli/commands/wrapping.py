@@ -172,8 +172,12 @@ def _check_names(plan: WrapPlan, host: KnownHost, names: Sequence[str]) -> None:
 
 
 def _program(started: str) -> tuple[str, ...]:
+    """The words that start this mcphost. Raises ConfigError where they would not last."""
     found = shutil.which(started) if started else None
     script = None if found is None else Path(found).absolute()
+    parts = (script or Path(sys.executable)).parts
+    if "archive-v0" in parts or (".cache" in parts and {"uv", "pipx"} & {*parts}):
+        raise ConfigError("this mcphost is in a cache that may be emptied; install it first: uv tool install mcphost")
     if script is not None and script.stem == "mcphost" and os.access(script, os.X_OK):
         return (str(script),)
     # -P: the agent's folder must not give mcphost its modules.

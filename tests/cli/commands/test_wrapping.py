@@ -10,6 +10,7 @@ import pytest
 
 from mcphost.cli import main
 from mcphost.cli.commands.wrapping import wrap_command
+from mcphost.errors import ConfigError
 
 SECRET = "ghp_abcdefghijklmnopqrstuvwxyz0123456789"
 CONTENT = json.dumps(
@@ -80,6 +81,27 @@ def test_an_entry_starts_the_script_that_runs(tmp_path: Path) -> None:
     script.chmod(0o755)
     env = {"MCPHOST_STATE_DIR": str(tmp_path / "state"), "MCPHOST_CONFIG": str(tmp_path / "c.toml")}
     assert wrap_command("gate", None, str(script), env).program == (str(script),)
+
+
+def test_an_mcphost_in_a_cache_is_not_written_down(tmp_path: Path) -> None:
+    script = tmp_path / ".cache" / "uv" / "archive-v0" / "x" / "bin" / "mcphost"
+    script.parent.mkdir(parents=True)
+    script.write_text("#!/bin/sh\n")
+    script.chmod(0o755)
+    env = {"MCPHOST_STATE_DIR": str(tmp_path / "state"), "MCPHOST_CONFIG": str(tmp_path / "c.toml")}
+    with pytest.raises(ConfigError, match="install it first"):
+        wrap_command("gate", None, str(script), env)
+
+
+@pytest.mark.hostile("C04")
+def test_escapes_in_a_file_are_shown_and_not_sent(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    entry = {"command": "run\x1b[2J", "args": ["\u202e"]}
+    file.write_text(json.dumps({"mcpServers": {"a\x1b[31m": entry}}, ensure_ascii=False))
+    assert main(["wrap", "claude-code", "--yes"]) == 0
+    assert main(["unwrap", "claude-code"]) == 0
+    shown = "".join(capsys.readouterr())
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
 
 
 def test_modules_in_the_agents_folder_do_not_count(tmp_path: Path) -> None:
