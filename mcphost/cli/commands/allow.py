@@ -22,7 +22,7 @@ from mcphost.errors import ConfigError, InvalidResult, UnknownName, UsageError
 from mcphost.host.agents.declined import DeclinedCall, DeclinedCalls
 from mcphost.host.background import BackgroundTasks
 from mcphost.host.consent.approval_store import ApprovalStore
-from mcphost.host.consent.approvals import Approval, Approvals, Gate, Lifetime, ToolApproval
+from mcphost.host.consent.approvals import Approval, Approvals, Gate, Lifetime, ToolApproval, oldest_for
 from mcphost.host.consent.argument_rules import in_words, left_open, problem
 from mcphost.host.consent.policy import GatedBy, PolicyDecision, decide
 from mcphost.host.events import Alarmed, EventBus
@@ -52,14 +52,15 @@ class AllowedTool:
 def run_allow(options: Namespace) -> int:
     """List approvals, take some back, or allow a tool."""
     if options.list:
-        return finish(run(list_approvals((options.tool or "").partition(":")[0], as_json=options.json)))
+        oldest = oldest_for(_config(options).policy.remember_days)
+        return finish(run(list_approvals((options.tool or "").partition(":")[0], oldest, as_json=options.json)))
     when = _patterns(options.when)
     server, tool = _named(options.tool)
     if options.remove:
         return finish(run(take_back(server, tool, options.agent, when)))
     if not has_terminal():
         raise UsageError("allow asks you first, and there is no terminal to ask on; run it in a terminal")
-    config = settings_for_screen(find(options.config, os.environ), os.environ).loaded.config
+    config = _config(options)
     if found := _declined(server, tool, options.agent):
         return finish(run(allow(found, when, config)))
     if options.agent is not None or server not in config.servers:
@@ -95,11 +96,11 @@ async def allow(found: Sequence[AllowedTool], when: Mapping[str, str], config: C
     return Outcome(text, Exit.DECLINED if remarks else Exit.DONE, tuple(remarks))
 
 
-async def list_approvals(server: str, *, as_json: bool) -> Outcome:
-    """List what is allowed for good, of one server or of all."""
+async def list_approvals(server: str, oldest: datetime | None, *, as_json: bool) -> Outcome:
+    """List what is allowed for good, of one server or of all, without what lapsed since it is older than ``oldest``."""
     approvals = await _SavedApprovals().load()
     known = {(each.server, each.tool, each.gate): each.identity for each in approvals.saved_part()}
-    grants = [each for each in approvals.grants() if server in ("", each.server)]
+    grants = [each for each in approvals.grants(oldest) if server in ("", each.server)]
     listed = [(each, known.get((each.server, each.tool, each.gate), "")) for each in grants]
     if as_json:
         return Outcome("".join(json_text(_as_object(each, identity)) for each, identity in listed))
@@ -139,6 +140,10 @@ async def _allow_configured(
         raise failure(host, server, broken)
     listed = host.catalog.tool(server, tool)
     return await allow([AllowedTool(server, listed, connection.config.identity, None)], when, config)
+
+
+def _config(options: Namespace) -> Config:
+    return settings_for_screen(find(options.config, os.environ), os.environ).loaded.config
 
 
 def _declined(server: str, tool: str, agent: str | None) -> list[AllowedTool]:

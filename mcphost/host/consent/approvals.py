@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
 from functools import cached_property
 from types import MappingProxyType
@@ -406,6 +406,11 @@ class Approvals:
     def saved_part(self) -> Iterator[ApprovedTool]:
         """Return what is saved: everything but the approvals for this run."""
         return (each.saved_part for each in self._approved.values())
+
+
+def oldest_for(days: float) -> datetime | None:
+    """When an approval for good must have been given to hold now, with ``policy.remember_days``; None: whenever."""
+    return datetime.now().astimezone() - timedelta(days=days) if days else None
 
 
 def by_tool(approved: Iterable[ApprovedTool]) -> dict[_Key, ApprovedTool]:

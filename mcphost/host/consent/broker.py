@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from mcphost.cancellation import is_cancelled
@@ -12,7 +12,16 @@ from mcphost.config import Config
 from mcphost.errors import Declined, ServerNotReady
 from mcphost.host.agents.facts import AgentFacts
 from mcphost.host.consent.approval_store import ApprovalStore
-from mcphost.host.consent.approvals import ANY, Approval, Approvals, ApprovalStatus, Gate, Lifetime, ToolApproval
+from mcphost.host.consent.approvals import (
+    ANY,
+    Approval,
+    Approvals,
+    ApprovalStatus,
+    Gate,
+    Lifetime,
+    ToolApproval,
+    oldest_for,
+)
 from mcphost.host.consent.argument_rules import problem
 from mcphost.host.consent.policy import GatedBy, PolicyDecision, PolicyResult, decide
 from mcphost.host.consent.provenance import NOTHING, Provenance
@@ -224,8 +233,7 @@ class ConsentBroker:
     @property
     def _oldest(self) -> datetime | None:
         """When what was allowed for good must have been allowed to hold still; None: whenever."""
-        days = self._config().policy.remember_days
-        return datetime.now().astimezone() - timedelta(days=days) if days else None
+        return oldest_for(self._config().policy.remember_days)
 
     def _approval(self, server: str, identity: str, tool: Tool, gate: Gate | None = None) -> ToolApproval:
         approval = self.approvals.status_of(server, identity, tool, gate)
