@@ -18,6 +18,7 @@ from mcphost.config.files import read_regular
 from mcphost.config.state import Report, folder_locked, replace_file
 from mcphost.errors import ConfigError
 from mcphost.imports.documents import kind_of, read_document, write_document
+from mcphost.imports.found import digest_of
 from mcphost.imports.hosts import HOSTS, KnownHost
 from mcphost.imports.remembered import as_utf8
 from mcphost.imports.spans import Editable, EntryMissingError, EntryPath, find_entry
@@ -28,6 +29,7 @@ from mcphost.imports.wrapping import (
     Replacement,
     WrapCommand,
     WrapMode,
+    digest_of_text,
     entries_in,
     is_wrapper,
     reads_as,
@@ -56,10 +58,12 @@ class WrappedEntry:
     mode: WrapMode
     since: datetime
     digest: str
+    """See `EntryChange`, as for ``value``, ``original`` and ``undo``."""
     undo: tuple[Replacement, ...] = field(repr=False)
-    """The pieces that restore it; see `EntryChange.undo`."""
     backup: str = ""
     """The path of the copy of the file as it was before; empty: none."""
+    value: str = ""
+    original: str = ""
 
     @property
     def place(self) -> tuple[str, EntryPath]:
@@ -155,7 +159,17 @@ def write_edit(edit: FileEdit, records: WrapRecords) -> Path:
         file = as_utf8(str(edit.path))
         add = [
             WrappedEntry(
-                edit.host.id, file, each.path, each.name, edit.mode, now, each.digest, each.undo, as_utf8(str(backup))
+                edit.host.id,
+                file,
+                each.path,
+                each.name,
+                edit.mode,
+                now,
+                each.digest,
+                each.undo,
+                as_utf8(str(backup)),
+                each.value,
+                each.original,
             )
             for each in edit.changes
         ]
@@ -177,7 +191,7 @@ def state_of(entry: WrappedEntry) -> str:
     """``wrapped``, or in a word or two why it is not, or no longer as it was written."""
     try:
         text, kind = _read(Path(entry.file))
-        unwrap_entry(text, kind, entry.path, entry.digest, entry.undo)
+        _restored(text, kind, entry)
     except FileNotFoundError:
         return "file gone"
     except EntryMissingError:
@@ -263,7 +277,7 @@ class _FilePlan:
         if (known := self._known.get(path)) is None:
             return text
         try:
-            return unwrap_entry(text, kind, path, known.digest, known.undo)
+            return _restored(text, kind, known)
         except (EntryChangedError, EntryMissingError, ConfigError):
             return text
 
@@ -311,7 +325,7 @@ class _Unwrapping:
         before, dropped = text, list[WrappedEntry]()
         for each in entries:
             try:
-                text = unwrap_entry(text, kind, each.path, each.digest, each.undo)
+                text = _restored(text, kind, each)
             except EntryMissingError:
                 self._done.append(f"{each.name} is not in {self._path} any more, so it is forgotten")
             except EntryChangedError:
@@ -376,6 +390,28 @@ def _document(content: bytes, kind: str) -> Mapping[str, Any]:
     return document
 
 
+def _restored(text: str, kind: Editable, entry: WrappedEntry) -> str:
+    """The text in which the entry is as it was. Raises EntryChangedError, EntryMissingError and ConfigError.
+
+    An entry that was only formatted in another way, as editors do, is taken from the copy of the file.
+    """
+    try:
+        return unwrap_entry(text, kind, entry.path, entry.digest, entry.undo)
+    except EntryChangedError:
+        if not entry.value or digest_of(_entry_at(_document(text.encode(), kind), entry.path)) != entry.value:
+            raise
+        content = _content(Path(entry.backup)) if entry.backup else None
+        before = "" if content is None else content.decode("utf-8", "replace")
+        try:
+            original = _text_of_entry(before, kind, entry.path)
+        except (ConfigError, LookupError):
+            original = ""
+        regions = find_entry(text, kind, entry.path).regions
+        if digest_of_text(original) != entry.original or len(regions) != 1:
+            raise
+        return text[: regions[0][0]] + original + text[regions[0][1] :]
+
+
 def _entry_at(document: Any, path: EntryPath) -> Any:
     for step in path:
         document = document[step]
@@ -431,6 +467,8 @@ def _as_table(entry: WrappedEntry) -> dict[str, Any]:
         "mode": entry.mode,
         "since": entry.since,
         "digest": entry.digest,
+        "value": entry.value,
+        "original": entry.original,
         "backup": entry.backup,
         "undo": [{"start": start, "end": end, "text": each.text} for each in entry.undo for start, end in [each.span]],
     }
@@ -448,8 +486,11 @@ def _entries(data: Mapping[str, Any]) -> Iterator[WrappedEntry]:
                 "since": datetime() as since,
                 "digest": str(digest),
             } if os.path.isabs(file) and all(isinstance(each, str | int) for each in path):
-                undo, backup = tuple(_undo(table.get("undo"))), as_text(table.get("backup"))
-                yield WrappedEntry(host, file, tuple(path), name, mode, since, digest, undo, backup)
+                undo = tuple(_undo(table.get("undo")))
+                backup, value, original = (as_text(table.get(key)) for key in ("backup", "value", "original"))
+                yield WrappedEntry(
+                    host, file, tuple(path), name, mode, since, digest, undo, backup, value, original
+                )  # fmt: skip
 
 
 def _undo(value: object) -> Iterator[Replacement]:

@@ -26,7 +26,7 @@ from mcphost.imports.dialects.entries import (
     named_entries,
 )
 from mcphost.imports.documents import read_document
-from mcphost.imports.found import legal_name
+from mcphost.imports.found import digest_of, legal_name
 from mcphost.imports.hosts import KnownHost
 from mcphost.imports.secrets import find_secrets
 from mcphost.imports.spans import Editable, EntryPath, EntryText, Member, Span, find_entry, items_of
@@ -102,6 +102,10 @@ class EntryChange:
     after: str
     digest: str
     """The SHA-256 (hex) of ``after``."""
+    value: str
+    """That of the entry as programs read it; see `digest_of`."""
+    original: str
+    """That of the text as it was before mcphost was put into it."""
     undo: tuple[Replacement, ...]
     """Makes ``before`` of ``after``."""
     notes: tuple[str, ...] = ()
@@ -445,7 +449,8 @@ def _changed(
     before = "".join(text[start:end] for start, end in found.regions)
     now = "".join(after[start:end] for start, end in regions)
     notes, secrets = tuple(editor.notes), tuple(_secrets_of(editor.raw))
-    change = EntryChange(path, name, before, now, digest_of_text(now), tuple(undo), notes, secrets)
+    digests = digest_of_text(now), digest_of(editor.entry), digest_of_text(before)
+    change = EntryChange(path, name, before, now, *digests, tuple(undo), notes, secrets)
     if unwrap_entry(after, kind, path, change.digest, change.undo) != text:
         raise ConfigError("is written in a way that mcphost cannot edit in place")
     return after, change

@@ -262,6 +262,18 @@ def test_an_entry_that_changed_since_is_not_unwrapped(tmp_path: Path) -> None:
     assert state_of(wrapping.records.entries()[0]) == "changed since"
 
 
+@pytest.mark.parametrize(("host", "indent"), [("cursor", 4), ("opencode", None)])
+def test_an_entry_that_was_only_reformatted_is_restored(host: str, indent: int | None, tmp_path: Path) -> None:
+    wrapping = Wrapping(tmp_path, host, PROGRAMS[host])
+    wrapping.wrap()
+    text = json.dumps(json.loads(wrapping.file.read_text()), indent=indent)
+    wrapping.file.write_text(text)
+    assert state_of(wrapping.records.entries()[0]) == "wrapped"
+    assert wrapping.unwrap()[1] == []
+    original = PROGRAMS[host].partition('"git": ')[2].removesuffix("}}")
+    assert original in wrapping.file.read_text()
+
+
 def test_what_changed_elsewhere_in_the_file_stays(tmp_path: Path) -> None:
     wrapping = Wrapping(tmp_path, "cursor", STDIO)
     wrapping.wrap()
