@@ -453,7 +453,7 @@ def _backup(edit: FileEdit, known: Iterable[str], mode: int) -> Path:
         if not os.path.lexists(path):
             replace_file(path, edit.before, mode=mode)
             return path
-        if _content(path) == edit.before:
+        if not path.is_symlink() and _content(path) == edit.before:
             return path
         number += 1
 
