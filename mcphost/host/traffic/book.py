@@ -66,10 +66,10 @@ EVERYTHING: Final = TrafficBudget(200_000, 256 << 20)
 class _Share:
     """The messages kept of one server."""
 
-    __slots__ = ("agent", "budget", "bytes", "connections", "ended", "evicted", "longest", "messages", "server")
+    __slots__ = ("budget", "bytes", "connections", "ended", "evicted", "longest", "messages", "server")
 
     def __init__(self, server: str, budget: TrafficBudget) -> None:
-        self.server, self.agent = server, ""
+        self.server = server
         self.messages: deque[TrafficMessage] = deque()
         self.bytes, self.evicted, self.connections, self.ended = 0, 0, 0, 0
         self.bound(budget)
@@ -127,11 +127,18 @@ HELD: Final = 1_000
 class AgentTap:
     """Records what passes between an agent and its server, from copies of it."""
 
-    __slots__ = ("_book", "_connection", "_share")
+    __slots__ = ("_agent", "_book", "_connection", "_share")
 
-    def __init__(self, book: TrafficBook, share: _Share) -> None:
+    def __init__(self, book: TrafficBook, share: _Share, agent: str) -> None:
         share.connections += 1
-        self._book, self._share, self._connection = book, share, share.connections
+        self._book, self._share, self._connection, self._agent = book, share, share.connections, agent
+
+    def named(self, agent: str) -> None:
+        """The agent has this name, now that it has said who it is."""
+        for message in () if agent == self._agent else self._share.messages:
+            if message.connection == self._connection:
+                message.agent = agent
+        self._agent = agent
 
     def copied(self, source: str, data: bytes, time: float, *, to_server: bool = False, left_out: int = 0) -> None:
         """Take a copy of what the ``agent``, the ``server`` or a ``gate`` wrote, or of a line of ``stderr``.
@@ -154,7 +161,8 @@ class AgentTap:
         self._book.disconnected(self._share.server, self._connection)
 
     def _take(self, sent: bool, note: str, data: bytes, time: float, injected: bool = False) -> None:
-        self._book.take(self._share, self._connection, sent, note, data, None, passed=time, injected=injected)
+        share, connection, agent = self._share, self._connection, self._agent
+        self._book.take(share, connection, sent, note, data, None, agent, passed=time, injected=injected)
 
 
 class TrafficBook:
@@ -201,9 +209,7 @@ class TrafficBook:
 
     def agent_tap(self, name: str, agent: str) -> AgentTap:
         """The tap for a new session of ``agent``, whose messages are kept under this ``name``."""
-        share = self._share(name)
-        share.agent = agent
-        return AgentTap(self, share)
+        return AgentTap(self, self._share(name), agent)
 
     def hold(self, server: str, connection: int, request_id: RequestId, waits: CallWaits) -> None:  # for `AgentTap`
         if len(self._held) >= HELD:
@@ -242,6 +248,7 @@ class TrafficBook:
         note: str,
         data: bytes,
         call: int | None,
+        agent: str = "",
         *,
         passed: float | None = None,
         injected: bool = False,
@@ -252,7 +259,7 @@ class TrafficBook:
             now, at = now - late, at - late
         number, size = next(self._numbers), len(data)
         message = TrafficMessage(
-            number, now, at, share.server, connection, sent, note, data, size, call, share.agent, injected=injected
+            number, now, at, share.server, connection, sent, note, data, size, call, agent, injected=injected
         )
         if not sent and not note:
             message.during = current_call.get() or self.running_call(share.server)

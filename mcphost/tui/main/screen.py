@@ -247,7 +247,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
 
     def __init__(self, host: Host, welcome: str, start: StartInfo) -> None:
         super().__init__()
-        self._host, self._fixed = host, start.fixed
+        self._host, self._fixed, self._state = host, start.fixed, start.state_folder
         self._banner = StartBanner(start.missing) if start.is_demo else None
         self._making = asyncio.Lock()
         self.resources: ResourcesPane | None = None
@@ -345,7 +345,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
             if self.traffic is None:
                 from mcphost.tui.traffic.pane import TrafficPane
 
-                self.traffic = await self._mount_in_tab("traffic", TrafficPane(self._host.traffic))
+                self.traffic = await self._mount_in_tab("traffic", TrafficPane(self._host.traffic, self._state))
         return self.traffic
 
     async def _add_pane(self, tab: str, pane: Pane) -> Pane:

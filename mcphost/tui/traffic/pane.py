@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar, Final
 
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
+from textual.content import Content
 from textual.events import Resize
 from textual.message import Message
 from textual.widgets import Input
@@ -18,10 +21,11 @@ from mcphost.host.traffic.book import TrafficBook, read_traffic
 from mcphost.host.traffic.message import TrafficMessage
 from mcphost.host.traffic.resending import ONCE, is_resendable
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.display import show
+from mcphost.protocol.display import show, show_line, size_text
+from mcphost.tui.kit.clock import clock_text, date_text
 from mcphost.tui.kit.framed import LineScreen
 from mcphost.tui.kit.messages import CallChosen
-from mcphost.tui.kit.rows import RowList
+from mcphost.tui.kit.rows import Cell, RowList, columns
 from mcphost.tui.textual_private.corrections import timer_without_skips
 from mcphost.tui.traffic.detail import TrafficDetail
 from mcphost.tui.traffic.list import TrafficList
@@ -81,9 +85,10 @@ class TrafficPane(Container):
 
         message: TrafficMessage
 
-    def __init__(self, live: TrafficBook) -> None:
+    def __init__(self, live: TrafficBook, state: Path | None = None) -> None:
+        """``state`` is the state folder, in which taps leave what passed while no screen ran."""
         super().__init__()
-        self._live = live
+        self._live, self._state = live, state
         self.message: TrafficMessage | None = None
         """The message that keys act on."""
         self._visible, self._active_keys = False, tuple[bool | None, ...]()
@@ -251,7 +256,7 @@ class TrafficPane(Container):
             if found is not None:
                 self._show_book(found[1], found[0])
 
-        self.app.push_screen(OpenTrafficScreen(Path.cwd()), opened)
+        self.app.push_screen(OpenTrafficScreen(Path.cwd(), self._state), opened)
 
     def action_call(self) -> None:
         if self.message is not None and self.message.call is not None:
@@ -297,18 +302,66 @@ class TrafficPane(Container):
         self.list.action_save()
 
 
-class OpenTrafficScreen(LineScreen[tuple[str, TrafficBook] | None]):
-    """Reads the file whose path is typed; dismissed with its name and its traffic, or None."""
+@dataclass(frozen=True, slots=True)
+class TapFile:
+    """A file that a tap wrote while no screen ran."""
 
-    HELP = "The path of a file of exported traffic (JSONL), which is never changed. enter opens it."
+    path: Path
+    time: float
+    size: int
+
+
+def tap_files(state: Path) -> list[TapFile]:
+    """The files of taps, newest first. Blocks on the disk."""
+    from mcphost.host.traffic.spool import spool_files  # late: few runs open files
+
+    found = []
+    for path in spool_files(state):
+        with suppress(OSError):  # removed meanwhile
+            facts = path.lstat()
+            found.append(TapFile(path, facts.st_mtime, facts.st_size))
+    return found
+
+
+class OpenTrafficScreen(LineScreen[tuple[str, TrafficBook] | None]):
+    """Reads the file that is typed or chosen; dismissed with its name and its traffic, or None."""
+
+    HELP = (
+        "The path of a file of exported traffic (JSONL), which is never changed. enter opens it. "
+        "Below are the files that taps wrote while no screen ran."
+    )
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "do not open", id="open_traffic.back", tooltip="Back to the live traffic"),
+        Binding("down", "taps", "files of taps", id="open_traffic.taps", tooltip="Go to the files of taps", show=False),
     ]
 
-    def __init__(self, folder: Path) -> None:
+    DEFAULT_CSS = """
+    OpenTrafficScreen RowList { height: auto; max-height: 10; display: none; margin-top: 1; }
+    """
+
+    def __init__(self, folder: Path, state: Path | None = None) -> None:
         line = Input(f"{folder}/", select_on_focus=False, compact=True)
         super().__init__("Open exported traffic", "enter open · esc back", line)
+        self._state = state
+        self.taps = RowList[TapFile](_tap_row)
+
+    async def on_mount(self) -> None:
+        await self.frame.mount(self.taps)
+        files = [] if self._state is None else await asyncio.to_thread(tap_files, self._state)
+        self.taps.set_items(files, keep=lambda each: each.path)
+        self.taps.display = bool(files)
+        if files:
+            self.frame.border_subtitle = "enter open · ↓ files of taps · esc back"
+
+    def action_taps(self) -> None:
+        if self.taps.items:
+            self.taps.focus()
+
+    @on(RowList.Selected)
+    async def _chosen(self, event: RowList.Selected[TapFile]) -> None:
+        event.stop()
+        await self.submit(str(event.item.path))
 
     async def submit(self, text: str) -> None:
         try:
@@ -319,6 +372,13 @@ class OpenTrafficScreen(LineScreen[tuple[str, TrafficBook] | None]):
             self.show_problem(show(str(problem), limit=400))
         else:
             self.dismiss((name, book))
+
+
+def _tap_row(file: TapFile, width: int) -> Content:
+    when = f"{date_text(file.time)} {clock_text(file.time)[:5]}"
+    size = Cell(size_text(file.size), "$foreground-muted", 7, 9, "right")
+    name = Cell(show_line(file.path.name, 120), "", 12)
+    return columns(width, [name, size, Cell(when, "$foreground-muted", 16, 16)])
 
 
 def _read(typed: str) -> tuple[str, TrafficBook]:

@@ -88,6 +88,15 @@ def test_the_time_of_a_copy_is_believed_within_limits(book: TrafficBook, tap: Ag
     assert NOW - 600 <= book.since(0)[0].time <= NOW
 
 
+def test_an_agent_that_names_itself_is_found_by_that_name(book: TrafficBook, tap: AgentTap) -> None:
+    other = book.agent_tap("claude-code>git", "claude-code")
+    for each in (tap, other):
+        each.copied("agent", CALL, NOW)
+    tap.named("codex")
+    tap.copied("server", RESULT, NOW)
+    assert [each.agent for each in book.since(0)] == ["codex", "claude-code", "codex"]
+
+
 def test_missing_copies_have_a_row(book: TrafficBook, tap: AgentTap) -> None:
     tap.copied("agent", CALL, NOW, left_out=1_200)
     assert "1,200 copies are missing here" in book.since(0)[0].raw()

@@ -17,12 +17,15 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from mcphost.host.traffic.book import TrafficBook, TrafficBudget
+from mcphost.host.traffic.file import RecordedWaits
 from mcphost.host.traffic.message import TrafficMessage
+from mcphost.host.traffic.spool import Spool, spool_path
 from mcphost.tui.kit.export import SaveScreen
 from mcphost.tui.kit.inputs import FilterLine
 from mcphost.tui.kit.messages import CallChosen
 from mcphost.tui.kit.ranking import Search
 from mcphost.tui.traffic import list as traffic_list
+from mcphost.tui.traffic.detail import facts_of
 from mcphost.tui.traffic.list import TrafficList
 from mcphost.tui.traffic.pane import OpenTrafficScreen, TrafficPane
 from mcphost.tui.traffic.rows import TrafficRows
@@ -34,11 +37,11 @@ SECRET = "hunter2-hunter2"
 class Passing(App[None]):
     """The pane as the whole screen; records its messages."""
 
-    def __init__(self) -> None:
+    def __init__(self, state: Path | None = None) -> None:
         super().__init__()
         self.now = 1_000_000.0
         self.book = TrafficBook(lambda text: text.replace(SECRET, "•••"), clock=self.clock, monotonic=self.clock)
-        self.pane, self.chosen = TrafficPane(self.book), list[Message]()
+        self.pane, self.chosen = TrafficPane(self.book, state), list[Message]()
 
     def clock(self) -> float:
         return self.now
@@ -353,6 +356,37 @@ async def test_the_request_that_opens_a_session_is_never_resent() -> None:
         assert [each.message for each in app._notifications] == [
             "initialize opens a session and is sent once; restart the server to send it again."
         ]
+
+
+async def test_files_that_taps_wrote_are_listed_and_opened(tmp_path: Path) -> None:
+    spool = Spool(spool_path(tmp_path, "git", 0.0, 7), "git", lambda text: text)
+    spool.add("agent", 0.0, b'{"jsonrpc":"2.0","id":1,"method":"ping"}', 40, 0)
+    spool.close()
+    app = Passing(tmp_path)
+    async with running(app) as pilot:
+        await pilot.press("o")
+        screen = app.screen
+        assert isinstance(screen, OpenTrafficScreen)
+        await until(pilot, lambda _: screen.taps.items)
+        await pilot.press("down", "enter")
+        await until(pilot, lambda _: len(app.numbers) == 1)
+        assert "file git-19700101T000000-7.jsonl" in app.heading
+
+
+async def test_a_held_call_shows_its_three_times_and_what_the_gate_wrote() -> None:
+    app = Passing()
+    tap = app.book.agent_tap("claude-code>git", "claude-code")
+    tap.copied("agent", b'{"jsonrpc":"2.0","id":5,"method":"tools/call"}', app.now)
+    tap.held(5, RecordedWaits(40.0, 1.5))
+    app.now += 41.5
+    tap.copied("gate", b'{"jsonrpc":"2.0","id":5,"result":{}}', app.now)
+    async with running(app, WIDE):
+        call, result = app.pane.rows.items
+        assert "waited: agent 42 s · you 40 s · server 1.5 s" in facts_of(app.book, call).plain
+        assert "written by mcphost" in facts_of(app.book, result).plain
+        row, answer = (TrafficRows(app.book).row(each, 150, Search()).plain for each in (call, result))
+        assert "you 40 s · server 1.5 s │" in row
+        assert "⇠ in" in answer
 
 
 def problem_says(screen: OpenTrafficScreen, words: str, _: object) -> bool:
