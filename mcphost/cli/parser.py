@@ -723,8 +723,9 @@ Exit codes: the program's own, 128 and the number of the signal that ended it,
     ),
     "allow": Subcommand(
         "allow.run_allow",
-        "Allow a tool beforehand, so that an agent can call it without a screen.\n"
-        "Its definition and what runs it are shown, and you are asked.",
+        "Allow a tool before an agent calls it.\n"
+        "It then runs without a screen, too. Its definition and what runs it are shown,\n"
+        "and you are asked.",
         [
             _argument(
                 "tool", "NAME:TOOL", "the server's name and the tool's, as a declined call names them", nargs="?"
@@ -756,7 +757,8 @@ not be reached, 4 you declined.
     ),
     "wrap": Subcommand(
         "wrapping.run_wrap",
-        "Put mcphost before the servers of another host, in its own files.\n"
+        "Put mcphost before the servers of another host.\n"
+        "Its own files are edited: comments and everything else in them stay.\n"
         "What changes is shown first, and you are asked. The file is copied before.",
         [
             _argument("host", "HOST", "a host, as mcphost import names it", nargs="?"),
