@@ -11,6 +11,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
+from textual.events import Resize
 from textual.message import Message
 from textual.widgets import Static
 
@@ -28,11 +29,12 @@ from mcphost.tui.kit.rows import Cell, RowList, columns
 FOLDED: Final = 8
 """Columns below which a row is the mark of its state."""
 
-ROWS_FOR_DETAILS: Final = 24
-"""Rows of the screen from which the block describes the selected agent below its list."""
+DETAILS: Final = 4
+"""Rows that describe the selected agent below the list."""
 
-LIST_SHARE: Final = 5
-"""The list has at most one in this many rows of the screen."""
+ROWS_FOR_DETAILS: Final = DETAILS + 2
+COLUMNS_FOR_DETAILS: Final = 20
+"""The least size of the block in which there is room for them."""
 
 KEPT: Final = 20
 """Agents that are listed after they went away."""
@@ -110,7 +112,7 @@ class AgentsPane(FilteredRows[AgentRow]):
 
     DEFAULT_CSS = """
     AgentsPane {
-        height: auto; border: round $border-blurred; border-title-color: $foreground-muted;
+        height: 1fr; border: round $border-blurred; border-title-color: $foreground-muted;
         &:focus-within { border: round $border; }
         RowList { height: auto; }
         .details { height: auto; color: $foreground-muted; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
@@ -140,10 +142,12 @@ class AgentsPane(FilteredRows[AgentRow]):
         self._describe()
         self.refresh_bindings()
 
-    def fit(self, rows: int, *, folded: bool) -> None:
-        """Take a share of this many rows of the screen; ``folded``: the block shows marks alone."""
-        self.rows.styles.max_height = max(2, rows // LIST_SHARE)
-        self._details.display = rows >= ROWS_FOR_DETAILS and not folded
+    def on_resize(self, event: Resize) -> None:
+        """Describe the selected agent where there is room for it below the list."""
+        height = event.size.height - 2  # the frame
+        described = height >= ROWS_FOR_DETAILS and event.size.width >= COLUMNS_FOR_DETAILS
+        self._details.display = described
+        self.rows.styles.max_height = max(1, height - (DETAILS if described else 0))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action in ("disconnect", "mute"):

@@ -392,12 +392,11 @@ class MainScreen(ErrorBoundary, Screen[None]):
         folded = size.width < FOLDED or (size.width < FOLDED_FOR_WORK and self._working)
         self._side.set_class(folded, "-narrow", update=self._side.is_attached)
         self._fit_tabs()
-        self._fit_agents()
 
-    def _fit_agents(self) -> None:
+    def _fit_servers(self) -> None:
+        """Give the servers the rows that they need, with one for a filter, where agents are below them."""
         if self.agents is not None:
-            folded = self._side.has_class("-narrow") and not self._side.has_focus_within
-            self.agents.fit(self.app.size.height, folded=folded)
+            self.servers.styles.height, self.servers.styles.max_height = len(self.servers.all) + 3, "50%"
 
     @property
     def _working(self) -> bool:
@@ -422,7 +421,6 @@ class MainScreen(ErrorBoundary, Screen[None]):
     def on_descendant_focus(self) -> None:
         if self._side.has_class("-narrow"):
             self._fit_tabs()
-            self._fit_agents()
 
     def take_layout(self, layout: Layout) -> None:
         """Divide the screen as it was in an earlier run; what the configuration says of the logs comes first."""
@@ -640,7 +638,7 @@ class MainScreen(ErrorBoundary, Screen[None]):
 
             self.agents = AgentsPane()
             self._side.mount(self.agents)
-            self._fit_agents()
+            self._fit_servers()
             self.refresh_bindings()
         self.agents.show_agents(agents)
 
@@ -655,7 +653,8 @@ class MainScreen(ErrorBoundary, Screen[None]):
         self.tools.leave_demo()
 
     def servers_changed(self) -> None:
-        """Update the keys that work only with some servers."""
+        """Update the keys that work only with some servers, and the rows of the list."""
+        self._fit_servers()
         if self.servers.keeping_tasks != self._has_tasks:
             self._has_tasks = not self._has_tasks
             self.refresh_bindings()
