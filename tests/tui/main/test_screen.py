@@ -108,10 +108,10 @@ async def test_z_gives_a_pane_the_whole_screen_and_takes_it_back() -> None:
         await stage.ready()
         main = stage.app.main
         await stage.press("t", "z")
-        await stage.until(lambda _: main.tools.list.region.width == 140 and not main.servers.display)
+        await stage.until(lambda _: main.tools.list.region.width == 140 and not main.query_one("#side").display)
         assert main.logs.region.height == 0
         await stage.press("z")
-        await stage.until(lambda _: main.tools.list.region.width < 60 and main.servers.display)
+        await stage.until(lambda _: main.tools.list.region.width < 60 and main.query_one("#side").display)
         await stage.press("f3", "z")
         await stage.until(lambda _: main.logs.region.height > 35)
         await stage.press("t")
