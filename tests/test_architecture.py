@@ -75,10 +75,10 @@ MAY_IMPORT: dict[str, list[str]] = {
             "mcphost.imports", "mcphost.manual", *SEEN],
     "demo": [],
     "composition": ["mcphost.errors", "mcphost.config", "mcphost.protocol", "mcphost.transports", "mcphost.auth",
-                    "mcphost.providers", "mcphost.host"],
+                    "mcphost.providers", "mcphost.host", "mcphost.serving"],
     # redaction: a report shows the names in a configuration, and no value.
     "cli": ["mcphost.errors", "mcphost.posix", "mcphost.places", "mcphost.redaction", "mcphost.config", "mcphost.host",
-            "mcphost.shim",
+            "mcphost.shim", "mcphost.serving",
             "mcphost.auth.ports", "mcphost.composition", "mcphost.imports", "mcphost.manual", "mcphost.tui",
             *SEEN],
 }  # fmt: skip

@@ -29,6 +29,8 @@ COMPLETE: Final = "__complete"
 BETWEEN: Final = {
     "tap": ("tap.run_tap", {"--name": "name", "--as": "agent", "--into": "into", "--config": "config",
                             "--state": "state"}),
+    "gate": ("gate.run_gate", {"--name": "name", "--as": "agent", "--config": "config", "--state": "state",
+                               "--answer-within": "answer_within", "--questions": "questions"}),
 }  # fmt: skip
 """Commands that start a program before anything else is loaded, with their options; see `mcphost.shim`."""
 
@@ -69,7 +71,10 @@ def _run_between(words: Sequence[str]) -> int | None:
     values = dict.fromkeys(names.values()) | {names[name]: value for name, value in given.items()}
     # argparse, whose class it stands for, takes as long to load as the interpreter.
     options: Namespace = SimpleNamespace(**values, words=[], program=program)  # type: ignore[assignment]
-    return _command(run)(options)
+    try:
+        return _command(run)(options)
+    except Exception as error:
+        return _explain(error)
 
 
 def _run(words: Sequence[str]) -> int:

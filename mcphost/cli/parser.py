@@ -721,6 +721,36 @@ Exit codes: the program's own, 128 and the number of the signal that ended it,
         several="words",
         connects=False,
     ),
+    "gate": Subcommand(
+        "gate.run_gate",
+        "Run a server's program for an agent, and hold tool calls until they are decided.\n"
+        "Everything else passes at once.",
+        [
+            *_BETWEEN,
+            _argument("--answer-within", "SECONDS", "answer a call that is not decided after so long"),
+            _argument(
+                "--questions",
+                None,
+                "where the server's questions are answered: by the agent (the default), here in mcphost, or both",
+                choices=("agent", "here", "both"),
+            ),
+        ],
+        """\
+  mcphost gate -- uvx mcp-server-git
+  mcphost gate --name git --as claude-code -- uvx mcp-server-git
+  mcphost gate --answer-within 50 -- node server.js
+""",
+        more="""\
+Put it before the command of a server in an agent's configuration. The running
+screen decides; without one, the rules and what you allowed. A call that would
+be asked then is declined, with the mcphost allow command that allows it.
+
+Exit codes: the program's own, 128 and the number of the signal that ended it,
+126 or 127 if it cannot be started, 2 usage.
+""",
+        several="words",
+        connects=False,
+    ),
     "allow": Subcommand(
         "allow.run_allow",
         "Allow a tool before an agent calls it.\n"
@@ -886,7 +916,7 @@ Exit codes: 0 done, 1 an entry changed since, 2 usage or configuration.
 GROUPS: Final = {
     "look around": ("demo", "check", "list", "compare"),
     "use servers": ("call", "run", "read", "prompt", "complete", "chat", "tasks", "history"),
-    "control agents": ("tap", "allow", "wrap", "unwrap"),
+    "control agents": ("tap", "gate", "allow", "wrap", "unwrap"),
     "add and remove servers": ("add", "search", "import", "export", "remove"),
     "sign in, keep secrets": ("login", "logout", "secret"),
     "configure, get help": ("config", "doctor", "report", "help", "man", "completion"),
@@ -905,7 +935,7 @@ _MEANT: Final = {
 _VALUED: Final = ("--config", "--profile", "--traffic")
 """Options before the command that take a value."""
 
-_TAKE_PROGRAM: Final = ("add", "tap")
+_TAKE_PROGRAM: Final = ("add", "tap", "gate")
 """Commands behind whose ``--`` a program's words follow."""
 
 _PATHS: Final = frozenset({

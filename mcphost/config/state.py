@@ -38,7 +38,7 @@ _OWN_NAME = re.compile(
     r"\.?(?:(?:approvals|chat|declined|eras|imports|layout|pins|remarks|roots|tasks|transports|trusted|wrapped)\.toml"
     r"|audit\.jsonl|agents\.sock|completion\.json"
     r"|history\.sqlite)(?:\.[a-z0-9_]{8}|\.lock|\.damaged-\d+|\.\d+)?(?:-wal|-shm|-journal)?"
-    r"|chats|crashes|running|locks|bundles|[0-9a-f]{32}\.lock"
+    r"|chats|crashes|running|locks|bundles|taps|[0-9a-f]{32}\.lock"
 )
 """Names of the files and folders that mcphost keeps in its state folder."""
 

@@ -36,11 +36,21 @@ def run_tap(options: Namespace) -> int:
     return code
 
 
-def observer_of(role: str, shim: Shim, options: Namespace, more: Mapping[str, object] = {}) -> Observer:
-    """The observer of a shim, which reports to the screen as ``role``, with ``more`` in its first message."""
+def observer_of(
+    role: str,
+    shim: Shim,
+    options: Namespace,
+    more: Mapping[str, object] = {},
+    after: Callable[[], bytes] = bytes,
+) -> Observer:
+    """The observer of a shim, which reports to the screen as ``role``, with ``more`` in its first message.
+
+    ``after`` returns the lines that follow that message.
+    """
     from time import time  # late: the program starts before
 
-    started, env = time(), _environment(options)
+    started, env = time(), environment_of(options)
+    into: str | None = getattr(options, "into", None)
     name = options.name or os.path.basename(shim.command[0])
 
     def hello() -> bytes:
@@ -51,7 +61,7 @@ def observer_of(role: str, shim: Shim, options: Namespace, more: Mapping[str, ob
             "ppid": os.getppid(), "command": shim.command, "url": None, "cwd": os.getcwd(), "started": started,
             "child": shim.child, "version": __version__, **more,
         }  # fmt: skip
-        return json.dumps(fields).encode() + b"\n"
+        return json.dumps(fields).encode() + b"\n" + after()
 
     def path() -> str:
         from mcphost.places import socket_path  # late: the program starts before
@@ -59,26 +69,26 @@ def observer_of(role: str, shim: Shim, options: Namespace, more: Mapping[str, ob
         return str(socket_path(env))
 
     def record() -> Callable[[CopiedLine | None], None]:
-        return _record(name, started, shim, options, env)
+        return _record(name, started, shim, into, env)
 
-    return Observer(hello, path, record, always=options.into is not None)
+    return Observer(hello, path, record, always=into is not None)
 
 
-def _environment(options: Namespace) -> Mapping[str, str]:
+def environment_of(options: Namespace) -> Mapping[str, str]:
     """The environment in which mcphost finds its own files; the program's stays as it is."""
     named = {"MCPHOST_CONFIG": options.config, "MCPHOST_STATE_DIR": options.state}
     return {**os.environ, **{name: value for name, value in named.items() if value}}
 
 
 def _record(
-    name: str, started: float, shim: Shim, options: Namespace, env: Mapping[str, str]
+    name: str, started: float, shim: Shim, into: str | None, env: Mapping[str, str]
 ) -> Callable[[CopiedLine | None], None]:
     from pathlib import Path  # late: these load only once there is something to write
 
     from mcphost.host.traffic.spool import Spool, mask_of, spool_path
     from mcphost.places import state_path
 
-    path = Path(options.into) if options.into else spool_path(state_path(env), name, started, os.getpid())
+    path = Path(into) if into else spool_path(state_path(env), name, started, os.getpid())
     spool = Spool(path, name, mask_of(os.environ, shim.command))
 
     def write(line: CopiedLine | None) -> None:

@@ -60,9 +60,13 @@ def _remove_old(folder: Path) -> None:
                 each.unlink()
 
 
+FOLDERS: Final = ("PWD", "OLDPWD")
+"""Variables that look like passwords by their names, and hold folders."""
+
+
 def mask_of(env: Mapping[str, str], command: Sequence[str]) -> Mask:
     """Masks the secrets that a program is given by variables and arguments, as their names show."""
-    known = {value for name, value in env.items() if looks_secret(name)}
+    known = {value for name, value in env.items() if looks_secret(name) and name not in FOLDERS}
     known.update(value for word in command for value in named_secrets(word))
     secrets = sorted((value for value in known if len(value) >= MIN_SECRET), key=len, reverse=True)
     if not secrets:

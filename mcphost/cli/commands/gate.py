@@ -1,0 +1,235 @@
+"""Puts mcphost between an agent and a server's program, and holds tool calls until they are decided."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from mcphost.cli.commands.tap import environment_of, observer_of
+from mcphost.shim import LineFilter, Shim, StartFailure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import asyncio
+    from argparse import Namespace
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from mcphost.composition.gate_decisions import GateDecisions
+    from mcphost.config import Config
+    from mcphost.serving.gate import AgentIntroduced, GateAction, Questions
+    from mcphost.serving.gate_pump import GatePump
+    from mcphost.shim import Observer
+
+CLOSE_SECONDS = 2.0
+"""Seconds at the end for what is still to be written to the audit log."""
+
+
+def run_gate(options: Namespace) -> int:
+    """Run the program of ``options`` until it ends. Raises UsageError without one, or for a wrong option."""
+    if options.words or not getattr(options, "program", None):
+        from mcphost.errors import UsageError  # late: the program starts before
+
+        raise UsageError("put -- before the program, as in: mcphost gate -- uvx mcp-server-git")
+    within = _seconds(options.answer_within)
+    questions = _questions(options.questions)
+    shim = Shim(options.program)
+    try:
+        shim.start()
+    except StartFailure as failure:
+        sys.stderr.write(f"mcphost: {failure}\n")
+        return failure.code
+    # From here on the program runs, and loads while we do.
+    from mcphost.serving.gate import GateOptions
+    from mcphost.serving.gate_pump import GatePump, answers_of
+
+    decider = _Decider(shim, options, questions)
+    observer = decider.observer
+    shim.copy = observer.take
+    gate = GatePump(
+        GateOptions(options.agent or "", within, questions, answers_of(questions)),
+        shim.to_server.put,
+        shim.to_agent.put,
+        observer.take,
+        _note,
+        decider,
+    )
+    observer.open()
+    decider.start(gate)
+    code = shim.run(_GateFilter(shim, gate))
+    decider.close()
+    observer.close()
+    return code
+
+
+class _GateFilter(LineFilter):
+    """Has a gate decide what a shim passes on."""
+
+    def __init__(self, shim: Shim, gate: GatePump) -> None:
+        super().__init__(shim)
+        self.gate = gate
+
+    def from_agent(self, line: bytes, whole: bool) -> None:
+        self.gate.from_agent(line, whole)
+
+    def from_server(self, line: bytes, whole: bool) -> None:
+        self.gate.from_server(line, whole)
+
+    def agent_closed(self) -> None:
+        self.gate.agent_closed()
+
+    def server_closed(self) -> None:
+        self.gate.server_closed()
+
+
+class _Decider:
+    """Hands what a gate asks to a thread with an event loop, which loads the policy beside the server."""
+
+    def __init__(self, shim: Shim, options: Namespace, questions: Questions) -> None:
+        import threading
+        from functools import partial
+
+        self._shim, self._options, self._env = shim, options, environment_of(options)
+        self._name = options.name or os.path.basename(shim.command[0])
+        self._lock = threading.Lock()
+        self._early: list[GateAction | None] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._actions: asyncio.Queue[GateAction | None] | None = None
+        self._introduced: AgentIntroduced | None = None
+        more = {"questions": questions, "names": sorted(name[:200] for name in os.environ)[:4096]}
+        self.observer: Observer = observer_of("gate", shim, options, more, self._after_hello)
+        self._thread = threading.Thread(target=partial(self._run), name="decisions", daemon=True)
+
+    def start(self, gate: GatePump) -> None:
+        self._gate = gate
+        self._thread.start()
+
+    def take(self, action: GateAction) -> None:
+        from mcphost.serving.gate import AgentIntroduced
+
+        if isinstance(action, AgentIntroduced):
+            self._introduced = action
+        self._put(action)
+
+    def close(self) -> None:
+        """Wait until all that came is handled."""
+        self._put(None)
+        self._thread.join(CLOSE_SECONDS)
+
+    def _put(self, action: GateAction | None) -> None:
+        with self._lock:
+            if self._loop is None or self._actions is None:
+                self._early.append(action)
+            elif not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(self._actions.put_nowait, action)
+
+    def _after_hello(self) -> bytes:
+        """The agent's name, for a screen that starts later."""
+        if (named := self._introduced) is None:
+            return b""
+        from mcphost.serving.link import AgentNamed
+
+        return AgentNamed(name=named.name, version=named.version, era=named.era, revision=named.revision).line()
+
+    # The thread.
+
+    def _run(self) -> None:
+        import asyncio
+
+        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+        asyncio.run(self._follow(self._decisions()))
+
+    async def _follow(self, decisions: GateDecisions) -> None:
+        import asyncio
+
+        actions: asyncio.Queue[GateAction | None] = asyncio.Queue()
+        with self._lock:
+            for action in self._early:
+                actions.put_nowait(action)
+            self._loop, self._actions = asyncio.get_running_loop(), actions
+        await decisions.run(actions)
+
+    def _decisions(self) -> GateDecisions:
+        from mcphost.composition.gate_decisions import GateDecisions, LocalConsent, gated_server
+        from mcphost.config import state_folder
+        from mcphost.errors import ConfigError
+        from mcphost.host.agents.facts import AgentFacts
+        from mcphost.host.traffic.spool import mask_of
+        from mcphost.places import socket_path
+
+        options, shim, env = self._options, self._shim, self._env
+        try:
+            socket: Path | None = socket_path(env)
+        except ConfigError:
+            socket = None
+        folder = os.getcwd()
+        program = _program_of(os.getppid())
+        given = options.agent or ""
+        agent = AgentFacts(given or os.path.basename(program), "", "", os.getppid(), program, folder, given)
+        local = LocalConsent(
+            self._settings,
+            lambda: state_folder(env),
+            env,
+            _allow_command(options),
+            mask_of(os.environ, shim.command),
+            _note,
+        )
+        server = gated_server(self._name, shim.command, folder, os.environ)
+        return GateDecisions(self._gate, self.observer, socket, server, agent, local, self._disconnect)
+
+    def _settings(self) -> tuple[Config, Sequence[Path]]:
+        from mcphost.cli.settings import find, settings_for_screen
+
+        found = settings_for_screen(find(self._options.config, self._env), self._env)
+        location = found.found
+        return found.loaded.config, [path for path in (location.path, location.added) if path is not None]
+
+    def _disconnect(self) -> None:
+        from threading import Thread
+
+        Thread(target=self._shim.end, name="disconnect", daemon=True).start()
+
+
+def _seconds(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < 1e6:
+        from mcphost.errors import UsageError
+
+        raise UsageError(f"--answer-within {text!a} is not a number of seconds, such as 50")
+    return seconds
+
+
+def _questions(text: str | None) -> Questions:
+    if text is None or text == "agent":
+        return "agent"
+    if text == "here":
+        return "here"
+    if text == "both":
+        return "both"
+    from mcphost.errors import UsageError
+
+    raise UsageError(f"--questions {text!a}: write agent, here or both")
+
+
+def _allow_command(options: Namespace) -> list[str]:
+    """The first words of the command that allows a declined call."""
+    state = [f"MCPHOST_STATE_DIR={options.state}"] if options.state else []
+    agent = ["--agent", options.agent] if options.agent else []
+    return [*state, "mcphost", "allow", *agent]
+
+
+def _program_of(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return ""
+
+
+def _note(text: str) -> None:
+    sys.stderr.write(f"mcphost gate: {text}\n")
+    sys.stderr.flush()

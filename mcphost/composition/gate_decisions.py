@@ -1,0 +1,326 @@
+"""Decides the calls of a gate: by the running screen, else here, by the rules and the saved approvals."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from mcphost.config import Config, Values
+from mcphost.config.gated import GatedProgram
+from mcphost.config.state import StateStore, file_version
+from mcphost.errors import InvalidLink, McphostError
+from mcphost.host.agents.declined import AbsentApprover, DeclinedCalls
+from mcphost.host.agents.facts import AgentFacts
+from mcphost.host.agents.gated_calls import GatedCalls, GatedServer
+from mcphost.host.audit import AuditLog, AuditWriter
+from mcphost.host.background import BackgroundTasks
+from mcphost.host.consent.approval_store import ApprovalStore
+from mcphost.host.consent.broker import ConsentBroker
+from mcphost.host.events import Alarmed, EventBus
+from mcphost.host.internal_error import describe_failure
+from mcphost.host.logs import LogBook
+from mcphost.host.reporting import Reporting
+from mcphost.serving import link
+from mcphost.serving.gate import (
+    AgentIntroduced,
+    Ask,
+    AskInbox,
+    Doubt,
+    DropInbox,
+    Finished,
+    GateAction,
+    Overdue,
+    Sent,
+    Withdraw,
+)
+from mcphost.serving.ports import GatedCall, GateDecision
+
+ABSENT: Final = {"code": -1, "message": "mcphost's screen, where the user answers, does not run"}
+"""The error that a server gets for a question that no one can answer."""
+
+NO_ANSWERS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "elicitation/create": {"action": "cancel"},
+    "roots/list": {"roots": []},
+}
+"""The results that say that the user gave no answer."""
+
+
+class ScreenConnection(Protocol):
+    """The connection to the running screen. See `mcphost.shim.Observer`."""
+
+    received: Callable[[bytes], None]
+    lost: Callable[[], None]
+
+    def say(self, line: bytes) -> bool: ...
+
+    def connect(self) -> bool: ...
+
+
+class DecidedGate(Protocol):
+    """The gate that is answered. See `mcphost.serving.gate_pump.GatePump`."""
+
+    def decide(self, call: int, decision: GateDecision) -> None: ...
+
+    def reply(self, number: int, result: Mapping[str, Any] | None, error: Mapping[str, Any] | None) -> None: ...
+
+
+class SettingsFile(Protocol):
+    """Reads the configuration of the user."""
+
+    def __call__(self) -> tuple[Config, Sequence[Path]]:
+        """The configuration and the files that it is read from. Blocks. Raises ConfigError."""
+
+
+class LocalConsent:
+    """Decides in the gate's process. Rules are read again after their files were written."""
+
+    def __init__(
+        self,
+        read: SettingsFile,
+        open_state: Callable[[], Path],
+        env: Mapping[str, str],
+        command: Sequence[str],
+        mask: Callable[[str], str],
+        note: Callable[[str], None],
+    ) -> None:
+        self._read, self._open_state, self._env, self._command = read, open_state, env, command
+        self._mask, self._note = mask, note
+        self._config = Config.model_construct()
+        self._files: dict[Path, object] | None = None
+        self._calls: GatedCalls | None = None
+        self._audit: AuditLog | None = None
+        self._store: ApprovalStore | None = None
+        self._opening = asyncio.Lock()
+
+    async def calls(self) -> GatedCalls:
+        """The calls by the present rules. Raises ConfigError."""
+        async with self._opening:
+            files = self._files
+            if files is None or any(file_version(path) != version for path, version in files.items()):
+                self._config, self._files = await asyncio.to_thread(self._settings)
+            if self._calls is None:
+                self._calls = await self._open()
+            return self._calls
+
+    async def aclose(self) -> None:
+        if self._store is not None:
+            await self._store.save()
+        if self._audit is not None:
+            await self._audit.aclose()
+
+    def _settings(self) -> tuple[Config, dict[Path, object]]:
+        config, paths = self._read()
+        return config, {path: file_version(path) for path in paths}
+
+    async def _open(self) -> GatedCalls:
+        state, bus = await asyncio.to_thread(self._open_state), EventBus()
+        bus.observe(lambda event: self._note(event.text), Alarmed)
+        store = StateStore(state, self._note)
+        self._audit = AuditLog(state / "audit.jsonl", self._mask)
+        audit = AuditWriter(lambda: self._config, self._audit, bus.alarm)
+        logs = LogBook(time.time, self._mask, lambda: None, lambda server: None)
+        self._store = ApprovalStore(store, BackgroundTasks(), bus)
+        await self._store.load()
+        approver = AbsentApprover(DeclinedCalls(store), self._command, self._note)
+        reporting = Reporting(logs, audit, bus, self._mask)
+        consent = ConsentBroker(lambda: self._config, self._store, approver, reporting)
+        return GatedCalls(consent, lambda: self._config, Values(self._env), asks=False)
+
+
+class GateDecisions:
+    """Answers one gate, in an event loop of its own; `run` it there."""
+
+    def __init__(
+        self,
+        gate: DecidedGate,
+        screen: ScreenConnection,
+        socket: Path | None,
+        server: GatedServer,
+        agent: AgentFacts,
+        local: LocalConsent,
+        disconnect: Callable[[], None],
+    ) -> None:
+        self._gate, self._screen, self._socket = gate, screen, socket
+        self._server, self._agent, self._local = server, agent, local
+        self._disconnect = disconnect
+        self._asked: dict[int, GatedCall] = {}
+        """The calls that the screen decides."""
+        self._inbox: dict[int, AskInbox] = {}
+        self._tools: dict[int, str] = {}
+        """The tools of calls that were asked about and have not ended."""
+        self._here: set[int] = set()
+        """The calls that were decided here."""
+        self._deciding: dict[int, asyncio.Task[None]] = {}
+
+    async def run(self, actions: asyncio.Queue[GateAction | None]) -> None:
+        """Follow the gate until None comes."""
+        loop = asyncio.get_running_loop()
+        self._screen.received = lambda line: _call_soon(loop, self._received, line)
+        self._screen.lost = lambda: _call_soon(loop, self._lost)
+        try:
+            while (action := await actions.get()) is not None:
+                await self._handle(action)
+        finally:
+            for task in self._deciding.values():
+                task.cancel()
+            await asyncio.gather(*self._deciding.values(), return_exceptions=True)
+            await self._local.aclose()
+
+    async def _handle(self, action: GateAction) -> None:
+        match action:
+            case Ask(call):
+                await self._ask(call)
+            case Withdraw(number, reason):
+                self._withdraw(number, reason)
+            case Finished(number, state, seconds):
+                await self._finished(number, state, seconds)
+            case AskInbox():
+                await self._ask_inbox(action)
+            case DropInbox(number) if self._inbox.pop(number, None):
+                self._say(link.InboxRequestGone(number=number))
+            case Sent(number) if number not in self._here:
+                self._say(link.CallForwarded(call=number))
+            case Overdue(number):
+                self._say(link.CallOverdue(call=number))
+            case Doubt(number):
+                self._say(link.CallDoubted(call=number))
+            case AgentIntroduced():
+                self._introduced(action)
+
+    # The screen.
+
+    def _say(self, message: link.LinkMessage) -> bool:
+        line = message.line()
+        return len(line) <= link.LINE_BYTES and self._screen.say(line)
+
+    async def _tell(self, message: link.LinkMessage) -> bool:
+        """Send a message, after a search for a screen; False where none runs, or where it is too long."""
+        if self._say(message):
+            return True
+        if self._socket is None or not self._socket.exists():
+            return False
+        return await asyncio.to_thread(self._screen.connect) and self._say(message)
+
+    def _received(self, line: bytes) -> None:
+        try:
+            message = link.read_from_screen(line)
+        except InvalidLink:
+            return
+        match message:
+            case link.CallDecided(call=number) if self._asked.pop(number, None):
+                decision = GateDecision(message.allow, message.arguments, message.words, message.by)
+                self._gate.decide(number, decision)
+            case link.InboxReply(number=number) if self._inbox.pop(number, None):
+                error = None if message.error is None else message.error.model_dump()
+                self._gate.reply(number, message.result if error is None else None, error)
+            case link.EndSession():
+                self._disconnect()
+
+    def _lost(self) -> None:
+        """Decide here about all that was open on screen."""
+        asked, self._asked = self._asked, {}
+        for call in asked.values():
+            self._decide_here(call)
+        inbox, self._inbox = self._inbox, {}
+        for question in inbox.values():
+            self._refuse(question)
+
+    # Calls.
+
+    async def _ask(self, call: GatedCall) -> None:
+        self._tools[call.number] = call.tool
+        within = call.answer_within if call.answer_within is None or call.answer_within < 1e9 else None
+        message = link.CallAsked(
+            call=call.number,
+            request=call.request_id,
+            definition=None if call.definition is None else dict(call.definition),
+            tool=call.tool[:4000],
+            arguments=dict(call.arguments),
+            answer_within=within,
+            progress=call.progress,
+        )
+        if await self._tell(message):
+            self._asked[call.number] = call
+        else:
+            self._decide_here(call)
+
+    def _decide_here(self, call: GatedCall) -> None:
+        task = asyncio.ensure_future(self._decide(call))
+        self._deciding[call.number] = task
+        task.add_done_callback(lambda _: self._deciding.pop(call.number, None))
+
+    async def _decide(self, call: GatedCall) -> None:
+        self._here.add(call.number)
+        try:
+            calls = await self._local.calls()
+        except McphostError as error:
+            self._gate.decide(call.number, GateDecision(False, words=f"mcphost cannot decide about calls: {error}"))
+            return
+        except Exception as error:
+            self._gate.decide(call.number, GateDecision(False, words=describe_failure(error)))
+            return
+        decision = await calls.decide(
+            call.number, self._server, self._agent, call.tool, call.definition, call.arguments
+        )
+        self._gate.decide(call.number, GateDecision(*decision))
+
+    async def _finished(self, number: int, state: str, seconds: float) -> None:
+        tool, here = self._tools.get(number, ""), number in self._here
+        self._forget(number)
+        ended = link.CallEnded.model_validate({"call": number, "state": state, "seconds": seconds})
+        if not here and self._say(ended):
+            return
+        try:
+            calls = await self._local.calls()
+        except Exception:
+            return  # it was declined for that, or decided by a screen that is gone
+        calls.ended(number, self._server, self._agent, tool, state, seconds)
+
+    def _withdraw(self, number: int, reason: str) -> None:
+        self._forget(number)
+        self._say(link.CallWithdrawn(call=number, reason=reason))
+        if task := self._deciding.get(number):
+            task.cancel()
+
+    def _forget(self, number: int) -> None:
+        self._asked.pop(number, None)
+        self._tools.pop(number, None)
+        self._here.discard(number)
+
+    # Questions of the server, and the agent's name.
+
+    async def _ask_inbox(self, question: AskInbox) -> None:
+        fields = {"number": question.number, "method": question.method, "params": dict(question.params)}
+        try:
+            message = link.InboxRequest.model_validate({**fields, "call": question.call})
+        except ValueError:
+            self._refuse(question)
+            return
+        if await self._tell(message):
+            self._inbox[question.number] = question
+        else:
+            self._refuse(question)
+
+    def _refuse(self, question: AskInbox) -> None:
+        result = NO_ANSWERS.get(question.method)
+        self._gate.reply(question.number, result, None if result is not None else ABSENT)
+
+    def _introduced(self, agent: AgentIntroduced) -> None:
+        before = self._agent
+        label = before.given or agent.name or before.label
+        self._agent = AgentFacts(
+            label, agent.name, agent.version, before.pid, before.program, before.folder, before.given
+        )
+        self._say(link.AgentNamed(name=agent.name, version=agent.version, era=agent.era, revision=agent.revision))
+
+
+def gated_server(name: str, command: Sequence[str], folder: str, env: Mapping[str, str]) -> GatedServer:
+    return GatedServer(name, GatedProgram(tuple(command), folder=folder, names=frozenset(env)))
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, work: Callable[..., None], *arguments: object) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(work, *arguments)
