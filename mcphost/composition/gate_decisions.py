@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -196,12 +197,15 @@ class GateDecisions:
         line = message.line()
         return len(line) <= link.LINE_BYTES and self._screen.say(line)
 
+    @property
+    def _alone(self) -> bool:
+        """True if no screen runs. Without its socket, the search for one takes microseconds."""
+        return self._socket is None or (not os.path.exists(self._socket) and not self._screen.connect())
+
     async def _tell(self, message: link.LinkMessage) -> bool:
         """Send a message, after a search for a screen; False where none runs, or where it is too long."""
         if self._say(message):
             return True
-        if self._socket is None or not self._socket.exists():
-            return False
         return await asyncio.to_thread(self._screen.connect) and self._say(message)
 
     def _received(self, line: bytes) -> None:
@@ -232,6 +236,9 @@ class GateDecisions:
 
     async def _ask(self, call: GatedCall) -> None:
         self._tools[call.number] = call.tool
+        if self._alone:
+            self._decide_here(call)
+            return
         within = call.answer_within if call.answer_within is None or call.answer_within < 1e9 else None
         message = link.CallAsked(
             call=call.number,
@@ -293,6 +300,9 @@ class GateDecisions:
     # Questions of the server, and the agent's name.
 
     async def _ask_inbox(self, question: AskInbox) -> None:
+        if self._alone:
+            self._refuse(question)
+            return
         fields = {"number": question.number, "method": question.method, "params": dict(question.params)}
         try:
             message = link.InboxRequest.model_validate({**fields, "call": question.call})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import Any, Protocol
 
 from mcphost.protocol.lifecycle.capabilities import ClientCapabilities
@@ -39,7 +40,8 @@ class GatePump:
         self._to_server, self._to_agent, self._copy, self._note = to_server, to_agent, copy, note
         self._decider = decider
         self._changed = threading.Condition()
-        self._wake_at: float | None = None
+        self._wakes_at = inf
+        """When the thread wakes by itself."""
         threading.Thread(target=self._wake, name="gate", daemon=True).start()
 
     def from_agent(self, line: bytes, whole: bool) -> None:
@@ -81,18 +83,21 @@ class GatePump:
                 self._note(action.text)
             else:
                 self._decider.take(action)
-        if (due := self._gate.wake_at) != self._wake_at:
-            self._wake_at = due
+        due = self._gate.wake_at
+        if due is not None and due < self._wakes_at:  # an earlier one than needed costs less than a switch of threads
+            self._wakes_at = due
             self._changed.notify()
 
     def _wake(self) -> None:
         with self._changed:
             while True:
-                due, now = self._wake_at, time.monotonic()
-                if due is None or due > now:
-                    self._changed.wait(None if due is None else min(due - now, threading.TIMEOUT_MAX))
-                else:
-                    self._act(self._gate.wake(now))
+                left = self._wakes_at - time.monotonic()
+                if left > 0:
+                    self._changed.wait(None if left == inf else min(left, threading.TIMEOUT_MAX))
+                    continue
+                self._act(self._gate.wake(time.monotonic()))
+                due = self._gate.wake_at
+                self._wakes_at = inf if due is None else due
 
 
 def answers_of(questions: Questions) -> ClientCapabilities:
