@@ -134,6 +134,7 @@ def dependencies(
         forget=forget,
         open_calls=lambda config: calls_file(config, values),
         models=models,
+        program_values=values.without_keychain(),
         close=close,
     )
 

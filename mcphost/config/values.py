@@ -69,6 +69,12 @@ class Values:
         values._secrets = self._secrets
         return values
 
+    def without_keychain(self) -> Values:
+        """The same values, except that references to the keychain have none."""
+        values = Values(self._env, None, self._base)
+        values._secrets = self._secrets
+        return values
+
     def resolve(self, text: str, field: str, *, secret: bool = False) -> str:
         """Return ``text`` with its references replaced.
 

@@ -7,7 +7,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mcphost.config import Config
+from mcphost.config import Config, Values
 from mcphost.config.state import StateStore
 from mcphost.host.consent.questions import Approver
 from mcphost.host.desktop import Open, no_browser
@@ -65,5 +65,7 @@ class Dependencies:
     """Returns the resource usage of a process group; called in a thread. None: it cannot be measured."""
     forget: Callable[[Config, str], Awaitable[Sequence[str]]] | None = None
     """Forgets what was learned of a server outside the host; returns what that was, in words."""
+    program_values: Values | None = None
+    """Finds the programs of configured servers, to compare them with those of agents. It never waits for a keychain."""
     close: Callable[[], Awaitable[None]] | None = None
     """Releases these parts; called when every server has ended."""

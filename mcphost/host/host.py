@@ -14,8 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from mcphost.client.client import Identity
-from mcphost.config import Changes, Config, compare
-from mcphost.host.agents.service import AgentService
+from mcphost.config import Changes, Config, Values, compare
 from mcphost.host.audit import AuditLog, AuditWriter
 from mcphost.host.audited_requests import AuditedRequests
 from mcphost.host.background import BackgroundTasks
@@ -52,6 +51,7 @@ from mcphost.host.tool_calls.tasks import TaskService
 from mcphost.host.traffic.book import TrafficBook, TrafficBudget
 
 if TYPE_CHECKING:  # imported when they are first used: most runs need none of them
+    from mcphost.host.agents.service import AgentService
     from mcphost.host.comparison.observation import ComparisonService
     from mcphost.host.models import ModelCatalog
     from mcphost.host.sampling.service import SamplingService
@@ -144,7 +144,6 @@ class Host:
                 reporting=reporting,
             )
         )
-        self.agents = AgentService(self.bus)
         self._eras = EraMemory(given.store, date.today, self._warn)
         self._connection_context = ConnectionContext(
             config=self._config,
@@ -169,6 +168,20 @@ class Host:
             prefetch=given.prefetch,
         )
         self._applying = asyncio.Lock()
+
+    @cached_property
+    def agents(self) -> AgentService:
+        """The agents that reach their servers through a tap or gate."""
+        from mcphost.host.agents.gated_calls import GatedCalls
+        from mcphost.host.agents.server_questions import AgentServerQuestions
+        from mcphost.host.agents.service import AgentService
+
+        given = self._dependencies
+        gated = GatedCalls(self.consent, self._config, given.program_values or Values({}))
+        questions = AgentServerQuestions(
+            self._config, gated, self.elicitation, lambda: self.sampling, given.resolve_roots
+        )
+        return AgentService(gated, questions, self.traffic, self._calls.next_number, self._background, self.bus)
 
     @cached_property
     def models(self) -> ModelCatalog:

@@ -32,7 +32,10 @@ _RESERVED: Final = {"given": "as", "source": "from"}
 """Members whose names are words of Python."""
 
 Name = Annotated[str, Field(max_length=200)]
-Text = Annotated[str, Field(max_length=4000)]
+WORDS_CHARACTERS: Final = 4000
+"""Characters of a text for a person or a model."""
+
+Text = Annotated[str, Field(max_length=WORDS_CHARACTERS)]
 Number = Annotated[int, Field(ge=0, le=1 << 53)]
 Seconds = Annotated[float, Field(ge=0, le=1e10, allow_inf_nan=False)]
 

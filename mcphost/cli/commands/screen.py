@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import signal
@@ -9,6 +10,7 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -26,7 +28,7 @@ from mcphost.host.desktop import open_page
 from mcphost.host.host import Host
 from mcphost.host.layout import kept_theme
 from mcphost.host.server_requests.request_kinds import SCREEN_KINDS
-from mcphost.places import PROJECT_FILE, with_tilde, working_folder
+from mcphost.places import PROJECT_FILE, socket_path, with_tilde, working_folder
 
 if TYPE_CHECKING:
     from mcphost.imports.importer import Importer
@@ -162,10 +164,31 @@ async def _show(
     values, state = values_for(config, os.environ), start.state_folder
     kept: dict[str, Any] = {"state": state, "report": damages.append, "traffic_path": traffic}
     parts = dependencies(approver, values, **kept, open_url=open_page, answers=SCREEN_KINDS)
-    async with Host(config, parts) as host:
+    async with Host(config, parts) as host, AsyncExitStack() as listening:
         start = replace(start, problems=(*start.problems, *damages))
-        # What the panes are made of stays; looking through it each time would stop the screen for some 40 ms.
-        app = McphostApp(host, approver, start, reread, open_importer, started=gc.freeze)
+
+        def started() -> None:
+            # What the panes are made of stays; looking through it each time would stop the screen for some 40 ms.
+            gc.freeze()
+            if state is not None:
+                listening.push_async_callback(_cancelled, asyncio.create_task(_listen(host, state)))
+
+        app = McphostApp(host, approver, start, reread, open_importer, started=started)
         await app.run_async(mouse=config.ui.mouse)
         remember_offers(host)
     return Exit.INTERNAL if app.return_code else 0
+
+
+async def _listen(host: Host, state: Path) -> None:
+    """Take the taps and gates of agents; a socket that cannot be is in the log."""
+    from mcphost.composition.agents import listen_for_agents  # late: the first frame does without
+
+    try:
+        await listen_for_agents(host, socket_path(os.environ), state)
+    except ConfigError as error:
+        host.logs.warn("", str(error))
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

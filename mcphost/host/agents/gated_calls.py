@@ -125,11 +125,11 @@ class GatedCalls:
             note=await _misfit(tool, arguments) if self._asks and not refusal else None,
             agent=agent,
             folder=server.program.folder,
-            same_program=self._is_configured(server),
+            same_program=self.is_configured(server),
             refusal=refusal,
         )
 
-    def _is_configured(self, server: GatedServer) -> bool:
+    def is_configured(self, server: GatedServer) -> bool:
         """True if the configuration's entry of that name runs the same program."""
         config = self._config()
         entry = config.servers.get(server.name)

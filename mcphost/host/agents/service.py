@@ -1,53 +1,151 @@
-"""The agents of the running screen: their sessions begin and end here, and their calls are decided."""
+"""The agents of the running screen: their sessions begin and end here."""
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any, Final, Literal
 
+from mcphost.config.gated import GatedProgram
 from mcphost.errors import UnknownName
+from mcphost.host.agents.connected import AgentContext, AgentPort, ConnectedAgent
+from mcphost.host.agents.facts import AgentFacts
+from mcphost.host.agents.gated_calls import GatedCalls, GatedServer
+from mcphost.host.agents.kernel_facts import ProcessFacts, caller_of
+from mcphost.host.agents.server_questions import AgentServerQuestions
 from mcphost.host.agents.session import AgentCall, AgentSession
+from mcphost.host.background import BackgroundTasks
 from mcphost.host.events import AgentsChanged, EventBus
+from mcphost.host.traffic.book import TrafficBook
+from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.display import show_line
 
 KEPT_SESSIONS: Final = 50
 """Ended sessions that are kept to be seen."""
 
 
+@dataclass(frozen=True, slots=True)
+class Introduction:
+    """The words of a tap or gate about itself and its server."""
+
+    role: Literal["tap", "gate"]
+    name: str
+    """The server's name."""
+    given: str
+    """The agent's name by ``--as``; empty without one."""
+    program: GatedProgram
+    since: float
+    """Unix time."""
+    child: int | None
+    questions: Literal["agent", "here", "both"]
+
+
 class AgentService:
     """The agents that are connected through a tap or gate."""
 
-    def __init__(self, bus: EventBus) -> None:
-        self._bus = bus
-        self._sessions: dict[int, AgentSession] = {}
+    def __init__(
+        self,
+        gated: GatedCalls,
+        questions: AgentServerQuestions,
+        traffic: TrafficBook,
+        next_number: Callable[[], int],
+        background: BackgroundTasks,
+        bus: EventBus,
+        *,
+        caller: Callable[[int], ProcessFacts] = caller_of,
+    ) -> None:
+        self._traffic, self._bus, self._caller = traffic, bus, caller
+        self._context = AgentContext(gated, questions, background, next_number, self._changed, self._session_ended)
+        self._connected: dict[int, ConnectedAgent] = {}
         self._ended: deque[AgentSession] = deque(maxlen=KEPT_SESSIONS)
+        self._numbers = count(1)
 
     @property
     def sessions(self) -> Sequence[AgentSession]:
         """The connected ones, oldest first."""
-        return tuple(self._sessions.values())
+        return tuple(agent.session for agent in self._connected.values())
 
     @property
     def ended(self) -> Sequence[AgentSession]:
         """The last ended ones, the newest first."""
         return tuple(reversed(self._ended))
 
-    def session(self, number: int) -> AgentSession:
-        """A connected session. Raises UnknownName."""
-        found = self._sessions.get(number)
+    def call(self, number: int) -> AgentCall | None:
+        """The call of a connected agent with this number, as of `ToolCallQuestion.call`; None if it is not kept."""
+        return next((call for each in self.sessions if (call := each.calls.get(number)) is not None), None)
+
+    async def connect(self, introduction: Introduction, pid: int, port: AgentPort) -> ConnectedAgent:
+        """Begin a session for a tap or gate with this process id."""
+        caller = await asyncio.to_thread(self._caller, pid)
+        agent = AgentFacts(
+            label=introduction.given or caller.name or "unknown",
+            pid=caller.pid,
+            program=caller.program,
+            folder=caller.folder,
+            given=introduction.given,
+        )
+        program = introduction.program
+        server = GatedServer(introduction.name, program)
+        session = AgentSession(
+            next(self._numbers),
+            introduction.role,
+            introduction.name,
+            agent,
+            command=program.command,
+            url=program.url or "",
+            identity=program.identity,
+            since=introduction.since,
+            child=introduction.child,
+            questions=introduction.questions,
+        )
+        tap = self._traffic.agent_tap(session.traffic_name, agent.label)
+        connected = self._connected[session.number] = ConnectedAgent(session, server, port, tap, self._context)
+        self._changed(session.number)
+        return connected
+
+    def disconnect(self, number: int) -> None:
+        """End an agent's session with its server. Raises UnknownName."""
+        self._find(number).disconnect()
+
+    def decline_all(self, number: int, on: bool = True) -> None:
+        """Decline everything that an agent asks, what is open too, until this is taken back. Raises UnknownName."""
+        self._find(number).decline_all(on)
+
+    def _find(self, number: int) -> ConnectedAgent:
+        found = self._connected.get(number)
         if found is None:
             raise UnknownName(f"agent {number} is not connected")
         return found
 
-    def call(self, number: int) -> AgentCall | None:
-        """A call of a connected agent; None if it is not kept."""
-        found = (session.calls.get(number) for session in self._sessions.values())
-        return next((call for call in found if call is not None), None)
-
-    def disconnect(self, number: int) -> None:
-        """End an agent's session with its server. Raises UnknownName."""
-
-    def decline_all(self, number: int, on: bool = True) -> None:
-        """Decline everything that an agent asks, what is open too, until this is taken back. Raises UnknownName."""
-        self.session(number).declining = on
+    def _changed(self, number: int) -> None:
         self._bus.publish(AgentsChanged(number))
+
+    def _session_ended(self, session: AgentSession) -> None:
+        self._connected.pop(session.number, None)
+        self._ended.append(session)
+        self._changed(session.number)
+
+
+def as_json(session: AgentSession) -> dict[str, Any]:
+    """A session for ``mcphost agents --json``, its texts safe to show."""
+    agent = session.agent
+    return {
+        "session": session.number,
+        "role": session.role,
+        "server": show_line(session.server),
+        "agent": show_line(agent.label),
+        "given": show_line(agent.given),
+        "claimed": show_line(f"{agent.claimed} {agent.version}".strip()),
+        "pid": agent.pid,
+        "program": show_line(agent.program, 400),
+        "folder": show_line(agent.folder, 400),
+        "identity": show_line(session.identity, 600),
+        "since": session.since,
+        "calls": session.call_count,
+        "waiting": session.waiting,
+        "messages": session.messages,
+        "dropped": session.dropped,
+        "declining": session.declining,
+    }

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from mcphost.host.agents.facts import AgentFacts
 from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.display import show_line
 
 KEPT_CALLS: Final = 200
 """Ended calls of a session that are kept."""
@@ -48,7 +49,7 @@ class AgentCall:
     number: int
     """Its number among all calls of the host, that of its question and of its records in the audit log."""
     tool: str
-    request_id: str | int
+    request_id: str | int | float
     asked_at: float
     answer_within: float | None = None
     """Seconds after ``asked_at`` in which the agent is answered, decided or not."""
@@ -105,6 +106,8 @@ class AgentSession:
         """The process id of the server."""
         self.questions = questions
         """The side that answers the server's questions."""
+        self.traffic_name = f"{agent.label}>{server}"
+        """The name of its messages in the traffic book."""
         self.ended_at: float | None = None
         """Unix time; None while it is connected."""
         self.dropped = 0
@@ -121,9 +124,9 @@ class AgentSession:
         """Calls that were asked for, the forgotten ones included."""
 
     @property
-    def traffic_name(self) -> str:
-        """The name of its messages in the traffic book."""
-        return f"{self.agent.label}>{self.server}"
+    def asker(self) -> str:
+        """The asking party in questions of the server; safe to show."""
+        return f"{show_line(self.server, 60)} through {show_line(self.agent.label, 60)}"
 
     @property
     def waiting(self) -> int:
