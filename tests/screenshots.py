@@ -147,6 +147,21 @@ async def asked_back(pilot: Pilot[None]) -> None:
     await pilot.pause(0.1)
 
 
+async def gate_story(pilot: Pilot[None]) -> None:
+    """Two agents, and a call that one of them waits for."""
+    from tests.tui.agents.sessions import ask, claude, connect  # late: it imports this module
+
+    app = pilot.app
+    assert isinstance(app, McphostApp)
+    folder = f"{Path.home()}/lighthouse"
+    codex = claude(label="codex", claimed="codex-mcp-client", version="0.171.0", pid=4888, given="codex", folder=folder)
+    await connect(app.host, codex)
+    agent, _ = await connect(app.host, claude(folder=folder))
+    await until(pilot, lambda app: app.main.agents is not None)
+    ask(agent, within=1500.0)
+    await until(pilot, lambda app: isinstance(app.screen, Dialog))
+
+
 async def help_story(pilot: Pilot[None]) -> None:
     """The keys."""
     await pilot.press("question_mark")
@@ -163,6 +178,7 @@ SHOTS: Final[dict[str, tuple[Story, tuple[int, int]]]] = {
     "traffic": (traffic_story, WIDE),
     "asked-form": (asking_story, WIDE),
     "asked-model": (model_story, WIDE),
+    "gate": (gate_story, README),
     "help": (help_story, WIDE),
     "small-list": (list_story, SMALL),
     "small-form": (form_story, SMALL),
@@ -173,7 +189,7 @@ SHOTS: Final[dict[str, tuple[Story, tuple[int, int]]]] = {
 
 SIGN_INS: Final = {"sign-in": WIDE, "small-sign-in": SMALL}
 CHATS: Final = {"chat": WIDE, "small-chat": SMALL}
-PNGS: Final = ("main", "changed-tool")
+PNGS: Final = ("main", "changed-tool", "gate")
 
 
 async def shoot_sign_in(name: str, size: tuple[int, int], folder: Path) -> None:

@@ -1,12 +1,18 @@
-"""Sessions of agents as values."""
+"""Sessions of agents: as values, and connected to a host."""
 
 from __future__ import annotations
 
 import time
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
+from mcphost.config.gated import GatedProgram
+from mcphost.host.agents.connected import ConnectedAgent
 from mcphost.host.agents.facts import AgentFacts
+from mcphost.host.agents.gated_calls import CallDecision
+from mcphost.host.agents.service import Introduction
 from mcphost.host.agents.session import AgentCall, AgentSession
+from mcphost.host.host import Host
 
 WORK = "/work/lighthouse"
 
@@ -42,3 +48,53 @@ def call(of: AgentSession, number: int, tool: str = "git_push", **more: Any) -> 
     of.calls[number] = made
     of.call_count += 1
     return made
+
+
+class RecordingPort:
+    """The end of a gate, which records what the screen says."""
+
+    def __init__(self) -> None:
+        self.decisions: list[CallDecision] = []
+        self.agent: ConnectedAgent | None = None
+
+    def decided(self, call: int, decision: CallDecision) -> None:
+        self.decisions.append(decision)
+
+    def replied(self, number: int, result: Mapping[str, Any]) -> None:
+        """Nothing waits for it here."""
+
+    def refused(self, number: int, code: int, message: str) -> None:
+        """Nothing waits for it here."""
+
+    def disconnect(self) -> None:
+        if self.agent is not None:
+            self.agent.closed()
+
+
+async def connect(host: Host, facts: AgentFacts, server: str = "git") -> tuple[ConnectedAgent, RecordingPort]:
+    """Let a gate of this agent connect to the host."""
+    program = GatedProgram(
+        command=("uvx", "mcp-server-git"), url=None, folder="/home/ada/lighthouse", names=frozenset()
+    )
+    port = RecordingPort()
+    introduction = Introduction("gate", server, facts.given, program, time.time(), 4714, "agent")
+    port.agent = await host.agents.connect(introduction, 0, port)
+    port.agent.session.agent = facts
+    port.agent.named(facts.claimed, facts.version, "2025-11-25")
+    return port.agent, port
+
+
+def ask(agent: ConnectedAgent, number: int = 1, within: float | None = 50.0) -> None:
+    """Let the agent call ``git_push``."""
+    agent.asked(number, number, "git_push", PUSH, {"remote": "origin", "branch": "main"}, within)
+
+
+PUSH: Final = {
+    "name": "git_push",
+    "description": "Pushes a branch to a remote.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {"remote": {"type": "string"}, "branch": {"type": "string"}},
+    },
+    "annotations": {"destructiveHint": False},
+}
