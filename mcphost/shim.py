@@ -87,7 +87,7 @@ class LineCutter:
     def feed(self, data: bytes) -> Iterator[tuple[bytes, bool]]:
         """The lines that end in ``data``, and whether each is whole."""
         start = 0
-        while (end := data.find(b"\n", start) + 1) or self._size + len(data) - start > self._longest:
+        while (end := data.find(b"\n", start) + 1) or self._size + len(data) - start >= self._longest:
             end = min(end or len(data), start + max(self._longest - self._size, 1))
             yield self._line(data[start:end])
             start = end
@@ -432,7 +432,7 @@ class Observer:
 
         with self._changed:
             if self._waiting + len(data) > BACKLOG:
-                self._dropped[source] = self._dropped.get(source, 0) + max(data.count(b"\n"), 1)
+                self._dropped[source] = self._dropped.get(source, 0) + 1  # to count lines would slow the pump
                 return
             self._queue.append((source, time(), data, self._dropped.pop(source, 0)))
             self._waiting += len(data)
@@ -586,7 +586,7 @@ class CopiedLine:
         self.source, self.time = source, time
         self.data, self.size = data, size
         self.dropped = dropped
-        """Lines lost just before it."""
+        """Pieces of up to `PIECE` bytes lost just before it."""
 
     def message(self) -> bytes:
         """The message of the link that carries this line."""

@@ -114,7 +114,7 @@ class Spool:
         return self._json(time, fields)
 
     def _gap(self, time: float, dropped: int) -> bytes:
-        words = f"mcphost left out {dropped} lines here: they came too fast"
+        words = f"mcphost left out {dropped} pieces here: they came too fast"
         return self._json(time, {"direction": "in", "text": words, "size": len(words), "note": "malformed"})
 
     def _json(self, time: float, fields: Mapping[str, object]) -> bytes:
