@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, TypeGuard
 
@@ -32,6 +33,11 @@ def texts_in(value: object) -> list[str]:
 def dicts_in(value: object) -> list[dict[str, Any]]:
     """Return the dicts of a list; nothing of any other value."""
     return [each for each in as_list(value) if isinstance(each, dict)]
+
+
+def canonical(value: Any) -> str:
+    """A JSON value as text, independent of the order of members."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def map_texts(value: Any, change: Callable[[str], str]) -> Any:

@@ -14,11 +14,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any, Final
 
-from mcphost.json_values import as_text
+from mcphost.json_values import as_text, canonical
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.json_size import json_size
 from mcphost.protocol.limits import CACHE_BYTES, CACHE_ENTRIES
-from mcphost.protocol.models.base import canonical
 from mcphost.protocol.models.freshness import Freshness, seconds_to_live
 
 READ: Final = "resources/read"

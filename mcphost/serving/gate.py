@@ -6,8 +6,7 @@ order, except for ``tools/call``, which waits for a decision.
 
 from __future__ import annotations
 
-import json
-import secrets
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
@@ -17,7 +16,7 @@ from math import inf
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 from mcphost.errors import InvalidResult
-from mcphost.json_values import as_dict, as_text
+from mcphost.json_values import as_dict, as_text, canonical
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.capabilities import ClientCapabilities
 from mcphost.protocol.lifecycle.results import ServerInput, read_inputs
@@ -65,7 +64,7 @@ from mcphost.serving.gate_lines import (
 )
 from mcphost.serving.heartbeat import Heartbeat
 from mcphost.serving.ports import GatedCall, GateDecision
-from mcphost.serving.tool_listing import Definition, ListPage, ToolListing
+from mcphost.serving.tool_listing import KnownTool, ListPage, ToolListing
 
 CallEnd = Literal["done", "failed", "cancelled", "lost"]
 
@@ -282,12 +281,13 @@ class _Call:
     """True if the line is the agent's own."""
     tool: str
     arguments: dict[str, Any]
+    arguments_digest: bytes
     list_until: float
     answer_at: float
     doubt_at: float
     state: Literal["listing", "asked", "decided", "sent"] = "listing"
-    definition: str | None = None
-    """The definition that the question shows, as text."""
+    definition: str = ""
+    """The definition that the question shows, as text; empty: none."""
     epoch: int = -1
     """That of the listing from which the definition is."""
     question: GatedCall | None = None
@@ -300,7 +300,11 @@ class _Call:
 
     @property
     def grant_key(self) -> object:
-        return (self.tool, self.definition, _digest(self.arguments))
+        return (self.tool, self.definition, self.arguments_digest)
+
+    def release(self) -> None:
+        """Keep less of a call that no longer waits: its end, or its repeat, may be hours away."""
+        self.message, self.arguments, self.line, self.question = {}, {}, b"", None
 
 
 class _InboxQuestion(NamedTuple):
@@ -321,7 +325,7 @@ class AgentGate:
         self.options = options
         self._out: list[GateAction] = []
         self._noted: set[str] = set()
-        self._prefix = f"mcphost-{secrets.token_hex(8)}:"
+        self._prefix = f"mcphost-{os.urandom(8).hex()}:"
         self._own_ids = count(1)
         self._numbers = count(1)
         self._inbox_numbers = count(1)
@@ -437,6 +441,7 @@ class AgentGate:
         found.decision = decision
         if found.request is None:
             del self._calls[call]
+            found.release()
             self._grants.put(found.grant_key, (found, now + GRANT_SECONDS))
         elif decision.allow and found.epoch != self._listing.epoch:
             found.state = "decided"  # until the definition is known to be the one that was shown
@@ -682,6 +687,7 @@ class AgentGate:
         within = self.options.answer_within
         if within is None:
             within = limits.answer if token is None else limits.answer_with_progress
+        arguments = params.get("arguments") or {}
         call = _Call(
             number=next(self._numbers),
             request=request,
@@ -689,7 +695,8 @@ class AgentGate:
             line=line if line is not None else encode(message),
             as_written=line is not None,
             tool=params["name"],
-            arguments=params.get("arguments") or {},
+            arguments=arguments,
+            arguments_digest=_digest(canonical(arguments)),
             list_until=now + LIST_SECONDS,
             answer_at=now + within,
             doubt_at=now + limits.silence if token is None else inf,
@@ -715,9 +722,9 @@ class AgentGate:
                 continue
             known = self._listing.known(call.tool)
             if known is None and call.state == "listing" and now >= call.list_until:
-                known = (None,)
+                known = KnownTool()
             if known is not None:
-                self._settle(call, known[0], now)
+                self._settle(call, known, now)
             else:
                 missing = missing or call
         if missing is None or self._listing.ends_at is not None:
@@ -745,13 +752,12 @@ class AgentGate:
         """Go on without a definition: the server cannot be made to list its tools."""
         for call in list(self._calls.values()):
             if call.request is not None and call.epoch != self._listing.epoch:
-                self._settle(call, None, now)
+                self._settle(call, KnownTool(), now)
 
-    def _settle(self, call: _Call, definition: Definition | None, now: float) -> None:
-        text = None if definition is None else _text(definition)
+    def _settle(self, call: _Call, tool: KnownTool, now: float) -> None:
         call.epoch = self._listing.epoch
         if call.state != "listing":
-            if text == call.definition:
+            if tool.text == call.definition:
                 if call.state == "decided":
                     self._apply(call, now)
                 return
@@ -760,12 +766,12 @@ class AgentGate:
             else:
                 self._out.append(Finished(call.number, "cancelled", 0.0))
             self._renumber(call, next(self._numbers))
-            call.definition = text
-            self._ask(call, definition, now)
+            call.definition = tool.text
+            self._ask(call, tool, now)
             return
-        call.definition = text
+        call.definition = tool.text
         before, request = call.before, call.request
-        if before is not None and before.definition == text:
+        if before is not None and before.definition == tool.text:
             self._renumber(call, before.number)
             call.decision = before.decision
             self._apply(call, now)
@@ -780,7 +786,7 @@ class AgentGate:
             call.questions = open_question.questions
             self._calls[call.number] = call
         else:
-            self._ask(call, definition, now)
+            self._ask(call, tool, now)
         if before is not None and call.number != before.number:
             self._end(before, "lost")
         call.before = None
@@ -795,7 +801,7 @@ class AgentGate:
         call.number = number
         self._calls[number] = call
 
-    def _ask(self, call: _Call, definition: Definition | None, now: float) -> None:
+    def _ask(self, call: _Call, tool: KnownTool, now: float) -> None:
         assert call.request is not None
         call.questions += 1
         if call.questions > REPEATED_QUESTIONS:
@@ -804,7 +810,9 @@ class AgentGate:
         within = None if call.answer_at == inf else max(0.0, call.answer_at - now)
         heard = call.request.heartbeat is not None
         call.state = "asked"
-        call.question = GatedCall(call.number, call.request.id, call.tool, definition, call.arguments, within, heard)
+        call.question = GatedCall(
+            call.number, call.request.id, call.tool, tool.definition, call.arguments, within, heard
+        )
         self._out.append(Ask(call.question))
 
     def _apply(self, call: _Call, now: float) -> None:
@@ -815,12 +823,13 @@ class AgentGate:
             return
         edited = call.decision.arguments
         message, line = call.message, call.line
-        if edited is not None and _text(edited) != _text(call.arguments):
+        if edited is not None and _digest(canonical(edited)) != call.arguments_digest:
             call.note = edit_note(edited)
             message = {**message, "params": {**message["params"], "arguments": edited}}
             line = encode(message)
         request = call.request
-        request.held, call.state, call.sent_at, call.line = False, "sent", now, b""
+        request.held, call.state, call.sent_at = False, "sent", now
+        call.release()
         if request.features:
             request.message = message
         self._calls.pop(call.number, None)
@@ -847,9 +856,11 @@ class AgentGate:
         if call.before is not None:
             self._rounds.put(_round_key(call, as_dict(call.message.get("params")).get("requestState")), call.before)
         if call.state == "asked":
+            call.message, call.line = {}, b""
             self._calls[call.number] = call
             self._out.append(Overdue(call.number))
         elif call.state == "decided":
+            call.release()
             self._grants.put(call.grant_key, (call, now + GRANT_SECONDS))
 
     def _beating(self) -> list[Heartbeat]:
@@ -1106,16 +1117,12 @@ def _call_problem(message: Message) -> tuple[int, str] | None:
     return None
 
 
-def _text(value: object) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
-
-
-def _digest(value: object) -> bytes:
-    return sha256(_text(value).encode()).digest()
-
-
 def _round_key(call: _Call, state: object) -> object:
-    return (call.tool, _digest(call.arguments), _digest(state))
+    return (call.tool, call.arguments_digest, _digest(canonical(state)))
+
+
+def _digest(text: str) -> bytes:
+    return sha256(text.encode()).digest()
 
 
 def _add(ids: OrderedDict[MessageId, None], added: MessageId) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from mcphost.json_values import as_text, dicts_in
+from mcphost.json_values import as_text, canonical, dicts_in
 from mcphost.protocol.limits import LIST_ITEMS, LIST_PAGES, LIST_SECONDS
 from mcphost.serving.gate_lines import Message
 
@@ -17,6 +17,14 @@ OPEN_LISTINGS: Final = 8
 
 RELISTINGS: Final = 3
 """Listings in a row that the server calls out of date before they end; then the last one counts."""
+
+
+class KnownTool(NamedTuple):
+    """A tool by which a call is decided; without a definition, the server has no such tool, or does not say."""
+
+    definition: Definition | None = None
+    text: str = ""
+    """The definition as text, equal exactly if the definitions are."""
 
 
 class ListPage(NamedTuple):
@@ -48,17 +56,23 @@ class ToolListing:
         self._fresh_epoch = 0
         self._complete = False
         self._definitions: Definitions = {}
+        self._texts: dict[str, str] = {}
+        """Those definitions as texts, as far as they were needed."""
         self._agents: dict[str, Definitions] = {}
         """Unfinished listings of the agent, by the cursor of the next page."""
         self._own: _Listing | None = None
         self._outdated = 0
 
-    def known(self, name: str) -> tuple[Definition | None] | None:
-        """The definition to decide by, in a tuple; ``(None,)``: the server has no such tool; None: list first."""
+    def known(self, name: str) -> KnownTool | None:
+        """The tool by which to decide; None: list first."""
         if self._fresh_epoch != self.epoch:
             return None
         definition = self._definitions.get(name)
-        return (definition,) if definition is not None or self._complete else None
+        if definition is None:
+            return KnownTool() if self._complete else None
+        if name not in self._texts:
+            self._texts[name] = canonical(definition)
+        return KnownTool(definition, self._texts[name])
 
     def change(self) -> None:
         """Take note of a change that the server announces."""
@@ -76,6 +90,7 @@ class ToolListing:
             return
         found = _tools_of(result)
         self._definitions |= found
+        self._texts.clear()
         so_far = {} if page.cursor is None else self._agents.pop(page.cursor, None)
         if so_far is None or len(so_far) + len(found) > LIST_ITEMS or len(self._definitions) > LIST_ITEMS:
             return
@@ -125,6 +140,7 @@ class ToolListing:
 
     def _replace(self, definitions: Definitions) -> None:
         self._definitions, self._complete, self._fresh_epoch = definitions, True, self.epoch
+        self._texts.clear()
 
 
 def _tools_of(result: Mapping[str, Any]) -> Definitions:

@@ -13,9 +13,8 @@ from mcphost.config.state import StateStore
 from mcphost.host.consent.approvals import ApprovalStatus, Gate
 from mcphost.host.consent.questions import Answer, Question, ToolCallQuestion
 from mcphost.host.internal_error import describe_failure
-from mcphost.json_values import dicts_in
+from mcphost.json_values import canonical, dicts_in
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.models.base import canonical
 
 DECLINED: Final = "declined"
 """The name of the state file."""

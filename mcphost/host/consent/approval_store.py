@@ -15,8 +15,7 @@ from mcphost.host.background import BackgroundTasks
 from mcphost.host.consent.approvals import ApprovalRule, Approvals, ApprovedTool, Gate, Lifetime, by_tool
 from mcphost.host.events import EventBus, GrantsChanged
 from mcphost.host.internal_error import describe_failure
-from mcphost.json_values import dicts_in
-from mcphost.protocol.models.base import canonical
+from mcphost.json_values import canonical, dicts_in
 
 
 def to_toml(approved: Iterable[ApprovedTool]) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from typing import Any, Final, NamedTuple
 
 from mcphost.host.consent.argument_rules import fits, in_words
 from mcphost.host.consent.definition_diff import Difference, differences
+from mcphost.json_values import canonical
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
-from mcphost.protocol.models.base import canonical
 from mcphost.protocol.models.tools import Tool
 
 ANY: Final[Mapping[str, str]] = MappingProxyType({})

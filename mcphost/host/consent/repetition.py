@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from mcphost.protocol.models.base import canonical
+from mcphost.json_values import canonical
 from mcphost.protocol.models.tools import Tool
 
 

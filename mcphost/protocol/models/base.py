@@ -6,7 +6,6 @@ Everything else must follow the specification.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping
 from functools import cache, cached_property
 from itertools import islice
@@ -17,6 +16,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticUseDefault
 
 from mcphost.errors import InvalidResult
+from mcphost.json_values import canonical
 
 Value = TypeVar("Value")
 
@@ -84,11 +84,6 @@ class Wire(BaseModel):
     def canonical(self) -> str:
         """The definition as text: equal exactly if the definitions are."""
         return canonical(self.received)
-
-
-def canonical(value: Any) -> str:
-    """A JSON value as text, independent of the order of members."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def first_problem(error: ValidationError) -> str:
