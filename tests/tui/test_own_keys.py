@@ -18,7 +18,7 @@ TABLE = cache(bound_keys)
 @pytest.mark.parametrize(
     ("name", "keys", "words"),
     [
-        ("form.sumbit", "f12", "no key has this id; did you mean form.submit?"),
+        ("form.sumbit", "f13", "no key has this id; did you mean form.submit?"),
         ("ask.yes", "j", "the keys of dialogs stay as they are"),
         ("form.submit", "controll+e", "'controll+e' is not a key"),
         ("form.submit", "g", "'g' is typed where this key works"),
@@ -47,8 +47,8 @@ def test_two_keys_can_be_swapped() -> None:
 
 
 def test_what_shares_a_key_moves_along_or_stays() -> None:
-    usable, _ = checked({"form.raw": "f12"}, TABLE())
-    assert usable == {"form.raw": "f12", "form.fields": "f12"}
+    usable, _ = checked({"form.raw": "f13"}, TABLE())
+    assert usable == {"form.raw": "f13", "form.fields": "f13"}
 
 
 def test_no_binding_clashes_with_the_keys_it_has() -> None:
@@ -60,7 +60,7 @@ def test_every_changeable_binding_is_in_the_table_once() -> None:
     listed = [name for name, *_ in rows(TABLE(), {})]
     assert len(listed) == len(set(listed)) > 100
     assert all(about for *_, about in rows(TABLE(), {}))
-    assert ("form.submit", "f12 *", "Submit the form") in rows(TABLE(), {"form.submit": "f12"})
+    assert ("form.submit", "f13 *", "Submit the form") in rows(TABLE(), {"form.submit": "f13"})
 
 
 def test_dialogs_and_their_answers_are_fixed() -> None:
@@ -68,20 +68,20 @@ def test_dialogs_and_their_answers_are_fixed() -> None:
     assert {"ToolCallScreen", "AskScreen"} <= {each.node.__name__ for each in fixed}
 
 
-@pytest.mark.parametrize("text", ['[ui.keys]\n"form.sumbit" = "f12"', '[ui]\n[ui.keys]\nform.sumbit = "f12"'])
+@pytest.mark.parametrize("text", ['[ui.keys]\n"form.sumbit" = "f13"', '[ui]\n[ui.keys]\nform.sumbit = "f13"'])
 def test_a_problem_has_the_line_of_its_id(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.toml").write_text(text)
-    (problem,) = problems_of({"form.sumbit": "f12"}, (None, tmp_path / "missing", tmp_path / "config.toml"))
+    (problem,) = problems_of({"form.sumbit": "f13"}, (None, tmp_path / "missing", tmp_path / "config.toml"))
     assert (problem.path, problem.line) == (tmp_path / "config.toml", len(text.splitlines()))
 
 
 @pytest.mark.slow
 async def test_own_keys_work_and_are_in_help_and_key_bar() -> None:
-    config = Config(ui=UI(keys={"app.keys": "f12", "go.calls": "H", "go.logs": "f4"}))
+    config = Config(ui=UI(keys={"app.keys": "f13", "go.calls": "H", "go.logs": "f4"}))
     async with on_stage(config, size=(120, 36)) as stage:
         await stage.shows("f4 is the key of go.traffic")
         await stage.press("H")
         await stage.until(lambda app: app.main.query_one(TabbedContent).active == "calls")
-        await stage.shows("f12 keys")
-        await stage.press("f12")
-        await stage.shows("The keys that work here", "f12")
+        await stage.shows("f13 keys")
+        await stage.press("f13")
+        await stage.shows("The keys that work here", "f13")

@@ -274,7 +274,7 @@ async def resources_and_prompts(snapshots: Snapshots) -> None:
         await stage.at(PictureScreen)
         await snapshots.take(stage, "picture")
         await stage.press("escape", "escape", "p")
-        await stage.shows("Prompts · ", "Report of a watch")
+        await stage.shows("Prompts · ", "Report of a watch", "Whose watch it was")  # described once the cursor rests
         await snapshots.take(stage, "prompts")
         await stage.press("enter")
         await stage.shows("Watch *", "middle")

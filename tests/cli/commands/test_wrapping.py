@@ -61,7 +61,7 @@ def test_a_project_file_is_wrapped_listed_and_unwrapped(file: Path, capsys: pyte
 
 def test_a_named_server_that_cannot_be_wrapped_fails(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["wrap", "claude-code", "docs", "--yes"]) == 1
-    assert "no headers of its own" in capsys.readouterr().err
+    assert "it is an address" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
