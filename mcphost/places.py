@@ -53,19 +53,18 @@ def state_path(env: Mapping[str, str]) -> Path:
 
 
 def socket_path(env: Mapping[str, str]) -> Path:
-    """The socket of the running screen, there or not: in ``$XDG_RUNTIME_DIR``, else in the state folder.
+    """The socket of the running screen, there or not: in the state folder.
 
-    Each state folder has a socket of its own. Raises ConfigError if the path is too long.
+    In ``$XDG_RUNTIME_DIR``, with a name for each state folder, only where that path is too long: agents often start
+    their servers without that variable. Raises ConfigError if both are too long.
     """
     folder = state_path(env)
-    runtime = env.get("XDG_RUNTIME_DIR", "")
-    if os.path.isabs(runtime):
+    path, runtime = folder / "agents.sock", env.get("XDG_RUNTIME_DIR", "")
+    if len(os.fsencode(path)) > SOCKET_BYTES and os.path.isabs(runtime):
         from hashlib import sha256  # late: completion does without
 
         digest = sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:12]
         path = Path(runtime) / "mcphost" / f"agents-{digest}.sock"
-    else:
-        path = folder / "agents.sock"
     if len(os.fsencode(path)) > SOCKET_BYTES:
         raise ConfigError(
             f"the socket for agents would have a path of more than {SOCKET_BYTES} bytes; set MCPHOST_STATE_DIR or "

@@ -698,17 +698,17 @@ def _point_at_null(descriptor: int) -> None:
 
 
 def _spawn(command: list[str], streams: Sequence[int]) -> int:
-    if sys.platform == "win32":
-        raise OSError(errno.ENOSYS, "this does not run on Windows yet")
     # The module subprocess would take as long to load as the interpreter.
-    return os.posix_spawnp(
-        command[0],
-        command,
-        os.environ,
-        file_actions=[(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate(streams)],
-        setpgroup=0,
-        setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],  # Python ignores them
-    )
+    if sys.platform != "win32":
+        return os.posix_spawnp(
+            command[0],
+            command,
+            os.environ,
+            file_actions=[(os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in enumerate(streams)],
+            setpgroup=0,
+            setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],  # Python ignores them
+        )
+    raise OSError(errno.ENOSYS, "this does not run on Windows yet")
 
 
 def options_of(words: Sequence[str], known: Sequence[str]) -> tuple[dict[str, str], list[str]] | None:

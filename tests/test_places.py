@@ -94,13 +94,18 @@ def test_a_shell_that_asks_for_completion_hears_nothing_of_it(homeless: None, mc
     assert mcphost("__complete", "call", "").err == ""
 
 
-def test_each_state_folder_has_a_socket_of_its_own(tmp_path: Path) -> None:
-    here = {"XDG_RUNTIME_DIR": "/run/user/1", "MCPHOST_STATE_DIR": str(tmp_path)}
-    (tmp_path / "link").symlink_to(tmp_path)
-    assert socket_path(here) == socket_path({**here, "MCPHOST_STATE_DIR": str(tmp_path / "link")})
-    assert socket_path(here) != socket_path({**here, "MCPHOST_STATE_DIR": str(tmp_path / "other")})
+def test_the_socket_is_where_gates_find_it_without_the_runtime_folder() -> None:
+    assert socket_path({"MCPHOST_STATE_DIR": "/s", "XDG_RUNTIME_DIR": "/run/user/1"}) == Path("/s/agents.sock")
     assert socket_path({"MCPHOST_STATE_DIR": "/s"}) == Path("/s/agents.sock")
-    assert socket_path({"MCPHOST_STATE_DIR": "/s", "XDG_RUNTIME_DIR": "run"}) == Path("/s/agents.sock")
+
+
+def test_each_state_folder_with_a_long_path_has_a_socket_of_its_own(tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 100)
+    deep.mkdir()
+    here = {"XDG_RUNTIME_DIR": "/run/user/1", "MCPHOST_STATE_DIR": str(deep)}
+    other = {**here, "MCPHOST_STATE_DIR": str(tmp_path / ("e" * 100))}
+    assert socket_path(here).parent == socket_path(other).parent == Path("/run/user/1/mcphost")
+    assert socket_path(here) != socket_path(other)
 
 
 def test_a_socket_whose_path_is_too_long_is_refused() -> None:
