@@ -77,7 +77,8 @@ class GatedCalls:
             if answer.arguments is not None:
                 await check_arguments(proposal.tool, answer.arguments)
         except Declined as declined:
-            return CallDecision(False, words=str(declined), by="user" if declined.by == "user" else "policy")
+            by_user = declined.by == "user"
+            return CallDecision(False, words=_refusal(tool, declined), by="user" if by_user else "policy")
         except InvalidArguments as invalid:  # only edited ones are checked
             self.ended(number, server, agent, tool, "error", 0.0, sent=False)
             return CallDecision(
@@ -137,6 +138,14 @@ class GatedCalls:
         if known is None or known[0] is not entry:
             known = self._same[server] = entry, server.program.is_entry(config, server.name, self._values)
         return known[1]
+
+
+def _refusal(tool: str, declined: Declined) -> str:
+    """The words for the agent's model: "you" would be the model itself."""
+    if declined.by != "user":
+        return str(declined)
+    why = f": {declined.reason}" if declined.reason else ""
+    return f"the user declined this call of {tool} in mcphost{why}; do not repeat it unless the user asks for it"
 
 
 def _read(name: str, definition: Mapping[str, Any] | None) -> tuple[Tool, str]:

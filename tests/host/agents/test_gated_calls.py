@@ -111,7 +111,8 @@ async def test_an_approval_on_screen_holds_for_the_program_in_its_folder(desk: D
 
 
 async def test_a_refusal_says_who_refused_and_why(desk: DeskOf) -> None:
-    assert await desk(NO).decide() == CallDecision(False, words="log was declined by you: not today", by="user")
+    words = "the user declined this call of log in mcphost: not today; do not repeat it unless the user asks for it"
+    assert await desk(NO).decide() == CallDecision(False, words=words, by="user")
 
 
 @pytest.mark.parametrize(
