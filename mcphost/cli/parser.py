@@ -1030,7 +1030,7 @@ def did_you_mean(word: str, known: Iterable[str], meant: Mapping[str, str] | Non
     from difflib import get_close_matches  # late: only who mistypes pays for it
 
     word = word.lower()
-    near = [meant[word]] if meant and word in meant else get_close_matches(word, list(known), 2, 0.6)
+    near = [meant[word]] if meant and word in meant else get_close_matches(word, list(known), 2, 0.7)
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
