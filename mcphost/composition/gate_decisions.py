@@ -319,11 +319,7 @@ class GateDecisions:
         self._gate.reply(question.number, result, None if result is not None else ABSENT)
 
     def _introduced(self, agent: AgentIntroduced) -> None:
-        before = self._agent
-        label = before.given or agent.name or before.label
-        self._agent = AgentFacts(
-            label, agent.name, agent.version, before.pid, before.program, before.folder, before.given
-        )
+        self._agent = self._agent.introduced(agent.name, agent.version)
         self._say(link.AgentNamed(name=agent.name, version=agent.version, era=agent.era, revision=agent.revision))
 
 

@@ -87,7 +87,6 @@ class _Decider:
 
     def __init__(self, shim: Shim, options: Namespace, questions: Questions) -> None:
         import threading
-        from functools import partial
 
         self._shim, self._options, self._env = shim, options, environment_of(options)
         self._name = options.name or os.path.basename(shim.command[0])
@@ -98,7 +97,7 @@ class _Decider:
         self._introduced: AgentIntroduced | None = None
         more = {"questions": questions, "names": sorted(name[:200] for name in os.environ)[:4096]}
         self.observer: Observer = observer_of("gate", shim, options, more, self._after_hello)
-        self._thread = threading.Thread(target=partial(self._run), name="decisions", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="decisions", daemon=True)
 
     def start(self, gate: GatePump) -> None:
         self._gate = gate

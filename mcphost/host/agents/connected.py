@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Final, Literal, Protocol
 
 from mcphost.client.server_requests import InputRefused
@@ -82,9 +81,7 @@ class ConnectedAgent:
 
     def named(self, name: str, version: str, revision: str) -> None:
         """The agent has said who it is."""
-        agent = self.session.agent
-        label = agent.given or name or agent.label
-        self.session.agent = replace(agent, label=label, claimed=name, version=version)
+        self.session.agent = self.session.agent.introduced(name, version)
         self.session.revision = revision
         self._changed()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mcphost.lazy_dataclass import dataclass
 
 
@@ -22,6 +24,10 @@ class AgentFacts:
     """The folder that it works in, as the kernel knows it."""
     given: str = ""
     """The name of ``--as``: the only one that rules go by."""
+
+    def introduced(self, claimed: str, version: str) -> AgentFacts:
+        """The same agent, with what it now says of itself."""
+        return replace(self, label=self.given or claimed or self.label, claimed=claimed, version=version)
 
     @property
     def origin(self) -> str:
