@@ -404,6 +404,7 @@ async def what_servers_ask(snapshots: Snapshots) -> None:
 
 async def sampling(snapshots: Snapshots) -> None:
     async with sampling_stage(size=WIDE) as stage:
+        await stage.shows("enter runs it")  # the preview, from before the call
         call, _ = await stage.request_sampling(ASKED)
         await snapshots.take(stage, "request")
         await stage.press("l")

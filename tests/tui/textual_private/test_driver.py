@@ -109,7 +109,8 @@ def test_the_title_is_kept_and_comes_back_at_each_departure() -> None:
         terminal.wait_until(lambda _: push + asks in terminal.raw, "the title")
         terminal.process.send_signal(signal.SIGTSTP)
         stopped(terminal)
-        terminal.wait_until(lambda _: terminal.raw.count(pop) == 1, "the title from before")
+        terminal.wait_until(lambda _: b"\x1b[?1049l" in terminal.raw, "the terminal's own screen")
+        assert terminal.raw.count(pop) == 1
         assert terminal.raw.rindex(pop) < terminal.raw.rindex(b"\x1b[?1049l")
         terminal.process.send_signal(signal.SIGCONT)
         terminal.wait_until(lambda _: terminal.raw.count(push + asks) == 2, "the title")
