@@ -785,6 +785,25 @@ Exit codes: 0 done, 2 usage, configuration or no terminal, 3 the server could
 not be reached, 4 you declined.
 """,
     ),
+    "agents": Subcommand(
+        "agents.run_agents",
+        "List the agents that are connected to the running screen.",
+        [_json("print one JSON object a line for each agent and server")],
+        """\
+  mcphost agents
+  mcphost agents --json | jq 'select(.waiting > 0)'
+""",
+        more="""\
+An agent connects when it starts a server behind mcphost tap or gate.
+
+With --json, the objects have: session, role (gate or tap), server, agent,
+given (by --as), claimed, pid, program, folder, identity, since (Unix time),
+calls, waiting, messages, dropped and declining.
+
+Exit codes: 0 done, 2 usage, 3 no screen runs.
+""",
+        connects=False,
+    ),
     "wrap": Subcommand(
         "wrapping.run_wrap",
         "Put mcphost before the servers of another host.\n"
@@ -916,7 +935,7 @@ Exit codes: 0 done, 1 an entry changed since, 2 usage or configuration.
 GROUPS: Final = {
     "look around": ("demo", "check", "list", "compare"),
     "use servers": ("call", "run", "read", "prompt", "complete", "chat", "tasks", "history"),
-    "control agents": ("tap", "gate", "allow", "wrap", "unwrap"),
+    "control agents": ("agents", "tap", "gate", "allow", "wrap", "unwrap"),
     "add and remove servers": ("add", "search", "import", "export", "remove"),
     "sign in, keep secrets": ("login", "logout", "secret"),
     "configure, get help": ("config", "doctor", "report", "help", "man", "completion"),
