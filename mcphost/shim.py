@@ -230,16 +230,24 @@ class Shim:
         """Start the program in a process group of its own. Raises StartFailure."""
         self._handle_signals()
         ours, theirs = zip(*(_pipe(reads) for reads in (True, False, False)), strict=True)
-        try:
-            self.child = _spawn(self.command, theirs)
-        except OSError as error:
-            raise _start_failure(self.command[0], error) from None
+        self.child = self.spawn(theirs)
         self._input, self._output, self._errors = ours
         for descriptor in theirs:
             os.close(descriptor)
         for number in self._early:
             self.signal(number)
         self.to_server, self.to_agent = Outlet(self._input, os.close), Outlet(1, _point_at_null)
+
+    def spawn(self, streams: Sequence[int]) -> int:
+        """Start the program with these standard streams, and return its process id. Raises StartFailure."""
+        try:
+            return _spawn(self.command, streams)
+        except OSError as error:
+            raise _start_failure(self.command[0], error) from None
+
+    def wait(self) -> int:
+        """Wait for the program's end: its exit code, or the number of the signal that ended it, negative."""
+        return os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
 
     def run(self, lines: LineFilter | None = None) -> int:
         """Pump until the program has ended, and return the exit code: its own, or 128 and its signal.
@@ -260,7 +268,7 @@ class Shim:
         threading.Thread(target=self._pump_agent, args=(lines,), name="agent", daemon=True).start()
         for pump in outputs.values():
             pump.start()
-        code = os.waitstatus_to_exitcode(os.waitpid(self.child, 0)[1])
+        code = self.wait()
         self._exited.set()
         for name, pump in outputs.items():
             self._finish(name, pump)
@@ -410,6 +418,8 @@ class Observer:
         """Called in the observer's reading thread with each line of the screen after its welcome."""
         self.lost: Callable[[], None] = lambda: None
         """Called there each time the screen is gone."""
+        self.masked: Callable[[bytes], bytes] = lambda data: data
+        """Returns a copied line without its secrets."""
         self._hello, self._path, self._make_record, self._always = hello, path, record, always
         self._record: Callable[[CopiedLine | None], None] | None = None
         self._changed = threading.Condition()
@@ -510,6 +520,7 @@ class Observer:
 
     def _copy(self, line: CopiedLine) -> None:
         self._search()
+        line.data = self.masked(line.data)
         sent = self._socket is not None and self._send(line.message())
         if self._always or not sent:
             if self._record is None:

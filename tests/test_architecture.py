@@ -65,8 +65,9 @@ MAY_IMPORT: dict[str, list[str]] = {
     "providers": ["mcphost.errors", "mcphost.redaction", "mcphost.net", "mcphost.protocol"],
     "client": ["mcphost.errors", "mcphost.cancellation", "mcphost.time_slices", "mcphost.protocol",
                "mcphost.transports.base"],
-    # It gets what it needs of the host, such as decisions, through ports.
-    "serving": ["mcphost.errors", "mcphost.posix", "mcphost.time_slices", "mcphost.config", "mcphost.protocol"],
+    # It gets what it needs of the host, such as decisions, through ports, and is handed transports.
+    "serving": ["mcphost.errors", "mcphost.posix", "mcphost.time_slices", "mcphost.config", "mcphost.protocol",
+                "mcphost.transports.base"],
     # transports.base, auth.ports: ports that a host is handed, values and protocols only.
     "host": ["mcphost.errors", "mcphost.posix", "mcphost.redaction", "mcphost.time_slices", "mcphost.cancellation",
              "mcphost.config", "mcphost.protocol", "mcphost.client", "mcphost.providers.base",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mcphost.cli import BETWEEN
+from mcphost.cli.between import fast_options
 from mcphost.cli.parser import parse
 from mcphost.shim import LineCutter, options_of
 
@@ -31,15 +31,15 @@ def test_lines_over_the_limit_come_in_pieces() -> None:
 
 @pytest.mark.parametrize("words", [["--name"], ["--nmae", "x", "--", "cat"], ["cat"], ["--"], ["--help"]])
 def test_wrong_usage_is_left_to_the_parser(words: list[str]) -> None:
-    assert options_of(words, tuple(BETWEEN["tap"][1])) is None
+    assert options_of(words, tuple(fast_options("tap"))) is None
 
 
 def test_the_parser_reads_what_the_fast_path_reads() -> None:
     words = ["--name", "n", "--as=a", "--state", "s", "--into", "i", "--config", "c", "--", "cat", "--name", "x"]
-    found = options_of(words, tuple(BETWEEN["tap"][1]))
+    found = options_of(words, tuple(fast_options("tap")))
     assert found is not None
     parsed = vars(parse(["tap", *words]))
-    names = BETWEEN["tap"][1]
+    names = fast_options("tap")
     assert {names[name]: value for name, value in found[0].items()}.items() <= parsed.items()
     assert found[1] == parsed["program"]
 

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 
+from mcphost.cli.between import RUN, fast_options
 from mcphost.shim import options_of
 
 TYPE_CHECKING = False
@@ -25,14 +26,6 @@ INTERRUPTED: Final = 130
 
 COMPLETE: Final = "__complete"
 """The first word of a shell that asks for completion; the words so far follow, the one at the cursor last."""
-
-BETWEEN: Final = {
-    "tap": ("tap.run_tap", {"--name": "name", "--as": "agent", "--into": "into", "--config": "config",
-                            "--state": "state"}),
-    "gate": ("gate.run_gate", {"--name": "name", "--as": "agent", "--config": "config", "--state": "state",
-                               "--answer-within": "answer_within", "--questions": "questions"}),
-}  # fmt: skip
-"""Commands that start a program before anything else is loaded, with their options; see `mcphost.shim`."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -58,10 +51,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run_between(words: Sequence[str]) -> int | None:
-    """Run a command of `BETWEEN`; None for other commands, and for a command line that the parser has to explain."""
-    if not words or words[0] not in BETWEEN:
+    """Run a tap or gate; None for other commands, and for a command line that the parser has to explain."""
+    if not words or words[0] not in RUN:
         return None
-    run, names = BETWEEN[words[0]]
+    run, names = RUN[words[0]], fast_options(words[0])
     found = options_of(words[1:], tuple(names))
     if found is None:
         return None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
 from mcphost import __version__
+from mcphost.cli.between import BETWEEN, QUESTIONS, RUN
 from mcphost.errors import UsageError
 
 CONFIG_HELP: Final = "use this configuration and no other"
@@ -198,13 +199,18 @@ ADDING: Final = (
 )
 """Shared by ``import`` and ``add``: how found servers are added."""
 
-_BETWEEN: Final = (
-    _argument("--name", "NAME", "the server's name; default: the program's"),
-    _argument("--as", "AGENT", "the agent's name", dest="agent"),
-    _argument("--state", "FOLDER", "the state folder of the screen; default: as everywhere"),
-    _several("words", "-- COMMAND", "the server's program and its arguments, behind --"),
-)
-"""Shared by ``tap`` and ``gate``."""
+
+def _between(command: str) -> list[Argument]:
+    """The arguments of a command that starts a server for an agent."""
+    choices = {"--questions": {"choices": QUESTIONS}}
+    return [
+        *(
+            _argument(option, metavar, about, dest=destination, **choices.get(option, {}))
+            for option, (destination, metavar, about) in BETWEEN[command].items()
+        ),
+        _several("words", "-- COMMAND", "the server's program and its arguments, behind --"),
+    ]
+
 
 COMMANDS: Final = {
     "demo": Subcommand(
@@ -702,10 +708,10 @@ the keychain cannot say) and usedBy.
         connects=False,
     ),
     "tap": Subcommand(
-        "tap.run_tap",
+        RUN["tap"],
         "Run a server's program for an agent, and record what passes.\nThe bytes pass unchanged, and never wait for "
         "mcphost.",
-        [*_BETWEEN, _argument("--into", "FILE", "append the messages to FILE, too (JSON Lines, masked)")],
+        _between("tap"),
         """\
   mcphost tap -- uvx mcp-server-git
   mcphost tap --name git --as claude-code -- uvx mcp-server-git
@@ -722,31 +728,34 @@ Exit codes: the program's own, 128 and the number of the signal that ended it,
         connects=False,
     ),
     "gate": Subcommand(
-        "gate.run_gate",
+        RUN["gate"],
         "Run a server's program for an agent, and hold tool calls until they are decided.\n"
         "Everything else passes at once.",
         [
-            *_BETWEEN,
-            _argument("--answer-within", "SECONDS", "answer a call that is not decided after so long"),
-            _argument(
-                "--questions",
-                None,
-                "where the server's questions are answered: by the agent (the default), here in mcphost, or both",
-                choices=("agent", "here", "both"),
+            *_between("gate"),
+            _repeated(
+                "--header-env",
+                "HEADER=VARIABLE",
+                "send this header to the address, with the value of an environment variable",
             ),
+            _argument("--bearer-env", "VARIABLE", "send the token in this environment variable to the address"),
         ],
         """\
   mcphost gate -- uvx mcp-server-git
   mcphost gate --name git --as claude-code -- uvx mcp-server-git
   mcphost gate --answer-within 50 -- node server.js
+  mcphost gate --bearer-env DOCS_TOKEN https://docs.example.com/mcp
 """,
         more="""\
 Put it before the command of a server in an agent's configuration. The running
 screen decides; without one, the rules and what you allowed. A call that would
 be asked then is declined, with the mcphost allow command that allows it.
 
+A URL takes the place of -- COMMAND. The agent still speaks to a program, and
+mcphost to the server, with the headers that you name. It does not sign in.
+
 Exit codes: the program's own, 128 and the number of the signal that ended it,
-126 or 127 if it cannot be started, 2 usage.
+126 or 127 if it cannot be started, 2 usage, 3 an address ended the session.
 """,
         several="words",
         connects=False,

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from mcphost.config import Config, Values
-from mcphost.config.gated import GatedProgram
 from mcphost.config.state import StateStore, file_version
 from mcphost.errors import InvalidLink, McphostError
 from mcphost.host.agents.declined import AbsentApprover, DeclinedCalls
@@ -321,10 +320,6 @@ class GateDecisions:
     def _introduced(self, agent: AgentIntroduced) -> None:
         self._agent = self._agent.introduced(agent.name, agent.version)
         self._say(link.AgentNamed(name=agent.name, version=agent.version, era=agent.era, revision=agent.revision))
-
-
-def gated_server(name: str, command: Sequence[str], folder: str, env: Mapping[str, str]) -> GatedServer:
-    return GatedServer(name, GatedProgram(tuple(command), folder=folder, names=frozenset(env)))
 
 
 def _call_soon(loop: asyncio.AbstractEventLoop, work: Callable[..., None], *arguments: object) -> None:

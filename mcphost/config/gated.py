@@ -19,18 +19,18 @@ class GatedProgram:
     command: tuple[str, ...] = ()
     url: str | None = None
     folder: str = ""
-    """Where the command runs, an absolute path."""
+    """Where the gate runs, and with it the command: an absolute path."""
     names: frozenset[str] = frozenset()
     """Names of the variables of a command's environment, or of the headers that an address is sent."""
 
     @property
     def identity(self) -> str:
-        """The words that approvals are bound to, always with the folder of a command.
+        """The words that approvals are bound to, always with the folder.
 
-        The names of its variables do not count: which of them the agent's file gave is not known.
+        The names of a command's variables do not count: which of them the agent's file gave is not known.
         """
         if self.url is not None:
-            return program_words(self.url, None, self.names)
+            return program_words(self.url, self.folder, self.names)
         return program_words(self.command, self.folder, ())
 
     def is_entry(self, config: Config, name: str, values: Values) -> bool:

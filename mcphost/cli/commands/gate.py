@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import sys
 
-from mcphost.cli.commands.tap import environment_of, observer_of
+from mcphost.cli.commands.tap import environment_of, name_of, observer_of
 from mcphost.shim import LineFilter, Shim, StartFailure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Callable, Collection, Sequence
     from pathlib import Path
 
+    from mcphost.cli.addresses import GatedAddress
     from mcphost.composition.gate_decisions import GateDecisions
     from mcphost.config import Config
     from mcphost.serving.gate import AgentIntroduced, GateAction, Questions
@@ -26,14 +27,24 @@ CLOSE_SECONDS = 2.0
 
 
 def run_gate(options: Namespace) -> int:
-    """Run the program of ``options`` until it ends. Raises UsageError without one, or for a wrong option."""
-    if options.words or not getattr(options, "program", None):
-        from mcphost.errors import UsageError  # late: the program starts before
+    """Run the program of ``options`` until it ends, or speak to the address there.
 
-        raise UsageError("put -- before the program, as in: mcphost gate -- uvx mcp-server-git")
+    Raises UsageError without either, or for a wrong option.
+    """
     within = _seconds(options.answer_within)
     questions = _questions(options.questions)
-    shim = Shim(options.program)
+    program = getattr(options, "program", None) or ()
+    given = getattr(options, "header_env", None) or getattr(options, "bearer_env", None)
+    address = None
+    if given or [each[:4].lower() for each in (*options.words, *program)] == ["http"]:
+        from mcphost.cli.addresses import address_of  # late: a program starts before
+
+        address = address_of(options, os.environ)
+    if address is None and (options.words or not program):
+        from mcphost.errors import UsageError
+
+        raise UsageError("put -- before the program, as in: mcphost gate -- uvx mcp-server-git")
+    shim = Shim(options.program) if address is None else _address_shim(address, options)
     try:
         shim.start()
     except StartFailure as failure:
@@ -43,7 +54,7 @@ def run_gate(options: Namespace) -> int:
     from mcphost.serving.gate import GateOptions
     from mcphost.serving.gate_pump import GatePump, answers_of
 
-    decider = _Decider(shim, options, questions)
+    decider = _Decider(shim, address, options, questions)
     observer = decider.observer
     shim.copy = observer.take
     gate = GatePump(
@@ -85,18 +96,24 @@ class _GateFilter(LineFilter):
 class _Decider:
     """Hands what a gate asks to a thread with an event loop, which loads the policy beside the server."""
 
-    def __init__(self, shim: Shim, options: Namespace, questions: Questions) -> None:
+    def __init__(self, shim: Shim, address: GatedAddress | None, options: Namespace, questions: Questions) -> None:
         import threading
 
-        self._shim, self._options, self._env = shim, options, environment_of(options)
-        self._name = options.name or os.path.basename(shim.command[0])
+        self._shim, self._address, self._options, self._env = shim, address, options, environment_of(options)
+        self._name = _name_of(options, shim, address)
         self._lock = threading.Lock()
         self._early: list[GateAction | None] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._actions: asyncio.Queue[GateAction | None] | None = None
         self._introduced: AgentIntroduced | None = None
-        more = {"questions": questions, "names": sorted(name[:200] for name in os.environ)[:4096]}
-        self.observer: Observer = observer_of("gate", shim, options, more, self._after_hello)
+        self._names = sorted(name[:200] for name in (os.environ if address is None else address.headers))[:4096]
+        self._headers = () if address is None else tuple(address.headers.values())
+        more: dict[str, object] = {"questions": questions, "names": self._names}
+        if address is not None:
+            more |= {"command": None, "url": address.url, "child": None}
+        self.observer: Observer = observer_of("gate", self._name, shim, options, more, self._after_hello, self._headers)
+        if self._headers:
+            self.observer.masked = _masking(self._headers)
         self._thread = threading.Thread(target=self._run, name="decisions", daemon=True)
 
     def start(self, gate: GatePump) -> None:
@@ -149,10 +166,12 @@ class _Decider:
         await decisions.run(actions)
 
     def _decisions(self) -> GateDecisions:
-        from mcphost.composition.gate_decisions import GateDecisions, LocalConsent, gated_server
+        from mcphost.composition.gate_decisions import GateDecisions, LocalConsent
         from mcphost.config import state_folder
+        from mcphost.config.gated import GatedProgram
         from mcphost.errors import ConfigError
         from mcphost.host.agents.facts import AgentFacts
+        from mcphost.host.agents.gated_calls import GatedServer
         from mcphost.host.traffic.spool import mask_of
         from mcphost.places import socket_path
 
@@ -166,27 +185,72 @@ class _Decider:
         given = options.agent or ""
         agent = AgentFacts(given or os.path.basename(program), "", "", os.getppid(), program, folder, given)
         local = LocalConsent(
-            self._settings,
+            lambda: _settings(options),
             lambda: state_folder(env),
             env,
             _allow_command(options),
-            mask_of(os.environ, shim.command),
+            mask_of(os.environ, shim.command, self._headers),
             _note,
         )
-        server = gated_server(self._name, shim.command, folder, os.environ)
+        if self._address is None:
+            runs = GatedProgram(tuple(shim.command), folder=folder, names=frozenset(os.environ))
+        else:
+            runs = GatedProgram(url=self._address.url, folder=folder, names=frozenset(self._names))
+        server = GatedServer(self._name, runs)
         return GateDecisions(self._gate, self.observer, socket, server, agent, local, self._disconnect)
-
-    def _settings(self) -> tuple[Config, Sequence[Path]]:
-        from mcphost.cli.settings import find, settings_for_screen
-
-        found = settings_for_screen(find(self._options.config, self._env), self._env)
-        location = found.found
-        return found.loaded.config, [path for path in (location.path, location.added) if path is not None]
 
     def _disconnect(self) -> None:
         from threading import Thread
 
         Thread(target=self._shim.end, name="disconnect", daemon=True).start()
+
+
+def _name_of(options: Namespace, shim: Shim, address: GatedAddress | None) -> str:
+    return name_of(options, shim) if address is None else options.name or address.host
+
+
+def _address_shim(address: GatedAddress, options: Namespace) -> Shim:
+    from contextlib import suppress
+
+    from mcphost.cli.addresses import AddressShim
+    from mcphost.errors import McphostError
+    from mcphost.host.traffic.spool import mask_of
+
+    def advice() -> str:
+        words = "a gate does not sign in; give it a token with --bearer-env, or another header with --header-env"
+        name = options.name or address.host
+        with suppress(McphostError):
+            entry = _settings(options)[0].servers.get(name)
+            if entry is not None and entry.url == address.url and entry.signs_in:
+                return f"{words}; mcphost itself signs in to your own entry: mcphost login {name}"
+        return words
+
+    return AddressShim(address, advice, mask_of(os.environ, (), tuple(address.headers.values())))
+
+
+def _masking(headers: Collection[str]) -> Callable[[bytes], bytes]:
+    """Removes the values of headers from a line for the screen: the server may have repeated them."""
+    from mcphost.host.traffic.spool import mask_of
+    from mcphost.redaction import redacted
+
+    mask = mask_of({}, (), headers)
+
+    def masked(line: bytes) -> bytes:
+        text = line.decode("utf-8", "replace")
+        hidden = redacted(text, mask)
+        return line if hidden == text else hidden.encode()
+
+    return masked
+
+
+def _settings(options: Namespace) -> tuple[Config, Sequence[Path]]:
+    """The user's configuration and its files. Raises ConfigError."""
+    from mcphost.cli.settings import find, settings_for_screen
+
+    env = environment_of(options)
+    found = settings_for_screen(find(options.config, env), env)
+    location = found.found
+    return found.loaded.config, [path for path in (location.path, location.added) if path is not None]
 
 
 def _seconds(text: str | None) -> float | None:

@@ -11,7 +11,7 @@ from mcphost.shim import Observer, Shim, StartFailure
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from mcphost.shim import CopiedLine
 
@@ -28,7 +28,7 @@ def run_tap(options: Namespace) -> int:
     except StartFailure as failure:
         sys.stderr.write(f"mcphost: {failure}\n")
         return failure.code
-    observer = observer_of("tap", shim, options)
+    observer = observer_of("tap", name_of(options, shim), shim, options)
     shim.copy = observer.take
     observer.open()
     code = shim.run()
@@ -36,22 +36,29 @@ def run_tap(options: Namespace) -> int:
     return code
 
 
+def name_of(options: Namespace, shim: Shim) -> str:
+    """The server's name in rules, approvals and the audit log."""
+    name: str = options.name or os.path.basename(shim.command[0])
+    return name
+
+
 def observer_of(
     role: str,
+    name: str,
     shim: Shim,
     options: Namespace,
     more: Mapping[str, object] = {},
     after: Callable[[], bytes] = bytes,
+    headers: Collection[str] = (),
 ) -> Observer:
     """The observer of a shim, which reports to the screen as ``role``, with ``more`` in its first message.
 
-    ``after`` returns the lines that follow that message.
+    ``after`` returns the lines that follow that message; ``headers`` are values that are masked in the record.
     """
     from time import time  # late: the program starts before
 
     started, env = time(), environment_of(options)
     into: str | None = getattr(options, "into", None)
-    name = options.name or os.path.basename(shim.command[0])
 
     def hello() -> bytes:
         import json  # late: only a screen needs it
@@ -69,7 +76,7 @@ def observer_of(
         return str(socket_path(env))
 
     def record() -> Callable[[CopiedLine | None], None]:
-        return _record(name, started, shim, into, env)
+        return _record(name, started, shim, into, env, headers)
 
     return Observer(hello, path, record, always=into is not None)
 
@@ -81,7 +88,7 @@ def environment_of(options: Namespace) -> Mapping[str, str]:
 
 
 def _record(
-    name: str, started: float, shim: Shim, into: str | None, env: Mapping[str, str]
+    name: str, started: float, shim: Shim, into: str | None, env: Mapping[str, str], headers: Collection[str]
 ) -> Callable[[CopiedLine | None], None]:
     from pathlib import Path  # late: these load only once there is something to write
 
@@ -89,7 +96,7 @@ def _record(
     from mcphost.places import state_path
 
     path = Path(into) if into else spool_path(state_path(env), name, started, os.getpid())
-    spool = Spool(path, name, mask_of(os.environ, shim.command))
+    spool = Spool(path, name, mask_of(os.environ, shim.command, headers))
 
     def write(line: CopiedLine | None) -> None:
         if line is None:

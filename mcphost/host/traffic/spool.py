@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,9 +64,10 @@ FOLDERS: Final = ("PWD", "OLDPWD")
 """Variables that look like passwords by their names, and hold folders."""
 
 
-def mask_of(env: Mapping[str, str], command: Sequence[str]) -> Mask:
-    """Masks the secrets that a program is given by variables and arguments, as their names show."""
+def mask_of(env: Mapping[str, str], command: Sequence[str], headers: Collection[str] = ()) -> Mask:
+    """Masks the secrets that a program is given by variables and arguments, as their names show, and in headers."""
     known = {value for name, value in env.items() if looks_secret(name) and name not in FOLDERS}
+    known.update(word for value in headers for word in (value, *value.split()))
     known.update(value for word in command for value in named_secrets(word))
     secrets = sorted((value for value in known if len(value) >= MIN_SECRET), key=len, reverse=True)
     if not secrets:

@@ -155,15 +155,7 @@ class ModernRules:
         return Request(request.id, request.method, params)
 
     def headers(self, request: Request) -> Mapping[str, str]:
-        params = request.params or {}
-        headers = {"MCP-Protocol-Version": self.revision.version, "Mcp-Method": request.method}
-        named = params.get(NAMED_BY.get(request.method, ""))
-        if isinstance(named, str):
-            headers["Mcp-Name"] = encode_header_value(named)
-            if request.method == "tools/call" and named in self.parameter_headers:
-                arguments = params.get("arguments") or {}
-                headers |= parameter_headers_of(self.parameter_headers[named], arguments)
-        return headers
+        return modern_headers(request, self.revision.version, self.parameter_headers)
 
     def read(self, method: str, result: Mapping[str, Any]) -> Complete | InputRequired | TaskStarted:
         return read_result(method, result, self.client.declare)
@@ -172,6 +164,23 @@ class ModernRules:
         if self.own_stream:
             return None  # closing the stream of the response is the cancellation
         return Notification("notifications/cancelled", {"requestId": request.id, "reason": reason})
+
+
+def modern_headers(
+    request: Request, version: str, parameters: Mapping[str, tuple[ParameterHeader, ...]]
+) -> dict[str, str]:
+    """The headers that repeat parts of a modern request; ``parameters`` has those of each tool that repeats arguments.
+
+    Raises InvalidArguments if a header cannot hold an argument that it repeats.
+    """
+    params = request.params or {}
+    headers = {"MCP-Protocol-Version": version, "Mcp-Method": request.method}
+    named = params.get(NAMED_BY.get(request.method, ""))
+    if isinstance(named, str):
+        headers["Mcp-Name"] = encode_header_value(named)
+        if request.method == "tools/call" and named in parameters:
+            headers |= parameter_headers_of(parameters[named], params.get("arguments") or {})
+    return headers
 
 
 def with_progress_token(params: Mapping[str, Any] | None, token: RequestId) -> dict[str, Any]:

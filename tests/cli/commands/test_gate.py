@@ -10,15 +10,18 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mcphost.cli import main
+from mcphost.cli.commands.gate import _masking
 from mcphost.places import socket_path
 from mcphost.serving import link
+from tests.transports.http.http_connection import Echo, Web
 
 pytestmark = pytest.mark.slow
 
@@ -29,8 +32,8 @@ INITIALIZE = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo":
 class GateProcess:
     """A gate and the agent's end of its streams."""
 
-    def __init__(self, env: dict[str, str], folder: Path, *options: str) -> None:
-        command = [sys.executable, "-m", "mcphost", "gate", "--name", "echo", *options, "--", *ECHO]
+    def __init__(self, env: dict[str, str], folder: Path, *options: str, runs: Sequence[str] = ECHO) -> None:
+        command = [sys.executable, "-m", "mcphost", "gate", "--name", "echo", *options, "--", *runs]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, env=env, cwd=folder, stdin=pipe, stdout=pipe, stderr=pipe)
         self.state = Path(env["MCPHOST_STATE_DIR"])
@@ -86,8 +89,8 @@ def env(tmp_path: Path) -> Iterator[dict[str, str]]:
 def gate(env: dict[str, str], tmp_path: Path) -> Iterator[GateOf]:
     started: list[GateProcess] = []
 
-    def start(*options: str) -> GateProcess:
-        started.append(GateProcess(env, tmp_path, *options))
+    def start(*options: str, **more: Any) -> GateProcess:
+        started.append(GateProcess(env, tmp_path, *options, **more))
         return started[-1]
 
     yield start
@@ -177,6 +180,48 @@ def next_message(lines: Any, kind: type[Any]) -> Any:
             lines.read(message.size)
         elif isinstance(message, kind):
             return message
+
+
+def test_an_address_is_gated_and_its_headers_stay_secret(gate: GateOf, env: dict[str, str]) -> None:
+    env["DOCS_TOKEN"] = token = "c4nary-t0ken"
+    with Web(Echo(listens=False)) as web:
+        gated = gate("--as", "claude", "--bearer-env", "DOCS_TOKEN", runs=[web.url])
+        gated.open()
+        gated.call(2, token)
+        assert words_of(gated.read()) == token
+        assert gated.end() == 0
+        assert {each.headers["authorization"] for each in web.visits} == {f"Bearer {token}"}
+    decision, outcome = gated.audit
+    assert (decision["tool"], decision["allowed"], outcome["outcome"]) == ("echo", True, "done")
+    kept = [each.read_bytes() for each in gated.state.rglob("*") if each.is_file()]
+    assert any(b"tools/call" in each for each in kept)
+    assert not any(token.encode() in each for each in kept)
+    assert gated.process.stderr is not None
+    assert gated.process.stderr.read() == b""
+
+
+def test_a_line_for_the_screen_holds_no_header() -> None:
+    masked = _masking(["Bearer c4nary-t0ken"])
+    assert masked(b'{"a":"x c4nary-t0k\\u0065n"}') == '{"a":"x •••"}'.encode()
+    assert masked(b"\xff plain") == b"\xff plain"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--header-env", "X", "https://x.example"], "write HEADER=VARIABLE"),
+        (["--header-env", "X=NOT_SET", "https://x.example"], "NOT_SET is not set, or empty"),
+        (["--header-env", "Mcp-Session-Id=HOME", "https://x.example"], "the protocol sets this header itself"),
+        (["--bearer-env", "HOME", "--header-env", "authorization=HOME", "https://x.example"], "both give the header"),
+        (["--bearer-env", "HOME", "--", "cat"], "are for an address"),
+        (["https://u:p@x.example"], "must not hold a user name or password"),
+        (["https://x.example/?api_key=abcdef"], "the address holds a secret"),
+        (["https://x.example", "more"], "put -- before the program"),
+    ],
+)
+def test_a_wrong_address_is_explained(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gate", *words]) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_signal_ends_the_gate_with_its_server(gate: GateOf) -> None:

@@ -1,0 +1,43 @@
+"""The options of the commands that start a server for an agent, for the parser and for a start without it.
+
+It imports nothing, so that the server starts first.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+
+    Option = tuple[str, str | None, str]
+
+RUN: Final = {"tap": "tap.run_tap", "gate": "gate.run_gate"}
+"""The functions of these commands, MODULE.FUNCTION."""
+
+QUESTIONS: Final = ("agent", "here", "both")
+"""The sides that may answer a server's questions."""
+
+_NAMED: Final[dict[str, Option]] = {
+    "--name": ("name", "NAME", "the server's name; default: the program's, or the address's host"),
+    "--as": ("agent", "AGENT", "the agent's name"),
+    "--state": ("state", "FOLDER", "the state folder of the screen; default: as everywhere"),
+}
+
+BETWEEN: Final[dict[str, dict[str, Option]]] = {
+    "tap": _NAMED | {"--into": ("into", "FILE", "append the messages to FILE, too (JSON Lines, masked)")},
+    "gate": _NAMED
+    | {
+        "--answer-within": ("answer_within", "SECONDS", "answer a call that is not decided after so long"),
+        "--questions": (
+            "questions",
+            None,
+            "where the server's questions are answered: by the agent (the default), here in mcphost, or both",
+        ),
+    },
+}
+"""By command and option: its destination, the name of its value, and its help."""
+
+
+def fast_options(command: str) -> dict[str, str]:
+    """The destinations of the options with which a command starts without the parser."""
+    return {"--config": "config"} | {option: destination for option, (destination, *_) in BETWEEN[command].items()}
