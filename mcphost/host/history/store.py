@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -34,6 +35,9 @@ from mcphost.redaction import MASK, Mask, masked_value
 
 RESULT_BYTES: Final = 64 << 10
 """Bytes of the JSON of a result, or of arguments, that are kept; of a larger result only the size and SHA-256 are."""
+
+READ_CHARACTERS: Final = 4 * RESULT_BYTES
+"""Characters of JSON that are read, since its blanks and escapes do not count for the limit; mcphost writes no more."""
 
 PATTERN_CHARACTERS: Final = 5_000
 """Characters of a sought word; more than any searched text has."""
@@ -182,6 +186,7 @@ class HistoryStore:
     def _open(self) -> sqlite3.Connection:
         new = self._make_private()
         database = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None)
+        database.text_factory = _decoded
         try:
             if new:
                 database.execute("PRAGMA auto_vacuum = INCREMENTAL")
@@ -214,8 +219,11 @@ class HistoryStore:
         return True
 
     def _prepare(self, database: sqlite3.Connection) -> None:
-        """Make the tables, or check that they are those of this mcphost."""
+        """Make the tables, or check that they are those of this mcphost, without views and triggers beside them."""
         if _stamp(database) == (APPLICATION, VERSION):
+            made = database.execute("SELECT sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'")
+            if {sql for (sql,) in made} != set(_TABLES):
+                raise _foreign()
             return
         with _transaction(database):  # another mcphost may be making them
             application, version = _stamp(database)
@@ -458,13 +466,27 @@ def _sendable(value: Any) -> Any:
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
+def _decoded(content: bytes) -> str | bytes:
+    """A text of the file; bytes, which no field is, where it is not UTF-8."""
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return content
+
+
 def _read(row: Sequence[Any]) -> PastCall | None:
     """A row as a call; None if something else than mcphost wrote it."""
     if not all(map(isinstance, row, _FIELDS.values())):
         return None
     fields = dict(zip(_FIELDS, row, strict=True))
     state = CallState.__members__.get(fields["state"].upper())
-    return None if state is None else PastCall(**{**fields, "state": state, "sent": bool(fields["sent"])})
+    finite, small = isfinite(fields["time"]) and isfinite(fields["duration"]), _is_small(fields["argument_text"])
+    usable = state is not None and finite and small
+    return PastCall(**{**fields, "state": state, "sent": bool(fields["sent"])}) if usable else None
+
+
+def _is_small(text: str | None) -> bool:
+    return text is None or len(text) <= READ_CHARACTERS
 
 
 def _count(database: sqlite3.Connection, server: str | None = None) -> int:
@@ -482,4 +504,4 @@ def _last_tools(database: sqlite3.Connection, most: int) -> list[tuple[str, str]
 
 def _result(database: sqlite3.Connection, call: int) -> str | None:
     found = database.execute("SELECT json FROM results WHERE call = ?", (call,)).fetchone()
-    return found[0] if found is not None and isinstance(found[0], str) else None
+    return found[0] if found is not None and isinstance(found[0], str) and _is_small(found[0]) else None

@@ -233,10 +233,20 @@ def truncated(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:5000])
 
 
+def without_table(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("DROP TABLE results")
+
+
+def with_trigger(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TRIGGER t AFTER INSERT ON calls BEGIN DELETE FROM calls; END")
+
+
 @pytest.mark.hostile("C07")
-@pytest.mark.parametrize("damage", [garbage, other_program, truncated])
+@pytest.mark.parametrize("damage", [garbage, other_program, truncated, without_table, with_trigger])
 async def test_a_damaged_file_is_set_aside_and_a_new_one_begun(path: Path, damage: Callable[[Path], object]) -> None:
-    if damage is truncated:
+    if damage not in (garbage, other_program):
         async with run(path) as before:
             for _ in range(50):
                 before.add({"a": "x" * 1000})
@@ -267,7 +277,13 @@ async def test_rows_of_another_program_are_passed_over(path: Path) -> None:
         here.add({"a": 1})
         here.add({"a": 2})
         here.add({"a": 3})
+        for _ in range(4):
+            here.add()
     with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE calls SET tool = CAST(x'ff' AS TEXT) WHERE id = 4")
+        database.execute("UPDATE calls SET duration = 9e999 WHERE id = 5")
+        database.execute("UPDATE calls SET time = -9e999 WHERE id = 6")
+        database.execute("UPDATE calls SET argument_text = ? WHERE id = 7", ('{"a": "' + "x" * 300_000 + '"}',))
         database.execute("UPDATE calls SET state = 'eaten' WHERE id = 1")
         database.execute("UPDATE calls SET server = x'00' WHERE id = 2")
         database.execute("UPDATE calls SET argument_text = '[[' WHERE id = 3")
