@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from mcphost.config.fields import HEADER_NAME, reason_against_url
-from mcphost.config.servers import PROTOCOL_HEADERS
+from mcphost.config.servers import is_protocol_header
 from mcphost.errors import UsageError
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.display import show_line
@@ -81,7 +81,7 @@ def _headers(named: Sequence[str], bearer: str | None, env: Mapping[str, str]) -
         name, _, variable = each.partition("=")
         if not HEADER_NAME.fullmatch(name) or not variable:
             raise UsageError(f"--header-env {show_line(each, 100)}: write HEADER=VARIABLE, such as X-API-Key=DOCS_KEY")
-        if name.lower() in PROTOCOL_HEADERS or name.lower().startswith("mcp-param-"):
+        if is_protocol_header(name):
             raise UsageError(f"--header-env {name}: the protocol sets this header itself")
         if name.lower() in map(str.lower, headers):
             raise UsageError(f"--header-env {name}: the header is given twice")

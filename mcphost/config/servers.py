@@ -117,6 +117,12 @@ class SamplingConfig(ConfigTable):
 PROTOCOL_HEADERS = frozenset({"mcp-protocol-version", "mcp-method", "mcp-name", "mcp-session-id", "last-event-id"})
 """Headers, besides ``Mcp-Param-*``, that a server refuses twice; in small letters."""
 
+
+def is_protocol_header(name: str) -> bool:
+    """True for a header that the protocol sets by itself."""
+    return name.lower() in PROTOCOL_HEADERS or name.lower().startswith("mcp-param-")
+
+
 LOOSENING_OAUTH_KEYS = ("without_pkce_metadata", "issuer_slash", "resource")
 """Keys of ``oauth`` that only the user may set: they let a sign-in pass that is refused otherwise."""
 
@@ -277,7 +283,7 @@ class ServerConfig(ConfigTable):
             raise misplaced("http_headers", f"the header {double} is set twice; keep one")
         for key in ("http_headers", "env_http_headers"):
             for name in getattr(self, key):
-                if name.lower() in PROTOCOL_HEADERS or name.lower().startswith("mcp-param-"):
+                if is_protocol_header(name):
                     raise misplaced(key, f"the header {name} is the protocol's own, and mcphost sends it; remove it")
         return self
 

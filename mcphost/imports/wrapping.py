@@ -13,6 +13,8 @@ from dataclasses import field
 from hashlib import sha256
 from typing import Any, Final, Literal
 
+from mcphost.config.fields import HEADER_NAME, reason_against_url
+from mcphost.config.servers import is_protocol_header
 from mcphost.errors import ConfigError
 from mcphost.imports.dialects.dialect import HostDialect
 from mcphost.imports.dialects.entries import (
@@ -35,12 +37,25 @@ from mcphost.lazy_dataclass import dataclass
 
 WrapMode = Literal["gate", "tap"]
 
+HEADER_VARIABLE: Final = "MCPHOST_HEADER_{}"
+"""The variable of an entry's environment that holds its nth header."""
+
 HARD_LIMITS: Final = frozenset({"claude-code", "codex", "codex-plugins", "gemini"})
 """Hosts that end a call at the entry's timeout, whatever progress is reported."""
 
 MAX_ENTRY: Final = 256 * 1024
 """Characters of an entry that is edited; more than anyone writes, and few enough to be shown."""
 
+_SIGN_IN_KEYS: Final = (
+    "oauth",
+    "auth",
+    "oauthClientId",
+    "oauth_resource",
+    "scopes",
+    "headersHelper",
+    "authProviderType",
+)
+_NESTED_HEADERS: Final = "requestInit", "requestOptions"
 _OWN_VARIABLES: Final = ("MCPHOST_CONFIG", "MCPHOST_STATE_DIR")
 _MARGIN: Final = 10.0
 """Seconds before a hard limit at which a gate answers, at most."""
@@ -65,7 +80,7 @@ class WrapCommand:
     mode: WrapMode
 
     def words(self, host: str, name: str, more: Sequence[str], target: Sequence[str]) -> list[str]:
-        """The command line of an entry; ``target`` is what it ran before."""
+        """The command line of an entry; ``target`` is what it ran before, or its address."""
         folders = "--config", self.config, "--state", self.state
         who = "--name", legal_name(name), "--as", host
         return [*self.program, self.mode, *folders, *who, *more, "--", *target]
@@ -202,7 +217,7 @@ class _EntryEditor:
         if program is not None:
             self._program(program)
         elif address is not None:
-            raise NotWrappedError("it is an address, and tap and gate take programs only")
+            self._address(address)
         else:
             raise NotWrappedError("it has neither a command nor an address")
         self._note_own_variables()
@@ -242,10 +257,10 @@ class _EntryEditor:
             self._insert((*outer, inner), [("args", self._array(words, (*outer, inner)))])
         holder[inner], holder["args"] = first, [*words, *(args or [])]
 
-    def _words(self, target: Sequence[str]) -> list[str]:
+    def _words(self, target: Sequence[str], more: Sequence[str] = ()) -> list[str]:
         within = self._answer_within() if self.command.mode == "gate" else None
         limits = [] if within is None else ["--answer-within", f"{within:g}"]
-        words = self.command.words(self.host.id, self.name, limits, target)
+        words = self.command.words(self.host.id, self.name, [*limits, *more], target)
         syntax = self.host.dialect.syntax_of("args")
         for word in words[: len(words) - len(target)]:
             if taken_for_variables(word, syntax):
@@ -262,6 +277,116 @@ class _EntryEditor:
             if isinstance(limit, int | float) and (seconds := limit * unit) >= 1:
                 return round(seconds - min(_MARGIN, seconds / 4), 1)
         return None
+
+    # An address
+
+    def _address(self, key: str) -> None:
+        url, label, keys = self.raw[key], self.host.label, self.host.dialect.shape.keys
+        if self.command.mode == "tap":
+            raise NotWrappedError("tap takes programs, and this is an address; gate takes those with headers")
+        if "url" not in keys or "command" not in keys or "env" not in keys:
+            raise NotWrappedError(f"{label} takes only programs here")
+        if not isinstance(url, str):
+            raise NotWrappedError("its address is not a text")
+        if any(self.raw.get(each) is not None for each in _SIGN_IN_KEYS):
+            raise NotWrappedError(f"{label} signs in to it by itself, which a gate cannot do for it")
+        if any(self.raw.get(each) for each in (*ENVIRONMENT_KEYS, "env_vars", "args", *COMMAND_KEYS)):
+            raise NotWrappedError("its address has the settings of a program, too")
+        if any(self.raw.get(each) is not None for each in _NESTED_HEADERS):
+            raise NotWrappedError("its headers are in a table of their own kind, which mcphost does not move")
+        self._check_url(url)
+        options = self._headers(keys["env"])
+        first, *words = self._words([url], options)
+        new = keys["command"]
+        self.entry.pop(key)
+        self._rename((key,), new)
+        if self.host.dialect.shape.command_list:
+            self._replace((key,), self._array([first, *words], (key,)))
+            self.entry[new] = [first, *words]
+        else:
+            self._replace((key,), self._quoted(first))
+            self._insert((key,), [("args", self._array(words, (key,)))])
+            self.entry[new], self.entry["args"] = first, words
+        self._type()
+
+    def _check_url(self, url: str) -> None:
+        if find_secrets({"url": url}):
+            raise NotWrappedError("its address holds a secret, which every user could read in a command line")
+        if taken_for_variables(url, self.host.dialect.syntax_of("url")):
+            raise NotWrappedError("its address holds a variable, whose value every user could read in a command line")
+        if reason := reason_against_url(url):
+            raise NotWrappedError(f"its address {reason}")
+
+    def _headers(self, environment: str) -> list[str]:
+        """Turn the headers into variables of the environment; return the options that name them."""
+        options = list[str]()
+        key = next((each for each in HEADER_KEYS if self.raw.get(each) is not None), None)
+        headers = self.raw[key] if key is not None else {}
+        if not isinstance(headers, Mapping) or not all(isinstance(each, str) for each in headers.values()):
+            raise NotWrappedError("its headers are not a table of texts")
+        for header, value in headers.items():
+            self._check_header(header, value)
+        for number, header in enumerate(headers, 1):
+            options += ["--header-env", f"{header}={HEADER_VARIABLE.format(number)}"]
+        if key is not None and headers:
+            values = {HEADER_VARIABLE.format(number): each for number, each in enumerate(headers.values(), 1)}
+            for header, variable in zip(headers, values, strict=True):
+                self._rename((key, header), variable)
+            self._rename((key,), environment)
+            self.entry.pop(key)
+            self.entry[environment] = values
+        passed = self._passed(options)
+        if passed and "env_vars" not in self.host.dialect.shape.keys:
+            raise NotWrappedError("its headers come from variables, which cannot be passed on here")
+        if not options:
+            raise NotWrappedError(
+                f"it has no headers of its own, so {self.host.label} may sign in to it, which a gate cannot do for it"
+            )
+        if passed:
+            self._insert(
+                tuple(next([each] for each in URL_KEYS if self.raw.get(each) is not None)),
+                [("env_vars", f"[{', '.join(map(self._quoted, passed))}]")],
+            )
+            self.entry["env_vars"] = passed
+        return options
+
+    def _check_header(self, header: str, value: str) -> None:
+        """Raise NotWrappedError for a header that a gate refuses, or whose value would change."""
+        shown = header[:64]
+        if not HEADER_NAME.fullmatch(header) or is_protocol_header(header):
+            raise NotWrappedError(f"its header {shown!a} cannot be given to a gate")
+        if not value.strip() or not value.isascii() or not value.isprintable():
+            raise NotWrappedError(f"the value of its header {shown!a} is empty, or is not plain text")
+        theirs, ours = (self.host.dialect.syntax_of(key) for key in ("http_headers", "env"))
+        if theirs != ours and (taken_for_variables(value, theirs) or taken_for_variables(value, ours)):
+            raise NotWrappedError(f"its header {shown!a} holds a variable, which its environment would not")
+
+    def _passed(self, options: list[str]) -> list[str]:
+        """The variables of the host's own environment that hold headers; they are removed from the entry."""
+        passed = dict[str, None]()
+        if isinstance(named := self.raw.get("env_http_headers"), Mapping):
+            for header, variable in named.items():
+                options += ["--header-env", f"{header}={variable}"]
+                passed[str(variable)] = None
+            self._remove("env_http_headers")
+        for key in ("bearer_token_env_var", "bearerTokenEnv", "bearer_token_env"):
+            if isinstance(variable := self.raw.get(key), str):
+                options += ["--bearer-env", variable]
+                passed[variable] = None
+                self._remove(key)
+        return list(passed)
+
+    def _type(self) -> None:
+        """Say that the entry is a program now."""
+        types = self.host.dialect.shape.types
+        for key in TYPE_KEYS:
+            if self.raw.get(key) is None:
+                continue
+            if "stdio" in types:
+                self._replace((key,), self._quoted(types["stdio"]))
+                self.entry[key] = types["stdio"]
+            else:
+                self._remove(key)
 
     def _note_own_variables(self) -> None:
         given = [self.raw.get(key) for key in ENVIRONMENT_KEYS]
@@ -288,6 +413,21 @@ class _EntryEditor:
         for name, text in members:
             key = self._quoted(name) if self.kind == "json" else f"{table}{name}"
             self.edits.append(Replacement((end, end), f"{comma}{behind.separator}{key}{gives}{text}"))
+
+    def _rename(self, path: tuple[str, ...], name: str) -> None:
+        """Write another key wherever this one is written."""
+        level = len(path) - 1
+        for each in self.found.at(*path):
+            if (place := level - len(each.path) + len(each.keys)) >= 0:
+                self.edits.append(Replacement(each.keys[place], self._quoted(name) if self.kind == "json" else name))
+
+    def _remove(self, key: str) -> None:
+        self.entry.pop(key)
+        kept = list[Span]()
+        for each in self.found.at(key):
+            if not any(start <= each.cut[0] and each.cut[1] <= end for start, end in kept):
+                kept.append(each.cut)
+        self.edits += [Replacement(span, "") for span in kept]
 
     def _prepend(self, path: tuple[str, ...], words: Sequence[str]) -> None:
         array = self._member(*path).value

@@ -79,12 +79,14 @@ def test_a_hosts_files_are_the_same_after_wrapping(case: str, tmp_path: Path) ->
     plan = plan_wraps(host, there, (), command(), ())
     for edit in plan.edits:
         write_edit(edit, records)
-    assert plan.edits or (plan.left and (host.dialect.kind == "yaml" or "it is an address" in plan.left[0]))
+    known = "does not move", "its address holds a variable"
+    assert plan.edits or (plan.left and (host.dialect.kind == "yaml" or any(each in plan.left[0] for each in known)))
     assert unwrap(records.entries(), records)[1] == []
     assert {path: path.read_bytes() for path in files.rglob("*") if path.is_file()} == before
 
 
 STDIO = '{"mcpServers": {"git": {"command": "uvx", "args": ["mcp-server-git"]}}}'
+HEADERS = '{"mcpServers": {"web": {"url": "https://x.example/mcp", "headers": {"X-Key": "k3y"}}}}'
 
 PROGRAMS = {
     "claude-code": STDIO,
@@ -118,9 +120,57 @@ def test_a_wrapped_program_is_started_by_mcphost(host: str, tmp_path: Path) -> N
     }
 
 
+ADDRESSES = {
+    "claude-code": HEADERS.replace('"url"', '"type": "http", "url"'),
+    "cursor": HEADERS,
+    "gemini": HEADERS.replace('"url"', '"type": "http", "httpUrl"'),
+    "windsurf": HEADERS.replace('"url"', '"serverUrl"'),
+    "vscode": '{"servers": {"web": {"type": "http", "url": "https://x.example/mcp", "headers": {"X-Key": "k3y"}}}}',
+    "opencode": '{"mcp": {"web": {"type": "remote", "url": "https://x.example/mcp", "headers": {"X-Key": "k3y"}}}}',
+    "codex": '[mcp_servers.web]\nurl = "https://x.example/mcp"\nhttp_headers = { X-Key = "k3y" }\n',
+    "grok": '[mcp_servers.web]\nurl = "https://x.example/mcp"\n[mcp_servers.web.headers]\n"X-Key" = "k3y"\n',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("host", ADDRESSES)
+def test_headers_of_an_address_move_to_the_environment(host: str, tmp_path: Path) -> None:
+    wrapping = Wrapping(tmp_path, host, ADDRESSES[host], name_of(host))
+    wrapping.wrap()
+    entry = wrapping.entries()["web"]
+    assert words(entry)[-4:] == ["--header-env", "X-Key=MCPHOST_HEADER_1", "--", "https://x.example/mcp"]
+    shape = BY_ID[host].dialect.shape
+    assert entry[shape.keys["env"]] == {"MCPHOST_HEADER_1": "k3y"}
+    assert entry.get("type") in (None, shape.types.get("stdio"))
+    assert "k3y" not in str(words(entry)) + (tmp_path / "state" / wrapped_files.FILE).read_text()
+    assert wrapping.unwrap()[1] == []
+    assert wrapping.file.read_bytes() == wrapping.content
+
+
+def test_variables_with_headers_are_passed_on(tmp_path: Path) -> None:
+    content = """\
+[mcp_servers.web]
+url = "https://x.example"
+bearer_token_env_var = "T"
+[mcp_servers.web.env_http_headers]
+K = "V"
+"""
+    wrapping = Wrapping(tmp_path, "codex", content, "config.toml")
+    wrapping.wrap()
+    entry = wrapping.entries()["web"]
+    assert entry["env_vars"] == ["V", "T"]
+    assert words(entry)[-6:] == ["--header-env", "K=V", "--bearer-env", "T", "--", "https://x.example"]
+    wrapping.unwrap()
+    assert wrapping.file.read_bytes() == wrapping.content
+
+
 LEFT = {
-    '{"mcpServers": {"a": {"type": "http", "url": "https://x.example"}}}': "it is an address",
-    '{"mcpServers": {"a": {"url": "https://x.example", "headers": {"A": "b"}, "oauth": {}}}}': "it is an address",
+    '{"mcpServers": {"a": {"type": "http", "url": "https://x.example"}}}': "no headers of its own",
+    '{"mcpServers": {"a": {"url": "https://x.example", "headers": {"A": "b"}, "oauth": {}}}}': "signs in to it",
+    '{"mcpServers": {"a": {"url": "https://u:paSSw0rd99@x.example/", "headers": {"A": "b"}}}}': "holds a secret",
+    '{"mcpServers": {"a": {"url": "https://x.example/${K}", "headers": {"A": "b"}}}}': "address holds a variable",
+    '{"mcpServers": {"a": {"url": "ftp://x.example", "headers": {"A": "b"}}}}': "must start with https://",
+    '{"mcpServers": {"a": {"url": "https://x.example", "headers": {"Mcp-Name": "b"}}}}': "cannot be given to a gate",
+    '{"mcpServers": {"a": {"url": "https://x.example", "headers": {"A": " "}}}}': "is empty, or is not plain text",
     '{"mcpServers": {"a": {"command": "x", "url": "https://x.example"}}}': "both a command and an address",
     '{"mcpServers": {"a": {"type": "ws", "url": "wss://x.example"}}}': "its type is 'ws'",
     '{"mcpServers": {"a": {"args": ["x"]}, "b": {"command": "x"}}}': "neither a command nor an address",
@@ -138,6 +188,11 @@ def test_an_entry_that_cannot_be_wrapped_is_left_alone(content: str, tmp_path: P
     plan = wrapping.plan("a")
     assert plan.edits == []
     assert LEFT[content] in " ".join(plan.left)
+
+
+def test_a_tap_takes_no_address(tmp_path: Path) -> None:
+    plan = Wrapping(tmp_path, "cursor", HEADERS).plan(mode="tap")
+    assert (plan.edits, "tap takes programs" in plan.left[0]) == ([], True)
 
 
 def test_yaml_is_not_edited_but_told_what_to_write(tmp_path: Path) -> None:
@@ -306,9 +361,19 @@ VALUES = st.recursive(
     max_leaves=4,
 )
 ARGUMENTS = st.lists(st.text(max_size=6).filter(str.isprintable), max_size=3)
-ENTRY: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+PROGRAM: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {"command": st.just("run")}, optional={"args": ARGUMENTS, "env": st.just({"A": "b"})}
 )
+ADDRESS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "headers": st.dictionaries(
+            st.text(string.ascii_letters, min_size=1, max_size=4), st.sampled_from(["k3y", 'a "}', "x\\"]), min_size=1
+        ),
+        "url": st.just("https://x.example/mcp"),
+    },
+    optional={"type": st.sampled_from(["http", "sse"])},
+)
+ENTRY = PROGRAM | ADDRESS
 LINE_ENDS = st.sampled_from(["\n", "\r\n"])
 
 
@@ -336,7 +401,8 @@ def check(text: str, kind: Editable, host: str, name: str) -> None:
     expected: Any = read_document(text.encode(), kind)
     replaced(expected, path, entry)
     assert read_document(after.encode(), kind) == expected
-    assert words(entry)[-len(words({"args": [], **raw})) :] == words({"args": [], **raw})
+    target = [raw["url"]] if "url" in raw else words({"args": [], **raw})
+    assert words(entry)[-len(target) - 1 :] == ["--", *target]
     assert unwrap_entry(after, kind, path, change.digest, change.undo) == text
 
 
@@ -357,6 +423,11 @@ def toml_documents(draw: st.DrawFn) -> tuple[str, str]:
         f'[mcp_servers]\n{key} = {{ command = "run", args = {args} }}\nother.command = """x"""\n',
         f'[mcp_servers]\n{key}.command = "run"\n{key}.args = [ # one\n  "a",\n]\n',
         f'[mcp_servers.{key}.env]\nA = "]"\n[[list]]\nx = 1\n[mcp_servers.{key}]\nargs = {args}\ncommand = "run"\n',
+        f'[mcp_servers.{key}] # table\nurl = "https://x.example"\nhttp_headers = {{ A = "b", "C" = \'d\' }}\n',
+        f'[mcp_servers]\n{key}.url = "https://x.example"\n{key}.http_headers.A = "b" # end\n',
+        f'[mcp_servers.{key}.http_headers]\nA = "b"\n[mcp_servers.{key}]\nbearer_token_env_var = "T"\n'
+        f'url = "https://x.example"\n',
+        f'[mcp_servers]\n{key} = {{ url = "https://x.example", env_http_headers = {{ A = "V" }} }}\n',
     ]
     before = draw(st.sampled_from(["", "x = '''\n[mcp_servers.a]\n'''\n", "a = 1979-05-27 07:32:00\nb = [{c = 1}]\n"]))
     text = before + draw(st.sampled_from(forms))

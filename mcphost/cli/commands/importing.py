@@ -128,8 +128,9 @@ def chosen(found: Sequence[FoundServer], names: Sequence[str]) -> list[FoundServ
     """The servers of these names, ours or theirs; without names all. Raises UnknownName."""
     for name in names:
         if not any(name in (each.name, each.origin.name) for each in found):
-            there = ", ".join(show_line(each.name) for each in found) or "none"
-            raise UnknownName(f"there is no server {show_line(name)!a} there; servers are {there}")
+            names_there = ", ".join(show_line(each.name) for each in found)
+            there = f"it has {names_there}" if found else "it has no servers"
+            raise UnknownName(f"there is no server {show_line(name)!a} there; {there}")
     return [each for each in found if not names or each.name in names or each.origin.name in names]
 
 

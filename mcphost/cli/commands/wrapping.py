@@ -60,8 +60,9 @@ def run_unwrap(options: Namespace) -> int:
     known = [each for each in records.entries() if each.host == host.id]
     for name in options.servers:
         if not any(each.name == name for each in known):
-            there = ", ".join(dict.fromkeys(show_line(each.name) for each in known)) or "none"
-            raise UnknownName(f"{show_line(name)!a} is not wrapped for {host.label}; wrapped are {there}")
+            names = ", ".join(dict.fromkeys(show_line(each.name) for each in known))
+            there = f"its wrapped servers are {names}" if names else "none of its servers is wrapped"
+            raise UnknownName(f"{show_line(name)!a} is not wrapped for {host.label}; {there}")
     chosen = [each for each in known if not options.servers or each.name in options.servers]
     if not chosen:
         return finish(Outcome(remarks=(f"no server of {host.label} is wrapped",)))
@@ -166,9 +167,10 @@ def _files(host: KnownHost, named: str | None) -> Sequence[tuple[Path, str, int]
 def _check_names(plan: WrapPlan, host: KnownHost, names: Sequence[str]) -> None:
     for name in names:
         if name not in plan.names:
-            there = ", ".join(dict.fromkeys(map(show_line, plan.names))) or "none"
+            names = ", ".join(dict.fromkeys(map(show_line, plan.names)))
+            there = f"it has {names}" if names else "it has no servers"
             why = f"; {'; '.join(plan.left)}" if plan.left else ""
-            raise UnknownName(f"{host.label} has no server {show_line(name)!a} here; servers are {there}{why}")
+            raise UnknownName(f"{host.label} has no server {show_line(name)!a} here; {there}{why}")
 
 
 def _program(started: str) -> tuple[str, ...]:

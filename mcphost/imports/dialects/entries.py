@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from mcphost.config.fields import HEADER_NAME, VARIABLE_NAME
 from mcphost.config.references import VARIABLE
-from mcphost.config.servers import PROTOCOL_HEADERS, ServerConfig
+from mcphost.config.servers import ServerConfig, is_protocol_header
 from mcphost.imports.dialects.dialect import EntryGroup, HostDialect, HostDocument
 from mcphost.imports.dialects.env_file import EnvFileUnreadableError, read_env_file
 from mcphost.imports.found import FoundServer, ImportNote, Input, Origin, digest_of, legal_name
@@ -413,7 +413,7 @@ class _EntryReader:
         if not HEADER_NAME.fullmatch(name):
             self._note("headers", "a name that no header can have is left out")
             return False
-        if name.lower() in PROTOCOL_HEADERS or name.lower().startswith("mcp-param-"):
+        if is_protocol_header(name):
             self._note("headers", f"{name} is the protocol's own, and mcphost sends it")
             return False
         return True

@@ -210,7 +210,7 @@ def test_a_name_that_is_not_there_is_refused_with_those_that_are(mcphost: Mcphos
     cursor(isolated, {"a": {"command": "a-mcp"}})
     said = mcphost("import", "cursor", "b")
     assert said.code == 2
-    assert "servers are a" in said.err
+    assert "it has a" in said.err
 
 
 def test_export_prints_a_block_and_keeps_secrets_out_of_it(mcphost: Mcphost, configured: Path) -> None:

@@ -61,7 +61,7 @@ def test_a_project_file_is_wrapped_listed_and_unwrapped(file: Path, capsys: pyte
 
 def test_a_named_server_that_cannot_be_wrapped_fails(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["wrap", "claude-code", "docs", "--yes"]) == 1
-    assert "it is an address" in capsys.readouterr().err
+    assert "no headers of its own" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_an_unknown_name_is_refused_with_those_that_exist(
 ) -> None:
     assert main(words) == 2
     said = capsys.readouterr().err
-    assert "claude-code" in said or "servers are git, docs" in said or "wrapped are none" in said
+    assert "claude-code" in said or "it has git, docs" in said or "none of its servers is wrapped" in said
 
 
 def test_an_entry_starts_the_script_that_runs(tmp_path: Path) -> None:
