@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tests.benchmarks import bare_app, flood, large
+from tests.benchmarks import bare_app, bare_palette, flood, large
 from tests.benchmarks.measure import Row, Sample, percentile
 from tests.benchmarks.process_works import FIRST_FRAME, MCPHOST
 from tests.benchmarks.sizes import Sizes
@@ -43,7 +43,7 @@ MARKED = "▸[^▸]{{1,20}}?tool-000{}"
 """A tool with the mark of the cursor before it."""
 
 UP, DOWN, ERASE = b"\x1b[A", b"\x1b[B", b"\x7f"
-FIND, ESCAPE = b"\x10", b"\x1b"
+FIND = b"\x10"
 DIGITS = "7531"
 
 
@@ -141,20 +141,31 @@ def _narrow(terminal: Terminal, key: bytes, word: str, total: int) -> Sample:
 
 def _find(home: Path, sizes: Sizes) -> list[Row]:
     """Type in the command palette, and see the best hit of each word."""
-    total, times = sizes.tools, list[Sample]()
-    digits = f"{total * 3 // 4:04}"
-    words = [digits[: n + 1] for n in range(len(digits))]
+    total = sizes.tools
+    with Terminal((sys.executable, bare_palette.__file__, str(total)), lonely_environment(home)) as terminal:
+        terminal.wait_for(lambda text: "Search" in text)
+        bare = _hits(terminal, sizes)
     with app_of(home, "many", "-S", "-E", ECHO, "--tools", total) as terminal:
         terminal.wait_for(lambda text: FIRST_FRAME(text) and re.search(rf"· {_number(total)}\b", text))
         terminal.idle(0.5)
-        for _ in range(sizes.rounds):
-            terminal.press(FIND)
-            terminal.idle(0.7)
-            times += [_best(terminal, word[-1].encode(), word, total) for word in words]
-            times += [_best(terminal, ERASE, word, total) for word in reversed(words[:-1])]
-            terminal.press(ESCAPE)
-            terminal.idle(0.3)
-    return _key_rows(f"key to hits among {total:,} tools", times, A_FRAME)
+        terminal.press(FIND)
+        times = _hits(terminal, sizes)
+    return [
+        *_key_rows(f"key to hits among {total:,} names of a bare palette", bare),
+        *_key_rows(f"key to hits among {total:,} tools", times, A_FRAME),
+    ]
+
+
+def _hits(terminal: Terminal, sizes: Sizes) -> list[Sample]:
+    """Type in a palette that has just been opened."""
+    digits, times = f"{sizes.tools * 3 // 4:04}", list[Sample]()
+    words = [digits[: n + 1] for n in range(len(digits))]
+    for _ in range(sizes.rounds):
+        terminal.idle(0.7)
+        times += [_best(terminal, word[-1].encode(), word, sizes.tools) for word in words]
+        times += [_best(terminal, ERASE, word, sizes.tools) for word in reversed(words[:-1])]
+        terminal.press(ERASE)
+    return times
 
 
 def _best(terminal: Terminal, key: bytes, word: str, total: int) -> Sample:
