@@ -1,7 +1,7 @@
 """Finds English that reads as translated: ``python -m tests.sentences PATH…``, files or folders.
 
 Prints each place with the words found and what to write instead, and exits with 1 if there are any. Read are
-docstrings, comments, texts for the screen and Markdown.
+docstrings, comments, texts for the screen, Markdown, and the last column of tables.
 """
 
 from __future__ import annotations
@@ -143,6 +143,9 @@ def texts(path: Path) -> Iterator[Text]:
     source = path.read_text("utf-8")
     if path.suffix == ".md":
         yield Text(1, _without(TARGET, _without(FENCE, source)))
+    elif path.suffix == ".tsv":
+        lines = enumerate(source.splitlines(), 1)
+        yield from (Text(number, line.rpartition("\t")[2]) for number, line in lines)
     else:
         tree = ast.parse(source)
         notes = {id(each): each for each in docstrings(tree)}
@@ -188,10 +191,10 @@ def _prose(line: int, words: str) -> Iterator[Text]:
 
 
 def files(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the Python and Markdown files among and below these paths."""
+    """Yield the Python and Markdown files and the tables among and below these paths."""
     for path in paths:
         found = sorted(path.rglob("*")) if path.is_dir() else [path]
-        yield from (each for each in found if each.suffix in (".py", ".md"))
+        yield from (each for each in found if each.suffix in (".py", ".md", ".tsv"))
 
 
 def long_sentences(document: str) -> Iterator[tuple[int, str]]:
