@@ -2,21 +2,35 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import time
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from mcphost.protocol.lifecycle.revisions import REVISIONS
 from mcphost.transports.stdio.transport import Command
 from tests.cli.conftest import IN_BACKGROUND
 from tests.conftest import Until
 from tests.loop_watchdog import LoopWatchdog
-from tests.marks import WITHOUT_A_TEST, named_in_source, read_cases, read_rows, unmet
+from tests.marks import (
+    SERVER_REQUIREMENTS,
+    WITHOUT_A_TEST,
+    ServerRow,
+    cells,
+    named_in_source,
+    read_cases,
+    read_rows,
+    read_server_rows,
+    unmet,
+)
 from tests.secret_search import secrets_in
+from tests.sentences import long_sentences
 from tests.slow_tests import starts_something
 from tests.tui.stage import on_stage
 
@@ -98,6 +112,36 @@ def test_the_table_holds_every_row_once() -> None:
     assert "AUTH-09" not in beyond
 
 
+def test_the_table_of_a_server_has_a_header_and_unique_ids() -> None:
+    header, _, _ = SERVER_REQUIREMENTS.read_text("utf-8").partition("\n")
+    assert header.split("\t") == [field.name for field in fields(ServerRow)]
+    ids = [each[0] for each in cells(SERVER_REQUIREMENTS)]
+    assert len(ids) == len({*ids}) == 724
+    assert {*ids}.isdisjoint(read_rows())
+
+
+REVISION = "|".join(each.version for each in REVISIONS)
+SERVER_CELLS = {
+    "id": r"S[A-Z]+-\d\d+",
+    "section": r"[\w/-]+: \S.*",
+    "level": "(MUST|SHOULD)( NOT)?|MAY",
+    "revisions": rf"({REVISION}) only|({REVISION})\.\.({REVISION})",
+    "capability": r"-|authorization|(client:)?[a-zA-Z.]+|io\.modelcontextprotocol/[a-z]+",
+    "transport": "any|stdio|http|sse",
+    "kind": "visible|call|hidden",
+    "seen": r"[A-Z`\d-].*\.",
+}
+
+
+def test_each_row_of_a_server_has_allowed_values_and_a_short_sentence() -> None:
+    rows = read_server_rows().values()
+    assert [
+        row.id for row in rows for name, cell in SERVER_CELLS.items() if not re.fullmatch(cell, getattr(row, name))
+    ] == []
+    assert [row.id for row in rows if row.revisions[:10] >= row.revisions[12:] > ""] == []
+    assert [row.id for row in rows if [*long_sentences(row.seen)]] == []
+
+
 @pytest.mark.slow
 def test_every_row_has_a_test_or_a_reason() -> None:
     left = [row.id for rows in unmet(read_rows(), named_in_source("requirement"), []).values() for row in rows]
@@ -133,6 +177,17 @@ def test_a_test_that_names_no_row_stops_the_collection(
 
 
 @pytest.mark.slow
+def test_the_rows_of_a_server_are_known_and_printed_alike(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytester.makepyfile("import pytest\n@pytest.mark.server_requirement('SPING-01')\ndef test_it(): 1 / 0")
+    result = run(monkeypatch, pytester, "--server-requirements", "utilities/ping")
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["basic/utilities/ping: 3", "  SPING-03 *"])
+    result.stdout.no_fnmatch_line("*SPING-01*")
+
+
+@pytest.mark.slow
 def test_the_rows_without_a_test_are_printed_and_nothing_runs(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,7 +212,9 @@ def test_the_inner_loop_does_not_import_a_slow_module(
 
 
 def run(monkeypatch: pytest.MonkeyPatch, pytester: pytest.Pytester, *args: str) -> pytest.RunResult:
-    pytester.makeini("[pytest]\nmarkers =\n requirement(*ids): rows\n hostile(*ids): cases\n slow")
+    pytester.makeini(
+        "[pytest]\nmarkers =\n requirement(*ids): rows\n server_requirement(*ids): rows\n hostile(*ids): cases\n slow"
+    )
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
     return pytester.runpytest_subprocess("-p", "tests.marks", "-p", "no:cacheprovider", *args)
 
