@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 
-from mcphost.protocol.wire.jsonrpc import ErrorCode
+from mcphost.protocol.wire.error_codes import ErrorCode
 
 PACKAGE = Path(__file__).parents[1] / "mcphost"
 SEEN = [

@@ -19,7 +19,7 @@ from mcphost.json_values import as_dict
 from mcphost.protocol.lifecycle.revisions import offers
 from mcphost.protocol.models.prompts import Completion, CompletionRef, GetPromptResult, Prompt
 from mcphost.protocol.models.resources import ReadResourceResult, Resource, ResourceTemplate
-from mcphost.protocol.wire.jsonrpc import ErrorCode
+from mcphost.protocol.wire.error_codes import ErrorCode
 
 COMPLETE: Final = "completion/complete"
 COMPLETIONS: Final = "completions"

@@ -16,7 +16,7 @@ from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.limits import LIST_ITEMS, LIST_PAGES, LIST_SECONDS
 from mcphost.protocol.models.base import Wire, unread_words
 from mcphost.protocol.models.freshness import Freshness
-from mcphost.protocol.wire.jsonrpc import ErrorCode
+from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.time_slices import TimeSlice
 
 Item = TypeVar("Item")

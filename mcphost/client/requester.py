@@ -27,7 +27,7 @@ from mcphost.protocol.lifecycle.session import SessionRules
 from mcphost.protocol.limits import PENDING_SERVER_REQUESTS
 from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.models.tools import CallToolResult
-from mcphost.protocol.wire.jsonrpc import ErrorCode
+from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.transports.base import Transport
 
 MOST_REMARKS: Final = 100

@@ -31,7 +31,8 @@ from mcphost.protocol.lifecycle.session import ModernRules, SessionRules
 from mcphost.protocol.limits import REQUEST_SECONDS, REQUEST_SECONDS_IN_ALL
 from mcphost.protocol.models.initialization import InitializeResult
 from mcphost.protocol.models.progress import Progress
-from mcphost.protocol.wire.jsonrpc import ErrorCode, ErrorObject, Notification, Request, RequestId, Response, words_in
+from mcphost.protocol.wire.error_codes import ErrorCode
+from mcphost.protocol.wire.jsonrpc import ErrorObject, Notification, Request, RequestId, Response, words_in
 from mcphost.transports.base import Transport
 
 ProgressCallback = Callable[[Progress], None]

@@ -21,7 +21,8 @@ from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.capabilities import FORM, modes_of
 from mcphost.protocol.lifecycle.revisions import ASKS_FOR
 from mcphost.protocol.models.tasks import RELATED_TASK
-from mcphost.protocol.wire.jsonrpc import ErrorCode, ErrorObject, Request, RequestId, Response
+from mcphost.protocol.wire.error_codes import ErrorCode
+from mcphost.protocol.wire.jsonrpc import ErrorObject, Request, RequestId, Response
 
 QUICK_REPLIES: Final = 1000
 """Immediate responses (pings, refusals) that may be unsent at one moment: a server that does not read them must not

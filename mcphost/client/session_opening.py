@@ -33,7 +33,8 @@ from mcphost.protocol.lifecycle.negotiation import (
 )
 from mcphost.protocol.lifecycle.revisions import Revision
 from mcphost.protocol.lifecycle.session import ClientMetadata, ModernRules
-from mcphost.protocol.wire.jsonrpc import ErrorCode, Request, RequestId, Response
+from mcphost.protocol.wire.error_codes import ErrorCode
+from mcphost.protocol.wire.jsonrpc import Request, RequestId, Response
 from mcphost.transports.base import Transport
 
 Declare = Callable[[Revision], Mapping[str, Any]]

@@ -25,7 +25,7 @@ from mcphost.json_values import as_dict
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.challenge import read_challenge
 from mcphost.protocol.lifecycle.revisions import MODERN_REVISIONS, TASKS_EXTENSION
-from mcphost.protocol.wire.jsonrpc import ErrorCode
+from mcphost.protocol.wire.error_codes import ErrorCode
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ from mcphost.json_values import as_dict, as_text, dicts_in
 from mcphost.protocol.lifecycle.revisions import META_PREFIX, NEWEST_HANDSHAKE, NEWEST_MODERN, find_revision
 from mcphost.protocol.lifecycle.session import modern_headers
 from mcphost.protocol.limits import BATCH_ITEMS
+from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.protocol.wire.headers import InvalidAnnotation, ParameterHeader, read_annotations
 from mcphost.protocol.wire.jsonrpc import (
-    ErrorCode,
     ErrorObject,
     Malformed,
     Message,

@@ -23,7 +23,8 @@ from mcphost.protocol.lifecycle.revisions import Revision
 from mcphost.protocol.models.logging import LogLevel
 from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.models.tools import CallToolResult
-from mcphost.protocol.wire.jsonrpc import ErrorCode, ErrorObject, Malformed, Notification, Request, Response
+from mcphost.protocol.wire.error_codes import ErrorCode
+from mcphost.protocol.wire.jsonrpc import ErrorObject, Malformed, Notification, Request, Response
 from mcphost.transports.base import TransportLimits
 from mcphost.transports.stdio.transport import StdioTransport
 from tests.client.conftest import BRIEF, Connect, Line, hello

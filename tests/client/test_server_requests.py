@@ -20,7 +20,8 @@ from mcphost.client.server_requests import (
 from mcphost.errors import ConnectionLost, RequestTimeout
 from mcphost.protocol.lifecycle.capabilities import ClientCapabilities
 from mcphost.protocol.lifecycle.revisions import V2025_06_18, V2025_11_25
-from mcphost.protocol.wire.jsonrpc import ErrorCode, ErrorObject, Notification, Request, Response
+from mcphost.protocol.wire.error_codes import ErrorCode
+from mcphost.protocol.wire.jsonrpc import ErrorObject, Notification, Request, Response
 from tests.client.conftest import Connect, Draw, hello
 from tests.client.handlers import ScriptedHandler
 from tests.client.scripted import NEVER

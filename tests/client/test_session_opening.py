@@ -21,7 +21,8 @@ from mcphost.errors import (
 )
 from mcphost.protocol.lifecycle.negotiation import Era
 from mcphost.protocol.lifecycle.revisions import NEWEST_HANDSHAKE, Revision
-from mcphost.protocol.wire.jsonrpc import ErrorCode, ErrorObject, Malformed, Notification, Request, Response
+from mcphost.protocol.wire.error_codes import ErrorCode
+from mcphost.protocol.wire.jsonrpc import ErrorObject, Malformed, Notification, Request, Response
 from tests.client.conftest import Connect, Draw, hello
 from tests.client.scripted import NEVER, Answer
 from tests.conftest import Until

@@ -15,7 +15,8 @@ from mcphost.protocol.lifecycle.revisions import V2025_06_18, V2025_11_25, Revis
 from mcphost.protocol.models.progress import Progress
 from mcphost.protocol.models.tasks import RELATED_TASK, Task
 from mcphost.protocol.models.tools import Tool
-from mcphost.protocol.wire.jsonrpc import ErrorCode, ErrorObject, Notification, Request
+from mcphost.protocol.wire.error_codes import ErrorCode
+from mcphost.protocol.wire.jsonrpc import ErrorObject, Notification, Request
 from tests.client.conftest import Connect, Line, hello
 from tests.client.handlers import ScriptedHandler
 from tests.client.scripted import NEVER, Answer

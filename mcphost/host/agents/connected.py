@@ -16,7 +16,7 @@ from mcphost.host.background import BackgroundTasks
 from mcphost.host.internal_error import internal_error
 from mcphost.host.traffic.book import AgentTap
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.wire.jsonrpc import ErrorCode
+from mcphost.protocol.wire.error_codes import ErrorCode
 
 MOST_WAITING: Final = 50
 """Calls of one session that wait for a decision; more are declined, since no person reads as many."""

@@ -14,7 +14,7 @@ from mcphost.host.consent.policy import PolicyDecision, sampling_policy
 from mcphost.host.server_requests.elicitation import ElicitationService
 from mcphost.host.server_requests.folders import ResolveRoots, Root, check_folder
 from mcphost.host.server_requests.pending import ServerRequest
-from mcphost.protocol.wire.jsonrpc import ErrorCode
+from mcphost.protocol.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from mcphost.host.sampling.service import SamplingService

@@ -20,7 +20,7 @@ from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.base import Wire
 from mcphost.protocol.models.freshness import Freshness
 from mcphost.protocol.models.logging import LogLevel
-from mcphost.protocol.wire.jsonrpc import ErrorCode
+from mcphost.protocol.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from mcphost.protocol.models.prompts import Prompt

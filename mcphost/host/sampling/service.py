@@ -33,7 +33,7 @@ from mcphost.protocol.json_size import json_size
 from mcphost.protocol.lifecycle.revisions import NEWEST_HANDSHAKE
 from mcphost.protocol.models.content import TextContent
 from mcphost.protocol.models.sampling import CreateMessageRequest, CreateMessageResult, check
-from mcphost.protocol.wire.jsonrpc import ErrorCode
+from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.providers.base import AnswerCollector, CollectedAnswer, ModelRequest, TokenUsage, estimate_tokens
 
 REJECTED: Final = -1

@@ -22,7 +22,7 @@ from mcphost.host.server_requests.request_kinds import URL
 from mcphost.host.server_requests.url_elicitation import UrlElicitation, UrlElicitationState
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.validation import validate
-from mcphost.protocol.wire.jsonrpc import ErrorCode
+from mcphost.protocol.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:  # imported when something is asked: reading forms takes a good part of a call's start
     from mcphost.protocol.models.elicitation import FormElicitation, UrlElicitationRequest

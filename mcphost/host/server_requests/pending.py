@@ -23,7 +23,7 @@ from mcphost.host.reporting import Reporting
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.lazy_dataclass import dataclass
-from mcphost.protocol.wire.jsonrpc import ErrorCode
+from mcphost.protocol.wire.error_codes import ErrorCode
 
 PER_MINUTE: Final = 10
 """Questions per server and minute, without sampling: no user reads more with care."""

@@ -17,7 +17,7 @@ from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.current import current_call
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.protocol.lifecycle.capabilities import ClientCapabilities
-from mcphost.protocol.wire.jsonrpc import ErrorCode
+from mcphost.protocol.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from mcphost.host.sampling.service import SamplingService

@@ -30,7 +30,7 @@ from mcphost.host.events import CallChanged
 from mcphost.host.reporting import Reporting
 from mcphost.host.tool_calls.call import ToolCall
 from mcphost.protocol.models.tasks import ExtensionTask
-from mcphost.protocol.wire.jsonrpc import ErrorCode
+from mcphost.protocol.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from mcphost.client.rounds import InputRound

@@ -44,7 +44,7 @@ from mcphost.host.tool_calls.sending import CallSending
 from mcphost.host.tool_calls.started_tasks import StartedTasks
 from mcphost.host.tool_calls.validation import ValidationResult, prepare, validate
 from mcphost.protocol.models.tools import CallToolResult, Tool
-from mcphost.protocol.wire.jsonrpc import ErrorCode
+from mcphost.protocol.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from mcphost.protocol.models.tasks import Task

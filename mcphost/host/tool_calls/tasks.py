@@ -21,7 +21,7 @@ from mcphost.host.tool_calls.service import ToolCallService
 from mcphost.host.tool_calls.started_tasks import StartedTask, StartedTasks
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.lifecycle.revisions import TASKS_EXTENSION, has_extension, offers
-from mcphost.protocol.wire.jsonrpc import ErrorCode
+from mcphost.protocol.wire.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from mcphost.protocol.models.tasks import Task

@@ -41,7 +41,7 @@ from mcphost.protocol.lifecycle.revisions import (
     Revision,
     find_revision,
 )
-from mcphost.protocol.wire.jsonrpc import ErrorCode
+from mcphost.protocol.wire.error_codes import ErrorCode
 
 Era = Literal["auto", "legacy", "modern"]
 """Which revisions a connection may use: those with a handshake (legacy), those without (modern), or both."""

@@ -20,7 +20,7 @@ from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.models.base import Hint, Wire
 from mcphost.protocol.models.content import Content, MediaContent, TextContent, UnreadableContent, read_content
 from mcphost.protocol.models.tools import Tool
-from mcphost.protocol.wire.jsonrpc import ErrorCode
+from mcphost.protocol.wire.error_codes import ErrorCode
 
 REFUSAL: Final = ErrorCode.INVALID_PARAMS
 """The error code for a request that breaks these rules."""

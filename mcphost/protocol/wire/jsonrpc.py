@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from enum import IntEnum
 from itertools import islice
 from typing import Any, Final
 
@@ -20,27 +19,13 @@ from pydantic_core import to_json
 
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.limits import JSON_DEPTH, MESSAGE_ITEMS
+from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.protocol.wire.strict_json import IN_STEPS, Refused, parse, parse_in_steps
 
 RequestId = int | str
 """Ids are compared by type and value: ``3`` never answers ``"3"``, nor ``3.0`` or ``true`` either of them."""
 
 VERSION: Final = "2.0"
-
-
-class ErrorCode(IntEnum):
-    """Error codes with a defined meaning; servers may use any other number."""
-
-    PARSE_ERROR = -32700
-    INVALID_REQUEST = -32600
-    METHOD_NOT_FOUND = -32601
-    INVALID_PARAMS = -32602
-    INTERNAL_ERROR = -32603
-    RESOURCE_NOT_FOUND = -32002
-    URL_ELICITATION_REQUIRED = -32042
-    HEADER_MISMATCH = -32020
-    MISSING_CLIENT_CAPABILITY = -32021
-    UNSUPPORTED_PROTOCOL_VERSION = -32022
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,8 @@ from mcphost.errors import (
 )
 from mcphost.lazy_dataclass import dataclass
 from mcphost.net.client import RequestHook, new_client
-from mcphost.protocol.wire.jsonrpc import ErrorCode, ErrorObject, Request, Response
+from mcphost.protocol.wire.error_codes import ErrorCode
+from mcphost.protocol.wire.jsonrpc import ErrorObject, Request, Response
 from mcphost.redaction import MASK, is_secret_header, safe_url
 from mcphost.transports.base import MessageObserver
 from mcphost.transports.http import redirects, responses

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mcphost
+from mcphost.protocol.wire.error_codes import ErrorCode
 from mcphost.protocol.wire.jsonrpc import (
-    ErrorCode,
     ErrorObject,
     Malformed,
     Message,
