@@ -45,6 +45,8 @@ def select_servers(options: Namespace) -> Selection:
     if not chosen.names and not chosen.broken:
         for problem in loaded.problems:  # such as a file of servers that cannot be read
             raise problem
+        if loaded.config.profile is not None:
+            raise ConfigError(f"profile {loaded.config.profile} has no servers; see profiles.{loaded.config.profile}")
         raise ConfigError(
             "no server is configured; to see those of other hosts: mcphost import; or name one as 'stdio:COMMAND LINE'"
         )

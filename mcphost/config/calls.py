@@ -367,6 +367,8 @@ class CallsFile:
 
     def _edit(self, change: Callable[[str], str]) -> None:
         """Replace the text of the file by what ``change`` makes of it, unless that is equal."""
+        if not self.own and self.path.is_symlink():  # a project could have any file of the user changed
+            raise ConfigError("is a link, which mcphost does not follow in a project; edit it by hand", path=self.path)
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             target = self.path.resolve()  # a symbolic link stays one

@@ -111,6 +111,10 @@ def load_found(found: ConfigLocation) -> LoadedConfig:
         return loaded
     from mcphost.config.profiles import in_profile  # late: most runs have none
 
+    if found.profile not in loaded.config.profiles:
+        for problem in loaded.problems:  # it is there, and invalid
+            if problem.message.startswith((f"profiles.{found.profile}:", f"profiles.{found.profile}.")):
+                raise problem
     config, problems = in_profile(loaded.config, found.profile)
     profile = config.profiles[found.profile]
     disabled = {name: error for name, error in loaded.disabled.items() if profile.has(name)}

@@ -298,6 +298,17 @@ def test_a_kill_while_writing_loses_no_earlier_call(tmp_path: Path) -> None:
     assert len(file.read().calls) == 3
 
 
+@pytest.mark.hostile("C07")
+def test_a_link_in_a_project_is_not_followed_to_write(tmp_path: Path) -> None:
+    there = tmp_path / "users.toml"
+    there.write_text(EDITED)
+    file = calls_file(tmp_path, own=False)
+    file.path.symlink_to(there)
+    with pytest.raises(ConfigError, match="is a link, which mcphost does not follow in a project"):
+        file.save(SavedCall(name="new", server="demo", tool="t"))
+    assert there.read_text() == EDITED
+
+
 def test_a_file_in_version_control_keeps_its_rights_and_its_link(tmp_path: Path) -> None:
     there = tmp_path / "shared.toml"
     there.write_text(EDITED)

@@ -80,6 +80,13 @@ def test_an_unknown_profile_names_what_there_is(name: str, text: str, words: str
         profile(name, text)
 
 
+def test_an_invalid_profile_is_reported_with_its_mistake(tmp_path: Path) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text("[profiles.dev]\nserver = []\n")
+    with pytest.raises(ConfigError, match=r"c\.toml:2: profiles\.dev\.server: unknown key server"):
+        load_found(ConfigLocation(path, profile="dev"))
+
+
 @pytest.mark.parametrize(
     ("text", "result"),
     [

@@ -97,7 +97,7 @@ def _find(name: str, file: CallsFile, saved: LoadedCalls) -> SavedCall:
     if name in saved.broken:
         raise saved.broken[name]
     names = [each.name for each in saved.calls]
-    there = f"; saved are {', '.join(names[:NAMED])}" if names else "; none is saved"
+    there = f"; saved are {', '.join(names[:NAMED])}" if names else ""
     raise UnknownName(f"no call is saved as {name!r} in {with_tilde(file.path)}{did_you_mean(name, names) or there}")
 
 
@@ -109,7 +109,7 @@ def _listed(file: CallsFile, saved: LoadedCalls, *, as_json: bool) -> Outcome:
         )
     if not saved.calls:
         none = f"no call is saved in {with_tilde(file.path)}; ctrl+s on screen saves one"
-        return Outcome(remarks=(*remarks, none))
+        return Outcome(remarks=remarks or (none,))
     rows = [(each.name, each.server, each.kind, each.target, _arguments(each.shown)) for each in saved.calls]
     return Outcome(table([("NAME", "SERVER", "KIND", "CALLS", "ARGUMENTS"), *rows], narrow=True), remarks=remarks)
 
