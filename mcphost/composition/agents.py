@@ -102,7 +102,7 @@ class _Session:
             case link.CallEnded():
                 agent.finished(message.call, message.state, message.seconds)
             case link.InboxRequest():
-                agent.requested(message.number, message.method, message.params)
+                agent.requested(message.number, message.method, message.params, message.call)
             case link.InboxRequestGone():
                 agent.request_gone(message.number)
 

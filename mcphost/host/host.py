@@ -97,7 +97,7 @@ class Host:
         self._requests = AuditedRequests(self.servers, sign_in_retry, reporting)
         self.resources = ResourceService(self.servers, self.catalog, self._requests)
         self.completion = CompletionService(self.servers)
-        self.pending_requests = PendingRequests(given.approver, self.servers, self._calls, reporting)
+        self.pending_requests = PendingRequests(given.approver, self._calls, reporting)
         self.elicitation = ElicitationService(
             self._config, self.pending_requests, reporting, given.open_url, given.answers
         )

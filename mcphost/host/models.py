@@ -74,10 +74,7 @@ class ModelCatalog:
 
     def for_server(self, server: str) -> tuple[AvailableModel, ...]:
         """The models that may answer this server unasked: the configured ones; oneself only without any."""
-        settings = self._config().servers.get(server)
-        if settings is None:
-            return ()
-        only, configured = settings.sampling.model, tuple(self._configured())
+        only, configured = self._only(server), tuple(self._configured())
         if only is not None:
             return tuple(model for model in configured if model.entry == only)
         return configured or ((_HAND,) if self._hand else ())
@@ -105,13 +102,18 @@ class ModelCatalog:
     def _reason(
         self, server: str, models: Sequence[AvailableModel], fitting: Sequence[AvailableModel], reason: str
     ) -> str:
-        if self._config().servers[server].sampling.model is not None:
+        if self._only(server) is not None:
             return f"servers.{server}.sampling.model names it"
         if models == (_HAND,):
             return "no model is configured, so you write the answer"
         return (
             f"{reason}; {len(models) - len(fitting)} cannot take the request" if len(fitting) < len(models) else reason
         )
+
+    def _only(self, server: str) -> str | None:
+        """The model that the server's entry names; a server behind an agent's gate has no entry."""
+        settings = self._config().servers.get(server)
+        return None if settings is None else settings.sampling.model
 
     def _configured(self) -> Sequence[AvailableModel]:
         return [

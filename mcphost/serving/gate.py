@@ -48,6 +48,7 @@ from mcphost.serving.gate_answers import (
     edit_note,
     failure,
     refusal,
+    unanswered,
     with_note,
 )
 from mcphost.serving.gate_lines import (
@@ -882,6 +883,11 @@ class AgentGate:
     def _end(self, call: _Call, state: CallEnd, now: float | None = None) -> None:
         self._sent.pop(call.number, None)
         self._out.append(Finished(call.number, state, 0.0 if now is None else now - call.sent_at))
+        for number, question in list(self._inbox.items()):
+            if question.server_id is not None and question.asked.call == call.number:
+                del self._inbox[number]
+                answer = unanswered(question.server_id, question.asked.method)
+                self._out += [DropInbox(number), ToServer(encode(answer), ours=True)]
 
     def _end_unanswered(self, call: _Call) -> None:
         self._end(call, "lost")

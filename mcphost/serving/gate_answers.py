@@ -36,6 +36,13 @@ def failure(request_id: MessageId | None, code: int, words: str) -> Message:
     return {"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": words}}
 
 
+def unanswered(request_id: MessageId, method: str) -> Message:
+    """The answer to a server's question whose call has ended meanwhile."""
+    if method == "elicitation/create":
+        return {"jsonrpc": "2.0", "id": request_id, "result": {"action": "cancel"}}
+    return failure(request_id, -1, "The call that this was asked for has ended.")
+
+
 def edit_note(arguments: Mapping[str, Any]) -> str:
     text = json.dumps(arguments, ensure_ascii=False)
     cut = f"{text[:EDIT_LENGTH]}…" if len(text) > EDIT_LENGTH else text

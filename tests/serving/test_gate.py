@@ -902,6 +902,29 @@ def test_a_question_that_the_server_cancels_leaves_the_inbox() -> None:
     assert (rig.all(DropInbox), rig.to_agent) == ([DropInbox(1)], [])
 
 
+@pytest.mark.parametrize("ends", [lambda rig: rig.server(text_result(1)), lambda rig: rig.agent(cancelled(1))])
+def test_the_end_of_a_call_answers_the_questions_for_it(ends: Any) -> None:
+    rig = opened(HERE)
+    rig.agent(call(1))
+    rig.decide(YES)
+    rig.server(ELICIT, request("s", "sampling/createMessage"))
+    ends(rig)
+    assert rig.gate.inbox == []
+    assert rig.all(DropInbox) == [DropInbox(1), DropInbox(2)]
+    form, sampling = (each for each in rig.server_got if each.get("id") in ("q", "s"))
+    assert form == result("q", action="cancel")
+    assert "has ended" in sampling["error"]["message"]
+
+
+def test_a_question_for_one_of_several_calls_outlives_them() -> None:
+    rig = opened(HERE)
+    rig.agent(call(1), call(2))
+    for asked in rig.asked:
+        rig.decide(YES, asked.number)
+    rig.server(ELICIT, text_result(1))
+    assert (len(rig.gate.inbox), rig.all(AskInbox)[0].call) == (1, None)
+
+
 def test_a_call_whose_server_asks_the_user_reports_progress() -> None:
     rig = opened(HERE)
     rig.agent(call(1, meta={"progressToken": 5}))

@@ -156,8 +156,8 @@ class ConnectedAgent:
 
     # Questions of the server.
 
-    def requested(self, number: int, method: str, params: Mapping[str, Any]) -> None:
-        """The server asks something that is answered here."""
+    def requested(self, number: int, method: str, params: Mapping[str, Any], call: int | None = None) -> None:
+        """The server asks something that is answered here, for this call if that is known."""
         if number in self._answering:
             return
         if self.session.declining:
@@ -165,7 +165,9 @@ class ConnectedAgent:
         elif len(self._answering) >= MOST_QUESTIONS:
             self._port.refused(number, ErrorCode.INTERNAL_ERROR, f"{MOST_QUESTIONS} questions are open already")
         else:
-            task = self._context.background.start(self._answer(number, method, params), "answer an agent's server")
+            task = self._context.background.start(
+                self._answer(number, method, params, call), "answer an agent's server"
+            )
             self._answering[number] = task
             task.add_done_callback(lambda _: self._answering.pop(number, None))
 
@@ -237,9 +239,10 @@ class ConnectedAgent:
         self._port.decided(number, decision)
         self._changed()
 
-    async def _answer(self, number: int, method: str, params: Mapping[str, Any]) -> None:
+    async def _answer(self, number: int, method: str, params: Mapping[str, Any], call: int | None) -> None:
+        cause = None if call is None else self._calls.get(call)
         try:
-            result = await self._context.questions.answer(self.session, self._server, method, params)
+            result = await self._context.questions.answer(self.session, self._server, method, params, cause)
         except InputRefused as refused:
             self._port.refused(number, refused.code, str(refused))
         except Exception as error:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mcphost.client.server_requests import InputRefused
 from mcphost.config import Config
 from mcphost.host.agents.gated_calls import GatedCalls, GatedServer
-from mcphost.host.agents.session import AgentSession
+from mcphost.host.agents.session import AgentCall, AgentSession
 from mcphost.host.consent.policy import PolicyDecision, sampling_policy
 from mcphost.host.server_requests.elicitation import ElicitationService
 from mcphost.host.server_requests.folders import ResolveRoots, Root, check_folder
@@ -35,12 +35,20 @@ class AgentServerQuestions:
         self._elicitation, self._sampling, self._resolve_roots = elicitation, sampling, resolve_roots
 
     async def answer(
-        self, session: AgentSession, server: GatedServer, method: str, params: Mapping[str, Any]
+        self,
+        session: AgentSession,
+        server: GatedServer,
+        method: str,
+        params: Mapping[str, Any],
+        call: AgentCall | None = None,
     ) -> Mapping[str, Any]:
-        """Return the result to send. Raises InputRefused; cancelled when the server takes the question back."""
+        """Return the result to send; ``call`` is the one that it belongs to, if that is known.
+
+        Raises InputRefused; cancelled when the server takes the question back.
+        """
         if method == "roots/list":
             return {"roots": [root.as_object() for root in await asyncio.to_thread(self._roots, server)]}
-        request = ServerRequest(session.asker, params)
+        request = ServerRequest(session.asker, params, agent_call=call)
         settings = self._config().servers.get(server.name)
         if method == "elicitation/create":
             # What an entry of this name refuses is refused, whatever runs.

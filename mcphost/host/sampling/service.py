@@ -132,12 +132,11 @@ class SamplingService:
             self._ended(sampling)
 
     def usage(self, server: str) -> SamplingUsage:
-        """A server's use of the models in this run, and its limits. Raises UnknownName."""
-        return self._budgets.usage(self._servers[server].name)
+        """A server's use of the models in this run, and its limits."""
+        return self._budgets.usage(server)
 
     def raise_budget(self, server: str, *, tokens: int | None = None, cost: float | None = None) -> None:
-        """Raise a server's budget for this run; with neither, by the configured budget. Raises UnknownName."""
-        _ = self._servers[server]
+        """Raise a server's budget for this run; with neither, by the configured budget."""
         self._budgets.increase(server, tokens, cost)
         self._paused.discard(server)
         self._bus.publish(ServerChanged(server))

@@ -11,12 +11,11 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
-from typing import Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from mcphost.client.deadlines import TimeBudget
 from mcphost.client.server_requests import InputPurpose, InputRefused
 from mcphost.errors import Declined
-from mcphost.host.connections.servers import Servers
 from mcphost.host.consent.questions import Answer, Approver, FormQuestion, RootsQuestion, SamplingQuestion, UrlQuestion
 from mcphost.host.events import CallChanged, CallFinished, ServerChanged
 from mcphost.host.reporting import Reporting
@@ -24,6 +23,9 @@ from mcphost.host.tool_calls.call import ToolCall
 from mcphost.host.tool_calls.registry import CallRegistry
 from mcphost.lazy_dataclass import dataclass
 from mcphost.protocol.wire.error_codes import ErrorCode
+
+if TYPE_CHECKING:  # most runs know no agents
+    from mcphost.host.agents.session import AgentCall
 
 PER_MINUTE: Final = 10
 """Questions per server and minute, without sampling: no user reads more with care."""
@@ -46,20 +48,26 @@ class ServerRequest:
     """A request of a server, and the tool call that it belongs to, if that is known."""
 
     server: str
+    """Its name; words for it, and the agent that runs it, if it is not a configured one."""
     params: Mapping[str, Any]
     call: ToolCall | None = None
     certain: bool = False
     """True if the call is certain: the request came on its response stream, or no other call runs on that server."""
     purpose: InputPurpose | None = None
     """Why a modern server asks; None for a request of an older one."""
+    agent_call: AgentCall | None = None
+    """The call of the agent that runs the server, if that is known."""
 
     @property
     def number(self) -> int | None:
-        return None if self.call is None else self.call.number
+        call = self.call or self.agent_call
+        return None if call is None else call.number
 
     @property
     def tool(self) -> str:
         """The name of the called tool; empty if the call is unknown."""
+        if self.agent_call is not None:
+            return self.agent_call.tool
         return "" if self.call is None else self.call.request.tool
 
 
@@ -115,11 +123,10 @@ class PendingRequests:
     def __init__(
         self,
         approver: Approver,
-        servers: Servers,
         calls: CallRegistry,
         reporting: Reporting,
     ) -> None:
-        self._approver, self._servers, self._calls = approver, servers, calls
+        self._approver, self._calls = approver, calls
         self._audit, self._logs, self._bus = reporting.audit, reporting.logs, reporting.bus
         self._open: set[_Open] = set()
         self._times: dict[str, deque[float]] = defaultdict(deque)
@@ -200,8 +207,7 @@ class PendingRequests:
                 await asyncio.sleep(wait)
 
     def mute(self, server: str) -> None:
-        """Decline everything this server asks until mcphost exits, what is open too. Raises UnknownName."""
-        _ = self._servers[server]
+        """Decline everything this server asks until mcphost exits, what is open too."""
         self._muted.add(server)
         self.end(NOW_MUTED, lambda each: each.server == server)
         self._bus.publish(ServerChanged(server))
@@ -210,6 +216,11 @@ class PendingRequests:
         """Take the server's questions again."""
         self._muted.discard(server)
         self._bus.publish(ServerChanged(server))
+
+    @property
+    def muted_servers(self) -> Sequence[str]:
+        """The servers of which everything is declined."""
+        return sorted(self._muted)
 
     def muted(self, server: str) -> bool:
         """True if everything that the server asks is declined."""

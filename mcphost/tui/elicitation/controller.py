@@ -57,7 +57,7 @@ class ElicitationController:
             self._app.push_screen(UrlElicitationScreen(None, question_of(elicitation), origin, elicitation))
 
     def commands(self) -> Iterator[SystemCommand]:
-        for name in self._host.servers:
+        for name in dict.fromkeys((*self._host.servers, *self._host.pending_requests.muted_servers)):
             called, muted = f"“{show_line(name, 60)}”", self._host.pending_requests.muted(name)
             title = f"Unmute {called}" if muted else f"Mute {called}"
             about = "You are asked again" if muted else "Declines everything it asks until mcphost exits"

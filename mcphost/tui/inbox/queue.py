@@ -96,6 +96,8 @@ class QuestionQueue:
 
     def changed(self) -> None:
         """Questions were asked, answered or withdrawn: close and open dialogs accordingly."""
+        if not self._app.screen_stack:  # the app ends
+            return
         self._parked &= set(self._approver.open)
         self._withdraw()
         if isinstance(self._app.screen, InboxScreen):

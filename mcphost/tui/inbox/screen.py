@@ -73,10 +73,9 @@ def rows_of(host: Host, waiting: Iterable[OpenQuestion]) -> Iterator[InboxRow]:
     yield from _answers(host)
     for withdrawn in host.pending_requests.withdrawn:
         yield _withdrawn(host, withdrawn)
-    for name in host.servers:
-        if host.pending_requests.muted(name):
-            words = "muted: declines everything it asks until mcphost exits"
-            yield InboxRow(RowKind.MUTED, name, 0, "◌", words)
+    for name in host.pending_requests.muted_servers:
+        words = "muted: declines everything it asks until mcphost exits"
+        yield InboxRow(RowKind.MUTED, name, 0, "◌", words)
 
 
 def _question(host: Host, waiting: OpenQuestion) -> InboxRow:

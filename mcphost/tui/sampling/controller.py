@@ -58,7 +58,7 @@ class SamplingController:
         if not has_budget(usage):
             self._app.notify(f"{called} has no budget to raise.", markup=False)
             return
-        settings = self._host.config.servers[server].sampling
+        settings = self._host.config.servers[server].sampling  # no other server has a budget
         more = [f"{settings.budget_tokens:,} tokens"] if settings.budget_tokens is not None else []
         more += [f"{settings.budget_cost:g} by your prices"] if settings.budget_cost is not None else []
         facts = [

@@ -265,6 +265,32 @@ async def test_a_form_of_the_server_is_answered_here(stage: Stage, until: Until)
     assert stage.gate.replies[7] == {"action": "accept", "content": {"name": "x"}}
 
 
+async def test_a_form_names_the_call_that_it_is_for(stage: Stage, until: Until) -> None:
+    stage.ask(1)
+    await until(lambda: stage.person.open)
+    stage.person.answer(Answer(True))
+    await until(lambda: stage.gate.decisions)
+    stage.agent.sent(1)
+    stage.agent.requested(7, "elicitation/create", FORM, 1)
+    await until(lambda: stage.person.open)
+    question = stage.person.open[0][0]
+    assert isinstance(question, FormQuestion)
+    assert ([question.call], question.tool) == ([*stage.session.calls], "push")
+
+
+async def test_a_muted_server_of_an_agent_asks_no_more(stage: Stage, until: Until) -> None:
+    stage.agent.requested(7, "elicitation/create", FORM)
+    await until(lambda: stage.person.open)
+    stage.host.pending_requests.mute("git through claude-code")
+    stage.agent.requested(8, "elicitation/create", FORM)
+    await until(lambda: len(stage.gate.replies) == 2)
+    assert [*stage.gate.replies.values()] == [{"action": "decline"}] * 2
+    assert stage.host.pending_requests.muted_servers == ["git through claude-code"]
+    stage.host.pending_requests.unmute("git through claude-code")
+    stage.agent.requested(9, "elicitation/create", FORM)
+    await until(lambda: stage.person.open)
+
+
 async def test_a_question_that_is_gone_is_withdrawn(stage: Stage, until: Until) -> None:
     stage.agent.requested(7, "elicitation/create", FORM)
     await until(lambda: stage.person.open)

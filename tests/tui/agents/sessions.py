@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Final, Literal
 
 from mcphost.config.gated import GatedProgram
@@ -55,16 +56,18 @@ class RecordingPort:
 
     def __init__(self) -> None:
         self.decisions: list[CallDecision] = []
+        self.replies: dict[int, Mapping[str, Any]] = {}
+        self.refusals: dict[int, str] = {}
         self.agent: ConnectedAgent | None = None
 
     def decided(self, call: int, decision: CallDecision) -> None:
         self.decisions.append(decision)
 
     def replied(self, number: int, result: Mapping[str, Any]) -> None:
-        """Nothing waits for it here."""
+        self.replies[number] = result
 
     def refused(self, number: int, code: int, message: str) -> None:
-        """Nothing waits for it here."""
+        self.refusals[number] = message
 
     def disconnect(self) -> None:
         if self.agent is not None:
@@ -82,6 +85,16 @@ async def connect(host: Host, facts: AgentFacts, server: str = "git") -> tuple[C
     port.agent.session.agent = facts
     port.agent.named(facts.claimed, facts.version, "2025-11-25")
     return port.agent, port
+
+
+@asynccontextmanager
+async def connected(host: Host) -> AsyncIterator[tuple[ConnectedAgent, RecordingPort]]:
+    """The gate of an agent that goes away at the end, and with it all that waits."""
+    agent, port = await connect(host, claude())
+    try:
+        yield agent, port
+    finally:
+        agent.closed()
 
 
 def ask(agent: ConnectedAgent, number: int = 1, within: float | None = 50.0) -> None:
