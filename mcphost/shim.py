@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 PIECE: Final = 64 << 10
 """Bytes read at once: the capacity of a pipe."""
 
+FLOOD: Final = 1 << 20
+"""Bytes moved at once where none are copied, and the capacity that a pipe then gets, where the system can."""
+
 LINE: Final = 64 << 20
 """Bytes of the longest line that a filter receives whole."""
 
@@ -216,10 +219,10 @@ class Shim:
         self.command = list(command)
         self.child = 0
         """The process id of the program, and the number of its process group; 0 before `start`."""
-        self.copy: Callable[[str, bytes], None] = lambda source, data: None
-        """Called with ``agent``, ``server`` or ``stderr`` and each piece of bytes as it was read. Must not wait.
+        self.observer: Observer | None = None
+        """Takes ``agent``, ``server`` or ``stderr`` and each piece of bytes as it was read.
 
-        A filter calls it with ``gate>agent`` or ``gate>server`` and each line that it sends by itself.
+        A filter gives it ``gate>agent`` or ``gate>server`` and each line that it sends by itself.
         """
         self._early: list[int] = []
         self._ending = False
@@ -345,13 +348,45 @@ class Shim:
 
     def _pass(self, name: str, source: int, target: int) -> bool:
         """Pass the bytes on until the source ends; return False if the reader was gone before."""
-        for data in self._pieces(source):
+        observer = self.observer
+        while self._move_unseen(name, source, target) and (data := read(source)):
+            self._passed += 1
             self._writing.add(name)
             if not write_all(target, data):
                 return False
             self._writing.discard(name)
-            self.copy(name, data)
+            if observer is not None:
+                observer.take(name, data)
         return True
+
+    def _move_unseen(self, name: str, source: int, target: int) -> bool:
+        """Move bytes in the kernel while the observer has no room for a copy; return False at the end of the source.
+
+        Any failure is left to the next reading and writing, which shows the end that it is about.
+        """
+        observer = self.observer
+        if sys.platform != "linux" or not (observer is None or observer.full):
+            return True
+        _widen(source)
+        while True:
+            wait_for(reading=source)
+            if not (observer is None or observer.full):
+                return True
+            self._writing.add(name)
+            try:
+                moved = os.splice(source, target, FLOOD)
+            except BlockingIOError:  # the agent made the stream so
+                wait_for(writing=target)
+                continue
+            except OSError:
+                return True
+            finally:
+                self._writing.discard(name)
+            if not moved:
+                return False
+            self._passed += 1
+            if observer is not None:
+                observer.miss(name, moved)
 
     def _filter(
         self, name: str, source: int, decide: Callable[[bytes, bool], None], own: Outlet, other: Outlet
@@ -359,7 +394,8 @@ class Shim:
         cutter = LineCutter(LINE)
         for data in self._pieces(source):
             self._writing.add(name)
-            self.copy(name, data)
+            if self.observer is not None:
+                self.observer.take(name, data)
             for line, whole in cutter.feed(data):
                 decide(line, whole)
             own.wait()
@@ -442,12 +478,26 @@ class Observer:
 
         with self._changed:
             if self._waiting + len(data) > BACKLOG:
-                self._dropped[source] = self._dropped.get(source, 0) + 1  # to count lines would slow the pump
+                self._miss(source, len(data))
                 return
             self._queue.append((source, time(), data, self._dropped.pop(source, 0)))
             self._waiting += len(data)
             if len(self._queue) == 1:
                 self._changed.notify()
+
+    @property
+    def full(self) -> bool:
+        """True if there may be no room for the next copy."""
+        return self._waiting + PIECE > BACKLOG
+
+    def miss(self, source: str, size: int) -> None:
+        """Count bytes of which no copy is made. Never waits."""
+        with self._changed:
+            self._miss(source, size)
+
+    def _miss(self, source: str, size: int) -> None:
+        # To count lines would slow the pump.
+        self._dropped[source] = self._dropped.get(source, 0) + -(-size // PIECE)
 
     def say(self, line: bytes) -> bool:
         """Queue a message of the link, in order with the copies; False where no screen is connected."""
@@ -486,8 +536,8 @@ class Observer:
             if worked > LINGER / SHARE:
                 self._pause(worked * (SHARE - 1))
                 began = thread_time()
-        for source, stream in self._streams.items():
-            for line in stream.rest(source):
+        for source in {*self._streams, *self._dropped}:
+            for line in self._stream(source).rest(source, self._dropped.get(source, 0)):
                 self._copy(line)
         if self._record is not None:
             self._record(None)
@@ -512,11 +562,14 @@ class Observer:
         if not source:
             self._send(data)
             return
+        for line in self._stream(source).feed(source, when, data, dropped):
+            self._copy(line)
+
+    def _stream(self, source: str) -> _CopiedStream:
         stream = self._streams.get(source)
         if stream is None:
             stream = self._streams[source] = _CopiedStream()
-        for line in stream.feed(source, when, data, dropped):
-            self._copy(line)
+        return stream
 
     def _copy(self, line: CopiedLine) -> None:
         self._search()
@@ -619,10 +672,7 @@ class _CopiedStream:
         self._gap = False
 
     def feed(self, source: str, when: float, data: bytes, dropped: int) -> Iterator[CopiedLine]:
-        if dropped:
-            # The line that the gap interrupted is lost, and so is the one in whose middle it ends.
-            self._cutter, self._start, self._gap = LineCutter(COPY), None, True
-            self._dropped += dropped
+        self._lose(dropped)
         if self._gap:
             end = data.find(b"\n") + 1
             self._gap, data = not end, data[end:] if end else b""
@@ -631,14 +681,22 @@ class _CopiedStream:
             if line.endswith(b"\n"):
                 yield self._take(source, when, 1)
 
-    def rest(self, source: str) -> Iterator[CopiedLine]:
-        """The last line, if it has no newline."""
+    def rest(self, source: str, dropped: int) -> Iterator[CopiedLine]:
+        """The last line, if it has no newline; an empty one, if pieces are missing at the end."""
         from time import time  # late: the program starts before
 
+        self._lose(dropped)
         for line, _ in self._cutter.rest():
             self._add(line)
-        if self._start is not None:
+        if self._start is not None or self._dropped:
             yield self._take(source, time(), 0)
+
+    def _lose(self, dropped: int) -> None:
+        """Forget the line that a gap interrupts; the one in whose middle it ends is left out, too."""
+        if dropped:
+            self._cutter, self._gap = LineCutter(COPY), True
+            self._start, self._size = None, 0
+            self._dropped += dropped
 
     def _add(self, line: bytes) -> None:
         if self._start is None:
@@ -647,7 +705,7 @@ class _CopiedStream:
 
     def _take(self, source: str, when: float, newline: int) -> CopiedLine:
         start, size, dropped = self._start or b"", self._size - newline, self._dropped
-        self._start, self._dropped = None, 0
+        self._start, self._size, self._dropped = None, 0, 0
         return CopiedLine(source, when, start[:size], size, dropped)
 
 
@@ -673,9 +731,7 @@ def read(source: int) -> bytes:
         try:
             return os.read(source, PIECE)
         except BlockingIOError:  # the agent made the stream so
-            from select import select
-
-            select([source], [], [])
+            wait_for(reading=source)
         except OSError:  # a terminal that is gone
             return b""
 
@@ -687,12 +743,28 @@ def write_all(target: int, data: bytes) -> bool:
         try:
             left = left[os.write(target, left) :]
         except BlockingIOError:
-            from select import select
-
-            select([], [target], [])
+            wait_for(writing=target)
         except OSError:
             return False
     return True
+
+
+def wait_for(*, reading: int | None = None, writing: int | None = None) -> None:
+    """Wait until a stream can be read or written, or is gone."""
+    from select import select  # late: few streams need it
+
+    select([reading] if reading is not None else [], [writing] if writing is not None else [], [])
+
+
+def _widen(pipe: int) -> None:
+    """Give a pipe room for a flood; idle ones keep theirs, since a user's pipes share a limit."""
+    if sys.platform == "linux":
+        from fcntl import F_SETPIPE_SZ, fcntl
+
+        try:
+            fcntl(pipe, F_SETPIPE_SZ, FLOOD)
+        except OSError:  # the limit, or another kind of stream
+            return
 
 
 def _pipe(reads: bool) -> tuple[int, int]:

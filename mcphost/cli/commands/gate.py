@@ -55,8 +55,7 @@ def run_gate(options: Namespace) -> int:
     from mcphost.serving.gate_pump import GatePump, answers_of
 
     decider = _Decider(shim, address, options, questions)
-    observer = decider.observer
-    shim.copy = observer.take
+    observer = shim.observer = decider.observer
     gate = GatePump(
         GateOptions(options.agent or "", within, questions, answers_of(questions)),
         shim.to_server.put,

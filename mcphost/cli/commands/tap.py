@@ -28,8 +28,8 @@ def run_tap(options: Namespace) -> int:
     except StartFailure as failure:
         sys.stderr.write(f"mcphost: {failure}\n")
         return failure.code
-    observer = observer_of("tap", name_of(options, shim), shim, options)
-    shim.copy = observer.take
+    observer = shim.observer = observer_of("tap", name_of(options, shim), shim, options)
+    observer.received = lambda line: _obey(line, shim)
     observer.open()
     code = shim.run()
     observer.close()
@@ -40,6 +40,18 @@ def name_of(options: Namespace, shim: Shim) -> str:
     """The server's name in rules, approvals and the audit log."""
     name: str = options.name or os.path.basename(shim.command[0])
     return name
+
+
+def _obey(line: bytes, shim: Shim) -> None:
+    """End the program if the screen says so; all else that it says is for gates."""
+    import json  # late: only a screen needs it
+
+    try:
+        ends = json.loads(line)["type"] == "disconnect"
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return
+    if ends:
+        shim.end()
 
 
 def observer_of(

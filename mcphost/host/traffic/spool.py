@@ -89,7 +89,8 @@ class Spool:
         if self._broken:
             return
         lines = [self._gap(time, dropped)] if dropped else []
-        lines.append(self._line(source, time, data, size))
+        if data or not dropped:  # a line without data may only say what is missing at the end
+            lines.append(self._line(source, time, data, size))
         try:
             self._file.append(b"".join(lines), ROTATE)
         except OSError:
