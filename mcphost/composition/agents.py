@@ -107,7 +107,9 @@ class _Session:
                 agent.request_gone(message.number)
 
     def copied(self, copy: link.MessageCopy, data: bytes) -> None:
-        self._agent.copied(copy.source, data, copy.time, to_server=copy.to_server, dropped=copy.dropped)
+        self._agent.copied(
+            copy.source, data, copy.time, to_server=copy.to_server, whole=copy.whole, dropped=copy.dropped
+        )
 
     def closed(self) -> None:
         self._agent.closed()

@@ -90,7 +90,10 @@ class Hello(LinkMessage):
 
 
 class MessageCopy(LinkMessage):
-    """One line of traffic follows as ``size`` raw bytes, without its newline."""
+    """One line of traffic follows as ``size`` raw bytes, without its newline.
+
+    The last one of a stream may be empty, to say what was left out before the end.
+    """
 
     type: Literal["copy"] = "copy"
     source: Literal["agent", "server", "stderr", "gate"]
@@ -99,6 +102,8 @@ class MessageCopy(LinkMessage):
     """The side that a gate sent it to."""
     time: Seconds
     size: Annotated[int, Field(ge=0, le=COPY_BYTES)]
+    whole: Number = 0
+    """Bytes of the line, of which perhaps only the start follows."""
     dropped: Number = 0
     """Copies since the last one that were left out."""
 

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, Protocol
 
 from mcphost.client.server_requests import InputRefused
 from mcphost.errors import McphostError
+from mcphost.host.agents.facts import claim_in
 from mcphost.host.agents.gated_calls import CallDecision, GatedCalls, GatedServer
 from mcphost.host.agents.server_questions import AgentServerQuestions
 from mcphost.host.agents.session import KEPT_CALLS, AgentCall, AgentCallState, AgentSession
@@ -83,12 +84,21 @@ class ConnectedAgent:
         """The agent has said who it is."""
         self.session.agent = self.session.agent.introduced(name, version)
         self.session.revision = revision
+        self._tap.named(self.session.agent.label)
         self._changed()
 
-    def copied(self, source: str, data: bytes, time: float, *, to_server: bool, dropped: int) -> None:
-        """A copy of what passed; ``dropped`` others are missing before it."""
+    def copied(self, source: str, data: bytes, time: float, *, to_server: bool, dropped: int, whole: int = 0) -> None:
+        """A copy of what passed; ``dropped`` others are missing before it.
+
+        ``whole`` counts the bytes of a line of which ``data`` may be only the start.
+        """
         self.session.messages += 1
-        self._tap.copied(source, data, time, to_server=to_server, left_out=dropped)
+        # A gate names the agent by itself; a tap parses nothing.
+        if self.session.role == "tap" and source == "agent" and not self.session.agent.claimed:
+            claim = claim_in(data)
+            if claim is not None:
+                self.named(*claim)
+        self._tap.copied(source, data, time, to_server=to_server, whole=whole, left_out=dropped)
         if dropped:
             self.session.dropped += dropped
             self._changed()

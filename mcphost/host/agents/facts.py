@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from typing import Final, NamedTuple
 
+from mcphost.json_values import as_dict, as_text
 from mcphost.lazy_dataclass import dataclass
+from mcphost.protocol.lifecycle.revisions import META_PREFIX
+
+CLAIM_BYTES: Final = 64 << 10
+"""Bytes of the longest message in which an agent's name is looked for: longer ones carry data."""
+
+_NAME: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +52,30 @@ class AgentFacts:
             "agent_program": self.program,
             "agent_folder": self.folder,
         }
+
+
+class AgentClaim(NamedTuple):
+    """The words of an agent about itself in the protocol."""
+
+    name: str
+    version: str
+    revision: str
+    """The revision that it asks for."""
+
+
+def claim_in(message: bytes) -> AgentClaim | None:
+    """The claim in a message to a server, of either era; None without one."""
+    if len(message) > CLAIM_BYTES or b"clientInfo" not in message:
+        return None
+    try:
+        params = as_dict(as_dict(json.loads(message)).get("params"))
+    except (ValueError, RecursionError):
+        return None
+    meta = {key.removeprefix(META_PREFIX): value for key, value in as_dict(params.get("_meta")).items()}
+    for said in (params, meta):
+        info = as_dict(said.get("clientInfo"))
+        words = (info.get("name"), info.get("version"), said.get("protocolVersion"))
+        name, version, revision = (as_text(word)[:_NAME].encode("utf-8", "replace").decode() for word in words)
+        if name:
+            return AgentClaim(name, version, revision)
+    return None

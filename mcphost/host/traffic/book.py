@@ -140,17 +140,21 @@ class AgentTap:
                 message.agent = agent
         self._agent = agent
 
-    def copied(self, source: str, data: bytes, time: float, *, to_server: bool = False, left_out: int = 0) -> None:
+    def copied(
+        self, source: str, data: bytes, time: float, *, to_server: bool = False, whole: int = 0, left_out: int = 0
+    ) -> None:
         """Take a copy of what the ``agent``, the ``server`` or a ``gate`` wrote, or of a line of ``stderr``.
 
-        ``to_server`` is where a gate sent it, and ``time`` in seconds since the epoch. ``left_out`` counts copies that
-        are missing before this one.
+        ``to_server`` is where a gate sent it, and ``time`` in seconds since the epoch. ``whole`` counts the bytes of a
+        line whose start ``data`` is, and ``left_out`` the copies that are missing before this one.
         """
         if left_out:
             words = f"{left_out:,} copies are missing here: there were too many at once"
             self._take(False, "malformed", words.encode(), time)
+            if not data:
+                return
         note, injected = "stderr" if source == "stderr" else "", source == "gate"
-        self._take(source == "agent" or (injected and to_server), note, data, time, injected)
+        self._take(source == "agent" or (injected and to_server), note, data, time, whole, injected)
 
     def held(self, request_id: RequestId, waits: CallWaits) -> None:
         """A gate holds the call of this request; ``waits`` is read whenever its messages are shown."""
@@ -160,9 +164,9 @@ class AgentTap:
         """The agent or the server is gone: requests that wait are not answered any more."""
         self._book.disconnected(self._share.server, self._connection)
 
-    def _take(self, sent: bool, note: str, data: bytes, time: float, injected: bool = False) -> None:
+    def _take(self, sent: bool, note: str, data: bytes, time: float, whole: int = 0, injected: bool = False) -> None:
         share, connection, agent = self._share, self._connection, self._agent
-        self._book.take(share, connection, sent, note, data, None, agent, passed=time, injected=injected)
+        self._book.take(share, connection, sent, note, data, None, agent, passed=time, whole=whole, injected=injected)
 
 
 class TrafficBook:
@@ -251,13 +255,14 @@ class TrafficBook:
         agent: str = "",
         *,
         passed: float | None = None,
+        whole: int = 0,
         injected: bool = False,
     ) -> None:  # for the taps; by position, since it is called for each message
         now, at = self._clock(), self._monotonic()
         if passed is not None:
             late = min(max(0.0, now - passed), OLDEST_COPY)
             now, at = now - late, at - late
-        number, size = next(self._numbers), len(data)
+        number, size = next(self._numbers), max(whole, len(data))
         message = TrafficMessage(
             number, now, at, share.server, connection, sent, note, data, size, call, agent, injected=injected
         )

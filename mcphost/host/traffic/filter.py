@@ -102,7 +102,7 @@ def _like(field: str, of: Callable[[TrafficMessage], str]) -> Callable[[str, str
 def _server(sign: str, value: str) -> Test:
     """A server of an agent is also found by its own name."""
     like = any_like(listed("server", sign, value, compared=COMPARED))
-    return lambda message: like(message.server) or (bool(message.agent) and like(message.server.rpartition(">")[2]))
+    return lambda message: like(message.place) or (bool(message.agent) and like(message.server.rpartition(">")[2]))
 
 
 def _agent(sign: str, value: str) -> Test:

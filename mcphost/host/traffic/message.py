@@ -167,6 +167,11 @@ class TrafficMessage:
         return self.facts.id
 
     @property
+    def place(self) -> str:
+        """The server's name, after that of the agent if one speaks to it: ``AGENT>SERVER``."""
+        return f"{self.agent}>{self.server.rpartition('>')[2]}" if self.agent else self.server
+
+    @property
     def method(self) -> str:
         """The method; of a response that of its request. Empty if unknown."""
         return self.facts.method or self.asked
@@ -202,8 +207,8 @@ class TrafficMessage:
                 return code
 
     def keep_start(self, size: int) -> None:
-        """Parse the whole, then keep only its first ``size`` bytes."""
-        self._facts = None if self.note else read_facts(self.data, whole=True)
+        """Parse all that there is, then keep only its first ``size`` bytes."""
+        self._facts = None if self.note else read_facts(self.data, whole=not self.cut)
         self.data = self.data[:size]
 
     def raw(self) -> str:

@@ -131,7 +131,7 @@ def facts_of(book: TrafficBook, message: TrafficMessage) -> Content:
 
 
 def _words(book: TrafficBook, message: TrafficMessage) -> Iterator[str]:
-    yield show_line(message.server, 60)
+    yield show_line(message.place, 60)
     yield f"{date_text(message.time)} {clock_text(message.time, milliseconds=True)}"
     yield f"id {shown_id(book, message)}" if message.id is not None else ""
     yield f"{message.size:,} bytes"

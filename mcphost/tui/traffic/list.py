@@ -178,7 +178,7 @@ class TrafficList(FollowedList[TrafficMessage]):
     def _remember(self, messages: list[TrafficMessage]) -> None:
         if messages:
             self.last_number = messages[-1].number
-            self._servers |= {each.server for each in messages}
+            self._servers |= {each.place for each in messages}
             self._drawer.name_servers(self._servers)
             self._drawer.name_methods(messages)
 

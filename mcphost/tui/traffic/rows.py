@@ -84,7 +84,7 @@ class TrafficRows:
             (self._marks(message), f"bold {style}".strip()),
             (clock_text(message.time, milliseconds=True), "$foreground-muted"),
             (way if roomy else way[0], "$text-accent" if message.sent else "$text-primary"),
-            (show_line(message.server, 40), "$foreground-muted"),
+            (show_line(message.place, 40), "$foreground-muted"),
             (message.kind.value, style),
             (
                 search.mark("" if roomy and quotes.title == message.kind.value else quotes.title),

@@ -16,6 +16,7 @@ from mcphost.config import Config
 from mcphost.config.gated import GatedProgram
 from mcphost.errors import UnknownName
 from mcphost.host.agents.connected import DECLINING, MOST_WAITING, ConnectedAgent
+from mcphost.host.agents.facts import CLAIM_BYTES, claim_in
 from mcphost.host.agents.gated_calls import CallDecision
 from mcphost.host.agents.kernel_facts import caller_of
 from mcphost.host.agents.service import KEPT_SESSIONS, AgentService, Introduction
@@ -315,6 +316,26 @@ async def test_what_passes_is_kept_under_agent_and_server(stage: Stage) -> None:
     messages = stage.host.traffic.since(0)
     assert {(each.server, each.agent) for each in messages} == {("claude-code>git", "claude-code")}
     assert (stage.session.messages, stage.session.dropped) == (1, 3)
+
+
+INITIALIZE = b'{"id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":%s}}'
+DISCOVER = b'{"id":0,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/clientInfo":%s}}}'
+
+
+@pytest.mark.parametrize("message", [INITIALIZE, DISCOVER], ids=["handshake", "modern"])
+async def test_an_agent_behind_a_tap_is_known_by_its_claim(message: bytes, stage: Stage) -> None:
+    program = GatedProgram(("git-mcp",), folder="/w")
+    introduction = Introduction("tap", "git", "", program, 1.0, None, "agent")
+    agent = await stage.host.agents.connect(introduction, os.getpid(), stage.gate)
+    agent.copied("agent", message % b'{"name":"codex-mcp-client","version":"1"}', 1.0, to_server=True, dropped=0)
+    agent.closed()
+    assert (agent.session.agent.label, agent.session.agent.version) == ("codex-mcp-client", "1")
+    assert [each.place for each in stage.host.traffic.since(0)] == ["codex-mcp-client>git"]
+
+
+@pytest.mark.parametrize("info", [b"7", b'{"name":7}', b"[" * 20_000, b'"' + b"x" * CLAIM_BYTES + b'"'])
+def test_a_claim_of_another_shape_is_ignored(info: bytes) -> None:
+    assert claim_in(INITIALIZE % info) is None
 
 
 def test_a_process_that_is_gone_has_no_caller() -> None:

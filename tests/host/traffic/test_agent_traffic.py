@@ -102,6 +102,23 @@ def test_missing_copies_have_a_row(book: TrafficBook, tap: AgentTap) -> None:
     assert "1,200 copies are missing here" in book.since(0)[0].raw()
 
 
+def test_copies_missing_at_the_end_add_no_message(book: TrafficBook, tap: AgentTap) -> None:
+    tap.copied("server", b"", NOW, left_out=3)
+    assert [each.note for each in book.since(0)] == ["malformed"]
+
+
+def test_the_start_of_a_long_line_is_marked_as_cut(book: TrafficBook, tap: AgentTap) -> None:
+    tap.copied("server", RESULT[:-2], NOW, whole=100_000_000)
+    (message,) = book.since(0)
+    assert (message.cut, message.size, message.id) == (True, 100_000_000, 5)
+
+
+def test_messages_show_the_present_name_of_the_agent(book: TrafficBook, tap: AgentTap) -> None:
+    tap.copied("agent", CALL, NOW)
+    tap.named("codex")
+    assert book.since(0)[0].place == "codex>git"
+
+
 @pytest.mark.parametrize(
     ("text", "passing"),
     [
